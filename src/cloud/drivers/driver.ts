@@ -1,0 +1,107 @@
+// BOUNDARY. What makes machines: sandboxes on this host, an Incus or LXD endpoint, or the scripted fake.
+// A driver keeps no truth of its own: the rows say what should be, the driver says what is. Everything
+// here may be called again after a crash, so every call is idempotent on the instance's id.
+
+export interface MachineSpec {
+  /** 32 lower-case hex, ours; the driver marks the machine with it. */
+  readonly id: string;
+  readonly hostname: string;
+  /** Chosen before boot and kept for the machine's life. Null where the driver chooses. */
+  readonly ip: string | null;
+  readonly vcpus: number;
+  readonly memoryGib: number;
+  readonly storageGib: number;
+  /** Driver-specific addresses of the GPUs given to this machine; empty for none. */
+  readonly gpus: readonly string[];
+  /** OpenSSH public keys that may log in as `ubuntu`. */
+  readonly authorizedKeys: readonly string[];
+  readonly filesystems: readonly { readonly id: string; readonly mountPoint: string }[];
+  /** cloud-init user data, run once at first boot; null for none. */
+  readonly userData: string | null;
+  readonly image: string;
+  readonly firewall: readonly FirewallRule[];
+}
+
+export interface FirewallRule {
+  readonly protocol: 'tcp' | 'udp' | 'icmp' | 'all';
+  /** Inclusive; null means every port. */
+  readonly portRange: readonly [number, number] | null;
+  /** IPv4 CIDR. */
+  readonly sourceNetwork: string;
+}
+
+export type MachineState =
+  /** Being made; no address yet, or not yet reachable. */
+  | { readonly state: 'starting'; readonly ip: string | null }
+  /** ssh answers. */
+  | {
+      readonly state: 'running';
+      readonly ip: string;
+      readonly privateIp: string;
+      readonly sshPort: number;
+    }
+  /** It exists but does not run; `reason` is a sentence for people. */
+  | { readonly state: 'stopped'; readonly reason: string }
+  /** Nothing with this id exists. */
+  | { readonly state: 'absent' };
+
+export interface Driver {
+  readonly name: string;
+
+  /** What this host can and cannot isolate, in sentences for the start-up table and type descriptions. */
+  describe(): Promise<DriverReport>;
+
+  /** Makes and starts the machine, or does nothing if it is there already. Returns when it was asked for;
+   * `inspect` says when it runs. Throws DriverError. */
+  launch(spec: MachineSpec): Promise<void>;
+
+  /** Quick. Never throws for an absent machine. */
+  inspect(id: string): Promise<MachineState>;
+
+  /** Stops and starts it again, keeping disk, address and host keys. */
+  restart(spec: MachineSpec): Promise<void>;
+
+  /** Ends the machine and removes its disk. Silent when it is already gone. Filesystems stay. */
+  terminate(id: string): Promise<void>;
+
+  /** Ids of every machine that carries our mark, running or not. */
+  list(): Promise<string[]>;
+
+  /** Applies new inbound rules to a running machine; a no-op where rules can't be enforced. */
+  setFirewall(id: string, rules: readonly FirewallRule[]): Promise<void>;
+
+  createFilesystem(id: string): Promise<void>;
+  /** Silent when it is already gone. */
+  deleteFilesystem(id: string): Promise<void>;
+  /** Bytes used, or null where the driver can't tell. */
+  filesystemUsage(id: string): Promise<number | null>;
+
+  /** What the machine printed while booting, newest last; at most 256 KiB. */
+  bootLog(id: string): Promise<string>;
+
+  /** Stops serving sessions. Machines that can live on do; after a new start they are adopted by `inspect`. */
+  close(): Promise<void>;
+}
+
+export interface DriverReport {
+  isolated: boolean;
+  /** One sentence, e.g. "Linux namespaces with cgroup limits". */
+  isolation: string;
+  /** One sentence on inbound and outbound network rules. */
+  network: string;
+  vcpus: number;
+  memoryGib: number;
+  storageGib: number;
+  gpus: { address: string; model: string; memoryGib: number }[];
+}
+
+/** `unavailable`: try again later. `impossible`: this launch can never work; the message says why. */
+export class DriverError extends Error {
+  readonly failure: 'unavailable' | 'impossible';
+
+  constructor(failure: 'unavailable' | 'impossible', message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'DriverError';
+    this.failure = failure;
+  }
+}

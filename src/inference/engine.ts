@@ -1,0 +1,152 @@
+// BOUNDARY. What answers a request: the model in a child process, an upstream server, or the scripted
+// fake. The vocabulary is OpenAI's wire format; ids, `created` and `model` are put on at the edge.
+
+import type { ChatRequest, CompletionRequest } from './schema.ts';
+
+export type Task =
+  | { readonly kind: 'chat'; readonly body: ChatRequest }
+  | { readonly kind: 'completion'; readonly body: CompletionRequest };
+
+export interface Call {
+  /** Aborted when the client leaves or the server drains. The engine stops working within 100 ms. */
+  readonly signal: AbortSignal;
+  /** Who is asking, for fairness between callers. Opaque to the engine. */
+  readonly caller: string;
+  /** The context window of the model that was asked for, in tokens. */
+  readonly contextWindow: number;
+}
+
+export interface Engine {
+  /** Shown to clients as `x-served-by`. */
+  readonly name: string;
+
+  /**
+   * Resolves when the first chunk exists, so that a failure to start is still an HTTP error.
+   * Throws EngineError. After that, iteration may throw EngineError once and then ends.
+   * A stream that ends without throwing has sent a finish_reason for every choice, then usage.
+   */
+  stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
+
+  /** The whole answer at once. Throws EngineError. */
+  answer(task: Task, call: Call): Promise<EngineAnswer>;
+
+  /** Tokens the engine must hold for this prompt, after the chat template. May be slow on first use. */
+  countPromptTokens(task: Task, signal: AbortSignal): Promise<number>;
+
+  /** Idempotent. Running requests fail with `unavailable`. */
+  close(): Promise<void>;
+}
+
+/**
+ * `unavailable`: it could not be tried or died; another engine may do.
+ * `overloaded`: its queue is full; `retryAfterMs` says when to come back.
+ * `rejected`: the request itself is wrong and no engine will take it; `code` and `param` as in the API.
+ */
+export type EngineFailure = 'unavailable' | 'overloaded' | 'rejected';
+
+export class EngineError extends Error {
+  readonly failure: EngineFailure;
+  readonly code: string | null;
+  readonly param: string | null;
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    failure: EngineFailure,
+    message: string,
+    detail: { code?: string; param?: string; retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: detail.cause });
+    this.name = 'EngineError';
+    this.failure = failure;
+    this.code = detail.code ?? null;
+    this.param = detail.param ?? null;
+    this.retryAfterMs = detail.retryAfterMs ?? null;
+  }
+}
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: { cached_tokens: number } | null;
+}
+
+export interface ToolCall {
+  id: string;
+  type: 'function';
+  function: { name: string; arguments: string };
+}
+
+export interface ToolCallDelta {
+  index: number;
+  id?: string;
+  type?: 'function';
+  function: { name?: string; arguments: string };
+}
+
+export interface TokenLogprob {
+  token: string;
+  logprob: number;
+  bytes: number[] | null;
+}
+
+export interface ChatLogprobs {
+  content: (TokenLogprob & { top_logprobs: TokenLogprob[] })[] | null;
+  refusal: null;
+}
+
+export interface CompletionLogprobs {
+  tokens: string[];
+  token_logprobs: (number | null)[];
+  top_logprobs: (Record<string, number> | null)[] | null;
+  text_offset: number[];
+}
+
+export interface ChatChoiceDelta {
+  index: number;
+  delta: { role?: 'assistant'; content?: string | null; tool_calls?: ToolCallDelta[] };
+  logprobs: ChatLogprobs | null;
+  finish_reason: FinishReason | null;
+}
+
+export interface CompletionChoice {
+  index: number;
+  text: string;
+  logprobs: CompletionLogprobs | null;
+  finish_reason: FinishReason | null;
+  /** The stop string or token id that ended it; null at a natural end. */
+  stop_reason: string | number | null;
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[] | null;
+}
+
+export interface PromptLogprob {
+  logprob: number;
+  rank: number;
+  decoded_token: string;
+}
+
+export interface ChatChoice {
+  index: number;
+  message: {
+    role: 'assistant';
+    content: string | null;
+    tool_calls: ToolCall[] | null;
+    function_call: null;
+    refusal: null;
+  };
+  logprobs: ChatLogprobs | null;
+  finish_reason: FinishReason;
+}
+
+/** One event of a stream. The last one of a stream has no choices and carries the usage. */
+export interface EngineChunk {
+  choices: (ChatChoiceDelta | CompletionChoice)[];
+  usage: Usage | null;
+}
+
+export interface EngineAnswer {
+  choices: (ChatChoice | CompletionChoice)[];
+  usage: Usage;
+}

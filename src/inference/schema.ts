@@ -1,0 +1,173 @@
+// The inference API's wire types. These schemas validate requests, make /openapi.json and are the types
+// the engines see. Unknown members are kept: clients of many servers send extras, and engines may use them.
+
+import { Type } from 'typebox';
+import { Maybe, OneOf, type Static } from '../lib/schema.ts';
+
+const open = { additionalProperties: true } as const;
+
+const int64 = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER } as const;
+
+const sampling = {
+  model: Type.String({ minLength: 1, maxLength: 256 }),
+  stream: Maybe(Type.Boolean()),
+  stream_options: Maybe(
+    Type.Object(
+      {
+        include_usage: Maybe(Type.Boolean()),
+        continuous_usage_stats: Maybe(Type.Boolean()),
+      },
+      open,
+    ),
+  ),
+  temperature: Maybe(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: Maybe(Type.Number({ minimum: 0, maximum: 1 })),
+  top_k: Maybe(Type.Integer({ minimum: -1, maximum: 1_000_000 })),
+  min_p: Maybe(Type.Number({ minimum: 0, maximum: 1 })),
+  frequency_penalty: Maybe(Type.Number({ minimum: -2, maximum: 2 })),
+  presence_penalty: Maybe(Type.Number({ minimum: -2, maximum: 2 })),
+  repetition_penalty: Maybe(Type.Number({ exclusiveMinimum: 0, maximum: 10 })),
+  seed: Maybe(Type.Integer(int64)),
+  stop: Maybe(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
+  stop_token_ids: Maybe(Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 128 })),
+  include_stop_str_in_output: Maybe(Type.Boolean()),
+  ignore_eos: Maybe(Type.Boolean()),
+  max_tokens: Maybe(Type.Integer({ minimum: 1 })),
+  min_tokens: Maybe(Type.Integer({ minimum: 0 })),
+  n: Maybe(Type.Integer({ minimum: 1, maximum: 128 })),
+  logit_bias: Maybe(
+    Type.Record(Type.String(), Type.Number({ minimum: -100, maximum: 100 }), {
+      maxProperties: 1024,
+    }),
+  ),
+  user: Maybe(Type.String({ maxLength: 512 })),
+  priority: Maybe(Type.Integer({ minimum: -1000, maximum: 1000 })),
+};
+
+const ContentPart = Type.Object(
+  { type: Type.String(), text: Type.Optional(Type.String()) },
+  { ...open, description: 'A text part: {"type":"text","text":"..."}.' },
+);
+
+const RequestToolCall = Type.Object(
+  {
+    id: Type.String(),
+    type: Type.Optional(OneOf(['function'])),
+    function: Type.Object({ name: Type.String(), arguments: Type.String() }, open),
+  },
+  open,
+);
+
+export const ChatMessage = Type.Object(
+  {
+    role: OneOf(['system', 'developer', 'user', 'assistant', 'tool']),
+    content: Maybe(Type.Union([Type.String(), Type.Array(ContentPart, { maxItems: 4096 })])),
+    name: Maybe(Type.String({ maxLength: 512 })),
+    tool_calls: Maybe(Type.Array(RequestToolCall, { maxItems: 512 })),
+    tool_call_id: Maybe(Type.String()),
+  },
+  open,
+);
+
+const toolName = { minLength: 1, maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' } as const;
+
+export const Tool = Type.Object(
+  {
+    type: OneOf(['function']),
+    function: Type.Object(
+      {
+        name: Type.String(toolName),
+        description: Maybe(Type.String()),
+        parameters: Maybe(Type.Record(Type.String(), Type.Unknown())),
+        strict: Maybe(Type.Boolean()),
+      },
+      open,
+    ),
+  },
+  open,
+);
+
+export const ResponseFormat = Type.Object(
+  {
+    type: OneOf(['text', 'json_object', 'json_schema']),
+    json_schema: Maybe(
+      Type.Object(
+        {
+          name: Type.String({ minLength: 1, maxLength: 64 }),
+          description: Maybe(Type.String()),
+          schema: Maybe(Type.Record(Type.String(), Type.Unknown())),
+          strict: Maybe(Type.Boolean()),
+        },
+        open,
+      ),
+    ),
+  },
+  open,
+);
+
+export const ChatRequest = Type.Object(
+  {
+    ...sampling,
+    messages: Type.Array(ChatMessage, { minItems: 1, maxItems: 100_000 }),
+    max_completion_tokens: Maybe(Type.Integer({ minimum: 1 })),
+    logprobs: Maybe(Type.Boolean()),
+    top_logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 20 })),
+    response_format: Maybe(ResponseFormat),
+    tools: Maybe(Type.Array(Tool, { maxItems: 128 })),
+    tool_choice: Maybe(
+      Type.Union([
+        OneOf(['none', 'auto', 'required']),
+        Type.Object(
+          { type: OneOf(['function']), function: Type.Object({ name: Type.String() }, open) },
+          open,
+        ),
+      ]),
+    ),
+    parallel_tool_calls: Maybe(Type.Boolean()),
+    continue_final_message: Maybe(Type.Boolean()),
+    add_generation_prompt: Maybe(Type.Boolean()),
+  },
+  open,
+);
+
+const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+
+export const CompletionRequest = Type.Object(
+  {
+    ...sampling,
+    prompt: Type.Union([
+      Type.String(),
+      Type.Array(Type.String(), { minItems: 1, maxItems: 2048 }),
+      tokenIds,
+      Type.Array(tokenIds, { minItems: 1, maxItems: 2048 }),
+    ]),
+    logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 5 })),
+    prompt_logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 20 })),
+    echo: Maybe(Type.Boolean()),
+    suffix: Maybe(Type.String()),
+    best_of: Maybe(Type.Integer({ minimum: 1, maximum: 20 })),
+  },
+  open,
+);
+
+export const Model = Type.Object(
+  {
+    id: Type.String(),
+    object: Type.Unsafe<'model'>({ type: 'string', const: 'model' }),
+    created: Type.Integer(),
+    owned_by: Type.String(),
+  },
+  { $id: 'Model' },
+);
+
+export const ModelList = Type.Object({
+  object: Type.Unsafe<'list'>({ type: 'string', const: 'list' }),
+  data: Type.Array(Model),
+});
+
+export type ChatMessage = Static<typeof ChatMessage>;
+export type Tool = Static<typeof Tool>;
+export type ResponseFormat = Static<typeof ResponseFormat>;
+export type ChatRequest = Static<typeof ChatRequest>;
+export type CompletionRequest = Static<typeof CompletionRequest>;
+export type Model = Static<typeof Model>;

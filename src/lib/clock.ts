@@ -1,0 +1,8 @@
+// Time as a dependency, so that tests turn it by hand instead of sleeping.
+
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+}
+
+export const systemClock: Clock = { now: () => Date.now() };
