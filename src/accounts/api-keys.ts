@@ -1,0 +1,181 @@
+// API keys: made once, shown once, kept as a hash. Looking one up is on every request's path, so found
+// keys are remembered for a second: that is how long a key revoked by another process may live on here.
+
+import type { ApiKeyRow, Database } from '../db/tables.ts';
+import { createBoundedCache } from '../lib/bounded-cache.ts';
+import type { Clock } from '../lib/clock.ts';
+import { invalidBody, notFound } from '../lib/errors.ts';
+import { newId, randomAlphanumerics } from '../lib/ids.ts';
+import { equalHashes, hashToken, maskSecret } from '../lib/secrets.ts';
+import type { Actor, Audit } from './audit.ts';
+import type { Principal, Scope } from './principal.ts';
+
+export interface NewApiKey {
+  label: string;
+  scopes: readonly Scope[];
+  expiresAt: number | null;
+}
+
+export interface FoundApiKey {
+  id: string;
+  accountId: string;
+  scopes: readonly Scope[];
+  expiresAt: number | null;
+}
+
+export interface ApiKeys {
+  /** The key itself is in the answer and nowhere else. */
+  create(
+    accountId: string,
+    input: NewApiKey,
+    actor: Actor,
+  ): Promise<{ row: ApiKeyRow; key: string }>;
+  /** Stores a key the operator chose, unless it is there already. */
+  preset(accountId: string, key: string): Promise<void>;
+  list(accountId: string): Promise<ApiKeyRow[]>;
+  revoke(principal: Principal, id: string): Promise<void>;
+  /** Undefined for unknown, revoked and expired keys alike. */
+  find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined;
+  /** Writes down when keys were last used; called every few seconds and at the end. */
+  flushLastUsed(): Promise<void>;
+}
+
+const maxKeysPerAccount = 10_000;
+
+export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys {
+  const found = createBoundedCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  const lastUsed = new Map<string, number>();
+
+  async function create(accountId: string, input: NewApiKey, actor: Actor) {
+    if (input.expiresAt !== null && input.expiresAt <= clock.now()) {
+      throw invalidBody('expires_at is in the past.', 'expires_at');
+    }
+    const key = `secret_${toKeyLabel(input.label)}_${newId()}.${randomAlphanumerics(32)}`;
+    const row = toRow(accountId, input, key, actor.kind === 'session' ? actor.userId : null);
+    await db.transaction().execute(async (tx) => {
+      const { count } = await tx
+        .selectFrom('api_keys')
+        .select((row) => row.fn.countAll<number>().as('count'))
+        .where('account_id', '=', accountId)
+        .where('revoked_at', 'is', null)
+        .executeTakeFirstOrThrow();
+      if (count >= maxKeysPerAccount) {
+        throw invalidBody(`The account has ${maxKeysPerAccount} keys. Revoke some first.`);
+      }
+      await tx.insertInto('api_keys').values(row).execute();
+      await audit.record(tx, { ...actor, accountId }, toEntry('api_key.created', row));
+    });
+    return { row, key };
+  }
+
+  async function preset(accountId: string, key: string) {
+    const input: NewApiKey = { label: 'preset', scopes: ['inference', 'cloud'], expiresAt: null };
+    const row = toRow(accountId, input, key, null);
+    await db
+      .insertInto('api_keys')
+      .values(row)
+      .onConflict((conflict) => conflict.column('hash').doNothing())
+      .execute();
+  }
+
+  function toRow(accountId: string, input: NewApiKey, key: string, userId: string | null) {
+    return {
+      id: newId(),
+      account_id: accountId,
+      label: input.label,
+      hash: hashToken(key),
+      hint: maskSecret(key),
+      scopes: JSON.stringify(input.scopes),
+      created_by: userId,
+      created_at: clock.now(),
+      expires_at: input.expiresAt,
+      revoked_at: null,
+      last_used_at: null,
+    };
+  }
+
+  function list(accountId: string) {
+    return db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('revoked_at', 'is', null)
+      .orderBy('created_at')
+      .orderBy('id')
+      .execute();
+  }
+
+  async function revoke(principal: Principal, id: string) {
+    await db.transaction().execute(async (tx) => {
+      const row = await tx
+        .updateTable('api_keys')
+        .set({ revoked_at: clock.now() })
+        .where('id', '=', id)
+        .where('account_id', '=', principal.accountId)
+        .where('revoked_at', 'is', null)
+        .returningAll()
+        .executeTakeFirst();
+      if (row === undefined) throw notFound('This API key');
+      await audit.record(tx, principal, toEntry('api_key.revoked', row));
+    });
+    found.clear();
+  }
+
+  function find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined {
+    const hash = hashToken(key);
+    const known = found.get(hash);
+    return known === undefined ? look(hash) : use(known);
+  }
+
+  async function look(hash: string): Promise<FoundApiKey | undefined> {
+    const row = await db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('hash', '=', hash)
+      .where('revoked_at', 'is', null)
+      .executeTakeFirst();
+    if (row === undefined || !equalHashes(row.hash, hash)) return undefined;
+    const key: FoundApiKey = {
+      id: row.id,
+      accountId: row.account_id,
+      scopes: JSON.parse(row.scopes),
+      expiresAt: row.expires_at,
+    };
+    found.set(hash, key);
+    return use(key);
+  }
+
+  function use(key: FoundApiKey): FoundApiKey | undefined {
+    const now = clock.now();
+    if (key.expiresAt !== null && key.expiresAt <= now) return undefined;
+    lastUsed.set(key.id, now);
+    return key;
+  }
+
+  async function flushLastUsed() {
+    const uses = [...lastUsed];
+    lastUsed.clear();
+    for (const [id, at] of uses) {
+      await db.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute();
+    }
+  }
+
+  return { create, preset, list, revoke, find, flushLastUsed };
+}
+
+/** The label as part of a key: what a shell, a header and a double click all take as one word. */
+function toKeyLabel(label: string): string {
+  const word = label
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
+  return word.slice(0, 32).replace(/-$/, '') || 'key';
+}
+
+function toEntry(action: 'api_key.created' | 'api_key.revoked', row: ApiKeyRow) {
+  return {
+    action,
+    resourceId: row.id,
+    details: { label: row.label, scopes: JSON.parse(row.scopes) },
+  };
+}

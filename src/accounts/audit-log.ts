@@ -1,0 +1,64 @@
+// Reads the audit log back, newest first, a page at a time.
+
+import type { Database } from '../db/tables.ts';
+import { invalidBody } from '../lib/errors.ts';
+
+export interface AuditPage {
+  data: {
+    id: string;
+    at: string;
+    action: string;
+    resource_id: string | null;
+    user_id: string | null;
+    api_key_id: string | null;
+    address: string;
+    details: Record<string, unknown>;
+  }[];
+  /** Give this back as `before` for the next page; null on the last one. */
+  next: string | null;
+}
+
+export interface AuditLog {
+  page(
+    accountId: string,
+    options: { limit: number; before?: string | undefined; action?: string | undefined },
+  ): Promise<AuditPage>;
+}
+
+export function createAuditLog(db: Database): AuditLog {
+  return {
+    async page(accountId, { limit, before, action }) {
+      let query = db.selectFrom('audit_events').selectAll().where('account_id', '=', accountId);
+      if (action !== undefined) query = query.where('action', '=', action);
+      if (before !== undefined) {
+        const { at, id } = parseCursor(before);
+        query = query.where((row) =>
+          row.or([row('at', '<', at), row.and([row('at', '=', at), row('id', '<', id)])]),
+        );
+      }
+      const rows = await query
+        .orderBy('at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit + 1)
+        .execute();
+      const shown = rows.slice(0, limit);
+      const last = shown.at(-1);
+      return {
+        data: shown.map(({ account_id, at, details, ...row }) => ({
+          ...row,
+          at: new Date(at).toISOString(),
+          details: JSON.parse(details),
+        })),
+        next: rows.length > limit && last !== undefined ? `${last.at}.${last.id}` : null,
+      };
+    },
+  };
+}
+
+function parseCursor(cursor: string): { at: number; id: string } {
+  const [, at, id] = /^(\d{1,16})\.([0-9a-f]{32})$/.exec(cursor) ?? [];
+  if (at === undefined || id === undefined) {
+    throw invalidBody('before is not a page mark of this list.', 'before');
+  }
+  return { at: Number(at), id };
+}

@@ -1,0 +1,60 @@
+// The audit log: one row per change, written in the transaction that makes the change, so that neither
+// exists without the other.
+
+import type { Database, Tx } from '../db/tables.ts';
+import type { Clock } from '../lib/clock.ts';
+import { newId } from '../lib/ids.ts';
+import type { Principal } from './principal.ts';
+
+export type AuditAction =
+  | 'account.created'
+  | 'user.joined'
+  | 'user.login_succeeded'
+  | 'user.login_failed'
+  | 'user.logged_out'
+  | 'user.password_changed'
+  | 'member.role_changed'
+  | 'member.removed'
+  | 'invitation.created'
+  | 'invitation.revoked'
+  | 'session.ended'
+  | 'api_key.created'
+  | 'api_key.revoked'
+  | 'ssh_key.created'
+  | 'ssh_key.deleted';
+
+export interface AuditEntry {
+  action: AuditAction;
+  resourceId?: string;
+  details?: Record<string, unknown>;
+}
+
+/** Who did it: a principal, or what is known when nobody is signed in yet. */
+export type Actor = Principal | { kind: 'nobody'; accountId: string | null; address: string };
+
+export const system: Actor = { kind: 'nobody', accountId: null, address: 'server' };
+
+export interface Audit {
+  record(db: Database | Tx, actor: Actor, entry: AuditEntry): Promise<void>;
+}
+
+export function createAudit(clock: Clock): Audit {
+  return {
+    async record(db, actor, { action, resourceId, details }) {
+      await db
+        .insertInto('audit_events')
+        .values({
+          id: newId(),
+          account_id: actor.accountId,
+          at: clock.now(),
+          action,
+          resource_id: resourceId ?? null,
+          user_id: actor.kind === 'session' ? actor.userId : null,
+          api_key_id: actor.kind === 'key' ? actor.keyId : null,
+          address: actor.address,
+          details: JSON.stringify(details ?? {}),
+        })
+        .execute();
+    },
+  };
+}

@@ -1,0 +1,140 @@
+// Turns a request into a principal: an API key as Bearer or Basic, or the dashboard's session cookie.
+// A cookie is only believed when the page that sent it is our own.
+
+import assert from 'node:assert';
+import type {} from '@fastify/cookie';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { forbidden, invalidCredentials, noCredentials } from '../lib/errors.ts';
+import { maskSecret } from '../lib/secrets.ts';
+import type { ApiKeys } from './api-keys.ts';
+import type { KeyPrincipal, Principal, Role, Scope, SessionPrincipal } from './principal.ts';
+import type { Sessions } from './sessions.ts';
+
+export const sessionCookie = 'millrace_session';
+
+export interface Authenticator {
+  /** For the APIs: a key or a session that has the scope. */
+  requireScope(app: FastifyInstance, scope: Scope): void;
+  /** For the dashboard's endpoints: a session. */
+  requireSession(app: FastifyInstance): void;
+}
+
+interface Carrier {
+  principal: Principal | null;
+}
+
+export function principalOf(request: FastifyRequest): Principal {
+  const { principal } = request as FastifyRequest & Carrier;
+  assert(principal !== null && principal !== undefined, 'this route is not behind authentication');
+  return principal;
+}
+
+export function sessionOf(request: FastifyRequest): SessionPrincipal {
+  const principal = principalOf(request);
+  assert(principal.kind === 'session', 'this route is not behind a session');
+  return principal;
+}
+
+export function requireRole(request: FastifyRequest, ...allowed: Role[]): SessionPrincipal {
+  const session = sessionOf(request);
+  if (!allowed.includes(session.role)) {
+    throw forbidden(`This needs the role ${allowed.join(' or ')}; yours is ${session.role}.`);
+  }
+  return session;
+}
+
+export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authenticator {
+  /** Answers without a promise when the key is remembered: this is on every request's path. */
+  function withKey(request: FastifyRequest, key: string): Promise<KeyPrincipal> | KeyPrincipal {
+    const found = apiKeys.find(key);
+    const toPrincipal = (one: Awaited<typeof found>): KeyPrincipal => {
+      if (one === undefined) throw invalidCredentials(maskSecret(key));
+      const { id, accountId, scopes } = one;
+      return { kind: 'key', keyId: id, accountId, scopes, address: request.ip };
+    };
+    return found instanceof Promise ? found.then(toPrincipal) : toPrincipal(found);
+  }
+
+  async function withSession(request: FastifyRequest, token: string): Promise<SessionPrincipal> {
+    const session = await sessions.find(token, request.ip);
+    if (session === undefined) throw noCredentials();
+    if (!isSafe(request) && !isOurPage(request)) {
+      throw forbidden('This request came from a page of another site.');
+    }
+    return session;
+  }
+
+  function authenticate(request: FastifyRequest): Promise<Principal> | Principal {
+    const key = readKey(request.headers.authorization);
+    if (key !== null) return withKey(request, key);
+    const token = request.cookies[sessionCookie];
+    if (token) return withSession(request, token);
+    throw noCredentials();
+  }
+
+  function guard(
+    app: FastifyInstance,
+    check: (principal: Principal, request: FastifyRequest) => void,
+  ) {
+    app.decorateRequest('principal', null);
+    app.addHook('onRequest', (request, _reply, done) => {
+      if (request.is404) return done();
+      const admit = (principal: Principal) => {
+        check(principal, request);
+        (request as FastifyRequest & Carrier).principal = principal;
+      };
+      try {
+        const principal = authenticate(request);
+        if (!(principal instanceof Promise)) {
+          admit(principal);
+          return done();
+        }
+        principal.then(admit).then(() => done(), done);
+      } catch (error) {
+        done(error as Error);
+      }
+    });
+  }
+
+  return {
+    requireScope: (app, scope) =>
+      guard(app, (principal, request) => {
+        if (principal.kind === 'session') {
+          if (principal.role === 'viewer' && !isSafe(request)) {
+            throw forbidden('A viewer may look, but not use or change anything.');
+          }
+        } else if (!principal.scopes.includes(scope)) {
+          throw forbidden(`This API key lacks the scope "${scope}".`);
+        }
+      }),
+    requireSession: (app) =>
+      guard(app, (principal) => {
+        if (principal.kind !== 'session') {
+          throw forbidden('Sign in for this; an API key is not enough.');
+        }
+      }),
+  };
+}
+
+const isSafe = (request: FastifyRequest) => request.method === 'GET' || request.method === 'HEAD';
+
+/** Browsers say where a request comes from; what says nothing is not a browser and has no cookies to steal. */
+function isOurPage({ headers }: FastifyRequest): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site === 'same-origin' || site === 'none';
+  const { origin } = headers;
+  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === headers.host);
+}
+
+/** Bearer, Basic with base64 of `key:`, or Basic with the raw key: all three are in use. */
+export function readKey(header: string | undefined): string | null {
+  if (header === undefined) return null;
+  const [scheme = '', value = ''] = header.trim().split(/\s+/, 2);
+  if (/^bearer$/i.test(scheme)) return value || null;
+  if (!/^basic$/i.test(scheme) || value === '') return null;
+  const decoded = /^[A-Za-z0-9+/]+={0,2}$/.test(value)
+    ? Buffer.from(value, 'base64').toString('latin1')
+    : '';
+  const user = /^([\x21-\x39\x3b-\x7e]+):/.exec(decoded)?.[1];
+  return user ?? value;
+}

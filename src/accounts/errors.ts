@@ -1,0 +1,26 @@
+// The dialect of the dashboard's endpoints: a code, a sentence to show, and the member at fault.
+
+import type { Dialect, Rendered } from '../lib/dialect.ts';
+import { toPathText } from '../lib/schema.ts';
+
+export const accountsDialect: Dialect = {
+  refuse({ code, status, message, param, retryAfterMs }): Rendered {
+    const headers: Record<string, string> =
+      retryAfterMs === null ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
+    return { status, headers, body: { error: { code, message, param } } };
+  },
+
+  violate({ path, kind, expected }): Rendered {
+    const param = toPathText(path);
+    const wanted =
+      expected.length === 0 ? '' : ` (${kind.replace('_', ' ')}: ${expected.join(', ')})`;
+    const message =
+      kind === 'missing' ? `${param} is missing.` : `${param || 'The body'} is not valid${wanted}.`;
+    return {
+      status: 400,
+      body: { error: { code: 'invalid_body', message, param: param || null } },
+    };
+  },
+
+  own: () => undefined,
+};

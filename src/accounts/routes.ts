@@ -1,0 +1,221 @@
+// What the dashboard and the CLI call: signing in, keys, members, sessions, the audit log.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ApiKeyRow } from '../db/tables.ts';
+import { useDialect } from '../lib/dialect.ts';
+import type { ApiKeys } from './api-keys.ts';
+import type { AuditLog } from './audit-log.ts';
+import { type Authenticator, requireRole, sessionCookie, sessionOf } from './authenticate.ts';
+import { accountsDialect } from './errors.ts';
+import type { Invitations } from './invitations.ts';
+import type { Members } from './members.ts';
+import { scopes } from './principal.ts';
+import {
+  type ApiKey,
+  AuditQuery,
+  IdParams,
+  InvitationToken,
+  Join,
+  Login,
+  NewApiKey,
+  NewInvitation,
+  PasswordChange,
+  RoleChange,
+} from './schema.ts';
+import type { Sessions, StartedSession } from './sessions.ts';
+import type { SignIn } from './sign-in.ts';
+
+export interface AccountParts {
+  authenticator: Authenticator;
+  apiKeys: ApiKeys;
+  auditLog: AuditLog;
+  invitations: Invitations;
+  members: Members;
+  sessions: Sessions;
+  signIn: SignIn;
+  /** Where links lead, e.g. `http://127.0.0.1:8080`. */
+  publicUrl(): string;
+  /** Cookies are marked Secure. */
+  secure: boolean;
+}
+
+const maxBytes = 65_536;
+
+export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
+  useDialect(scope, accountsDialect, { maxBytes, anyContentType: false });
+  scope.register(async (open) => doorRoutes(open, parts));
+  scope.register(async (inner) => {
+    parts.authenticator.requireSession(inner);
+    sessionRoutes(inner, parts);
+    keyRoutes(inner, parts);
+    memberRoutes(inner, parts);
+  });
+}
+
+/** A link's secret stands after the #, which browsers keep to themselves. */
+export const toJoinLink = (publicUrl: string, token: string) => `${publicUrl}/#/join/${token}`;
+
+/** The ways in, for those who are not signed in. */
+function doorRoutes(scope: FastifyInstance, { signIn, invitations, secure }: AccountParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const visitor = (request: FastifyRequest) => ({
+    address: request.ip,
+    userAgent: request.headers['user-agent'] ?? '',
+  });
+  const welcome = (reply: FastifyReply, { token, expiresAt }: StartedSession) => {
+    reply.setCookie(sessionCookie, token, {
+      path: '/',
+      httpOnly: true,
+      sameSite: 'strict',
+      secure,
+      expires: new Date(expiresAt),
+    });
+    return { ok: true };
+  };
+
+  app.post('/login', { schema: { body: Login } }, async (request, reply) => {
+    const { email, password } = request.body;
+    return welcome(reply, await signIn.login(email, password, visitor(request)));
+  });
+  app.post('/join', { schema: { body: Join } }, async (request, reply) => {
+    const { token, email, password } = request.body;
+    return welcome(reply, await signIn.join(token, email, password, visitor(request)));
+  });
+  // A POST, because the token must not stand in an address that proxies write down.
+  app.post('/invitations/look', { schema: { body: InvitationToken } }, async (request) => {
+    const { role, accountName, setup } = await invitations.get(request.body.token);
+    return { role, account: accountName, setup };
+  });
+}
+
+function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { sessions, signIn } = parts;
+
+  app.get('/me', async (request) => {
+    const { userId, email, role, accountId } = sessionOf(request);
+    return { id: userId, email, role, account_id: accountId };
+  });
+  app.post('/logout', async (request, reply) => {
+    const session = sessionOf(request);
+    await sessions.end(session, session.sessionId);
+    reply.clearCookie(sessionCookie, { path: '/' });
+    return { ok: true };
+  });
+  app.post('/password', { schema: { body: PasswordChange } }, async (request) => {
+    const { current_password, new_password } = request.body;
+    await signIn.changePassword(sessionOf(request), current_password, new_password);
+    return { ok: true };
+  });
+  app.get('/sessions', async (request) => {
+    const { userId, sessionId } = sessionOf(request);
+    const rows = await sessions.list(userId);
+    return {
+      data: rows.map(({ id, address, user_agent, created_at, expires_at }) => ({
+        id,
+        address,
+        user_agent,
+        created_at: toTime(created_at),
+        expires_at: toTime(expires_at),
+        current: id === sessionId,
+      })),
+    };
+  });
+  app.delete('/sessions/:id', { schema: { params: IdParams } }, async (request) => {
+    await sessions.end(sessionOf(request), request.params.id);
+    return { ok: true };
+  });
+}
+
+function keyRoutes(scope: FastifyInstance, { apiKeys, auditLog }: AccountParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+
+  app.get('/api-keys', async (request) => {
+    const rows = await apiKeys.list(sessionOf(request).accountId);
+    return { data: rows.map(toApiKey) };
+  });
+  app.post('/api-keys', { schema: { body: NewApiKey } }, async (request) => {
+    const session = requireRole(request, 'owner', 'member');
+    const { label, scopes: wanted, expires_at } = request.body;
+    const input = {
+      label,
+      scopes: wanted ?? scopes,
+      expiresAt: expires_at == null ? null : Date.parse(expires_at),
+    };
+    const { row, key } = await apiKeys.create(session.accountId, input, session);
+    return { ...toApiKey(row), key };
+  });
+  app.delete('/api-keys/:id', { schema: { params: IdParams } }, async (request) => {
+    await apiKeys.revoke(requireRole(request, 'owner', 'member'), request.params.id);
+    return { ok: true };
+  });
+  app.get('/audit-events', { schema: { querystring: AuditQuery } }, async (request) => {
+    const { before, limit, action } = request.query;
+    const { accountId } = sessionOf(request);
+    return auditLog.page(accountId, { limit: Number(limit ?? 50), before, action });
+  });
+}
+
+function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { members, invitations, publicUrl } = parts;
+
+  app.get('/members', async (request) => {
+    const list = await members.list(sessionOf(request).accountId);
+    return {
+      data: list.map(({ userId, email, role, joinedAt }) => ({
+        id: userId,
+        email,
+        role,
+        joined_at: toTime(joinedAt),
+      })),
+    };
+  });
+  app.patch('/members/:id', { schema: { params: IdParams, body: RoleChange } }, async (request) => {
+    await members.setRole(requireRole(request, 'owner'), request.params.id, request.body.role);
+    return { ok: true };
+  });
+  app.delete('/members/:id', { schema: { params: IdParams } }, async (request) => {
+    await members.remove(requireRole(request, 'owner'), request.params.id);
+    return { ok: true };
+  });
+
+  app.get('/invitations', async (request) => {
+    const rows = await invitations.list(requireRole(request, 'owner').accountId);
+    return {
+      data: rows.map(({ id, role, created_at, expires_at }) => ({
+        id,
+        role,
+        created_at: toTime(created_at),
+        expires_at: toTime(expires_at),
+      })),
+    };
+  });
+  app.post('/invitations', { schema: { body: NewInvitation } }, async (request) => {
+    const { role } = request.body;
+    const { row, token } = await invitations.create(requireRole(request, 'owner'), role);
+    const link = toJoinLink(publicUrl(), token);
+    return { id: row.id, role, expires_at: toTime(row.expires_at), link };
+  });
+  app.delete('/invitations/:id', { schema: { params: IdParams } }, async (request) => {
+    await invitations.revoke(requireRole(request, 'owner'), request.params.id);
+    return { ok: true };
+  });
+}
+
+const toTime = (ms: number) => new Date(ms).toISOString();
+const toMaybeTime = (ms: number | null) => (ms === null ? null : toTime(ms));
+
+function toApiKey(row: ApiKeyRow): ApiKey {
+  return {
+    id: row.id,
+    label: row.label,
+    hint: row.hint,
+    scopes: JSON.parse(row.scopes),
+    created_at: toTime(row.created_at),
+    expires_at: toMaybeTime(row.expires_at),
+    last_used_at: toMaybeTime(row.last_used_at),
+  };
+}

@@ -1,0 +1,139 @@
+// Sign-ins. The cookie holds a random token, the row its hash. Found sessions are remembered for a
+// second, like keys.
+
+import type { Database, SessionRow, Tx } from '../db/tables.ts';
+import { createBoundedCache } from '../lib/bounded-cache.ts';
+import type { Clock } from '../lib/clock.ts';
+import { notFound } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+import { hashToken, newToken } from '../lib/secrets.ts';
+import type { Audit } from './audit.ts';
+import type { Role, SessionPrincipal } from './principal.ts';
+
+export interface Visitor {
+  address: string;
+  userAgent: string;
+}
+
+export interface Sessions {
+  /** The token is in the answer and nowhere else. */
+  start(
+    tx: Tx,
+    who: { userId: string; accountId: string },
+    visitor: Visitor,
+  ): Promise<StartedSession>;
+  find(token: string, address: string): Promise<SessionPrincipal | undefined>;
+  list(userId: string): Promise<SessionRow[]>;
+  end(principal: SessionPrincipal, id: string): Promise<void>;
+  /** Ends every session of the user but one. */
+  endOthers(tx: Tx, userId: string, keepId: string | null): Promise<void>;
+  /** What is remembered is looked up anew: roles or sessions changed. */
+  forget(): void;
+  sweep(): Promise<void>;
+}
+
+export interface StartedSession {
+  token: string;
+  expiresAt: number;
+}
+
+export function createSessions(
+  db: Database,
+  clock: Clock,
+  audit: Audit,
+  options: { sessionDays: number },
+): Sessions {
+  const found = createBoundedCache<SessionPrincipal & { expiresAt: number }>(clock, {
+    maxEntries: 10_000,
+    maxAgeMs: 1000,
+  });
+
+  async function start(tx: Tx, who: { userId: string; accountId: string }, visitor: Visitor) {
+    const token = newToken();
+    const expiresAt = clock.now() + options.sessionDays * 86_400_000;
+    await tx
+      .insertInto('sessions')
+      .values({
+        id: newId(),
+        token_hash: hashToken(token),
+        user_id: who.userId,
+        account_id: who.accountId,
+        address: visitor.address,
+        user_agent: visitor.userAgent.slice(0, 256),
+        created_at: clock.now(),
+        expires_at: expiresAt,
+      })
+      .execute();
+    return { token, expiresAt };
+  }
+
+  async function find(token: string, address: string): Promise<SessionPrincipal | undefined> {
+    const hash = hashToken(token);
+    const session = found.get(hash) ?? (await look(hash, address));
+    return session === undefined || session.expiresAt <= clock.now() ? undefined : session;
+  }
+
+  async function look(hash: string, address: string) {
+    const row = await db
+      .selectFrom('sessions')
+      .innerJoin('users', 'users.id', 'sessions.user_id')
+      .innerJoin('memberships', (join) =>
+        join
+          .onRef('memberships.user_id', '=', 'sessions.user_id')
+          .onRef('memberships.account_id', '=', 'sessions.account_id'),
+      )
+      .select(['sessions.id', 'sessions.user_id', 'sessions.account_id', 'sessions.expires_at'])
+      .select(['users.email', 'memberships.role'])
+      .where('sessions.token_hash', '=', hash)
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    const session = {
+      kind: 'session' as const,
+      sessionId: row.id,
+      userId: row.user_id,
+      accountId: row.account_id,
+      email: row.email,
+      role: row.role as Role,
+      expiresAt: row.expires_at,
+      address,
+    };
+    found.set(hash, session);
+    return session;
+  }
+
+  function list(userId: string) {
+    return db
+      .selectFrom('sessions')
+      .selectAll()
+      .where('user_id', '=', userId)
+      .where('expires_at', '>', clock.now())
+      .orderBy('created_at', 'desc')
+      .execute();
+  }
+
+  async function end(principal: SessionPrincipal, id: string) {
+    await db.transaction().execute(async (tx) => {
+      const { numDeletedRows } = await tx
+        .deleteFrom('sessions')
+        .where('id', '=', id)
+        .where('user_id', '=', principal.userId)
+        .executeTakeFirst();
+      if (numDeletedRows === 0n) throw notFound('This session');
+      const action = id === principal.sessionId ? 'user.logged_out' : 'session.ended';
+      await audit.record(tx, principal, { action, resourceId: id });
+    });
+    found.clear();
+  }
+
+  async function endOthers(tx: Tx, userId: string, keepId: string | null) {
+    let query = tx.deleteFrom('sessions').where('user_id', '=', userId);
+    if (keepId !== null) query = query.where('id', '!=', keepId);
+    await query.execute();
+  }
+
+  async function sweep() {
+    await db.deleteFrom('sessions').where('expires_at', '<=', clock.now()).execute();
+  }
+
+  return { start, find, list, end, endOthers, forget: () => found.clear(), sweep };
+}

@@ -1,0 +1,161 @@
+// Joining, signing in and passwords; and the one account that the first start makes.
+
+import type { Database, UserRow } from '../db/tables.ts';
+import type { Clock } from '../lib/clock.ts';
+import { conflict, invalidBody, Refusal, rateLimited } from '../lib/errors.ts';
+import { newId } from '../lib/ids.ts';
+import { hashPassword, hashToken, newToken, verifyPassword } from '../lib/secrets.ts';
+import { type Audit, system } from './audit.ts';
+import type { Invitations } from './invitations.ts';
+import type { SessionPrincipal } from './principal.ts';
+import type { Sessions, StartedSession, Visitor } from './sessions.ts';
+import type { Throttle } from './throttle.ts';
+
+export interface SignIn {
+  /** The account of this installation; `created` when this call made it. */
+  ensureAccount(): Promise<{ id: string; created: boolean }>;
+  /** Uses up an invitation: a new person, a membership, a session. */
+  join(token: string, email: string, password: string, visitor: Visitor): Promise<StartedSession>;
+  login(email: string, password: string, visitor: Visitor): Promise<StartedSession>;
+  /** Ends the person's other sessions. */
+  changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void>;
+}
+
+/** Fixed, so that replicas starting at once on a new database make one account and not several. */
+const firstAccountId = '00000000000000000000000000000001';
+
+const wrongLogin = () =>
+  new Refusal('invalid_credentials', 'The e-mail address or the password is wrong.');
+
+export function createSignIn(
+  db: Database,
+  clock: Clock,
+  parts: { audit: Audit; sessions: Sessions; throttle: Throttle; invitations: Invitations },
+  options: { loginAttempts: number },
+): SignIn {
+  const { audit, sessions, throttle, invitations } = parts;
+  /** Checked when no such user exists, so that the answer takes as long as for a wrong password. */
+  let decoy: Promise<string> | undefined;
+
+  async function ensureAccount() {
+    return db.transaction().execute(async (tx) => {
+      const { numInsertedOrUpdatedRows } = await tx
+        .insertInto('accounts')
+        .values({ id: firstAccountId, name: 'Default', created_at: clock.now() })
+        .onConflict((onConflict) => onConflict.column('id').doNothing())
+        .executeTakeFirst();
+      const created = numInsertedOrUpdatedRows === 1n;
+      const actor = { ...system, accountId: firstAccountId };
+      const entry = { action: 'account.created' as const, resourceId: firstAccountId };
+      if (created) await audit.record(tx, actor, entry);
+      return { id: firstAccountId, created };
+    });
+  }
+
+  async function join(token: string, email: string, password: string, visitor: Visitor) {
+    checkPassword(password);
+    const passwordHash = await hashPassword(password);
+    return db.transaction().execute(async (tx) => {
+      const invitation = await invitations.take(tx, token);
+      const user: UserRow = {
+        id: newId(),
+        email: email.toLowerCase(),
+        password_hash: passwordHash,
+        created_at: clock.now(),
+      };
+      const { numInsertedOrUpdatedRows } = await tx
+        .insertInto('users')
+        .values(user)
+        .onConflict((onConflict) => onConflict.column('email').doNothing())
+        .executeTakeFirst();
+      if (numInsertedOrUpdatedRows === 0n) throw conflict('This e-mail address is taken.');
+      const membership = {
+        account_id: invitation.account_id,
+        user_id: user.id,
+        role: invitation.role,
+        created_at: clock.now(),
+      };
+      await tx.insertInto('memberships').values(membership).execute();
+      const actor = {
+        kind: 'nobody' as const,
+        accountId: invitation.account_id,
+        address: visitor.address,
+      };
+      await audit.record(tx, actor, {
+        action: 'user.joined',
+        resourceId: user.id,
+        details: { email: user.email, role: invitation.role },
+      });
+      return sessions.start(tx, { userId: user.id, accountId: invitation.account_id }, visitor);
+    });
+  }
+
+  async function login(email: string, password: string, visitor: Visitor) {
+    const address = email.toLowerCase();
+    const perAddress = await throttle.attempt(
+      `login-from:${visitor.address}`,
+      options.loginAttempts * 5,
+    );
+    const perUser = await throttle.attempt(`login-as:${hashToken(address)}`, options.loginAttempts);
+    const waitMs = Math.max(perAddress, perUser);
+    if (waitMs > 0) throw rateLimited('Too many sign-in attempts. Try again later.', waitMs);
+    const user = await db
+      .selectFrom('users')
+      .innerJoin('memberships', 'memberships.user_id', 'users.id')
+      .selectAll('users')
+      .select('memberships.account_id')
+      .where('users.email', '=', address)
+      .executeTakeFirst();
+    decoy ??= hashPassword(newToken());
+    const right = await verifyPassword(password, user?.password_hash ?? (await decoy));
+    const actor = {
+      kind: 'nobody' as const,
+      accountId: user?.account_id ?? null,
+      address: visitor.address,
+    };
+    const details = { email: address };
+    if (user === undefined || !right) {
+      await audit.record(db, actor, { action: 'user.login_failed', details });
+      throw wrongLogin();
+    }
+    await throttle.forget(`login-as:${hashToken(address)}`);
+    return db.transaction().execute(async (tx) => {
+      const entry = { action: 'user.login_succeeded' as const, resourceId: user.id, details };
+      await audit.record(tx, actor, entry);
+      return sessions.start(tx, { userId: user.id, accountId: user.account_id }, visitor);
+    });
+  }
+
+  async function changePassword(principal: SessionPrincipal, current: string, next: string) {
+    const waitMs = await throttle.attempt(`password:${principal.userId}`, options.loginAttempts);
+    if (waitMs > 0) throw rateLimited('Too many attempts. Try again later.', waitMs);
+    checkPassword(next);
+    const user = await db
+      .selectFrom('users')
+      .selectAll()
+      .where('id', '=', principal.userId)
+      .executeTakeFirstOrThrow();
+    if (!(await verifyPassword(current, user.password_hash))) {
+      throw invalidBody('The current password is wrong.', 'current_password');
+    }
+    const passwordHash = await hashPassword(next);
+    await db.transaction().execute(async (tx) => {
+      await tx
+        .updateTable('users')
+        .set({ password_hash: passwordHash })
+        .where('id', '=', user.id)
+        .execute();
+      await sessions.endOthers(tx, user.id, principal.sessionId);
+      await audit.record(tx, principal, { action: 'user.password_changed', resourceId: user.id });
+    });
+    sessions.forget();
+  }
+
+  return { ensureAccount, join, login, changePassword };
+}
+
+function checkPassword(password: string): void {
+  if (password.length < 10) {
+    throw invalidBody('The password must have at least 10 characters.', 'password');
+  }
+}

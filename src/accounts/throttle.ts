@@ -1,0 +1,44 @@
+// Counts attempts in the database, so that guessing can't be sped up by a restart or by asking another
+// replica. One atomic upsert per attempt.
+
+import { sql } from 'kysely';
+import type { Database } from '../db/tables.ts';
+import type { Clock } from '../lib/clock.ts';
+
+const windowMs = 15 * 60_000;
+
+export interface Throttle {
+  /** Counts one attempt: 0 when it may go on, else the milliseconds to wait. */
+  attempt(key: string, limit: number): Promise<number>;
+  forget(key: string): Promise<void>;
+  /** Deletes what no longer matters. */
+  sweep(): Promise<void>;
+}
+
+export function createThrottle(db: Database, clock: Clock): Throttle {
+  return {
+    async attempt(key, limit) {
+      const now = clock.now();
+      const cut = now - windowMs;
+      const row = await db
+        .insertInto('throttles')
+        .values({ key, attempts: 1, window_started_at: now })
+        .onConflict((conflict) =>
+          conflict.column('key').doUpdateSet({
+            attempts: sql<number>`case when throttles.window_started_at <= ${cut} then 1 else throttles.attempts + 1 end`,
+            window_started_at: sql<number>`case when throttles.window_started_at <= ${cut} then excluded.window_started_at else throttles.window_started_at end`,
+          }),
+        )
+        .returning(['attempts', 'window_started_at'])
+        .executeTakeFirstOrThrow();
+      return row.attempts <= limit ? 0 : row.window_started_at + windowMs - now;
+    },
+    async forget(key) {
+      await db.deleteFrom('throttles').where('key', '=', key).execute();
+    },
+    async sweep() {
+      const cut = clock.now() - windowMs;
+      await db.deleteFrom('throttles').where('window_started_at', '<=', cut).execute();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+// The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
+
+import type { Socket } from 'node:net';
+import cookie from '@fastify/cookie';
+import swagger from '@fastify/swagger';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+} from 'fastify';
+import { accountsDialect } from './accounts/errors.ts';
+import { type AccountParts, accountRoutes } from './accounts/routes.ts';
+import { cloudDialect } from './cloud/errors.ts';
+import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
+import { inferenceDialect } from './inference/errors.ts';
+import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
+import { type Dialect, useDialect } from './lib/dialect.ts';
+import { Refusal } from './lib/errors.ts';
+import { newId } from './lib/ids.ts';
+import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
+
+export interface AppParts {
+  log: FastifyBaseLogger;
+  trustProxy: boolean;
+  https: { cert: Buffer; key: Buffer } | null;
+  ops: OpsParts;
+  accounts: AccountParts;
+  inference: InferenceParts;
+  cloud: CloudParts;
+}
+
+export async function createApp(parts: AppParts): Promise<FastifyInstance> {
+  const options: FastifyServerOptions = {
+    loggerInstance: parts.log,
+    disableRequestLogging: true,
+    genReqId: newId,
+    trustProxy: parts.trustProxy,
+    // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
+    requestTimeout: 120_000,
+    keepAliveTimeout: 75_000,
+    // Ours says so in each API's dialect.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    frameworkErrors: answerBadUrl,
+    clientErrorHandler: answerBadHttp,
+  };
+  // Fastify types a TLS server as another kind of app, though nothing here could tell them apart.
+  const app = Fastify({ ...options, https: parts.https } as FastifyServerOptions);
+
+  await app.register(cookie);
+  await app.register(swagger, { openapi: description, hideUntagged: true });
+  useDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
+  observeRequests(app, parts.ops.registry);
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!parts.ops.isDraining() || !isApi(request.url)) return done();
+    reply.header('connection', 'close');
+    done(new Refusal('shutting_down', 'The server is shutting down.', { retryAfterMs: 1000 }));
+  });
+
+  opsRoutes(app, parts.ops);
+  app.register(async (scope) => inferenceRoutes(scope, parts.inference), { prefix: '/v1' });
+  app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
+  app.register(async (scope) => accountRoutes(scope, parts.accounts), { prefix: '/dashboard/api' });
+  return app;
+}
+
+const description = {
+  openapi: '3.1.0',
+  info: { title: 'Millrace', version: '1', description: 'Inference at /v1, cloud at /api/v1.' },
+  components: {
+    securitySchemes: {
+      bearer: { type: 'http' as const, scheme: 'bearer' },
+      basic: { type: 'http' as const, scheme: 'basic', description: 'The key as user name.' },
+    },
+  },
+  security: [{ bearer: [] }, { basic: [] }] as Record<string, string[]>[],
+};
+
+const isApi = (url: string) => url.startsWith('/v1/') || url.startsWith('/api/v1/');
+
+function dialectOf(url: string): Dialect {
+  if (/^\/v1(\/|\?|$)/.test(url)) return inferenceDialect;
+  return /^\/api\/v1(\/|\?|$)/.test(url) ? cloudDialect : accountsDialect;
+}
+
+/** Fastify could not even route it, e.g. for a broken %-escape. */
+function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  const refusal = new Refusal('unknown_url', 'The address in the request cannot be read.');
+  const { status, body } = dialectOf(request.raw.url ?? '/').refuse(refusal);
+  reply
+    .code(status)
+    .headers({ 'x-request-id': request.id, 'content-type': 'application/json; charset=utf-8' })
+    .send(JSON.stringify(body));
+}
+
+/** It was not HTTP, or headers beyond the bounds: there is no request, only a socket. */
+function answerBadHttp(
+  error: Error & { code?: string; rawPacket?: unknown },
+  socket: Socket,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const start = Buffer.isBuffer(error.rawPacket) ? error.rawPacket.toString('latin1', 0, 2048) : '';
+  const url = /^[A-Z]+ (\S+)/.exec(start)?.[1] ?? '/';
+  const tooBig = error.code === 'HPE_HEADER_OVERFLOW';
+  const refusal = tooBig
+    ? new Refusal('too_large', 'The headers of the request are too large.')
+    : new Refusal('invalid_json', 'This is not a valid HTTP request.');
+  const { status, body } = dialectOf(url).refuse(refusal);
+  const [code, reason] = tooBig
+    ? [431, 'Request Header Fields Too Large']
+    : [status, 'Bad Request'];
+  const text = JSON.stringify(body);
+  socket.end(
+    `HTTP/1.1 ${code} ${reason}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+  );
+}

@@ -1,0 +1,40 @@
+// Who the CLI is: MILLRACE_URL and MILLRACE_API_KEY, or what `millrace login` wrote down.
+
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+export interface Credentials {
+  url: string;
+  /** The session's token; null when not signed in. */
+  session: string | null;
+  apiKey: string | null;
+}
+
+const defaultUrl = 'http://127.0.0.1:8080';
+
+export function loadCredentials(environment = process.env): Credentials {
+  const file = credentialsFile(environment);
+  const saved = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as { url: string; session: string })
+    : null;
+  const url = (environment.MILLRACE_URL ?? saved?.url ?? defaultUrl).replace(/\/+$/, '');
+  // A session belongs to the server it was made on and is never sent to another.
+  const session = saved !== null && saved.url === url ? saved.session : null;
+  return { url, session, apiKey: environment.MILLRACE_API_KEY ?? null };
+}
+
+export function saveSession(url: string, session: string, environment = process.env): void {
+  const file = credentialsFile(environment);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(file, `${JSON.stringify({ url, session })}\n`, { mode: 0o600 });
+}
+
+export function forgetSession(environment = process.env): void {
+  rmSync(credentialsFile(environment), { force: true });
+}
+
+function credentialsFile(environment: NodeJS.ProcessEnv): string {
+  const base = environment.XDG_CONFIG_HOME ?? join(homedir(), '.config');
+  return join(base, 'millrace', 'session.json');
+}

@@ -1,0 +1,14 @@
+// millrace keys: API keys of the account.
+
+import { Command } from 'commander';
+import { createCommand } from './create.ts';
+import { listCommand } from './list.ts';
+import { revokeCommand } from './revoke.ts';
+
+export function keysCommand(): Command {
+  return new Command('keys')
+    .description('make, list and revoke API keys')
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addCommand(revokeCommand());
+}

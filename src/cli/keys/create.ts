@@ -1,0 +1,38 @@
+// millrace keys create: prints the key, once, alone on stdout so that scripts can take it.
+
+import { Command, InvalidArgumentError } from 'commander';
+import type { ApiKey } from '../../accounts/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson } from '../output.ts';
+
+interface Options {
+  scope?: string[];
+  expires?: string;
+  json?: true;
+}
+
+export function createCommand(): Command {
+  return new Command('create')
+    .description('make a key; it is shown once')
+    .argument('<label>', 'what it is for')
+    .option('--scope <scope...>', 'inference, cloud, or both (the default)')
+    .option('--expires <when>', 'a date such as 2027-01-31, or days such as 90d', parseExpiry)
+    .option('--json', 'print JSON')
+    .action(async (label: string, { scope, expires, json }: Options) => {
+      const made = await createClient('session').post<ApiKey>('/dashboard/api/api-keys', {
+        label,
+        scopes: scope ?? null,
+        expires_at: expires ?? null,
+      });
+      if (json) return printJson(made);
+      console.error('Keep it safe: it is not shown again.');
+      console.log(made.key);
+    });
+}
+
+function parseExpiry(text: string): string {
+  const days = /^(\d{1,4})d$/.exec(text)?.[1];
+  const at = days === undefined ? Date.parse(text) : Date.now() + Number(days) * 86_400_000;
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Give a date (2027-01-31) or days (90d).');
+  return new Date(at).toISOString();
+}

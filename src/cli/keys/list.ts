@@ -1,0 +1,33 @@
+// millrace keys list.
+
+import { Command } from 'commander';
+import type { ApiKey } from '../../accounts/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+
+export function listCommand(): Command {
+  return new Command('list')
+    .description('list keys')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const { data } = await createClient('session').get<{ data: ApiKey[] }>(
+        '/dashboard/api/api-keys',
+      );
+      if (json) return printJson(data);
+      printTable(
+        ['ID', 'LABEL', 'KEY', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED'],
+        data.map((key) => [
+          key.id,
+          key.label,
+          key.hint,
+          key.scopes.join(','),
+          toDay(key.created_at),
+          toDay(key.expires_at),
+          toDay(key.last_used_at),
+        ]),
+      );
+    });
+}
+
+const toDay = (time: string | null) =>
+  time === null ? 'never' : time.slice(0, 16).replace('T', ' ');

@@ -1,0 +1,45 @@
+// Every command, as a table of contents. Each verb is a file in the folder of its noun.
+
+import { Command, CommanderError } from 'commander';
+import { configCommand } from './config/command.ts';
+import { keysCommand } from './keys/command.ts';
+import { modelsCommand } from './models/command.ts';
+import { CliError } from './output.ts';
+import { serveCommand } from './serve.ts';
+import { loginCommand } from './session/login.ts';
+import { logoutCommand } from './session/logout.ts';
+import { whoamiCommand } from './session/whoami.ts';
+import { sshKeysCommand } from './ssh-keys/command.ts';
+
+/** Resolves to the exit code: 0 done, 1 refused or failed, 2 not understood. */
+export async function runCli(argv: readonly string[]): Promise<number> {
+  const program = new Command('millrace')
+    .description('A GPU cloud and model API on your own machines.')
+    .version('0.1.0')
+    .showHelpAfterError('(add --help for how it is used)')
+    .addCommand(serveCommand())
+    .addCommand(configCommand())
+    .addCommand(loginCommand())
+    .addCommand(logoutCommand())
+    .addCommand(whoamiCommand())
+    .addCommand(keysCommand())
+    .addCommand(sshKeysCommand())
+    .addCommand(modelsCommand());
+  forEveryCommand(program, (command) => command.exitOverride());
+  try {
+    await program.parseAsync(argv);
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof CliError) {
+      console.error(error.message);
+      return 1;
+    }
+    throw error;
+  }
+}
+
+function forEveryCommand(command: Command, action: (command: Command) => void): void {
+  action(command);
+  for (const child of command.commands) forEveryCommand(child, action);
+}

@@ -1,0 +1,75 @@
+// millrace serve: starts the server, prints the start-up table once, and drains on SIGTERM.
+
+import { Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import { overrides } from '../config/schema.ts';
+import type { RunningServer } from '../server.ts';
+import { orExplain } from './config/command.ts';
+import { CliError } from './output.ts';
+
+export function serveCommand(): Command {
+  const command = new Command('serve')
+    .description('start the server')
+    .option('--config <file>', 'the configuration; millrace.yaml when there is one');
+  for (const { flag, env } of overrides) command.option(flag, `also ${env}`);
+  return command.action(serve);
+}
+
+async function serve(options: Record<string, string>): Promise<void> {
+  const flags = Object.fromEntries(
+    overrides.map(({ path, flag }) => [path, options[toOptionName(flag)]]),
+  );
+  const loaded = orExplain(() => loadConfig({ ...flags, config: options.config }));
+  const server = await start(loaded);
+  process.stdout.write(renderTable(server));
+  await signalled();
+  console.error('Stopping. Running requests may finish; a second signal ends at once.');
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1));
+  await server.stop();
+}
+
+async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServer> {
+  // Only this command pays for loading the server.
+  const { startServer } = await import('../server.ts');
+  try {
+    return await startServer(loaded);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const { host, port } = loaded.config.server;
+    if (code === 'EADDRINUSE') {
+      throw new CliError(`Port ${port} on ${host} is taken. Choose another with --port.`);
+    }
+    if (code === 'EACCES' || code === 'EADDRNOTAVAIL') {
+      throw new CliError(`Can't listen on ${host}:${port}: ${message}`);
+    }
+    if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === '28P01' || code === '3D000') {
+      throw new CliError(`The database can't be reached: ${message || code}`);
+    }
+    throw error;
+  }
+}
+
+function signalled(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => resolve());
+  });
+}
+
+function renderTable({ url, firstApiKey, setupLink, database }: RunningServer): string {
+  const rows = [
+    ['Inference API', `${url}/v1`],
+    ['Cloud API', `${url}/api/v1`],
+    ['Dashboard', url],
+    ...(setupLink === null ? [] : [['Set-up link', `${setupLink}  (works once)`]]),
+    ...(firstApiKey === null ? [] : [['First API key', `${firstApiKey}  (not shown again)`]]),
+    ['State', database],
+    ['API docs', `${url}/docs`],
+  ];
+  return `\n  Millrace\n\n${rows.map(([name, value]) => `  ${name?.padEnd(14)} ${value}`).join('\n')}\n\n`;
+}
+
+/** `--data-dir <path>` is `dataDir` among commander's options. */
+function toOptionName(flag: string): string {
+  const word = (flag.split(' ')[0] as string).slice(2);
+  return word.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,23 @@
+// millrace ssh-keys list.
+
+import { Command } from 'commander';
+import type { SshKey } from '../../cloud/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+
+export function listCommand(): Command {
+  return new Command('list')
+    .description('list keys')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const { data } = await createClient('any').get<{ data: SshKey[] }>('/api/v1/ssh-keys');
+      if (json) return printJson(data);
+      printTable(
+        ['ID', 'NAME', 'PUBLIC KEY'],
+        data.map(({ id, name, public_key }) => [id, name, shorten(public_key)]),
+      );
+    });
+}
+
+const shorten = (key: string) =>
+  key.length > 60 ? `${key.slice(0, 40)}...${key.slice(-16)}` : key;

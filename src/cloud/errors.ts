@@ -1,0 +1,157 @@
+// The cloud API's dialect: everything a client of /api/v1 can be told. Clients match on codes and on some
+// of these sentences; contract tests hold them still.
+
+import type { Dialect, Rendered } from '../lib/dialect.ts';
+import type { RefusalCode } from '../lib/errors.ts';
+import { toPathText, type Violation } from '../lib/schema.ts';
+
+export class CloudError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly suggestion: string | undefined;
+
+  constructor(status: number, code: string, message: string, suggestion?: string) {
+    super(message);
+    this.name = 'CloudError';
+    this.status = status;
+    this.code = code;
+    this.suggestion = suggestion;
+  }
+}
+
+const fixParameters = 'Retry the request after fixing the request parameters.';
+
+export const invalidParameters = (message: string) =>
+  new CloudError(400, 'global/invalid-parameters', message, fixParameters);
+
+export const nameTaken = (name: string) =>
+  invalidParameters(`An SSH key is called '${name}' already; the name must be unique.`);
+
+export const sshKeyNotFound = () =>
+  new CloudError(
+    404,
+    'global/object-does-not-exist',
+    'Specified SSH key does not exist.',
+    'Check the SSH key ID and try again.',
+  );
+
+export const instanceNotFound = () =>
+  new CloudError(
+    404,
+    'global/object-does-not-exist',
+    'Specified instance does not exist.',
+    'Check the instance ID and try again.',
+  );
+
+export const quotaExceeded = () =>
+  new CloudError(
+    400,
+    'global/quota-exceeded',
+    'Quota exceeded.',
+    'Delete what you no longer need, or ask your operator to raise the quota.',
+  );
+
+const refusals: Record<RefusalCode, { code: string; message?: string; suggestion?: string }> = {
+  no_credentials: {
+    code: 'global/invalid-api-key',
+    message: 'API key was invalid, expired, or deleted.',
+    suggestion: 'Check your API key or create a new one, then try again.',
+  },
+  invalid_credentials: {
+    code: 'global/invalid-api-key',
+    message: 'API key was invalid, expired, or deleted.',
+    suggestion: 'Check your API key or create a new one, then try again.',
+  },
+  forbidden: { code: 'global/forbidden', suggestion: 'Use a key or a role that may do this.' },
+  unknown_url: { code: 'global/not-found', message: 'The requested resource was not found.' },
+  method_not_allowed: { code: 'global/invalid-parameters' },
+  invalid_json: { code: 'global/invalid-parameters', suggestion: fixParameters },
+  invalid_body: { code: 'global/invalid-parameters', suggestion: fixParameters },
+  unsupported_media_type: { code: 'global/invalid-parameters', suggestion: fixParameters },
+  too_large: { code: 'global/invalid-parameters', suggestion: fixParameters },
+  rate_limited: {
+    code: 'global/too-many-requests',
+    suggestion: 'Wait for the number of seconds in retry-after, then try again.',
+  },
+  not_found: { code: 'global/object-does-not-exist', suggestion: 'Check the ID and try again.' },
+  conflict: { code: 'global/conflict' },
+  shutting_down: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },
+  internal: {
+    code: 'global/internal-error',
+    message: 'An internal server error occurred.',
+    suggestion: 'Try again later. The x-request-id header names the entry in the server log.',
+  },
+};
+
+export const cloudDialect: Dialect = {
+  refuse(refusal): Rendered {
+    const { code, message = refusal.message, suggestion } = refusals[refusal.code];
+    const headers: Record<string, string> =
+      refusal.retryAfterMs === null
+        ? {}
+        : { 'retry-after': String(Math.ceil(refusal.retryAfterMs / 1000)) };
+    return { status: refusal.status, headers, body: toBody(code, message, suggestion) };
+  },
+
+  violate(violation, part): Rendered {
+    const place = { body: 'request body', params: 'request path', querystring: 'request query' }[
+      part
+    ];
+    const at = violation.path.length === 0 ? '' : ` at '${toPathText(violation.path)}'`;
+    const message = `Error in ${place ?? 'request'}${at}: ${explain(violation)}`;
+    return { status: 400, body: toBody('global/invalid-parameters', message, fixParameters) };
+  },
+
+  own(error): Rendered | undefined {
+    if (!(error instanceof CloudError)) return undefined;
+    return { status: error.status, body: toBody(error.code, error.message, error.suggestion) };
+  },
+};
+
+/** A suggestion that is not there is left out: clients' types know no null. */
+function toBody(code: string, message: string, suggestion: string | undefined) {
+  return { error: { code, message, ...(suggestion === undefined ? {} : { suggestion }) } };
+}
+
+const typeNames: Record<string, string> = {
+  string: 'string',
+  integer: 'integer',
+  number: 'number',
+  boolean: 'boolean',
+  array: 'list',
+  object: 'dictionary',
+};
+
+function explain({ kind, expected }: Violation): string {
+  const bound = expected[0] ?? '';
+  const plural = bound === '1' ? '' : 's';
+  switch (kind) {
+    case 'missing':
+      return 'Field required';
+    case 'type':
+      return `Input should be a valid ${expected.map((type) => typeNames[type] ?? type).join(' or ')}`;
+    case 'too_small':
+      return `Input should be greater than or equal to ${bound}`;
+    case 'too_large':
+      return `Input should be less than or equal to ${bound}`;
+    case 'too_short':
+      return `String should have at least ${bound} character${plural}`;
+    case 'too_long':
+      return `String should have at most ${bound} character${plural}`;
+    case 'too_few':
+      return `List should have at least ${bound} item${plural} after validation`;
+    case 'too_many':
+      return `List should have at most ${bound} item${plural} after validation`;
+    case 'not_allowed':
+      return `Input should be ${expected.map((value) => `'${value}'`).join(' or ')}`;
+    case 'format':
+      return bound === idPattern
+        ? 'Input should be a valid UUID'
+        : `String should match pattern '${bound}'`;
+    default:
+      return 'Input is not valid';
+  }
+}
+
+/** A path id that is not a UUID is a 400, and one client falls back to names when it sees that. */
+export const idPattern = '^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$';

@@ -1,0 +1,32 @@
+// Seed 8: one request a second for an account, one launch in ten. The dashboard's own calls are free.
+
+import type { FastifyInstance } from 'fastify';
+import { principalOf } from '../accounts/authenticate.ts';
+import { rateLimited } from '../lib/errors.ts';
+import type { Rate, RateLimiter } from '../lib/rate-limit.ts';
+
+export interface CloudLimits {
+  /** Null when limits are off. */
+  requests: Rate | null;
+  launches: Rate | null;
+}
+
+export function limitRequests(
+  app: FastifyInstance,
+  limiter: RateLimiter,
+  limits: CloudLimits,
+): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.is404) return done();
+    const principal = principalOf(request);
+    if (principal.kind === 'session') return done();
+    const { accountId } = principal;
+    const isLaunch = request.routeOptions.url?.endsWith('/instance-operations/launch') ?? false;
+    const waitMs =
+      (limits.requests && limiter.take(`requests:${accountId}`, limits.requests)) ||
+      (isLaunch && limits.launches && limiter.take(`launches:${accountId}`, limits.launches)) ||
+      0;
+    if (waitMs === 0) return done();
+    done(rateLimited('Too many requests: this account is over its request rate.', waitMs));
+  });
+}

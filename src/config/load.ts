@@ -1,0 +1,222 @@
+// The file, the environment and the flags become one validated, frozen Config, or a list of problems
+// that each name the place and the fix. The only reader of process.env.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { Ajv, type ErrorObject } from 'ajv';
+import type { TSchema } from 'typebox';
+import { isMap, isScalar, LineCounter, parseDocument } from 'yaml';
+import { nearest } from '../lib/nearest.ts';
+import { toPathText, toViolation, type Violation } from '../lib/schema.ts';
+import { type Config, ConfigSchema, overrides } from './schema.ts';
+
+export class ConfigError extends Error {
+  readonly problems: string[];
+
+  constructor(problems: string[]) {
+    super(problems.join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+export interface LoadedConfig {
+  config: Config;
+  /** The file it came from; null when there is none. */
+  file: string | null;
+  /** MILLRACE_API_KEY: what the first key shall be. */
+  presetApiKey: string | null;
+}
+
+export type Flags = Record<string, string | undefined>;
+type Environment = Record<string, string | undefined>;
+type Tree = Record<string, unknown>;
+
+const defaultFile = 'millrace.yaml';
+
+/** Flags are keyed by the setting's path; `config` names the file. */
+export function loadConfig(flags: Flags, environment: Environment = process.env): LoadedConfig {
+  const named = flags.config ?? environment.MILLRACE_CONFIG;
+  if (named !== undefined && !existsSync(named)) {
+    throw new ConfigError([`${named}: there is no such file.`]);
+  }
+  const file = named ?? (existsSync(defaultFile) ? defaultFile : null);
+  const source = file === null ? emptySource : readSource(file);
+  const tree = withDefaults(ConfigSchema, source.tree) as Tree;
+  const places = new Map<string, string>();
+  for (const { path, env, flag } of overrides) {
+    const fromFlag = flags[path];
+    const value = fromFlag ?? environment[env];
+    if (value === undefined || value === '') continue;
+    places.set(path, fromFlag === undefined ? env : (flag.split(' ')[0] as string));
+    assign(tree, path, value);
+  }
+  validate(tree, (path) => places.get(path) ?? source.placeOf(path));
+  return {
+    config: deepFreeze(tree) as Config,
+    file,
+    presetApiKey: parsePresetKey(environment.MILLRACE_API_KEY),
+  };
+}
+
+interface Source {
+  tree: Tree;
+  placeOf(path: string): string;
+}
+
+const emptySource: Source = { tree: {}, placeOf: () => 'settings' };
+
+function readSource(file: string): Source {
+  const lines = new LineCounter();
+  const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines });
+  if (document.errors.length > 0) {
+    throw new ConfigError(
+      document.errors.map((error) => {
+        const { line } = lines.linePos(error.pos[0]);
+        return `${file}:${line}: ${error.message.split('\n')[0]?.replace(/ at line \d+.*$/, '')}`;
+      }),
+    );
+  }
+  const tree: unknown = document.toJS() ?? {};
+  if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
+    throw new ConfigError([
+      `${file}:1: the file must hold settings such as "server:", not a list or a text.`,
+    ]);
+  }
+  return {
+    tree: tree as Tree,
+    placeOf(path) {
+      const offset = keyOffset(document.contents, path.split('.'));
+      return offset === null ? file : `${file}:${lines.linePos(offset).line}`;
+    },
+  };
+}
+
+/** Where the key stands, or the nearest parent of it that is in the file. */
+function keyOffset(node: unknown, path: string[]): number | null {
+  let found: number | null = null;
+  let current = node;
+  for (const part of path) {
+    if (!isMap(current)) break;
+    const pair = current.items.find(
+      (item) => isScalar(item.key) && String(item.key.value) === part,
+    );
+    if (pair === undefined) break;
+    if (isScalar(pair.key) && pair.key.range) found = pair.key.range[0];
+    current = pair.value;
+  }
+  return found;
+}
+
+function withDefaults(schema: TSchema, value: unknown): unknown {
+  const { properties, default: fallback } = schema as {
+    properties?: Record<string, TSchema>;
+    default?: unknown;
+  };
+  if (properties === undefined) return value === undefined ? fallback : value;
+  if (
+    value !== undefined &&
+    value !== null &&
+    (typeof value !== 'object' || Array.isArray(value))
+  ) {
+    return value;
+  }
+  const given = (value ?? {}) as Tree;
+  const filled: Tree = { ...given };
+  for (const [name, member] of Object.entries(properties)) {
+    filled[name] = withDefaults(member, given[name]);
+  }
+  return filled;
+}
+
+function assign(tree: Tree, path: string, text: string): void {
+  const parts = path.split('.');
+  const last = parts.pop() as string;
+  const parent = parts.reduce((node, part) => node[part] as Tree, tree);
+  const type = schemaAt(path)?.type;
+  parent[last] = type === 'integer' || type === 'number' ? toNumber(text) : text;
+}
+
+const toNumber = (text: string) => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
+
+function schemaAt(
+  path: string,
+): { type?: unknown; properties?: Record<string, TSchema> } | undefined {
+  let schema: { type?: unknown; properties?: Record<string, TSchema> } | undefined = ConfigSchema;
+  for (const part of path.split('.')) schema = schema?.properties?.[part];
+  return schema;
+}
+
+function validate(tree: Tree, placeOf: (path: string) => string): void {
+  const check = new Ajv({ allErrors: true, strict: false, allowUnionTypes: true }).compile(
+    ConfigSchema,
+  );
+  if (check(tree)) {
+    crossCheck(tree as Config, placeOf);
+    return;
+  }
+  throw new ConfigError(
+    (check.errors ?? []).map((error: ErrorObject) => {
+      const violation = toViolation([error]);
+      const path = toPathText(violation.path);
+      return `${placeOf(path)}: ${explain(violation, path, tree)}`;
+    }),
+  );
+}
+
+/** What no single setting can say: values that only make sense together. */
+function crossCheck({ server }: Config, placeOf: (path: string) => string): void {
+  if ((server.tls_certificate === null) !== (server.tls_key === null)) {
+    throw new ConfigError([
+      `${placeOf('server')}: set both server.tls_certificate and server.tls_key, or neither.`,
+    ]);
+  }
+}
+
+function explain({ kind, expected }: Violation, path: string, tree: Tree): string {
+  const shown = JSON.stringify(
+    path.split('.').reduce<unknown>((node, part) => (node as Tree)?.[part], tree),
+  );
+  switch (kind) {
+    case 'unknown_member': {
+      const parent = path.split('.').slice(0, -1).join('.');
+      const known = Object.keys((parent ? schemaAt(parent) : ConfigSchema)?.properties ?? {});
+      const match = nearest(path.split('.').at(-1) as string, known);
+      const full = match === undefined ? undefined : parent ? `${parent}.${match}` : match;
+      return `${path} is not a setting. ${full ? `Did you mean ${full}?` : `Known here: ${known.join(', ')}.`}`;
+    }
+    case 'type':
+      return `${path} is ${shown}, but must be ${expected.join(' or ')}.`;
+    case 'too_small':
+      return `${path} is ${shown}, but must be at least ${expected[0]}.`;
+    case 'too_large':
+      return `${path} is ${shown}, but must be at most ${expected[0]}.`;
+    case 'not_allowed':
+      return `${path} is ${shown}, but must be one of ${expected.join(', ')}.`;
+    case 'too_short':
+      return `${path} must not be empty.`;
+    case 'format':
+      return path === 'database.url'
+        ? 'database.url must begin with postgres:// or postgresql://.'
+        : `${path} does not have the right form (${expected[0]}).`;
+    default:
+      return `${path} is not valid.`;
+  }
+}
+
+function parsePresetKey(value: string | undefined): string | null {
+  if (value === undefined || value === '') return null;
+  if (!/^[\x21-\x39\x3b-\x7e]{24,256}$/.test(value)) {
+    throw new ConfigError([
+      'MILLRACE_API_KEY: must be 24 to 256 printable characters without spaces or colons, such as a key made by Millrace.',
+    ]);
+  }
+  return value;
+}
+
+function deepFreeze(value: unknown): unknown {
+  if (typeof value === 'object' && value !== null) {
+    for (const member of Object.values(value)) deepFreeze(member);
+    Object.freeze(value);
+  }
+  return value;
+}

@@ -1,0 +1,140 @@
+// Every setting, with its default and its explanation. The file's JSON Schema, the example file, the
+// validation and the Config type all come from here.
+
+import { Type } from 'typebox';
+import { OneOf, type Static } from '../lib/schema.ts';
+
+const section = { additionalProperties: false } as const;
+
+const NullableString = (description: string) =>
+  Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    minLength: 1,
+    default: null,
+    description,
+  });
+
+export const ConfigSchema = Type.Object(
+  {
+    data_dir: Type.String({
+      default: './data',
+      minLength: 1,
+      description: 'Where state lives: the SQLite database, machines, pulled models.',
+    }),
+    server: Type.Object(
+      {
+        host: Type.String({
+          default: '127.0.0.1',
+          minLength: 1,
+          description: 'The address to listen on. 0.0.0.0 opens it to the network.',
+        }),
+        port: Type.Integer({ default: 8080, minimum: 0, maximum: 65535 }),
+        public_url: NullableString(
+          'The address people reach the server by, for links. Made from host and port when null.',
+        ),
+        trust_proxy: Type.Boolean({
+          default: false,
+          description: 'Believe x-forwarded-for. Turn on only behind a proxy that sets it.',
+        }),
+        tls_certificate: NullableString('A PEM file. Set both this and tls_key to serve HTTPS.'),
+        tls_key: NullableString('The PEM file with the private key of tls_certificate.'),
+        drain_seconds: Type.Integer({
+          default: 30,
+          minimum: 0,
+          maximum: 3600,
+          description: 'How long running requests may finish after SIGTERM.',
+        }),
+      },
+      { ...section, description: 'How the server listens.' },
+    ),
+    database: Type.Object(
+      {
+        url: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: '^postgres(ql)?://',
+          default: null,
+          description: 'postgres://user:password@host/name. SQLite in data_dir when null.',
+        }),
+        pool_size: Type.Integer({
+          default: 10,
+          minimum: 1,
+          maximum: 1000,
+          description: 'Connections to PostgreSQL at most.',
+        }),
+      },
+      { ...section, description: 'Where state is kept.' },
+    ),
+    log: Type.Object(
+      {
+        level: Type.Unsafe<'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'>({
+          ...OneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+          default: 'info',
+          description:
+            'One of fatal, error, warn, info, debug, trace, silent. JSON lines on stderr.',
+        }),
+      },
+      { ...section, description: 'Logs never hold keys or prompts.' },
+    ),
+    accounts: Type.Object(
+      {
+        session_days: Type.Integer({
+          default: 30,
+          minimum: 1,
+          maximum: 365,
+          description: 'How long a sign-in lasts.',
+        }),
+        invitation_days: Type.Integer({
+          default: 7,
+          minimum: 1,
+          maximum: 90,
+          description: 'How long an invitation link works.',
+        }),
+        login_attempts: Type.Integer({
+          default: 10,
+          minimum: 1,
+          maximum: 10_000,
+          description:
+            'Failed sign-ins per e-mail address in 15 minutes; five times that per network address.',
+        }),
+      },
+      { ...section, description: 'People and how they sign in.' },
+    ),
+    inference: Type.Object(
+      {
+        max_body_mib: Type.Integer({
+          default: 8,
+          minimum: 1,
+          maximum: 1024,
+          description: 'The largest request body, in MiB.',
+        }),
+      },
+      { ...section, description: 'The API at /v1.' },
+    ),
+    cloud: Type.Object(
+      {
+        rate_limit: Type.Boolean({
+          default: true,
+          description:
+            'Limit each account to requests_per_second and one launch per launch_interval_seconds.',
+        }),
+        requests_per_second: Type.Number({ default: 1, exclusiveMinimum: 0, maximum: 100_000 }),
+        launch_interval_seconds: Type.Number({ default: 10, minimum: 0, maximum: 86_400 }),
+        ssh_keys_per_account: Type.Integer({ default: 1024, minimum: 1, maximum: 1_000_000 }),
+      },
+      { ...section, description: 'The API at /api/v1.' },
+    ),
+  },
+  { ...section, title: 'Millrace configuration' },
+);
+
+export type Config = Static<typeof ConfigSchema>;
+
+/** Environment variables and flags that set one setting. They win over the file; flags win over both. */
+export const overrides = [
+  { path: 'data_dir', env: 'MILLRACE_DATA_DIR', flag: '--data-dir <path>' },
+  { path: 'server.host', env: 'MILLRACE_HOST', flag: '--host <address>' },
+  { path: 'server.port', env: 'MILLRACE_PORT', flag: '--port <number>' },
+  { path: 'server.public_url', env: 'MILLRACE_PUBLIC_URL', flag: '--public-url <url>' },
+  { path: 'database.url', env: 'DATABASE_URL', flag: '--database-url <url>' },
+  { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
+] as const;

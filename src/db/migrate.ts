@@ -1,0 +1,16 @@
+// Brings a database to the newest schema. Kysely runs all of it in one transaction; PostgreSQL takes an
+// advisory lock and SQLite begins with the write lock, so that starts in parallel wait for each other.
+
+import { type Migration, Migrator } from 'kysely/migration';
+import * as house from './migrations/0001-house.ts';
+import type { Database } from './tables.ts';
+
+const migrations: Record<string, Migration> = {
+  '0001-house': house,
+};
+
+export async function migrate(db: Database): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
+  const { error } = await migrator.migrateToLatest();
+  if (error !== undefined) throw error;
+}

@@ -1,0 +1,26 @@
+// PostgreSQL through a `pg` pool. Loaded only when it is configured.
+
+import { type Dialect, PostgresDialect } from 'kysely';
+import pg from 'pg';
+
+const int8 = 20;
+const numeric = 1700;
+
+export function createPostgresDialect(url: string, poolSize: number): Dialect {
+  const types: pg.CustomTypesConfig = {
+    // Our 64-bit columns are times in milliseconds and counts, all far below 2^53; so are sums of them.
+    getTypeParser: (oid, format) =>
+      oid === int8 || oid === numeric ? Number : pg.types.getTypeParser(oid, format),
+  };
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: poolSize,
+    types,
+    connectionTimeoutMillis: 10_000,
+    idleTimeoutMillis: 30_000,
+    application_name: 'millrace',
+  });
+  // An idle connection that breaks is dropped and replaced; the next query reports what still fails.
+  pool.on('error', () => {});
+  return new PostgresDialect({ pool });
+}

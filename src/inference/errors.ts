@@ -1,0 +1,186 @@
+// The inference API's dialect: everything a client of /v1 can be told, in OpenAI's error form.
+
+import type { Dialect, Rendered } from '../lib/dialect.ts';
+import type { Refusal, RefusalCode } from '../lib/errors.ts';
+import { toPathText, type Violation } from '../lib/schema.ts';
+
+export class InferenceError extends Error {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string | null;
+  readonly param: string | null;
+  readonly headers: Record<string, string>;
+
+  constructor(
+    status: number,
+    message: string,
+    detail: { type?: string; code?: string; param?: string; headers?: Record<string, string> } = {},
+  ) {
+    super(message);
+    this.name = 'InferenceError';
+    this.status = status;
+    this.type = detail.type ?? 'invalid_request_error';
+    this.code = detail.code ?? null;
+    this.param = detail.param ?? null;
+    this.headers = detail.headers ?? {};
+  }
+
+  toBody() {
+    const { message, type, param, code } = this;
+    return { error: { message, type, param, code } };
+  }
+}
+
+export const modelNotFound = (model: string) =>
+  new InferenceError(
+    404,
+    `The model ${JSON.stringify(model.slice(0, 100))} does not exist here. GET /v1/models lists those that do.`,
+    { code: 'model_not_found', param: 'model' },
+  );
+
+export const modelUnavailable = (model: string) =>
+  new InferenceError(503, `No healthy backend serves ${model} at the moment. Try again shortly.`, {
+    type: 'service_unavailable_error',
+    code: 'model_unavailable',
+    headers: { 'retry-after': '5' },
+  });
+
+export const overloaded = (model: string, retryAfterMs: number) =>
+  new InferenceError(
+    503,
+    `The queue for ${model} is full. Try again after the time in retry-after.`,
+    {
+      type: 'service_unavailable_error',
+      code: 'server_is_overloaded',
+      headers: retryAfter(retryAfterMs),
+    },
+  );
+
+export const upstreamFailed = (model: string) =>
+  new InferenceError(502, `The backend of ${model} failed before it answered.`, {
+    type: 'server_error',
+    code: 'upstream_error',
+  });
+
+export const missingParameter = (param: string, message = `${param} is missing.`) =>
+  new InferenceError(400, message, { code: 'missing_required_parameter', param });
+
+export const invalidValue = (param: string, message: string) =>
+  new InferenceError(400, message, { code: 'invalid_value', param });
+
+export const invalidRequest = (code: string, param: string | null, message: string) =>
+  new InferenceError(400, message, { code, ...(param === null ? {} : { param }) });
+
+export const unsupportedContentType = (param: string, kind: string) =>
+  new InferenceError(
+    400,
+    `${param} is of type ${JSON.stringify(kind.slice(0, 40))}; this model takes only "text" parts.`,
+    { code: 'unsupported_content_type', param },
+  );
+
+const refusals: Record<RefusalCode, { type: string; code: string | null; retry?: false }> = {
+  no_credentials: { type: 'invalid_request_error', code: null },
+  invalid_credentials: { type: 'invalid_request_error', code: 'invalid_api_key' },
+  forbidden: { type: 'permission_error', code: 'insufficient_scope' },
+  unknown_url: { type: 'invalid_request_error', code: 'unknown_url' },
+  method_not_allowed: { type: 'invalid_request_error', code: 'method_not_allowed' },
+  invalid_json: { type: 'invalid_request_error', code: 'invalid_json' },
+  invalid_body: { type: 'invalid_request_error', code: 'invalid_value' },
+  unsupported_media_type: { type: 'invalid_request_error', code: 'unsupported_media_type' },
+  too_large: { type: 'invalid_request_error', code: 'request_too_large' },
+  rate_limited: { type: 'requests', code: 'rate_limit_exceeded' },
+  not_found: { type: 'invalid_request_error', code: 'not_found' },
+  conflict: { type: 'invalid_request_error', code: 'conflict', retry: false },
+  shutting_down: { type: 'service_unavailable_error', code: 'model_unavailable' },
+  internal: { type: 'server_error', code: 'internal_error' },
+};
+
+export const inferenceDialect: Dialect = {
+  refuse(refusal: Refusal): Rendered {
+    const { type, code, retry } = refusals[refusal.code];
+    return {
+      status: refusal.status,
+      headers: {
+        ...(refusal.retryAfterMs === null ? {} : retryAfter(refusal.retryAfterMs)),
+        ...(retry === false ? { 'x-should-retry': 'false' } : {}),
+      },
+      body: { error: { message: refusal.message, type, param: refusal.param, code } },
+    };
+  },
+
+  violate(violation, _part, value): Rendered {
+    const { code, message } = explain(violation, value);
+    const param = violation.path.length === 0 ? null : toPathText(violation.path);
+    return {
+      status: 400,
+      body: { error: { message, type: 'invalid_request_error', param, code } },
+    };
+  },
+
+  own(error): Rendered | undefined {
+    if (!(error instanceof InferenceError)) return undefined;
+    return { status: error.status, headers: error.headers, body: error.toBody() };
+  },
+};
+
+export function retryAfter(ms: number): Record<string, string> {
+  return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
+}
+
+function explain({ kind, path, expected }: Violation, body: unknown) {
+  const name = path.length === 0 ? 'The body' : toPathText(path);
+  const value = path.reduce<unknown>(
+    (node, part) => (node as Record<string, unknown>)?.[part],
+    body,
+  );
+  const got = Array.isArray(value) ? 'an array' : value === null ? 'null' : `a ${typeof value}`;
+  const number = Number.isInteger(value) ? 'integer' : 'decimal';
+  const bound = expected[0];
+  switch (kind) {
+    case 'missing':
+      return { code: 'missing_required_parameter', message: `${name} is missing.` };
+    case 'type': {
+      const wanted = expected.map((type) => (type === 'integer' ? 'whole number' : type));
+      return {
+        code: 'invalid_type',
+        message: `${name} is ${got}, but must be ${wanted.join(' or ')}.`,
+      };
+    }
+    case 'too_small':
+      return {
+        code: `${number}_below_min_value`,
+        message: `${name} is ${value}; the least is ${bound}.`,
+      };
+    case 'too_large':
+      return {
+        code: `${number}_above_max_value`,
+        message: `${name} is ${value}; the most is ${bound}.`,
+      };
+    case 'too_short':
+      return {
+        code: 'string_below_min_length',
+        message: `${name} must have at least ${bound} characters.`,
+      };
+    case 'too_long':
+      return {
+        code: 'string_above_max_length',
+        message: `${name} must have at most ${bound} characters.`,
+      };
+    case 'too_few':
+      return {
+        code: 'array_below_min_length',
+        message: `${name} must have at least ${bound} members.`,
+      };
+    case 'too_many':
+      return {
+        code: 'array_above_max_length',
+        message: `${name} must have at most ${bound} members.`,
+      };
+    case 'not_allowed':
+      return { code: 'invalid_value', message: `${name} must be one of ${expected.join(', ')}.` };
+    case 'format':
+      return { code: 'invalid_value', message: `${name} must match ${bound}.` };
+    default:
+      return { code: 'invalid_value', message: `${name} is not valid.` };
+  }
+}

@@ -1,0 +1,86 @@
+// The inference API, route by route.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
+import type { Authenticator } from '../accounts/authenticate.ts';
+import { useDialect } from '../lib/dialect.ts';
+import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
+import { checkChat, checkCompletion } from './check.ts';
+import { inferenceDialect, modelNotFound, modelUnavailable } from './errors.ts';
+import { ChatRequest, CompletionRequest, Model, ModelList } from './schema.ts';
+
+export interface InferenceParts {
+  authenticator: Authenticator;
+  catalog: Catalog;
+  maxBodyBytes: number;
+}
+
+export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { catalog, maxBodyBytes } = parts;
+  useDialect(scope, inferenceDialect, { maxBytes: maxBodyBytes, anyContentType: false });
+  parts.authenticator.requireScope(scope, 'inference');
+  scope.addHook('onSend', (_request, reply, _payload, done) => {
+    reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
+    done();
+  });
+  const tags = ['Inference'];
+
+  // The list changes only with the configuration, so its bytes are made once.
+  const list = Buffer.from(JSON.stringify({ object: 'list', data: catalog.list().map(toModel) }));
+  app.get(
+    '/models',
+    { schema: { tags, summary: 'List models', response: doc(ModelList) } },
+    (_, reply) => {
+      reply.type('application/json; charset=utf-8').send(list);
+    },
+  );
+  app.get(
+    '/models/:model',
+    {
+      schema: {
+        tags,
+        summary: 'Get one model',
+        params: Type.Object({ model: Type.String() }),
+        response: doc(Model),
+      },
+    },
+    async (request) => toModel(getEntry(request.params.model)),
+  );
+
+  app.post(
+    '/chat/completions',
+    {
+      bodyLimit: maxBodyBytes,
+      schema: { tags, summary: 'Answer a conversation', body: ChatRequest },
+    },
+    async (request) => {
+      const entry = getEntry(request.body.model);
+      checkChat(request.body);
+      throw modelUnavailable(entry.id);
+    },
+  );
+  app.post(
+    '/completions',
+    {
+      bodyLimit: maxBodyBytes,
+      schema: { tags, summary: 'Continue a text', body: CompletionRequest },
+    },
+    async (request) => {
+      const entry = getEntry(request.body.model);
+      checkCompletion(request.body);
+      throw modelUnavailable(entry.id);
+    },
+  );
+
+  function getEntry(model: string): CatalogEntry {
+    const entry = catalog.find(model);
+    if (entry === undefined) throw modelNotFound(model);
+    return entry;
+  }
+}
+
+/** For /openapi.json only: a response schema that serialises would drop members it doesn't know. */
+const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

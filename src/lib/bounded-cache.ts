@@ -1,0 +1,35 @@
+// A small map that forgets: entries die after a time, and the least recently written go first when it
+// is full.
+
+import type { Clock } from './clock.ts';
+
+export interface BoundedCache<Value> {
+  get(key: string): Value | undefined;
+  set(key: string, value: Value): void;
+  clear(): void;
+}
+
+export function createBoundedCache<Value>(
+  clock: Clock,
+  options: { maxEntries: number; maxAgeMs: number },
+): BoundedCache<Value> {
+  const entries = new Map<string, { value: Value; diesAt: number }>();
+  return {
+    get(key) {
+      const entry = entries.get(key);
+      if (entry === undefined) return undefined;
+      if (entry.diesAt > clock.now()) return entry.value;
+      entries.delete(key);
+      return undefined;
+    },
+    set(key, value) {
+      entries.delete(key);
+      if (entries.size >= options.maxEntries) {
+        const oldest = entries.keys().next().value;
+        if (oldest !== undefined) entries.delete(oldest);
+      }
+      entries.set(key, { value, diesAt: clock.now() + options.maxAgeMs });
+    },
+    clear: () => entries.clear(),
+  };
+}

@@ -1,0 +1,151 @@
+// Gives a Fastify scope its own way of saying no: every failure inside it, also an unknown path, a wrong
+// method or a body that can't be read, goes through one renderer and leaves as JSON.
+
+import { isUtf8 } from 'node:buffer';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  internal,
+  invalidJson,
+  methodNotAllowed,
+  Refusal,
+  tooLarge,
+  unknownUrl,
+  unsupportedMediaType,
+} from './errors.ts';
+import { type RawViolation, toViolation, type Violation } from './schema.ts';
+
+export interface Rendered {
+  status: number;
+  headers?: Record<string, string>;
+  body: unknown;
+}
+
+export interface Dialect {
+  /** What every API refuses alike. */
+  refuse(refusal: Refusal): Rendered;
+  /** What the schema of a route refuses. `part` is body, params or querystring. */
+  violate(violation: Violation, part: string, value: unknown): Rendered;
+  /** What only this API throws; undefined for anything else. */
+  own(error: unknown): Rendered | undefined;
+}
+
+export interface BodyRules {
+  maxBytes: number;
+  /** Parse JSON whatever the content type says, as some APIs' clients need. */
+  anyContentType: boolean;
+}
+
+/** Deeper than any real request, and shallow enough for every recursive function downstream. */
+const maxDepth = 128;
+
+export function useDialect(app: FastifyInstance, dialect: Dialect, body: BodyRules): void {
+  const routes = collectRoutes(app);
+  app.setErrorHandler((error, request, reply) => {
+    send(reply, render(dialect, error, request, body.maxBytes), request, error);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?', 1)[0] as string;
+    const allowed = routes.methodsOf(path);
+    if (allowed.length > 0) reply.header('allow', allowed.join(', '));
+    const refusal =
+      allowed.length > 0
+        ? methodNotAllowed(request.method, path, allowed)
+        : unknownUrl(request.method, path);
+    send(reply, dialect.refuse(refusal), request, refusal);
+  });
+  app.removeAllContentTypeParsers();
+  const types = body.anyContentType ? '*' : /^application\/([a-z0-9.-]+\+)?json\s*(;|$)/i;
+  app.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, bytes, done) => {
+    try {
+      done(null, parseJson(bytes as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+function render(
+  dialect: Dialect,
+  error: unknown,
+  request: FastifyRequest,
+  maxBytes: number,
+): Rendered {
+  if (error instanceof Refusal) return dialect.refuse(error);
+  const own = dialect.own(error);
+  if (own !== undefined) return own;
+  const { validation, validationContext, code } = error as FastifyError;
+  if (validation !== undefined) {
+    const part = validationContext ?? 'body';
+    const value = (request as unknown as Record<string, unknown>)[part];
+    return dialect.violate(toViolation(validation as RawViolation[]), part, value);
+  }
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return dialect.refuse(tooLarge(maxBytes));
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return dialect.refuse(unsupportedMediaType(request.headers['content-type']));
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return dialect.refuse(invalidJson('it is shorter or longer than its content-length'));
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+      return dialect.refuse(invalidJson('it is empty'));
+    default:
+      return dialect.refuse(internal(error));
+  }
+}
+
+function send(reply: FastifyReply, rendered: Rendered, request: FastifyRequest, error: unknown) {
+  if (rendered.status >= 500 && rendered.status !== 503) {
+    request.log.error({ err: error, request_id: request.id }, 'request failed');
+  }
+  reply
+    .code(rendered.status)
+    .headers(rendered.headers ?? {})
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(rendered.body));
+}
+
+function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw invalidJson('it is empty');
+  if (!isUtf8(bytes)) throw invalidJson('it is not UTF-8');
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    // V8's message quotes the body, which may be a prompt or a secret.
+    throw invalidJson('it could not be parsed');
+  }
+  if (isDeeperThan(value, maxDepth))
+    throw invalidJson(`it is nested deeper than ${maxDepth} levels`);
+  return value;
+}
+
+/** Breadth first, so that hostile nesting costs no stack. */
+function isDeeperThan(value: unknown, limit: number): boolean {
+  let level = [value];
+  for (let depth = 0; depth <= limit; depth++) {
+    const next: unknown[] = [];
+    for (const node of level) {
+      if (typeof node !== 'object' || node === null) continue;
+      for (const member of Object.values(node)) {
+        if (typeof member === 'object' && member !== null) next.push(member);
+      }
+    }
+    if (next.length === 0) return false;
+    level = next;
+  }
+  return true;
+}
+
+function collectRoutes(app: FastifyInstance) {
+  const patterns: { matches: RegExp; method: string }[] = [];
+  app.addHook('onRoute', ({ url, method }) => {
+    const source = url.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+');
+    const matches = new RegExp(`^${source.replaceAll('*', '.+')}/?$`);
+    for (const one of [method].flat()) patterns.push({ matches, method: one });
+  });
+  return {
+    methodsOf: (path: string) => [
+      ...new Set(patterns.filter(({ matches }) => matches.test(path)).map(({ method }) => method)),
+    ],
+  };
+}

@@ -1,0 +1,103 @@
+// What any API may have to refuse before its own rules come in: who you are, what you sent, how often.
+// Each API renders a Refusal in its own dialect; this file is the list of all of them.
+
+export type RefusalCode =
+  | 'no_credentials'
+  | 'invalid_credentials'
+  | 'forbidden'
+  | 'unknown_url'
+  | 'method_not_allowed'
+  | 'invalid_json'
+  | 'invalid_body'
+  | 'unsupported_media_type'
+  | 'too_large'
+  | 'rate_limited'
+  | 'not_found'
+  | 'conflict'
+  | 'shutting_down'
+  | 'internal';
+
+const statuses: Record<RefusalCode, number> = {
+  no_credentials: 401,
+  invalid_credentials: 401,
+  forbidden: 403,
+  unknown_url: 404,
+  method_not_allowed: 405,
+  invalid_json: 400,
+  invalid_body: 400,
+  unsupported_media_type: 415,
+  too_large: 413,
+  rate_limited: 429,
+  not_found: 404,
+  conflict: 409,
+  shutting_down: 503,
+  internal: 500,
+};
+
+export class Refusal extends Error {
+  readonly code: RefusalCode;
+  readonly status: number;
+  readonly retryAfterMs: number | null;
+  /** The body member at fault, for `invalid_body`. */
+  readonly param: string | null;
+
+  constructor(
+    code: RefusalCode,
+    message: string,
+    detail: { retryAfterMs?: number; param?: string; cause?: unknown } = {},
+  ) {
+    super(message, { cause: detail.cause });
+    this.name = 'Refusal';
+    this.code = code;
+    this.status = statuses[code];
+    this.retryAfterMs = detail.retryAfterMs ?? null;
+    this.param = detail.param ?? null;
+  }
+}
+
+export const noCredentials = () =>
+  new Refusal(
+    'no_credentials',
+    'No API key was sent. Send it as "Authorization: Bearer <key>", or as the user name of HTTP Basic.',
+  );
+
+export const invalidCredentials = (masked: string) =>
+  new Refusal(
+    'invalid_credentials',
+    `The API key ${masked} is wrong, revoked or expired. Make a new one in the dashboard.`,
+  );
+
+export const forbidden = (message: string) => new Refusal('forbidden', message);
+
+export const unknownUrl = (method: string, path: string) =>
+  new Refusal('unknown_url', `There is no ${method} ${path}. Check the path and the base address.`);
+
+export const methodNotAllowed = (method: string, path: string, allowed: string[]) =>
+  new Refusal('method_not_allowed', `${path} takes ${allowed.join(', ')}, not ${method}.`);
+
+export const invalidJson = (reason: string) =>
+  new Refusal('invalid_json', `The body is not valid JSON: ${reason}.`);
+
+export const invalidBody = (message: string, param?: string) =>
+  new Refusal('invalid_body', message, param === undefined ? {} : { param });
+
+export const unsupportedMediaType = (sent: string | undefined) =>
+  new Refusal(
+    'unsupported_media_type',
+    `The body must be sent as application/json, not ${sent === undefined ? 'without a content type' : 'as another type'}.`,
+  );
+
+export const tooLarge = (limitBytes: number) =>
+  new Refusal('too_large', `The body is over the limit of ${limitBytes} bytes.`);
+
+export const rateLimited = (message: string, retryAfterMs: number) =>
+  new Refusal('rate_limited', message, { retryAfterMs });
+
+export const notFound = (what: string) => new Refusal('not_found', `${what} does not exist.`);
+
+export const conflict = (message: string) => new Refusal('conflict', message);
+
+export const internal = (cause: unknown) =>
+  new Refusal('internal', 'Something went wrong on our side. The request id names it in the log.', {
+    cause,
+  });

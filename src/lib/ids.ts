@@ -1,0 +1,21 @@
+// Identifiers as the APIs spell them. Everything comes from the system's random source.
+
+import { randomBytes, randomUUID } from 'node:crypto';
+
+/** 32 lower-case hex: a UUID without its dashes. */
+export const newId = (): string => randomUUID().replaceAll('-', '');
+
+export const isId = (text: string): boolean => /^[0-9a-f]{32}$/.test(text);
+
+const alphanumerics = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** Unbiased: bytes past the last whole multiple of 62 are thrown away. */
+export function randomAlphanumerics(length: number): string {
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length * 2)) {
+      if (byte < 248 && text.length < length) text += alphanumerics[byte % 62];
+    }
+  }
+  return text;
+}

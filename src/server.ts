@@ -1,0 +1,172 @@
+// The composition root: a Config becomes a database, the parts that stand on it, and a listening app.
+// Start and stop order are here and nowhere else.
+
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { createApiKeys } from './accounts/api-keys.ts';
+import { createAudit, system } from './accounts/audit.ts';
+import { createAuditLog } from './accounts/audit-log.ts';
+import { createAuthenticator } from './accounts/authenticate.ts';
+import { createInvitations } from './accounts/invitations.ts';
+import { createMembers } from './accounts/members.ts';
+import { scopes } from './accounts/principal.ts';
+import { toJoinLink } from './accounts/routes.ts';
+import { createSessions } from './accounts/sessions.ts';
+import { createSignIn } from './accounts/sign-in.ts';
+import { createThrottle } from './accounts/throttle.ts';
+import { createApp } from './app.ts';
+import { createSshKeys } from './cloud/ssh-keys.ts';
+import type { LoadedConfig } from './config/load.ts';
+import type { Config } from './config/schema.ts';
+import { openDatabase } from './db/open.ts';
+import { createCatalog } from './inference/catalog.ts';
+import { type Clock, systemClock } from './lib/clock.ts';
+import { createRateLimiter } from './lib/rate-limit.ts';
+
+export interface RunningServer {
+  /** e.g. `http://127.0.0.1:8080`. */
+  url: string;
+  /** Shown once: the first API key, only on the start that made it. */
+  firstApiKey: string | null;
+  /** Null once somebody has joined. */
+  setupLink: string | null;
+  database: 'SQLite' | 'PostgreSQL';
+  /** No new work; what runs may finish, up to the configured time. */
+  stop(): Promise<void>;
+}
+
+export async function startServer(
+  { config, presetApiKey }: LoadedConfig,
+  clock: Clock = systemClock,
+): Promise<RunningServer> {
+  const log = pino(
+    { level: config.log.level, base: null },
+    pino.destination({ dest: 2, sync: false }),
+  );
+  const db = await openDatabase({
+    url: config.database.url,
+    poolSize: config.database.pool_size,
+    dataDir: config.data_dir,
+  });
+
+  const audit = createAudit(clock);
+  const apiKeys = createApiKeys(db, clock, audit);
+  const throttle = createThrottle(db, clock);
+  const sessions = createSessions(db, clock, audit, { sessionDays: config.accounts.session_days });
+  const invitations = createInvitations(db, clock, audit, {
+    invitationDays: config.accounts.invitation_days,
+  });
+  const signIn = createSignIn(
+    db,
+    clock,
+    { audit, sessions, throttle, invitations },
+    { loginAttempts: config.accounts.login_attempts },
+  );
+  const authenticator = createAuthenticator(apiKeys, sessions);
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  let draining = false;
+  let url = '';
+
+  const app = await createApp({
+    log,
+    trustProxy: config.server.trust_proxy,
+    https: readTls(config),
+    ops: { db, registry, isDraining: () => draining },
+    accounts: {
+      authenticator,
+      apiKeys,
+      auditLog: createAuditLog(db),
+      invitations,
+      members: createMembers(db, audit, sessions),
+      sessions,
+      signIn,
+      publicUrl: () => url,
+      secure: isHttps(config),
+    },
+    inference: {
+      authenticator,
+      catalog: createCatalog(),
+      maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
+    },
+    cloud: {
+      authenticator,
+      limiter: createRateLimiter(clock),
+      limits: toCloudLimits(config),
+      sshKeys: createSshKeys(db, clock, audit, {
+        maxPerAccount: config.cloud.ssh_keys_per_account,
+      }),
+    },
+  });
+
+  const account = await signIn.ensureAccount();
+  if (presetApiKey !== null) await apiKeys.preset(account.id, presetApiKey);
+  const first =
+    account.created && presetApiKey === null
+      ? await apiKeys.create(account.id, { label: 'first', scopes, expiresAt: null }, system)
+      : null;
+  const setupToken = await invitations.renewSetup(account.id);
+
+  await app.listen({ host: config.server.host, port: config.server.port });
+  url = toUrl(config, app.server.address() as AddressInfo);
+  const chores = [
+    every(5_000, () => apiKeys.flushLastUsed()),
+    every(600_000, () => throttle.sweep()),
+    every(3_600_000, () => sessions.sweep()),
+  ];
+
+  /** A background chore that fails is logged and tried again at its next turn. */
+  function every(ms: number, chore: () => Promise<void>): NodeJS.Timeout {
+    return setInterval(() => {
+      chore().catch((error) => log.error({ err: error }, 'background work failed'));
+    }, ms).unref();
+  }
+
+  async function stop() {
+    draining = true;
+    for (const chore of chores) clearInterval(chore);
+    const cut = setTimeout(
+      () => app.server.closeAllConnections(),
+      config.server.drain_seconds * 1000,
+    );
+    await app.close();
+    clearTimeout(cut);
+    await apiKeys.flushLastUsed();
+    await db.destroy();
+    log.flush();
+  }
+
+  return {
+    url,
+    firstApiKey: first?.key ?? null,
+    setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
+    database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
+    stop,
+  };
+}
+
+function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
+  if (server.tls_certificate === null || server.tls_key === null) return null;
+  return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+const isHttps = ({ server }: Config) =>
+  server.tls_certificate !== null || (server.public_url?.startsWith('https://') ?? false);
+
+function toUrl(config: Config, { address, port, family }: AddressInfo): string {
+  const { public_url, tls_certificate } = config.server;
+  if (public_url !== null) return public_url.replace(/\/+$/, '');
+  const everywhere = address === '0.0.0.0' || address === '::';
+  const host = everywhere ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
+  return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
+}
+
+function toCloudLimits({ cloud }: Config) {
+  if (!cloud.rate_limit) return { requests: null, launches: null };
+  return {
+    requests: { intervalMs: 1000 / cloud.requests_per_second, burst: 1 },
+    launches: { intervalMs: cloud.launch_interval_seconds * 1000, burst: 1 },
+  };
+}
