@@ -17,7 +17,7 @@ import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
-import { type Dialect, useDialect } from './lib/dialect.ts';
+import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { Refusal } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
@@ -56,7 +56,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
 
   await app.register(cookie);
   await app.register(swagger, { openapi: description, hideUntagged: true });
-  useDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
+  applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
   observeRequests(app, parts.ops.registry);
   app.addHook('onRequest', (request, reply, done) => {
     if (!parts.ops.isDraining() || !isApi(request.url)) return done();

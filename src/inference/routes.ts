@@ -5,7 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import type { Authenticator } from '../accounts/authenticate.ts';
-import { useDialect } from '../lib/dialect.ts';
+import { applyDialect } from '../lib/dialect.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkChat, checkCompletion } from './check.ts';
 import { inferenceDialect, modelNotFound, modelUnavailable } from './errors.ts';
@@ -20,7 +20,7 @@ export interface InferenceParts {
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, maxBodyBytes } = parts;
-  useDialect(scope, inferenceDialect, { maxBytes: maxBodyBytes, anyContentType: false });
+  applyDialect(scope, inferenceDialect, { maxBytes: maxBodyBytes, anyContentType: false });
   parts.authenticator.requireScope(scope, 'inference');
   scope.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
