@@ -15,6 +15,8 @@ import { accountsDialect } from './accounts/errors.ts';
 import { type AccountParts, accountRoutes } from './accounts/routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
+import { dashboardRoutes } from './dashboard.ts';
+import type { DashboardBuild } from './dashboard-build.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
@@ -30,6 +32,7 @@ export interface AppParts {
   accounts: AccountParts;
   inference: InferenceParts;
   cloud: CloudParts;
+  dashboard: DashboardBuild;
 }
 
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
@@ -68,6 +71,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => inferenceRoutes(scope, parts.inference), { prefix: '/v1' });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => accountRoutes(scope, parts.accounts), { prefix: '/dashboard/api' });
+  app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;
 }
 

@@ -20,6 +20,7 @@ import { createApp } from './app.ts';
 import { createSshKeys } from './cloud/ssh-keys.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { createDashboardBuild } from './dashboard-build.ts';
 import { openDatabase } from './db/open.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
@@ -67,6 +68,7 @@ export async function startServer(
   const authenticator = createAuthenticator(apiKeys, sessions);
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const dashboard = createDashboardBuild(log);
   let draining = false;
   let url = '';
 
@@ -99,6 +101,7 @@ export async function startServer(
         maxPerAccount: config.cloud.ssh_keys_per_account,
       }),
     },
+    dashboard,
   });
 
   const account = await signIn.ensureAccount();
@@ -111,6 +114,7 @@ export async function startServer(
 
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
+  dashboard.start();
   const chores = [
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -126,6 +130,7 @@ export async function startServer(
 
   async function stop() {
     draining = true;
+    dashboard.stop();
     for (const chore of chores) clearInterval(chore);
     const cut = setTimeout(
       () => app.server.closeAllConnections(),

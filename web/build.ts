@@ -1,0 +1,57 @@
+// Builds the dashboard into the folder of its sources' version, compressed beforehand. The server runs this
+// as a child process; `npm run build:web` runs it by hand. Does nothing when the build is there already.
+
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { build } from 'vite';
+import { isBuilt, toBuildFolder, webFolder } from '../src/dashboard-build.ts';
+
+const target = toBuildFolder();
+const builds = dirname(target);
+/** Servers of the version before may still run from their folder. */
+const keptBuilds = 3;
+
+if (!isBuilt(target)) {
+  const working = join(builds, `.building-${process.pid}`);
+  try {
+    await build({
+      root: webFolder,
+      logLevel: 'warn',
+      build: { outDir: working, emptyOutDir: true },
+    });
+    await compress(join(working, 'assets'));
+    await mkdir(builds, { recursive: true });
+    await rename(working, target).catch(ignoreWhenBuilt);
+    await prune();
+  } finally {
+    await rm(working, { recursive: true, force: true });
+  }
+}
+
+async function compress(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const file = join(folder, name);
+    const bytes = await readFile(file);
+    // A middling quality: the best takes ten times as long for a few per cent.
+    const brotli = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
+    await writeFile(`${file}.br`, brotli);
+    await writeFile(`${file}.gz`, gzipSync(bytes, { level: 9 }));
+  }
+}
+
+/** Another process built the same meanwhile: the result is equal, and ours is thrown away. */
+function ignoreWhenBuilt(error: NodeJS.ErrnoException): void {
+  if (!isBuilt(target)) throw error;
+}
+
+async function prune(): Promise<void> {
+  const names = (await readdir(builds)).filter((name) => !name.startsWith('.'));
+  const dated = await Promise.all(
+    names.map(async (name) => ({ name, at: (await stat(join(builds, name))).mtimeMs })),
+  );
+  dated.sort((one, other) => other.at - one.at);
+  for (const { name } of dated.slice(keptBuilds)) {
+    await rm(join(builds, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,68 @@
+// Calls to this server with the session's cookie. Whatever goes wrong becomes one ApiError that a page can
+// show: all three dialects carry their sentence in `error.message`, and every answer its request id.
+
+export class ApiError extends Error {
+  /** 0 when no answer came. */
+  readonly status: number;
+  readonly code: string | null;
+  readonly suggestion: string | null;
+  readonly requestId: string | null;
+
+  constructor(
+    message: string,
+    detail: { status: number; code?: string; suggestion?: string; requestId?: string | null },
+  ) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = detail.status;
+    this.code = detail.code ?? null;
+    this.suggestion = detail.suggestion ?? null;
+    this.requestId = detail.requestId ?? null;
+  }
+}
+
+export interface List<T> {
+  data: T[];
+}
+
+const json = { 'content-type': 'application/json' };
+
+export const get = <T>(path: string) => call<T>(path, { method: 'GET' });
+export const post = <T>(path: string, body?: unknown) =>
+  call<T>(path, {
+    method: 'POST',
+    ...(body === undefined ? {} : { headers: json, body: JSON.stringify(body) }),
+  });
+export const patch = <T>(path: string, body: unknown) =>
+  call<T>(path, { method: 'PATCH', headers: json, body: JSON.stringify(body) });
+export const remove = <T>(path: string) => call<T>(path, { method: 'DELETE' });
+
+async function call<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await send(path, init);
+  return (await response.json()) as T;
+}
+
+/** The answer of a request that was not refused; its body is still to be read. */
+export async function send(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError('The server can’t be reached. Check that it runs, then try again.', {
+      status: 0,
+    });
+  }
+  if (!response.ok) throw await toError(response);
+  return response;
+}
+
+async function toError(response: Response): Promise<ApiError> {
+  const { status } = response;
+  const requestId = response.headers.get('x-request-id');
+  const body = (await response.json().catch(() => null)) as {
+    error?: { message?: string; code?: string; suggestion?: string };
+  } | null;
+  const { message = `The server answered with status ${status}.`, ...rest } = body?.error ?? {};
+  return new ApiError(message, { ...rest, status, requestId });
+}

@@ -1,0 +1,69 @@
+// Which page stands at which address. Those who are not signed in get the sign-in form in place of a page,
+// so that they are where they wanted to be once they are.
+
+import { Center, Skeleton, Stack } from '@mantine/core';
+import { lazy } from 'react';
+import { Route, Switch } from 'wouter';
+import { MeContext, useMeQuery } from './account.ts';
+import { Home } from './pages/home.tsx';
+import { Join } from './pages/join.tsx';
+import { Login } from './pages/login.tsx';
+import { NotFound } from './pages/not-found.tsx';
+import { ErrorNotice } from './parts/error-notice.tsx';
+import { Shell } from './shell.tsx';
+
+const ApiKeys = lazy(() => import('./pages/api-keys.tsx'));
+const Playground = lazy(() => import('./playground/playground.tsx'));
+const Models = lazy(() => import('./pages/models.tsx'));
+const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
+const Team = lazy(() => import('./team/team.tsx'));
+const AuditLog = lazy(() => import('./pages/audit-log.tsx'));
+
+export function App() {
+  return (
+    <Switch>
+      <Route path="/join/:token">{({ token }) => <Join key={token} token={token} />}</Route>
+      <Route>
+        <SignedIn />
+      </Route>
+    </Switch>
+  );
+}
+
+function SignedIn() {
+  const me = useMeQuery();
+  if (me.isPending) return <Waiting />;
+  if (me.isError) {
+    return (
+      <Center mih="60vh" p="md">
+        <ErrorNotice error={me.error} onRetry={() => me.refetch()} />
+      </Center>
+    );
+  }
+  if (me.data === null) return <Login />;
+  return (
+    <MeContext value={me.data}>
+      <Shell>
+        <Switch>
+          <Route path="/" component={Home} />
+          <Route path="/api-keys" component={ApiKeys} />
+          <Route path="/api-keys/new" component={ApiKeys} />
+          <Route path="/playground" component={Playground} />
+          <Route path="/models" component={Models} />
+          <Route path="/ssh-keys" component={SshKeys} />
+          <Route path="/ssh-keys/new" component={SshKeys} />
+          <Route path="/team" component={Team} />
+          <Route path="/audit-log" component={AuditLog} />
+          <Route component={NotFound} />
+        </Switch>
+      </Shell>
+    </MeContext>
+  );
+}
+
+const Waiting = () => (
+  <Stack p="xl" maw={640} aria-busy="true">
+    <Skeleton h={32} w={200} />
+    <Skeleton h={120} />
+  </Stack>
+);

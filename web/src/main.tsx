@@ -1,0 +1,52 @@
+// Starts the dashboard in the page.
+
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createRoot } from 'react-dom/client';
+import { Router } from 'wouter';
+import { useHashLocation } from 'wouter/use-hash-location';
+import '@mantine/core/styles.css';
+import '@mantine/notifications/styles.css';
+import './style.css';
+import { meKey } from './account.ts';
+import { ApiError } from './api.ts';
+import { App } from './app.tsx';
+import { cssVariables, theme } from './theme.ts';
+
+/** Styles made while the page runs are only allowed with the nonce that came with it. */
+const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
+// The name under which the library that locks scrolling behind dialogs looks for it.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
+
+const client = new QueryClient({
+  queryCache: new QueryCache({
+    onError(error) {
+      // The session ended elsewhere: ask to sign in, in place.
+      if (error instanceof ApiError && error.status === 401) client.setQueryData(meKey, null);
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      retry: (count, error) =>
+        count < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
+    },
+  },
+});
+
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <MantineProvider
+    theme={theme}
+    cssVariablesResolver={cssVariables}
+    defaultColorScheme="auto"
+    getStyleNonce={() => nonce}
+  >
+    <QueryClientProvider client={client}>
+      <Router hook={useHashLocation}>
+        <App />
+      </Router>
+      <Notifications position="bottom-right" autoClose={4000} />
+    </QueryClientProvider>
+  </MantineProvider>,
+);

@@ -1,0 +1,110 @@
+// The first page: three things to try, and the code for the same from elsewhere.
+
+import { Anchor, Code, Group, Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import IconKey from '@tabler/icons-react/dist/esm/icons/IconKey.mjs';
+import IconMessage from '@tabler/icons-react/dist/esm/icons/IconMessage.mjs';
+import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
+import IconTerminal2 from '@tabler/icons-react/dist/esm/icons/IconTerminal2.mjs';
+import { Link } from 'wouter';
+import { useMe } from '../account.ts';
+import { toChatCode } from '../chat-code.ts';
+import { toDefaultModel, useModels } from '../models.ts';
+import { CodeSamples } from '../parts/code-samples.tsx';
+import { Page } from '../parts/page.tsx';
+
+const things = [
+  {
+    path: '/playground',
+    icon: IconMessage,
+    title: 'Chat now',
+    text: 'Talk to a model in the browser. See its speed, change its settings, take the code.',
+  },
+  {
+    path: '/api-keys/new',
+    icon: IconKey,
+    title: 'Make an API key',
+    text: 'For programs. Works with the OpenAI libraries and with the cloud API.',
+  },
+  {
+    path: '/ssh-keys/new',
+    icon: IconTerminal2,
+    title: 'Add an SSH key',
+    text: 'Machines let you in with it. Bring your own, or have one made here.',
+  },
+];
+
+const thingsToSee = [
+  {
+    path: '/models',
+    icon: IconSparkles,
+    title: 'See the models',
+    text: 'Every model id that programs can ask for.',
+  },
+  {
+    path: '/api-keys',
+    icon: IconKey,
+    title: 'See the API keys',
+    text: 'Which programs have access, and when they last used it.',
+  },
+  {
+    path: '/ssh-keys',
+    icon: IconTerminal2,
+    title: 'See the SSH keys',
+    text: 'Who can be let into machines.',
+  },
+];
+
+export function Home() {
+  const { canUse } = useMe();
+  const models = useModels();
+  const address = window.location.origin;
+  const samples = toChatCode(address, {
+    model: toDefaultModel(models.data?.data),
+    messages: [{ role: 'user', content: 'What is a millrace?' }],
+  });
+  return (
+    <Page title="Home" description={canUse ? 'Three things to try.' : 'What there is to see.'}>
+      <SimpleGrid cols={{ base: 1, sm: 3 }}>
+        {(canUse ? things : thingsToSee).map(({ path, icon: Icon, title, text }) => (
+          <Paper key={path} withBorder p="lg" component={Link} href={path} className="card-link">
+            <Stack gap={8}>
+              <Icon size={24} stroke={1.5} aria-hidden />
+              <Title order={2} size="h4">
+                {title}
+              </Title>
+              <Text size="sm" c="dimmed">
+                {text}
+              </Text>
+            </Stack>
+          </Paper>
+        ))}
+      </SimpleGrid>
+      <Stack gap="sm" mt="md">
+        <Title order={2} size="h4">
+          The same from your program
+        </Title>
+        <Text c="dimmed" size="sm">
+          Any OpenAI library works with this address and one of your{' '}
+          <Anchor component={Link} href="/api-keys" underline="always">
+            API keys
+          </Anchor>
+          .
+        </Text>
+        <CodeSamples samples={samples} />
+        <Group gap="xl" mt="xs">
+          <Address name="Inference API" value={`${address}/v1`} />
+          <Address name="Cloud API" value={`${address}/api/v1`} />
+          <Anchor href="/docs" size="sm">
+            API reference
+          </Anchor>
+        </Group>
+      </Stack>
+    </Page>
+  );
+}
+
+const Address = ({ name, value }: { name: string; value: string }) => (
+  <Text size="sm">
+    {name} <Code className="breakable">{value}</Code>
+  </Text>
+);

@@ -1,0 +1,49 @@
+// Signing in. Stands in for any page until somebody has.
+
+import { Button, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { FormEvent } from 'react';
+import { meKey } from '../account.ts';
+import { post } from '../api.ts';
+import { Door } from '../parts/door.tsx';
+import { ErrorNotice } from '../parts/error-notice.tsx';
+
+export function Login() {
+  const client = useQueryClient();
+  const login = useMutation({
+    mutationFn: (form: FormData) =>
+      post('/dashboard/api/login', { email: form.get('email'), password: form.get('password') }),
+    onSuccess: () => client.invalidateQueries({ queryKey: meKey }),
+  });
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    login.mutate(new FormData(event.currentTarget));
+  };
+  return (
+    <Door title="Sign in">
+      <form onSubmit={submit}>
+        <Stack>
+          <TextInput
+            label="E-mail"
+            name="email"
+            type="email"
+            autoComplete="username"
+            required
+            withAsterisk={false}
+          />
+          <PasswordInput
+            label="Password"
+            name="password"
+            autoComplete="current-password"
+            required
+            withAsterisk={false}
+          />
+          <ErrorNotice error={login.error} />
+          <Button type="submit" loading={login.isPending}>
+            Sign in
+          </Button>
+        </Stack>
+      </form>
+    </Door>
+  );
+}

@@ -1,0 +1,39 @@
+// The same call in three languages, with a copy button. The chosen language is remembered.
+
+import { Box, Tabs } from '@mantine/core';
+import { useLocalStorage } from '@mantine/hooks';
+import { CopyIcon } from './copy.tsx';
+
+export const languages = ['curl', 'Python', 'TypeScript'] as const;
+export type Language = (typeof languages)[number];
+
+export function CodeSamples({ samples }: { samples: Record<Language, string> }) {
+  const [language, setLanguage] = useLocalStorage<Language>({
+    key: 'millrace.language',
+    defaultValue: 'curl',
+    getInitialValueInEffect: false,
+  });
+  const shown = languages.includes(language) ? language : 'curl';
+  return (
+    <Tabs value={shown} onChange={(value) => value && setLanguage(value as Language)}>
+      <Tabs.List mb="sm">
+        {languages.map((name) => (
+          <Tabs.Tab key={name} value={name}>
+            {name}
+          </Tabs.Tab>
+        ))}
+        <Box ml="auto">
+          <CopyIcon value={samples[shown]} label="Copy the code" />
+        </Box>
+      </Tabs.List>
+      {languages.map((name) => (
+        <Tabs.Panel key={name} value={name}>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, also by keyboard */}
+          <pre className="code-block" tabIndex={0}>
+            <code>{samples[name]}</code>
+          </pre>
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
+}

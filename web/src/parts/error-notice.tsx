@@ -1,0 +1,36 @@
+// What went wrong, in the server's own plain words, with the id under which its log knows the request.
+
+import { Alert, Button, Code, Stack, Text } from '@mantine/core';
+import IconAlertTriangle from '@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs';
+import { ApiError } from '../api.ts';
+
+export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  if (error === null || error === undefined) return null;
+  const { suggestion, requestId } =
+    error instanceof ApiError ? error : { suggestion: null, requestId: null };
+  return (
+    <Alert
+      role="alert"
+      variant="default"
+      icon={<IconAlertTriangle color="var(--mantine-color-error)" aria-hidden />}
+      classNames={{ root: 'error-notice' }}
+    >
+      <Stack gap={6} align="flex-start">
+        <Text size="sm" className="breakable">
+          {error instanceof Error ? error.message : 'Something went wrong.'}
+        </Text>
+        {suggestion && <Text size="sm">{suggestion}</Text>}
+        {requestId && (
+          <Text size="xs" c="dimmed">
+            Request id <Code>{requestId}</Code>
+          </Text>
+        )}
+        {onRetry && (
+          <Button variant="default" size="xs" onClick={onRetry}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}

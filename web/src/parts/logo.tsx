@@ -1,0 +1,15 @@
+// The name, with the wheel from the icon.
+
+import { Group, Text } from '@mantine/core';
+import { Link } from 'wouter';
+
+export const Logo = () => (
+  <Link href="/" className="logo">
+    <Group gap={10} wrap="nowrap">
+      <img src="/favicon.svg" width={26} height={26} alt="" />
+      <Text component="span" fw={600} size="lg">
+        Millrace
+      </Text>
+    </Group>
+  </Link>
+);

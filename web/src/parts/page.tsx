@@ -1,0 +1,41 @@
+// A page's heading, its tab title, and the shape it has while its code loads.
+
+import { Group, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { useDocumentTitle } from '@mantine/hooks';
+import type { ReactNode } from 'react';
+
+interface PageProps {
+  title: string;
+  description?: ReactNode;
+  /** Buttons beside the heading. */
+  actions?: ReactNode;
+  children: ReactNode;
+}
+
+export function Page({ title, description, actions, children }: PageProps) {
+  useDocumentTitle(`${title} · Millrace`);
+  return (
+    <Stack gap="lg">
+      <Group justify="space-between" align="flex-start" mih={36}>
+        <Stack gap={4} maw={680}>
+          <Title order={1} size="h2">
+            {title}
+          </Title>
+          {description && <Text c="dimmed">{description}</Text>}
+        </Stack>
+        {actions}
+      </Group>
+      {children}
+    </Stack>
+  );
+}
+
+export const PageSkeleton = () => (
+  <Stack gap="lg" aria-busy="true">
+    <Stack gap={8}>
+      <Skeleton h={32} w={180} />
+      <Skeleton h={18} w="60%" />
+    </Stack>
+    <Skeleton h={220} />
+  </Stack>
+);

@@ -1,0 +1,83 @@
+// A list as a table, which on a phone becomes cards; its shape while it loads; its words when it is empty.
+
+import { Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { ErrorNotice } from './error-notice.tsx';
+
+export interface Column<T> {
+  /** Empty for a column of buttons. */
+  name: string;
+  cell: (row: T) => ReactNode;
+}
+
+interface RecordsProps<T> {
+  /** What the table holds, for those who hear it. */
+  label: string;
+  query: Pick<UseQueryResult<unknown>, 'isPending' | 'error' | 'refetch'>;
+  rows: T[] | undefined;
+  columns: Column<T>[];
+  empty: ReactNode;
+}
+
+export function Records<T extends { id: string }>(props: RecordsProps<T>) {
+  const { label, query, rows, columns, empty } = props;
+  if (query.error && rows === undefined) {
+    return <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
+  }
+  if (rows?.length === 0) return empty;
+  return (
+    <Paper withBorder>
+      <table className="records" aria-label={label} aria-busy={rows === undefined}>
+        <thead>
+          <tr>
+            {columns.map(({ name }) => (
+              <th key={name} scope="col">
+                {name || <span className="only-heard">Actions</span>}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows === undefined
+            ? [0, 1, 2].map((row) => (
+                <tr key={row}>
+                  {columns.map(({ name }) => (
+                    <td key={name} data-label={name || undefined}>
+                      <Skeleton h={18} w="70%" />
+                    </td>
+                  ))}
+                </tr>
+              ))
+            : rows.map((row) => (
+                <tr key={row.id}>
+                  {columns.map(({ name, cell }) => (
+                    <td key={name} data-label={name || undefined}>
+                      {cell(row)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+        </tbody>
+      </table>
+    </Paper>
+  );
+}
+
+interface EmptyProps {
+  title: string;
+  children: ReactNode;
+  action?: ReactNode;
+}
+
+export const Empty = ({ title, children, action }: EmptyProps) => (
+  <Paper withBorder p={{ base: 'lg', sm: 'xl' }}>
+    <Stack gap="sm" align="flex-start" maw={560}>
+      <Title order={2} size="h4">
+        {title}
+      </Title>
+      <Text c="dimmed">{children}</Text>
+      {action}
+    </Stack>
+  </Paper>
+);

@@ -1,0 +1,3 @@
+export function forgetConversation(userId: string): void {
+  localStorage.removeItem(`millrace.conversation.${userId}`);
+}
