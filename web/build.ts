@@ -46,12 +46,16 @@ function ignoreWhenBuilt(error: NodeJS.ErrnoException): void {
 }
 
 async function prune(): Promise<void> {
-  const names = (await readdir(builds)).filter((name) => !name.startsWith('.'));
+  const names = await readdir(builds);
   const dated = await Promise.all(
     names.map(async (name) => ({ name, at: (await stat(join(builds, name))).mtimeMs })),
   );
   dated.sort((one, other) => other.at - one.at);
-  for (const { name } of dated.slice(keptBuilds)) {
+  const isWork = (name: string) => name.startsWith('.');
+  const old = dated.filter(({ name }) => !isWork(name)).slice(keptBuilds);
+  // Left by builds that were killed.
+  const stale = dated.filter(({ name, at }) => isWork(name) && Date.now() - at > 600_000);
+  for (const { name } of [...old, ...stale]) {
     await rm(join(builds, name), { recursive: true, force: true });
   }
 }

@@ -1,3 +1,113 @@
-export default function Missing() {
-  return null;
+// SSH keys: who is let into machines that are launched from now on.
+
+import { Button, Code, Group, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import type { SshKey } from '../../../src/cloud/schema.ts';
+import { useMe } from '../account.ts';
+import { get, type List, remove } from '../api.ts';
+import { Confirm } from '../parts/confirm.tsx';
+import { CopyIcon } from '../parts/copy.tsx';
+import { Page } from '../parts/page.tsx';
+import { type Column, Empty, Records } from '../parts/records.tsx';
+import { NewSshKeyDialog } from './new-ssh-key.tsx';
+
+const queryKey = ['ssh-keys'];
+
+export default function SshKeys() {
+  const { canUse } = useMe();
+  const client = useQueryClient();
+  const [location, navigate] = useLocation();
+  const [deleting, setDeleting] = useState<SshKey | null>(null);
+  const keys = useQuery({ queryKey, queryFn: () => get<List<SshKey>>('/api/v1/ssh-keys') });
+  const refresh = () => client.invalidateQueries({ queryKey });
+
+  async function deleteKey({ id, name }: SshKey) {
+    await remove(`/api/v1/ssh-keys/${id}`);
+    await refresh();
+    notifications.show({ message: `The SSH key “${name}” is deleted.` });
+  }
+
+  const add = (
+    <Button component={Link} href="/ssh-keys/new">
+      Add a key
+    </Button>
+  );
+  const columns: Column<SshKey>[] = [
+    {
+      name: 'Name',
+      cell: ({ name }) => (
+        <Text size="sm" fw={500} className="breakable">
+          {name}
+        </Text>
+      ),
+    },
+    {
+      name: 'Public key',
+      cell: ({ name, public_key }) => (
+        <Group gap={4} wrap="nowrap">
+          <Code className="breakable">{shorten(public_key)}</Code>
+          <CopyIcon value={public_key} label={`Copy the public key of ${name}`} />
+        </Group>
+      ),
+    },
+  ];
+  if (canUse) {
+    columns.push({
+      name: '',
+      cell: (key) => (
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => setDeleting(key)}
+          aria-label={`Delete ${key.name}`}
+        >
+          Delete
+        </Button>
+      ),
+    });
+  }
+
+  return (
+    <Page
+      title="SSH keys"
+      description="A machine gets its keys when it is launched. Adding or deleting one later changes no machine that runs."
+      actions={canUse && keys.data?.data.length !== 0 && add}
+    >
+      <Records
+        label="SSH keys"
+        query={keys}
+        rows={keys.data?.data}
+        columns={columns}
+        empty={
+          <Empty title="No SSH keys yet" action={canUse && add}>
+            A machine lets in whoever holds the private half of its key. Paste the public half of
+            yours, or have a new pair made here and download the private half.
+          </Empty>
+        }
+      />
+      {canUse && location === '/ssh-keys/new' && (
+        <NewSshKeyDialog onAdded={refresh} onClose={() => navigate('/ssh-keys')} />
+      )}
+      {deleting && (
+        <Confirm
+          title={`Delete “${deleting.name}”?`}
+          action="Delete"
+          onConfirm={() => deleteKey(deleting)}
+          onClose={() => setDeleting(null)}
+        >
+          Machines launched from now on can’t be given this key. Those that have it keep it.
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+/** e.g. `ssh-ed25519 AAAAC3Nza…k2J9fQ me@laptop`: enough to recognise it. */
+function shorten(key: string): string {
+  const [kind = '', body = '', ...comment] = key.split(' ');
+  const short = body.length > 24 ? `${body.slice(0, 10)}…${body.slice(-8)}` : body;
+  return [kind, short, ...comment].join(' ').slice(0, 80);
 }

@@ -1,6 +1,6 @@
 // The same call in three languages, with a copy button. The chosen language is remembered.
 
-import { Box, Tabs } from '@mantine/core';
+import { Tabs } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
 import { CopyIcon } from './copy.tsx';
 
@@ -22,12 +22,12 @@ export function CodeSamples({ samples }: { samples: Record<Language, string> }) 
             {name}
           </Tabs.Tab>
         ))}
-        <Box ml="auto">
-          <CopyIcon value={samples[shown]} label="Copy the code" />
-        </Box>
       </Tabs.List>
       {languages.map((name) => (
-        <Tabs.Panel key={name} value={name}>
+        <Tabs.Panel key={name} value={name} className="sample">
+          <div className="sample-copy">
+            <CopyIcon value={samples[name]} label="Copy the code" />
+          </div>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, also by keyboard */}
           <pre className="code-block" tabIndex={0}>
             <code>{samples[name]}</code>

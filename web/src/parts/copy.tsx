@@ -1,12 +1,13 @@
 // Copying: a small button beside a value, and a value that is shown only once.
 
 import { ActionIcon, Button, Group, Text, Tooltip } from '@mantine/core';
-import { useClipboard } from '@mantine/hooks';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
 import IconCopy from '@tabler/icons-react/dist/esm/icons/IconCopy.mjs';
+import { useEffect, useState } from 'react';
+import { copyText } from './copy-text.ts';
 
 export function CopyIcon({ value, label }: { value: string; label: string }) {
-  const { copied, copy } = useClipboard({ timeout: 1500 });
+  const { copied, copy } = useCopy();
   const Icon = copied ? IconCheck : IconCopy;
   return (
     <Tooltip label={copied ? 'Copied' : label}>
@@ -23,7 +24,7 @@ interface ShownOnceProps {
 }
 
 export function ShownOnce({ label, value }: ShownOnceProps) {
-  const { copied, copy } = useClipboard({ timeout: 1500 });
+  const { copied, copy } = useCopy();
   return (
     <div>
       <Text size="sm" fw={500} mb={4}>
@@ -44,4 +45,15 @@ export function ShownOnce({ label, value }: ShownOnceProps) {
       </Group>
     </div>
   );
+}
+
+function useCopy() {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(false), 1500);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const copy = async (text: string) => setCopied(await copyText(text));
+  return { copied, copy };
 }

@@ -1,3 +1,134 @@
+// The playground's conversation. It is kept in this browser and nowhere else, and goes when its person
+// signs out.
+
+import type { ChatRequest } from '../../../src/inference/schema.ts';
+import type { ApiError } from '../api.ts';
+
+/** Null leaves a setting to the model. */
+export interface Settings {
+  temperature: number | null;
+  top_p: number | null;
+  top_k: number | null;
+  min_p: number | null;
+  max_tokens: number | null;
+  seed: number | null;
+  frequency_penalty: number | null;
+  presence_penalty: number | null;
+  repetition_penalty: number | null;
+  stop: string | null;
+}
+
+export type Failure = Pick<ApiError, 'message' | 'suggestion' | 'requestId'>;
+
+/** How an answer came about. What is not known is null. */
+export interface Outcome {
+  servedBy: string | null;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  firstTokenMs: number | null;
+  tokensPerSecond: number | null;
+  /** The wire's finish_reason, or that the person stopped it. */
+  finish: string | null;
+  failure: Failure | null;
+}
+
+export interface Turn {
+  id: string;
+  role: 'user' | 'assistant';
+  text: string;
+  /** On answers that have ended. */
+  outcome: Outcome | null;
+}
+
+export interface Conversation {
+  /** Null until one is picked: then the default stands in. */
+  model: string | null;
+  system: string;
+  settings: Settings;
+  turns: Turn[];
+}
+
+export const emptySettings: Settings = {
+  temperature: null,
+  top_p: null,
+  top_k: null,
+  min_p: null,
+  max_tokens: null,
+  seed: null,
+  frequency_penalty: null,
+  presence_penalty: null,
+  repetition_penalty: null,
+  stop: null,
+};
+
+export const emptyConversation: Conversation = {
+  model: null,
+  system: '',
+  settings: emptySettings,
+  turns: [],
+};
+
+export const newTurn = (role: Turn['role'], text: string): Turn => ({
+  // crypto.randomUUID is missing on pages that came over plain HTTP.
+  id: `${Date.now()}-${Math.random().toString(36).slice(2)}`,
+  role,
+  text,
+  outcome: null,
+});
+
+/** Answers that failed before their first word are no part of what the model is told. */
+export function toRequest(conversation: Conversation, model: string): ChatRequest {
+  const { system, settings, turns } = conversation;
+  const { stop, ...numbers } = settings;
+  const chosen = Object.entries(numbers).filter(([, value]) => value !== null);
+  return {
+    model,
+    messages: [
+      ...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]),
+      ...turns
+        .filter(({ role, text }) => role === 'user' || text !== '')
+        .map(({ role, text }) => ({ role, content: text })),
+    ],
+    ...Object.fromEntries(chosen),
+    ...(stop ? { stop } : {}),
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+}
+
+const storageKey = (userId: string) => `millrace.conversation.${userId}`;
+/** Browsers give a site about five million characters for everything. */
+const maxStored = 1_000_000;
+
+export function loadConversation(userId: string): Conversation {
+  try {
+    const stored = JSON.parse(localStorage.getItem(storageKey(userId)) ?? '{}');
+    return {
+      ...emptyConversation,
+      ...stored,
+      settings: { ...emptySettings, ...stored.settings },
+      turns: Array.isArray(stored.turns) ? stored.turns : [],
+    };
+  } catch {
+    return emptyConversation;
+  }
+}
+
+/** The oldest turns are left behind when it grows too long to keep. */
+export function storeConversation(userId: string, conversation: Conversation): void {
+  let { turns } = conversation;
+  let text = JSON.stringify(conversation);
+  while (text.length > maxStored && turns.length > 0) {
+    turns = turns.slice(2);
+    text = JSON.stringify({ ...conversation, turns });
+  }
+  try {
+    localStorage.setItem(storageKey(userId), text);
+  } catch {
+    // Storage is full or forbidden: the conversation lives as long as the page.
+  }
+}
+
 export function forgetConversation(userId: string): void {
-  localStorage.removeItem(`millrace.conversation.${userId}`);
+  localStorage.removeItem(storageKey(userId));
 }

@@ -1,3 +1,149 @@
-export default function Missing() {
-  return null;
+// Talking to a model in the browser.
+
+import { Button, Drawer, Group, Modal, Paper, Select, Skeleton, Text, Title } from '@mantine/core';
+import { useDisclosure, useDocumentTitle } from '@mantine/hooks';
+import { useEffect, useRef } from 'react';
+import './playground.css';
+import { useMe } from '../account.ts';
+import { toChatCode } from '../chat-code.ts';
+import { toDefaultModel, useModels } from '../models.ts';
+import { CodeSamples } from '../parts/code-samples.tsx';
+import { ErrorNotice } from '../parts/error-notice.tsx';
+import { Page } from '../parts/page.tsx';
+import { Composer } from './composer.tsx';
+import { toRequest } from './conversation.ts';
+import { SettingsForm } from './settings-form.tsx';
+import { TurnView } from './turn-view.tsx';
+import { useChat } from './use-chat.ts';
+
+export default function Playground() {
+  const { canUse } = useMe();
+  if (canUse) return <Chat />;
+  return (
+    <Page title="Playground">
+      <Text>
+        Your role, viewer, may look but not use models. An owner can change it on the team page.
+      </Text>
+    </Page>
+  );
+}
+
+function Chat() {
+  useDocumentTitle('Playground · Millrace');
+  const { id } = useMe();
+  const models = useModels();
+  const chat = useChat(id, toDefaultModel(models.data?.data));
+  const { conversation, model, answering } = chat;
+  const [codeShown, code] = useDisclosure(false);
+  const [settingsShown, settings] = useDisclosure(false);
+  const form = <SettingsForm conversation={conversation} onChange={chat.update} />;
+
+  return (
+    <div className="playground">
+      <Group justify="space-between" gap="sm">
+        <Title order={1} size="h2">
+          Playground
+        </Title>
+        <Group gap="xs">
+          <Button variant="default" size="xs" onClick={code.open}>
+            View code
+          </Button>
+          <Button variant="default" size="xs" onClick={settings.open} hiddenFrom="md">
+            Settings
+          </Button>
+          <Button
+            variant="default"
+            size="xs"
+            onClick={chat.clear}
+            disabled={conversation.turns.length === 0}
+          >
+            Start over
+          </Button>
+        </Group>
+      </Group>
+      <div className="playground-columns">
+        <section className="playground-chat" aria-label="Conversation">
+          {models.isPending ? (
+            <Skeleton h={36} maw={360} />
+          ) : (
+            <Select
+              aria-label="Model"
+              data={models.data?.data.map((one) => one.id) ?? []}
+              value={model}
+              onChange={(value) => value && chat.update({ model: value })}
+              searchable
+              allowDeselect={false}
+              nothingFoundMessage="No model of this name"
+              maw={360}
+            />
+          )}
+          <ErrorNotice error={models.error} />
+          <Turns chat={chat} />
+          <Composer answering={answering} onSend={chat.send} onStop={chat.stop} />
+        </section>
+        <Paper component="aside" withBorder p="md" visibleFrom="md" aria-label="Settings">
+          {form}
+        </Paper>
+      </div>
+      <Drawer opened={settingsShown} onClose={settings.close} title="Settings" position="right">
+        {form}
+      </Drawer>
+      <Modal opened={codeShown} onClose={code.close} title="The same as code" size="xl">
+        <CodeSamples samples={toChatCode(location.origin, toRequest(conversation, model))} />
+      </Modal>
+    </div>
+  );
+}
+
+function Turns({ chat }: { chat: ReturnType<typeof useChat> }) {
+  const { conversation, answering } = chat;
+  const { turns } = conversation;
+  const list = useRef<HTMLDivElement>(null);
+  const last = turns.at(-1);
+  useFollow(list, `${turns.length}:${last?.text.length}:${last?.outcome === null}`);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard
+    <div ref={list} className="turns" tabIndex={0} role="log" aria-busy={answering}>
+      {turns.length === 0 && (
+        <Text c="dimmed" className="turns-empty">
+          Nothing said yet. What you write is sent to the model you picked; the conversation is kept
+          in this browser only.
+        </Text>
+      )}
+      {turns.map((turn) => (
+        <TurnView
+          key={turn.id}
+          turn={turn}
+          isLast={turn === last}
+          answering={answering}
+          onEdit={chat.edit}
+          onRegenerate={chat.regenerate}
+        />
+      ))}
+      {last?.role === 'user' && !answering && (
+        <Button variant="default" size="xs" onClick={chat.regenerate}>
+          Get an answer
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** Stays at the newest words unless the person has scrolled up to read. */
+function useFollow(list: React.RefObject<HTMLDivElement | null>, change: string): void {
+  const atEnd = useRef(true);
+  useEffect(() => {
+    const element = list.current;
+    if (element === null) return;
+    const onScroll = () => {
+      atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 64;
+    };
+    element.addEventListener('scroll', onScroll, { passive: true });
+    return () => element.removeEventListener('scroll', onScroll);
+  }, [list]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the change is what moves the end
+  useEffect(() => {
+    const element = list.current;
+    if (element !== null && atEnd.current) element.scrollTop = element.scrollHeight;
+  }, [list, change]);
 }

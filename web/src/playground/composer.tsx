@@ -1,0 +1,54 @@
+// Where the next message is written. Enter sends, Shift+Enter breaks the line.
+
+import { ActionIcon, Textarea } from '@mantine/core';
+import IconPlayerStopFilled from '@tabler/icons-react/dist/esm/icons/IconPlayerStopFilled.mjs';
+import IconSend from '@tabler/icons-react/dist/esm/icons/IconSend.mjs';
+import { type KeyboardEvent, useState } from 'react';
+
+interface ComposerProps {
+  answering: boolean;
+  onSend: (text: string) => void;
+  onStop: () => void;
+}
+
+export function Composer({ answering, onSend, onStop }: ComposerProps) {
+  const [text, setText] = useState('');
+  const ready = text.trim() !== '' && !answering;
+  const send = () => {
+    if (!ready) return;
+    onSend(text.trim());
+    setText('');
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    // While an input method composes a character, Enter belongs to it.
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  return (
+    <Textarea
+      aria-label="Message"
+      placeholder="Write a message. Enter sends."
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+      onKeyDown={onKeyDown}
+      autosize
+      minRows={1}
+      maxRows={8}
+      size="md"
+      rightSectionWidth={48}
+      rightSectionPointerEvents="all"
+      rightSection={
+        answering ? (
+          <ActionIcon size="lg" onClick={onStop} aria-label="Stop">
+            <IconPlayerStopFilled size={17} aria-hidden />
+          </ActionIcon>
+        ) : (
+          <ActionIcon size="lg" onClick={send} disabled={!ready} aria-label="Send">
+            <IconSend size={17} aria-hidden />
+          </ActionIcon>
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,91 @@
+// Links that let somebody join. A link is shown once, to the owner who made it.
+
+import { Button, Group, Radio, Stack, Text } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { type Invitation, type Role, roleMeaning, roles } from '../account.ts';
+import { get, type List, post, remove } from '../api.ts';
+import { Confirm } from '../parts/confirm.tsx';
+import { ShownOnce } from '../parts/copy.tsx';
+import { ErrorNotice } from '../parts/error-notice.tsx';
+import { Records } from '../parts/records.tsx';
+import { When } from '../parts/when.tsx';
+
+const queryKey = ['invitations'];
+
+export function Invitations() {
+  const client = useQueryClient();
+  const [role, setRole] = useState<Role>('member');
+  const [revoking, setRevoking] = useState<Invitation | null>(null);
+  const invitations = useQuery({
+    queryKey,
+    queryFn: () => get<List<Invitation>>('/dashboard/api/invitations'),
+  });
+  const refresh = () => client.invalidateQueries({ queryKey });
+  const invite = useMutation({
+    mutationFn: () => post<Invitation>('/dashboard/api/invitations', { role }),
+    onSuccess: refresh,
+  });
+
+  async function revoke({ id }: Invitation) {
+    await remove(`/dashboard/api/invitations/${id}`);
+    if (invite.data?.id === id) invite.reset();
+    await refresh();
+  }
+
+  return (
+    <Stack gap="md">
+      <Radio.Group label="Invite a" value={role} onChange={(value) => setRole(value as Role)}>
+        <Stack gap={6} mt={6}>
+          {roles.map((value) => (
+            <Radio key={value} value={value} label={value} description={roleMeaning[value]} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      <Group>
+        <Button onClick={() => invite.mutate()} loading={invite.isPending}>
+          Make a link
+        </Button>
+      </Group>
+      <ErrorNotice error={invite.error} />
+      {invite.data?.link && (
+        <ShownOnce
+          label={`Link for a new ${invite.data.role}, shown once`}
+          value={invite.data.link}
+        />
+      )}
+      <Records
+        label="Open invitations"
+        query={invitations}
+        rows={invitations.data?.data}
+        columns={[
+          { name: 'Role', cell: (invitation) => invitation.role },
+          { name: 'Expires', cell: ({ expires_at }) => <When at={expires_at} /> },
+          {
+            name: '',
+            cell: (invitation) => (
+              <Button variant="default" size="xs" onClick={() => setRevoking(invitation)}>
+                Revoke
+              </Button>
+            ),
+          },
+        ]}
+        empty={
+          <Text size="sm" c="dimmed">
+            No open invitations.
+          </Text>
+        }
+      />
+      {revoking && (
+        <Confirm
+          title="Revoke this invitation?"
+          action="Revoke"
+          onConfirm={() => revoke(revoking)}
+          onClose={() => setRevoking(null)}
+        >
+          Its link stops working at once.
+        </Confirm>
+      )}
+    </Stack>
+  );
+}
