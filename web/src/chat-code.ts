@@ -1,7 +1,9 @@
 // A chat request as code that can be pasted and run, in each language.
 
 import type { ChatRequest } from '../../src/inference/schema.ts';
-import type { Language } from './parts/code-samples.tsx';
+
+export const languages = ['curl', 'Python', 'TypeScript'] as const;
+export type Language = (typeof languages)[number];
 
 /** Without a key the samples read it from the environment. */
 export function toChatCode(

@@ -2,10 +2,8 @@
 
 import { Tabs } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
+import { type Language, languages } from '../chat-code.ts';
 import { CopyIcon } from './copy.tsx';
-
-export const languages = ['curl', 'Python', 'TypeScript'] as const;
-export type Language = (typeof languages)[number];
 
 export function CodeSamples({ samples }: { samples: Record<Language, string> }) {
   const [language, setLanguage] = useLocalStorage<Language>({

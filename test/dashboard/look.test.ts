@@ -1,0 +1,106 @@
+// Every page in both colour schemes and at both widths: accessible, readable, never wider than the screen.
+// With MILLRACE_SCREENSHOTS=<folder> the pages are also left there as pictures.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
+
+const pages: { path: string; heading: string }[] = [
+  { path: '', heading: 'Home' },
+  { path: 'playground', heading: 'Playground' },
+  { path: 'api-keys', heading: 'API keys' },
+  { path: 'api-keys/new', heading: 'Make an API key' },
+  { path: 'models', heading: 'Models' },
+  { path: 'ssh-keys', heading: 'SSH keys' },
+  { path: 'ssh-keys/new', heading: 'Add an SSH key' },
+  { path: 'team', heading: 'Team' },
+  { path: 'audit-log', heading: 'Audit log' },
+  { path: 'nowhere', heading: 'Nothing here' },
+];
+const widths = { wide: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
+
+describe('how it looks', { skip: noBrowser }, () => {
+  let served: Served;
+  let page: Page;
+  before(async () => {
+    served = await serve();
+    ({ page } = await openPage({ reducedMotion: 'reduce' }));
+    await page.addInitScript({ content: axe.source });
+    await joinBy(page, served.setupLink, 'owner@example.com');
+  });
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const [name, viewport] of Object.entries(widths)) {
+      test(`every page is accessible and fits, ${colorScheme} and ${name}`, async () => {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize(viewport);
+        for (const { path, heading } of pages) {
+          await page.goto(`${served.url}/#/${path}`);
+          await page.getByRole('heading', { name: heading }).waitFor();
+          await settle(page);
+          await picture(page, `${colorScheme}-${name}-${path.replace('/', '-') || 'home'}`);
+          assert.deepEqual(await findViolations(page), [], `/${path} is not accessible`);
+          assert.ok(await fits(page), `/${path} is wider than the screen`);
+        }
+      });
+    }
+  }
+
+  test('the doors are accessible in both schemes', async () => {
+    const { page: door } = await openPage();
+    await door.addInitScript({ content: axe.source });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await door.emulateMedia({ colorScheme });
+      await door.goto(served.url);
+      await door.getByRole('button', { name: 'Sign in' }).waitFor();
+      assert.deepEqual(await findViolations(door), []);
+      await door.goto(served.setupLink);
+      await door.getByRole('heading', { name: 'This link no longer works' }).waitFor();
+      assert.deepEqual(await findViolations(door), []);
+    }
+  });
+
+  test('a chosen scheme wins over the system’s and is remembered', async () => {
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize(widths.wide);
+    await page.goto(`${served.url}/#/`);
+    await page.getByRole('button', { name: 'Colours' }).click();
+    await page.getByRole('menuitem', { name: 'Dark' }).click();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+    const background = await page.evaluate('getComputedStyle(document.body).backgroundColor');
+    assert.equal(background, 'rgb(36, 36, 36)');
+  });
+
+  test('on a phone the navigation opens, leads on and closes', async () => {
+    await page.setViewportSize(widths.phone);
+    await page.getByRole('button', { name: 'Open the navigation' }).click();
+    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByRole('heading', { name: 'Models', level: 1 }).waitFor();
+    await page.getByRole('button', { name: 'Open the navigation' }).waitFor();
+  });
+});
+
+/** Lists have arrived and dialogs have finished opening. */
+async function settle(page: Page): Promise<void> {
+  await page.waitForFunction(
+    `document.querySelector('[aria-busy="true"]') === null &&
+     document.getAnimations().every((animation) => animation.playState === 'finished')`,
+  );
+}
+
+const findViolations = (page: Page): Promise<string[]> =>
+  page.evaluate(`axe.run().then(({ violations }) => violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
+
+const fits = (page: Page): Promise<boolean> =>
+  page.evaluate('document.documentElement.scrollWidth <= innerWidth');
+
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.MILLRACE_SCREENSHOTS;
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}

@@ -1,0 +1,128 @@
+// Inviting people, and what each role is shown and allowed.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { joinBy, noBrowser, openPage, password, type Served, serve } from './browser.ts';
+
+describe('the team', { skip: noBrowser }, () => {
+  let served: Served;
+  let owner: Page;
+  let viewer: Page;
+  before(async () => {
+    served = await serve();
+    owner = (await openPage()).page;
+    await joinBy(owner, served.setupLink, 'owner@example.com');
+    await owner.getByRole('link', { name: 'Team' }).click();
+    await owner.getByRole('radio', { name: 'viewer' }).check();
+    await owner.getByRole('button', { name: 'Make a link' }).click();
+    const link = await owner.getByLabel(/Link for a new viewer/).innerText();
+    viewer = (await openPage()).page;
+    await viewer.goto(link);
+    await viewer.getByRole('heading', { name: 'Join as viewer' }).waitFor();
+    await joinBy(viewer, link, 'viewer@example.com');
+  });
+
+  /** The status of a request the page itself sends, cookie and all. */
+  const status = (page: Page, method: string, path: string, body?: unknown) =>
+    page.evaluate(
+      async ([method, path, body]) => {
+        const json = { headers: { 'content-type': 'application/json' }, body: body as string };
+        const response = await fetch(path as string, {
+          method: method as string,
+          ...(body === null ? {} : json),
+        });
+        return response.status;
+      },
+      [method, path, body === undefined ? null : JSON.stringify(body)],
+    );
+
+  test('an invited person joins with the role of the invitation', async () => {
+    await owner.reload();
+    const people = owner.getByRole('table', { name: 'People' });
+    await people.getByRole('row', { name: /viewer@example\.com/ }).waitFor();
+    const role = people.getByRole('combobox', { name: 'Role of viewer@example.com' });
+    assert.equal(await role.inputValue(), 'viewer');
+  });
+
+  test('a viewer is offered nothing that changes anything', async () => {
+    await viewer.getByRole('link', { name: 'API keys', exact: true }).click();
+    await viewer.getByRole('row', { name: /first/ }).waitFor();
+    assert.equal(await viewer.getByRole('link', { name: 'Make a key' }).count(), 0);
+    assert.equal(await viewer.getByRole('button', { name: /Revoke/ }).count(), 0);
+    assert.equal(await viewer.getByRole('link', { name: 'Playground' }).count(), 0);
+    await viewer.goto(`${served.url}/#/api-keys/new`);
+    await viewer.getByRole('row', { name: /first/ }).waitFor();
+    assert.equal(await viewer.getByRole('dialog').count(), 0);
+    await viewer.getByRole('link', { name: 'Team' }).click();
+    await viewer.getByRole('table', { name: 'People' }).waitFor();
+    assert.equal(await viewer.getByRole('heading', { name: 'Invitations' }).count(), 0);
+    assert.equal(await viewer.getByRole('button', { name: /Remove/ }).count(), 0);
+  });
+
+  test('the server refuses a viewer what the page does not offer', async () => {
+    const key = { label: 'sneaky' };
+    assert.equal(await status(viewer, 'POST', '/dashboard/api/api-keys', key), 403);
+    assert.equal(await status(viewer, 'POST', '/api/v1/ssh-keys', { name: 'sneaky' }), 403);
+    assert.equal(await status(viewer, 'GET', '/dashboard/api/invitations'), 403);
+    assert.equal(await status(viewer, 'GET', '/dashboard/api/api-keys'), 200);
+  });
+
+  test('an owner makes a viewer a member, who then may make keys', async () => {
+    await owner.getByRole('combobox', { name: 'Role of viewer@example.com' }).click();
+    await owner.getByRole('option', { name: 'member' }).click();
+    await viewer.goto(`${served.url}/#/api-keys`);
+    await viewer.reload();
+    await viewer.getByRole('link', { name: 'Make a key' }).waitFor();
+    await viewer.getByRole('link', { name: 'Playground' }).waitFor();
+  });
+
+  test('the last owner is told why they must stay one', async () => {
+    await owner.getByRole('combobox', { name: 'Role of owner@example.com' }).click();
+    await owner.getByRole('option', { name: 'viewer' }).click();
+    await owner.getByText('The account needs an owner. Make somebody else one first.').waitFor();
+  });
+
+  test('a revoked invitation no longer works', async () => {
+    await owner.getByRole('radio', { name: 'member' }).check();
+    await owner.getByRole('button', { name: 'Make a link' }).click();
+    const link = await owner.getByLabel(/Link for a new member/).innerText();
+    const invitations = owner.getByRole('table', { name: 'Open invitations' });
+    await invitations.getByRole('button', { name: 'Revoke' }).click();
+    await owner.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await owner.getByText('No open invitations.').waitFor();
+    const { page } = await openPage();
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'This link no longer works' }).waitFor();
+  });
+
+  test('a new password signs out the other sessions of its person', async () => {
+    const { page: other } = await openPage();
+    await other.goto(served.url);
+    await other.getByLabel('E-mail').fill('owner@example.com');
+    await other.getByLabel('Password', { exact: true }).fill(password);
+    await other.getByRole('button', { name: 'Sign in' }).click();
+    await other.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+
+    await owner.getByLabel('Current password').fill(password);
+    await owner.getByLabel('New password').fill('another horse battery');
+    await owner.getByRole('button', { name: 'Change the password' }).click();
+    await owner.getByText('Your password is changed.').waitFor();
+    assert.equal(await status(other, 'GET', '/dashboard/api/me'), 401);
+    assert.equal(await status(owner, 'GET', '/dashboard/api/me'), 200);
+  });
+
+  test('a removed person is signed out at once', async () => {
+    await owner.getByRole('button', { name: 'Remove viewer@example.com' }).click();
+    await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await owner.getByRole('row', { name: /viewer@example\.com/ }).waitFor({ state: 'detached' });
+    assert.equal(await status(viewer, 'GET', '/dashboard/api/me'), 401);
+  });
+
+  test('signing out asks for the password again', async () => {
+    await owner.getByRole('button', { name: 'You' }).click();
+    await owner.getByRole('menuitem', { name: 'Sign out' }).click();
+    await owner.getByRole('heading', { name: 'Sign in' }).waitFor();
+    assert.equal(await status(owner, 'GET', '/dashboard/api/me'), 401);
+  });
+});
