@@ -25,6 +25,8 @@ export interface LocalEngineOptions {
   grammars: Grammars;
   /** It answers for a larger model and keeps that model's window. */
   standIn?: boolean;
+  /** The model was trained with a start token before plain text though its file does not ask for it. */
+  startsText?: boolean;
   /** Null or absent: one on small machines, else one less than there are cores, eight at most. */
   threads?: number | null;
   /** Answers generated at the same time. */
@@ -95,6 +97,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       contextSize: options.contextSize ?? null,
       memoryLimitBytes: options.memoryLimitBytes ?? null,
       standIn: options.standIn ?? false,
+      startsText: options.startsText ?? false,
       temperature: options.temperature ?? 1,
       limits,
     },

@@ -105,6 +105,7 @@ async function cutToFit(
     systemChars = Math.floor(systemChars * shrink);
     lastChars = Math.max(1, Math.floor(lastChars * shrink));
   }
-  // Tools alone can fill a window; then the newest tokens are all there is room for.
-  return tokens.slice(-budget);
+  // Tools alone can fill a window; then the newest tokens are all there is room for. The first one
+  // stays: models were never trained on text without it.
+  return [...tokens.slice(0, 1), ...tokens.slice(1 - budget)];
 }

@@ -9,6 +9,8 @@ import type { Vocabulary } from './vocabulary.ts';
 
 export interface CoreOptions extends ModelOptions {
   standIn: boolean;
+  /** Plain prompts begin with the model's start token even if its file does not ask for it. */
+  startsText: boolean;
   /** Used when a request names none. */
   temperature: number;
   limits: RequestLimits;

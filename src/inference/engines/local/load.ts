@@ -28,6 +28,7 @@ export async function loadModel(
   const vocabulary = createVocabulary(
     binding.model,
     binding.vocabularySize,
+    options.startsText,
     () => new Promise((resolve) => setImmediate(resolve)),
   );
   const core: Core = {

@@ -21,6 +21,8 @@ export function createPromptScores(core: Core, task: Task, prompt: Prompt): Prom
   const echoTop = body?.echo ? (body.logprobs ?? null) : null;
   // A stand-in may read only the end of a prompt.
   const unread = prompt.whole.length - prompt.tokens.length;
+  // A start token that the request did not write is no part of what is echoed.
+  const echoFrom = prompt.startAdded ? 1 : 0;
   const scores: (ScoredToken | null)[] = prompt.whole.map(() => null);
   const entries: (Record<string, PromptLogprob> | null)[] = prompt.whole.map(() => null);
 
@@ -38,7 +40,11 @@ export function createPromptScores(core: Core, task: Task, prompt: Prompt): Prom
 
   return {
     score: promptTop === null && echoTop === null ? null : score,
-    echoed: () => prompt.whole.map((token, at) => ({ token, scored: scores[at] ?? null })),
+    echoed: () =>
+      prompt.whole.slice(echoFrom).map((token, at) => ({
+        token,
+        scored: at === 0 ? null : (scores[at + echoFrom] ?? null),
+      })),
     entries: () => entries,
   };
 }

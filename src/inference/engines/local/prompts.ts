@@ -3,7 +3,7 @@
 import type { Task } from '../../engine.ts';
 import type { CompletionRequest } from '../../schema.ts';
 import { type ChatPrompt, toChatPrompt } from './chat-template.ts';
-import { type Fit, fit, keepNewest, type WindowRules } from './context-window.ts';
+import { fit, keepNewest, type WindowRules } from './context-window.ts';
 import { type Core, rejected } from './core.ts';
 
 export interface Prompt {
@@ -11,6 +11,8 @@ export interface Prompt {
   tokens: readonly number[];
   /** The whole prompt's tokens; those before `tokens` when a stand-in left some out. */
   whole: readonly number[];
+  /** `whole` begins with a start token that the request did not write. */
+  startAdded: boolean;
   /** Tokens that may be generated. */
   limit: number;
   /** As it was given, for an echo. */
@@ -29,7 +31,9 @@ export async function toPrompts(core: Core, task: Task, contextWindow: number): 
       whole.length <= fitted.readable || !rules.standIn
         ? whole
         : await keepNewest(prompt, fitted.readable, (shorter) => toChatTokens(core, shorter));
-    return [toPrompt(whole, tokens, fitted, () => '')];
+    return [
+      { tokens, whole, limit: fitted.limit(tokens.length), startAdded: false, text: () => '' },
+    ];
   }
   const prompts: Prompt[] = [];
   for (const given of toGivenPrompts(task.body))
@@ -55,19 +59,16 @@ async function toCompletionPrompt(
     throw rejected('The prompt is empty; give at least one token.', 'invalid_value', 'prompt');
   const fitted = fit(rules, whole.length, maxTokens, 'prompt');
   const tokens =
-    whole.length <= fitted.readable || !rules.standIn ? whole : whole.slice(-fitted.readable);
-  return toPrompt(whole, tokens, fitted, () =>
-    typeof given === 'string' ? given : toText(core, given),
-  );
-}
-
-function toPrompt(
-  whole: readonly number[],
-  tokens: readonly number[],
-  fitted: Fit,
-  text: () => string,
-): Prompt {
-  return { tokens, whole, limit: fitted.limit(tokens.length), text };
+    whole.length <= fitted.readable || !rules.standIn
+      ? whole
+      : keepEnd(whole, fitted.readable, core.vocabulary.textStart);
+  return {
+    tokens,
+    whole,
+    startAdded: typeof given === 'string' && isAdded(core, whole[0], given),
+    limit: fitted.limit(tokens.length),
+    text: () => (typeof given === 'string' ? given : toText(core, given)),
+  };
 }
 
 function toGivenPrompts({ prompt }: CompletionRequest): (string | number[])[] {
@@ -87,7 +88,7 @@ async function toTokens(core: Core, given: string | number[]): Promise<number[]>
       'prompt',
     );
   }
-  return withStart(core, await vocabulary.tokenize(given, true));
+  return withStart(vocabulary.textStart, await vocabulary.tokenize(given, true));
 }
 
 /** A character that stands in no text; it splits what must not be read as a control token. */
@@ -104,7 +105,7 @@ async function toChatTokens(core: Core, prompt: ChatPrompt): Promise<number[]> {
   const tokens: number[] = [];
   for (const part of rendered.split(seam))
     for (const token of await core.vocabulary.tokenize(part, true)) tokens.push(token);
-  return withStart(core, tokens);
+  return withStart(core.vocabulary.bos, tokens);
 }
 
 function openSeam(control: string): string {
@@ -112,9 +113,21 @@ function openSeam(control: string): string {
 }
 
 /** Most templates write the start token themselves. */
-function withStart(core: Core, tokens: number[]): number[] {
-  const { bos } = core.vocabulary;
-  return bos === null || tokens[0] === bos ? tokens : [bos, ...tokens];
+function withStart(start: number | null, tokens: number[]): number[] {
+  return start === null || tokens[0] === start ? tokens : [start, ...tokens];
+}
+
+function isAdded({ vocabulary }: Core, first: number | undefined, text: string): boolean {
+  return (
+    first !== undefined &&
+    first === vocabulary.textStart &&
+    !text.startsWith(vocabulary.name(first))
+  );
+}
+
+/** The newest tokens; without its start token a model reads text as noise. */
+function keepEnd(tokens: readonly number[], length: number, start: number | null): number[] {
+  return start === null ? tokens.slice(-length) : [start, ...tokens.slice(1 - length)];
 }
 
 function toText(core: Core, tokens: readonly number[]): string {

@@ -5,7 +5,10 @@ import type { RawModel } from './binding.ts';
 
 export interface Vocabulary {
   readonly size: number;
+  /** Begins every prompt; null where the model has none. */
   readonly bos: number | null;
+  /** Begins a plain prompt. */
+  readonly textStart: number | null;
   /** Every token that ends a generation. */
   readonly endTokens: readonly number[];
   isEnd(token: number): boolean;
@@ -27,6 +30,7 @@ const byteLevelVocabulary = 2;
 export function createVocabulary(
   model: RawModel,
   size: number,
+  startsText: boolean,
   giveWay: () => Promise<void>,
 ): Vocabulary {
   const byteLevel = model.getVocabularyType() === byteLevelVocabulary;
@@ -36,7 +40,7 @@ export function createVocabulary(
   const allTokens = Array.from({ length: size }, (_, token) => token);
   const endTokens = allTokens.filter((token) => model.isEogToken(token));
   const ends = new Set(endTokens);
-  const bos = model.tokenBos();
+  const bos = model.tokenBos() >= 0 ? model.tokenBos() : null;
 
   function read(token: number): Uint8Array {
     const text = model.getTokenString(token) ?? '';
@@ -53,7 +57,8 @@ export function createVocabulary(
 
   const vocabulary: Vocabulary = {
     size,
-    bos: bos >= 0 && model.shouldPrependBosToken() ? bos : null,
+    bos: model.shouldPrependBosToken() ? bos : null,
+    textStart: startsText || model.shouldPrependBosToken() ? bos : null,
     endTokens,
     isEnd: (token) => ends.has(token),
     bytes(token) {
