@@ -23,7 +23,7 @@ export interface Rules {
   define(name: string, body: Expression): void;
   /** The same `key` is built once. */
   shared(key: string, prefix: string, build: () => Expression): string;
-  /** The rule `item` from `min` to `max` times; `max` may be Infinity. */
+  /** The rule `item` from `min` to `max` times; `max` may be Infinity, or too small for anything. */
   repeat(item: string, min: number, max: number): Expression;
   /** The grammar's text. Throws when nothing finite matches `root`, or the text is too large. */
   render(root: string): string;
@@ -78,6 +78,7 @@ export function createRules(): Rules {
     return choice([sequence(rule(whole(item)), rule(next)), rule(part)]);
   };
   const repeat = (item: string, min: number, max: number): Expression => {
+    if (max < min) return choice([]);
     const name = shared(`repeat ${item} ${min} ${max}`, 'repeat', () => {
       if (max > repetitionLimit) return sequence(...exactly(item, min), times(item, 0, Infinity));
       return sequence(...exactly(item, min), ...(max > min ? [upTo(item, max - min)] : []));

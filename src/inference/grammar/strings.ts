@@ -27,7 +27,6 @@ const shortEscapes: readonly (readonly [codePoint: number, letter: string])[] = 
 
 export function stringExpression(rules: Rules, shape: StringShape): Expression {
   if (!shape.automaton) {
-    if (shape.min > shape.max) return choice([]);
     const inner = rules.repeat(charRule(rules), shape.min, shape.max);
     return sequence(text('"'), inner, text('"'));
   }
