@@ -17,8 +17,20 @@ export const grammarCases: readonly GrammarCase[] = [
       required: ['b'],
       additionalProperties: false,
     },
-    accepts: ['{"b": true}', '{"a":1,"b":false}', '{"a": 1, "b": true, "c": null}', '{"b":true,"c":null}'],
-    rejects: ['{}', '{"a": 1}', '{"b": true,}', '{"b": true} ', '{"b":  true}', '{"b": true, "d": 1}'],
+    accepts: [
+      '{"b": true}',
+      '{"a":1,"b":false}',
+      '{"a": 1, "b": true, "c": null}',
+      '{"b":true,"c":null}',
+    ],
+    rejects: [
+      '{}',
+      '{"a": 1}',
+      '{"b": true,}',
+      '{"b": true} ',
+      '{"b":  true}',
+      '{"b": true, "d": 1}',
+    ],
   },
   {
     name: 'additional members under other names',
@@ -27,7 +39,13 @@ export const grammarCases: readonly GrammarCase[] = [
       properties: { id: { type: 'integer' }, idle: { type: 'integer' } },
       additionalProperties: { type: 'string' },
     },
-    accepts: ['{}', '{"id": 1, "x": "y"}', '{"i": "y"}', '{"ide": "y", "": "z"}', '{"id": 1, "idles": ""}'],
+    accepts: [
+      '{}',
+      '{"id": 1, "x": "y"}',
+      '{"i": "y"}',
+      '{"ide": "y", "": "z"}',
+      '{"id": 1, "idles": ""}',
+    ],
     rejects: ['{"id": "x"}', '{"\\u0069d": "x"}', '{"x": "y", "id": 1}', '{"idle": ""}'],
   },
   {
@@ -52,8 +70,16 @@ export const grammarCases: readonly GrammarCase[] = [
     name: 'a choice told apart by a constant',
     schema: {
       oneOf: [
-        { type: 'object', properties: { kind: { const: 'circle' }, r: { type: 'number' } }, required: ['kind', 'r'] },
-        { type: 'object', properties: { kind: { const: 'square' }, a: { type: 'number' } }, required: ['kind', 'a'] },
+        {
+          type: 'object',
+          properties: { kind: { const: 'circle' }, r: { type: 'number' } },
+          required: ['kind', 'r'],
+        },
+        {
+          type: 'object',
+          properties: { kind: { const: 'square' }, a: { type: 'number' } },
+          required: ['kind', 'a'],
+        },
       ],
     },
     accepts: ['{"kind": "circle", "r": 1.5}', '{"kind": "square", "a": -2e3}'],
@@ -67,7 +93,9 @@ export const grammarCases: readonly GrammarCase[] = [
         { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] },
         { properties: { age: { maximum: 9 } } },
       ],
-      $defs: { named: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } },
+      $defs: {
+        named: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+      },
     },
     accepts: ['{"name": "x", "age": 0}', '{"name": "", "age": 9}'],
     rejects: ['{"name": "x"}', '{"name": "x", "age": 10}', '{"age": 1}'],
@@ -79,7 +107,10 @@ export const grammarCases: readonly GrammarCase[] = [
       $defs: {
         node: {
           type: 'object',
-          properties: { value: { type: 'integer' }, next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } },
+          properties: {
+            value: { type: 'integer' },
+            next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] },
+          },
           required: ['value', 'next'],
         },
       },
@@ -89,7 +120,13 @@ export const grammarCases: readonly GrammarCase[] = [
   },
   {
     name: 'lists with bounds and a head',
-    schema: { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'integer' }, minItems: 2, maxItems: 3 },
+    schema: {
+      type: 'array',
+      prefixItems: [{ type: 'string' }],
+      items: { type: 'integer' },
+      minItems: 2,
+      maxItems: 3,
+    },
     accepts: ['["a", 1]', '["a",1,2]'],
     rejects: ['["a"]', '[]', '[1, 2]', '["a", 1, 2, 3]', '["a", "b"]'],
   },
@@ -127,10 +164,12 @@ export const grammarCases: readonly GrammarCase[] = [
     name: 'common formats',
     schema: {
       type: 'array',
-      prefixItems: ['date-time', 'uuid', 'email', 'ipv4', 'ipv6', 'hostname', 'uri', 'time'].map((format) => ({
-        type: 'string',
-        format,
-      })),
+      prefixItems: ['date-time', 'uuid', 'email', 'ipv4', 'ipv6', 'hostname', 'uri', 'time'].map(
+        (format) => ({
+          type: 'string',
+          format,
+        }),
+      ),
       items: false,
       minItems: 8,
     },

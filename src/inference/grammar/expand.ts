@@ -89,7 +89,7 @@ export function createExpander(definitions: Definitions): Expander {
   const combine = (schema: Record<string, unknown>, path: string): readonly Shape[] => {
     let shapes: readonly Shape[] = keywordShapes(schema, path);
     const narrow = (other: readonly Shape[], keyword: string) => {
-      shapes = intersect(other, shapes, join(path, keyword));
+      shapes = intersect(shapes, other, join(path, keyword));
     };
     if ('const' in schema) narrow([constant(schema.const)], 'const');
     if ('enum' in schema) narrow(list(schema, 'enum', path).map(constant), 'enum');
@@ -114,8 +114,9 @@ export function createExpander(definitions: Definitions): Expander {
       throw new UnsupportedSchema(path, '', 'has too many combinations');
     }
     const both: Shape[] = [];
-    for (const one of a) {
-      for (const other of b) {
+    // The branches lead, so that alternatives come in the order in which the schema lists them.
+    for (const other of b) {
+      for (const one of a) {
         if (one.type === 'const' && !matches(one.value, other, expand)) continue;
         if (other.type === 'const' && !matches(other.value, one, expand)) continue;
         const shape = intersectShapes(one, other);
