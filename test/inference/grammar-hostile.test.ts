@@ -47,8 +47,33 @@ const hostile: Record<string, () => unknown> = {
   }),
   'a thousand patterns': () => ({
     properties: Object.fromEntries(
-      range(1000).map((index) => [`p${index}`, { type: 'string', pattern: `^(a|b){${index}}.*c` }]),
+      range(1000).map((index) => [
+        `p${index}`,
+        { type: 'string', pattern: `^(a|b){${index % 99}}.*c` },
+      ]),
     ),
+  }),
+  'patterns that are large on the way': () => ({
+    anyOf: range(2000).map((index) => ({ pattern: `^(a|b)*a(a|b){9}${index}$` })),
+  }),
+  'patterns multiplied by patterns': () => ({
+    allOf: range(2).map((side) => ({
+      anyOf: range(300).map((index) => ({ pattern: `^[^x]{${index % 50}}${side}.*${index}` })),
+    })),
+  }),
+  'a long value against many patterns': () => ({
+    const: 'a'.repeat(500_000),
+    anyOf: range(2000).map((index) => ({ pattern: `^a*${index}$` })),
+  }),
+  'many members merged many times': () => ({
+    properties: Object.fromEntries(range(5000).map((index) => [`p${index}`, true])),
+    allOf: range(5000).map((index) => ({ required: [`p${index}`] })),
+  }),
+  'many branches that exclude each other': () => ({
+    oneOf: range(1500).map((index) => ({
+      properties: { kind: { const: index }, a: { type: 'string' } },
+      required: ['kind'],
+    })),
   }),
   'counting members one by one': () => ({
     properties: Object.fromEntries(range(1000).map((index) => [`p${index}`, true])),

@@ -3,6 +3,7 @@
 
 import type { Range } from './gbnf.ts';
 import { complement, PatternError } from './regex.ts';
+import type { Spend } from './rules.ts';
 
 export interface Edge {
   readonly ranges: readonly Range[];
@@ -36,8 +37,8 @@ export function isEmpty(automaton: Automaton): boolean {
   return !automaton[0]!.accepting && automaton[0]!.edges.length === 0;
 }
 
-export function intersectAutomata(a: Automaton, b: Automaton): Automaton {
-  return explore<readonly [number, number]>([0, 0], ([i, j]) => ({
+export function intersectAutomata(a: Automaton, b: Automaton, spend: Spend): Automaton {
+  return explore<readonly [number, number]>([0, 0], spend, ([i, j]) => ({
     accepting: a[i]!.accepting && b[j]!.accepting,
     edges: a[i]!.edges.flatMap((one) =>
       b[j]!.edges.map((other) => ({
@@ -49,11 +50,16 @@ export function intersectAutomata(a: Automaton, b: Automaton): Automaton {
 }
 
 /** The strings of the automaton that have `min` to `max` code points. */
-export function limitLength(automaton: Automaton, min: number, max: number): Automaton {
+export function limitLength(
+  automaton: Automaton,
+  min: number,
+  max: number,
+  spend: Spend,
+): Automaton {
   const longest = longestString(automaton);
   if (min === 0 && longest <= max) return automaton;
   const counted = longest <= max ? min : max;
-  return explore<readonly [number, number]>([0, 0], ([state, count]) => ({
+  return explore<readonly [number, number]>([0, 0], spend, ([state, count]) => ({
     accepting: automaton[state]!.accepting && count >= min,
     edges:
       longest > max && count === max
@@ -96,6 +102,7 @@ export function allBut(names: readonly string[]): Automaton {
 /** Numbers the states found from `start`, and drops those from which nothing is ever accepted. */
 export function explore<Key>(
   start: Key,
+  spend: Spend,
   visit: (key: Key) => { accepting: boolean; edges: { ranges: readonly Range[]; to: Key }[] },
 ): Automaton {
   const keys = [start];
@@ -103,6 +110,7 @@ export function explore<Key>(
   const found: State[] = [];
   for (let at = 0; at < keys.length; at++) {
     const { accepting, edges } = visit(keys[at]!);
+    spend(10 + 10 * edges.length);
     const numbered = edges.flatMap(({ ranges, to }) => {
       if (ranges.length === 0) return [];
       const name = String(to);

@@ -15,7 +15,7 @@ import { UnsupportedSchema } from './unsupported.ts';
 
 /** Adds the rules for a schema, and the ones it needs; returns the name of its own. */
 export function compileSchema(rules: Rules, schema: unknown, ...further: unknown[]): string {
-  const { expand, keyOf } = createExpander(createDefinitions(schema));
+  const { expand, keyOf } = createExpander(createDefinitions(schema), rules.spend);
   const names = new Map<string, string>();
   const queue: [name: string, conjunction: Conjunction][] = [];
 
@@ -38,7 +38,7 @@ export function compileSchema(rules: Rules, schema: unknown, ...further: unknown
     const meant = shapes.filter((shape) => !shape.implicit);
     return choice(
       (meant.length > 0 ? meant : shapes).flatMap((shape) => {
-        const narrowed = applyExclusions(shape, expand);
+        const narrowed = applyExclusions(shape, { expand, spend: rules.spend });
         return narrowed ? [shapeExpression(rules, narrowed, path, toValue)] : [];
       }),
     );

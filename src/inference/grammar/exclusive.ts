@@ -2,7 +2,7 @@
 // it also satisfies another branch. What can't be shown is refused, since a grammar can't say "not".
 
 import { intersectAutomata, isEmpty } from './automaton.ts';
-import { matches } from './match.ts';
+import { type Knowledge, matches } from './match.ts';
 import {
   type Conjunction,
   findMember,
@@ -14,17 +14,15 @@ import {
 } from './shapes.ts';
 import { UnsupportedSchema } from './unsupported.ts';
 
-type Expand = (conjunction: Conjunction) => readonly Shape[];
-
 const proofDepth = 6;
 
 /** The shape, without the optional members that another branch could be told by; undefined if nothing is left. */
-export function applyExclusions(shape: Shape, expand: Expand): Shape | undefined {
-  if (shape.type === 'const') return matches(shape.value, shape, expand) ? shape : undefined;
+export function applyExclusions(shape: Shape, known: Knowledge): Shape | undefined {
+  if (shape.type === 'const') return matches(shape.value, shape, known) ? shape : undefined;
   let narrowed: Shape = shape;
   for (const { shapes, path } of shape.exclusions) {
     for (const other of shapes) {
-      if (isApart(narrowed, other, expand, 0)) continue;
+      if (isApart(narrowed, other, known, 0)) continue;
       const without = withoutTelling(narrowed, other);
       if (!without) throw new UnsupportedSchema(path, '', 'has branches that may hold at once');
       narrowed = without;
@@ -42,14 +40,15 @@ function withoutTelling(shape: Shape, other: Shape): Shape | undefined {
 }
 
 /** Whether no value generated for `shape` satisfies `other`. False also means "don't know". */
-function isApart(shape: Shape, other: Shape, expand: Expand, depth: number): boolean {
-  if (shape.type === 'const') return !matches(shape.value, other, expand);
-  if (other.type === 'const') return !matches(other.value, shape, expand);
+function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): boolean {
+  if (shape.type === 'const') return !matches(shape.value, other, known);
+  if (other.type === 'const') return !matches(other.value, shape, known);
   if (shape.type === 'object' && other.type === 'object') {
-    return areObjectsApart(shape, other, expand, depth);
+    return areObjectsApart(shape, other, known, depth);
   }
   if (shape.type === 'number' && other.type === 'number') return areNumbersApart(shape, other);
-  if (shape.type === 'string' && other.type === 'string') return areStringsApart(shape, other);
+  if (shape.type === 'string' && other.type === 'string')
+    return areStringsApart(shape, other, known);
   if (shape.type === 'array' && other.type === 'array') {
     if (shape.min > other.max || other.min > shape.max) return true;
     const longest = Math.min(shape.min, Math.max(shape.prefix.length, other.prefix.length) + 1);
@@ -57,7 +56,7 @@ function isApart(shape: Shape, other: Shape, expand: Expand, depth: number): boo
       areMembersApart(
         shape.prefix[index] ?? shape.items,
         other.prefix[index] ?? other.items,
-        expand,
+        known,
         depth,
       ),
     );
@@ -65,23 +64,25 @@ function isApart(shape: Shape, other: Shape, expand: Expand, depth: number): boo
   return shape.type !== other.type;
 }
 
-function areMembersApart(a: Conjunction, b: Conjunction, expand: Expand, depth: number): boolean {
+function areMembersApart(a: Conjunction, b: Conjunction, known: Knowledge, depth: number): boolean {
   if (depth === proofDepth || a.length === 0 || b.length === 0) return false;
-  const others = expand(b);
-  return expand(a).every((one) => others.every((other) => isApart(one, other, expand, depth + 1)));
+  const others = known.expand(b);
+  return known
+    .expand(a)
+    .every((one) => others.every((other) => isApart(one, other, known, depth + 1)));
 }
 
 function areObjectsApart(
   shape: ObjectShape,
   other: ObjectShape,
-  expand: Expand,
+  known: Knowledge,
   depth: number,
 ): boolean {
   if (other.required.some((name) => !mayGenerate(shape, name))) return true;
   return shape.required.some((name) => {
     const [own, theirs] = [findMember(shape, name), findMember(other, name)];
     if (!own || !theirs) return true;
-    return areMembersApart(own, theirs, expand, depth);
+    return areMembersApart(own, theirs, known, depth);
   });
 }
 
@@ -98,7 +99,11 @@ function areNumbersApart(a: NumberShape, b: NumberShape): boolean {
   return below(a, b) || below(b, a);
 }
 
-function areStringsApart(a: StringShape, b: StringShape): boolean {
+function areStringsApart(a: StringShape, b: StringShape, known: Knowledge): boolean {
   if (a.min > b.max || b.min > a.max) return true;
-  return !!a.automaton && !!b.automaton && isEmpty(intersectAutomata(a.automaton, b.automaton));
+  return (
+    !!a.automaton &&
+    !!b.automaton &&
+    isEmpty(intersectAutomata(a.automaton, b.automaton, known.spend))
+  );
 }

@@ -4,6 +4,7 @@
 import type { Definitions } from './definitions.ts';
 import { keywordShapes } from './keywords.ts';
 import { matches, toCanonicalText } from './match.ts';
+import type { Spend } from './rules.ts';
 import {
   anyShapes,
   type Conjunction,
@@ -23,7 +24,7 @@ export interface Expander {
   keyOf(conjunction: Conjunction): string;
 }
 
-export function createExpander(definitions: Definitions): Expander {
+export function createExpander(definitions: Definitions, spend: Spend): Expander {
   const known = new Map<object, readonly Shape[]>();
   const open = new Set<object>();
   const numbers = new Map<object, number>();
@@ -87,7 +88,7 @@ export function createExpander(definitions: Definitions): Expander {
   };
 
   const combine = (schema: Record<string, unknown>, path: string): readonly Shape[] => {
-    let shapes: readonly Shape[] = keywordShapes(schema, path);
+    let shapes: readonly Shape[] = keywordShapes(schema, path, spend);
     const narrow = (other: readonly Shape[], keyword: string) => {
       shapes = intersect(shapes, other, join(path, keyword));
     };
@@ -117,9 +118,9 @@ export function createExpander(definitions: Definitions): Expander {
     // The branches lead, so that alternatives come in the order in which the schema lists them.
     for (const other of b) {
       for (const one of a) {
-        if (one.type === 'const' && !matches(one.value, other, expand)) continue;
-        if (other.type === 'const' && !matches(other.value, one, expand)) continue;
-        const shape = intersectShapes(one, other);
+        if (one.type === 'const' && !matches(one.value, other, { expand, spend })) continue;
+        if (other.type === 'const' && !matches(other.value, one, { expand, spend })) continue;
+        const shape = intersectShapes(one, other, spend);
         if (shape) both.push(shape);
       }
     }

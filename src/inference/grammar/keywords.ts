@@ -4,7 +4,7 @@ import { intersectAutomata } from './automaton.ts';
 import { findFormatPattern } from './formats.ts';
 import { compilePattern } from './pattern.ts';
 import { PatternError } from './regex.ts';
-import { repetitionLimit } from './rules.ts';
+import { repetitionLimit, type Spend } from './rules.ts';
 import {
   type ArrayShape,
   anyShapes,
@@ -46,7 +46,7 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
 ]);
 
 /** One shape for each type that `type` allows, with what the other keywords say about it. */
-export function keywordShapes(schema: Schema, path: string): Shape[] {
+export function keywordShapes(schema: Schema, path: string, spend: Spend): Shape[] {
   const mentioned = new Set<TypeName>();
   for (const keyword of Object.keys(schema)) {
     const type = typeOf.get(keyword);
@@ -60,7 +60,7 @@ export function keywordShapes(schema: Schema, path: string): Shape[] {
   return Object.values(anyShapes).flatMap((any) => {
     const integerOnly = any.type === 'number' && !types?.has('number');
     if (types && !types.has(any.type) && !(integerOnly && types.has('integer'))) return [];
-    const shape = constrain(any, schema, path);
+    const shape = constrain(any, schema, path, spend);
     const implicit = !types && mentioned.size > 0 && !mentioned.has(any.type as TypeName);
     return [{ ...shape, implicit, ...(types && integerOnly ? { integer: true } : {}) } as Shape];
   });
@@ -77,14 +77,14 @@ function readTypes(schema: Schema, path: string): Set<string> | undefined {
   return new Set(types as string[]);
 }
 
-function constrain(shape: Shape, schema: Schema, path: string): Shape {
+function constrain(shape: Shape, schema: Schema, path: string, spend: Spend): Shape {
   switch (shape.type) {
     case 'object':
       return constrainObject(shape, schema, path);
     case 'array':
       return constrainArray(shape, schema, path);
     case 'string':
-      return constrainString(shape, schema, path);
+      return constrainString(shape, schema, path, spend);
     case 'number':
       return constrainNumber(shape, schema, path);
     default:
@@ -144,27 +144,32 @@ function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayS
   };
 }
 
-function constrainString(shape: StringShape, schema: Schema, path: string): StringShape {
-  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path) : null;
-  const format = 'format' in schema ? compileFormat(schema.format, path) : null;
+function constrainString(
+  shape: StringShape,
+  schema: Schema,
+  path: string,
+  spend: Spend,
+): StringShape {
+  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, spend) : null;
+  const format = 'format' in schema ? compileFormat(schema.format, path, spend) : null;
   return {
     ...shape,
     min: readCount(schema, 'minLength', path) ?? 0,
     max: readCount(schema, 'maxLength', path) ?? Infinity,
-    automaton: pattern && format ? intersectAutomata(pattern, format) : (pattern ?? format),
+    automaton: pattern && format ? intersectAutomata(pattern, format, spend) : (pattern ?? format),
   };
 }
 
-function compileFormat(format: unknown, path: string) {
+function compileFormat(format: unknown, path: string, spend: Spend) {
   const pattern = typeof format === 'string' ? findFormatPattern(format) : undefined;
   if (pattern === undefined) throw new UnsupportedSchema(path, 'format', 'is not a known format');
-  return compile(pattern, 'format', path);
+  return compile(pattern, 'format', path, spend);
 }
 
-function compile(pattern: unknown, keyword: string, path: string) {
+function compile(pattern: unknown, keyword: string, path: string, spend: Spend) {
   if (typeof pattern !== 'string') throw new UnsupportedSchema(path, keyword, 'must be a string');
   try {
-    return compilePattern(pattern);
+    return compilePattern(pattern, spend);
   } catch (error) {
     if (error instanceof PatternError) throw new UnsupportedSchema(path, keyword, error.message);
     throw error;

@@ -2,15 +2,20 @@
 // other keywords, or names them in one branch of a `oneOf`.
 
 import { accepts } from './automaton.ts';
+import type { Spend } from './rules.ts';
 import { type Conjunction, findMember, type Shape } from './shapes.ts';
 
-type Expand = (conjunction: Conjunction) => readonly Shape[];
+/** What looking into a member's schemas needs. */
+export interface Knowledge {
+  readonly expand: (conjunction: Conjunction) => readonly Shape[];
+  readonly spend: Spend;
+}
 
-export function matches(value: unknown, shape: Shape, expand: Expand): boolean {
+export function matches(value: unknown, shape: Shape, known: Knowledge): boolean {
   const excluded = shape.exclusions.some(({ shapes }) =>
-    shapes.some((other) => matches(value, other, expand)),
+    shapes.some((other) => matches(value, other, known)),
   );
-  return !excluded && fits(value, shape, expand);
+  return !excluded && fits(value, shape, known);
 }
 
 /** Equal for equal JSON values, whatever the order of their members. */
@@ -21,9 +26,11 @@ export function toCanonicalText(value: unknown): string {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${toCanonicalText(member)}`)}}`;
 }
 
-function fits(value: unknown, shape: Shape, expand: Expand): boolean {
+function fits(value: unknown, shape: Shape, known: Knowledge): boolean {
   const all = (member: unknown, conjunction: Conjunction) =>
-    conjunction.length === 0 || expand(conjunction).some((one) => matches(member, one, expand));
+    conjunction.length === 0 ||
+    known.expand(conjunction).some((one) => matches(member, one, known));
+  known.spend(typeof value === 'string' ? 20 + value.length : 20);
   switch (shape.type) {
     case 'const':
       return toCanonicalText(value) === toCanonicalText(shape.value);

@@ -4,6 +4,7 @@
 import { type Automaton, explore, type State } from './automaton.ts';
 import type { Range } from './gbnf.ts';
 import { PatternError, parseRegex, type Regex } from './regex.ts';
+import type { Spend } from './rules.ts';
 
 interface Step {
   readonly free: number[];
@@ -12,11 +13,11 @@ interface Step {
 
 const stepLimit = 3000;
 
-export function compilePattern(source: string): Automaton {
+export function compilePattern(source: string, spend: Spend): Automaton {
   const steps: Step[] = [];
   const end = addStep(steps);
   const start = build(parseRegex(source), end, steps);
-  return minimise(determinise(steps, start, end));
+  return minimise(determinise(steps, start, end, spend), spend);
 }
 
 function addStep(steps: Step[]): number {
@@ -72,18 +73,20 @@ function buildRepeat(
   return at;
 }
 
-function determinise(steps: readonly Step[], start: number, end: number): Automaton {
+function determinise(steps: readonly Step[], start: number, end: number, spend: Spend): Automaton {
   const closure = (from: Iterable<number>): number[] => {
     const reached = new Set(from);
     for (const step of reached) for (const free of steps[step]!.free) reached.add(free);
+    spend(10 * reached.size);
     return [...reached].toSorted((a, b) => a - b);
   };
-  return explore(closure([start]), (set) => {
+  return explore(closure([start]), spend, (set) => {
     const moves = set.flatMap((step) => steps[step]!.moves);
     const cuts = new Set(
       moves.flatMap(({ ranges }) => ranges.flatMap(([first, last]) => [first, last + 1])),
     );
     const sorted = [...cuts].toSorted((a, b) => a - b);
+    spend(moves.length * sorted.length);
     const byTarget = new Map<string, { ranges: Range[]; to: number[] }>();
     for (const [index, first] of sorted.slice(0, -1).entries()) {
       const targets = moves.flatMap(({ ranges, to }) =>
@@ -101,10 +104,11 @@ function determinise(steps: readonly Step[], start: number, end: number): Automa
 }
 
 /** Splits the states into ever finer classes until states of one class can't be told apart. */
-export function minimise(automaton: Automaton): Automaton {
+function minimise(automaton: Automaton, spend: Spend): Automaton {
   let classes = automaton.map(({ accepting }): number => (accepting ? 1 : 0));
   for (let count = 0; ; ) {
     const numbers = new Map<string, number>();
+    spend(50 * automaton.length);
     const finer = automaton.map((state, index) => {
       const signature = `${classes[index]} ${signatureOf(state, classes)}`;
       const known = numbers.get(signature) ?? numbers.size;
@@ -115,7 +119,8 @@ export function minimise(automaton: Automaton): Automaton {
     if (numbers.size === count) break;
     count = numbers.size;
   }
-  return explore(classes[0]!, (group) => {
+  return explore(classes[0]!, spend, (group) => {
+    spend(automaton.length);
     const { accepting, edges } = automaton[classes.indexOf(group)]!;
     const byTarget = new Map<number, Range[]>();
     for (const { ranges, to } of edges) {

@@ -15,6 +15,11 @@ const chunk = 1000;
 /** Above this an upper bound means nothing: no context window holds so many characters or items. */
 export const repetitionLimit = chunk * chunk;
 
+/** Roughly one unit for one step of an innermost loop. */
+export type Spend = (amount: number) => void;
+
+const workLimit = 30_000_000;
+
 export interface Rules {
   /** Defines a rule under a new name that starts with `prefix`, and returns the name. */
   add(prefix: string, body: Expression): string;
@@ -25,6 +30,8 @@ export interface Rules {
   shared(key: string, prefix: string, build: () => Expression): string;
   /** The rule `item` from `min` to `max` times; `max` may be Infinity, or too small for anything. */
   repeat(item: string, min: number, max: number): Expression;
+  /** Counts work that the schema causes. Throws when a grammar has cost too much. */
+  readonly spend: Spend;
   /** The grammar's text. Throws when nothing finite matches `root`, or the text is too large. */
   render(root: string): string;
 }
@@ -34,7 +41,12 @@ export function createRules(): Rules {
   const byKey = new Map<string, string>();
   let names = 0;
   let expansion = 0;
+  let work = 0;
 
+  const spend = (amount: number) => {
+    work += amount;
+    if (work > workLimit) throw new UnsupportedSchema('', '', 'takes too much work');
+  };
   const reserve = (prefix: string) => {
     if (++names > ruleLimit) throw new UnsupportedSchema('', '', 'is too large for a grammar');
     return `${prefix}-${names}`;
@@ -96,5 +108,5 @@ export function createRules(): Rules {
     return grammar;
   };
 
-  return { add, reserve, define, shared, repeat, render };
+  return { add, reserve, define, shared, repeat, spend, render };
 }

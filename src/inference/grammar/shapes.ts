@@ -1,8 +1,8 @@
 // What a schema allows, as a list of alternatives that each have one JSON type. Every combinator is then
 // a union or an intersection of such lists; a member's schemas stay a list until that member is needed.
 
-import type { Automaton } from './automaton.ts';
-import { intersectAutomata } from './automaton.ts';
+import { type Automaton, intersectAutomata } from './automaton.ts';
+import type { Spend } from './rules.ts';
 
 export interface Located {
   readonly schema: unknown;
@@ -101,20 +101,24 @@ export const anyShapes: Readonly<Record<Exclude<Shape['type'], 'const'>, Shape>>
 };
 
 /** What both allow; undefined when nothing is. A constant must have been checked by the caller. */
-export function intersectShapes(a: Shape, b: Shape): Shape | undefined {
+export function intersectShapes(a: Shape, b: Shape, spend: Spend): Shape | undefined {
+  spend(100);
   const shared = {
     implicit: a.implicit || b.implicit,
     exclusions: [...new Set([...a.exclusions, ...b.exclusions])],
   };
   if (a.type === 'const') return { ...a, ...shared };
   if (b.type === 'const') return { ...b, ...shared };
-  if (a.type === 'object' && b.type === 'object') return { ...intersectObjects(a, b), ...shared };
+  if (a.type === 'object' && b.type === 'object') {
+    spend(20 * (a.properties.size + b.properties.size + a.required.length + b.required.length));
+    return { ...intersectObjects(a, b), ...shared };
+  }
   if (a.type === 'array' && b.type === 'array') return { ...intersectArrays(a, b), ...shared };
   if (a.type === 'number' && b.type === 'number') return { ...intersectNumbers(a, b), ...shared };
   if (a.type === 'string' && b.type === 'string') {
     const automaton =
       a.automaton && b.automaton
-        ? intersectAutomata(a.automaton, b.automaton)
+        ? intersectAutomata(a.automaton, b.automaton, spend)
         : (a.automaton ?? b.automaton);
     return { ...a, ...bounds(a, b), automaton, ...shared };
   }

@@ -30,7 +30,7 @@ export function stringExpression(rules: Rules, shape: StringShape): Expression {
     const inner = rules.repeat(charRule(rules), shape.min, shape.max);
     return sequence(text('"'), inner, text('"'));
   }
-  const limited = limitLength(shape.automaton, shape.min, shape.max);
+  const limited = limitLength(shape.automaton, shape.min, shape.max, rules.spend);
   return sequence(text('"'), automatonExpression(rules, limited));
 }
 
