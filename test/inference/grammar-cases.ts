@@ -155,6 +155,29 @@ export const grammarCases: readonly GrammarCase[] = [
     rejects: ['"ca"', '"c at"'],
   },
   {
+    name: 'a pattern that looks ahead from its start',
+    schema: { type: 'string', pattern: '^(?=.*\\d)(?!.*--)[a-z0-9-]{3,8}$' },
+    accepts: ['"abc1"', '"1-2-3"', '"a-1"'],
+    rejects: ['"abcd"', '"a--1"', '"a1"', '"a1b2c3d4e"'],
+  },
+  {
+    name: 'a record of numbers',
+    schema: {
+      type: 'object',
+      propertyNames: { type: 'string' },
+      additionalProperties: { type: 'number' },
+      minProperties: 1,
+    },
+    accepts: ['{"a": 1}', '{"a": 1, "b c": -2.5}'],
+    rejects: ['{}', '{"a": "b"}'],
+  },
+  {
+    name: 'a 32-bit integer',
+    schema: { type: 'integer', format: 'int32' },
+    accepts: ['0', '-2147483648', '2147483647', '1999999999'],
+    rejects: ['2147483648', '-2147483649', '9999999999'],
+  },
+  {
     name: 'dates with the right days',
     schema: { type: 'string', format: 'date' },
     accepts: ['"2024-02-29"', '"2000-02-29"', '"2023-12-31"', '"1999-04-30"'],

@@ -46,6 +46,8 @@ export const formats: Record<string, (text: string) => boolean> = {
     return !/^\.|\.$|\.\./.test(local) && isHostname(host) && host.includes('.');
   },
   ipv4: isIPv4,
+  // Of numbers, so every string has it.
+  int32: () => true,
   ipv6: isIPv6,
   hostname: isHostname,
   uri: (text) => URL.canParse(text) && /^[\x21-\x7e]+$/.test(text),

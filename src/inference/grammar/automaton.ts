@@ -49,6 +49,16 @@ export function intersectAutomata(a: Automaton, b: Automaton, spend: Spend): Aut
   }));
 }
 
+/** Every string that the automaton doesn't accept. */
+export function complementOf(automaton: Automaton, spend: Spend): Automaton {
+  const sink = automaton.length;
+  return explore(0, spend, (state) => {
+    const { accepting, edges } = automaton[state] ?? { accepting: false, edges: [] };
+    const rest = complement(edges.flatMap(({ ranges }) => ranges));
+    return { accepting: !accepting, edges: [...edges, { ranges: rest, to: sink }] };
+  });
+}
+
 /** The strings of the automaton that have `min` to `max` code points. */
 export function limitLength(
   automaton: Automaton,

@@ -42,7 +42,10 @@ function withoutTelling(shape: Shape, other: Shape): Shape | undefined {
 /** Whether no value generated for `shape` satisfies `other`. False also means "don't know". */
 function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): boolean {
   if (shape.type === 'const') return !matches(shape.value, other, known);
-  if (other.type === 'const') return !matches(other.value, shape, known);
+  if (other.type === 'const') {
+    // Its own exclusions are what is being proven, so they can't be part of the proof.
+    return !matches(other.value, { ...shape, exclusions: [] }, known);
+  }
   if (shape.type === 'object' && other.type === 'object') {
     return areObjectsApart(shape, other, known, depth);
   }

@@ -19,7 +19,7 @@ type Schema = Readonly<Record<string, unknown>>;
 type TypeName = keyof typeof anyShapes;
 
 const annotations = new Set(
-  '$schema $id $comment $defs definitions title description default examples deprecated readOnly writeOnly'.split(
+  '$schema $id $comment $defs definitions title description default examples deprecated readOnly writeOnly contentEncoding contentMediaType discriminator'.split(
     ' ',
   ),
 );
@@ -30,6 +30,7 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
   ['additionalProperties', 'object'],
   ['minProperties', 'object'],
   ['maxProperties', 'object'],
+  ['propertyNames', 'object'],
   ['items', 'array'],
   ['prefixItems', 'array'],
   ['minItems', 'array'],
@@ -49,7 +50,11 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
 export function keywordShapes(schema: Schema, path: string, spend: Spend): Shape[] {
   const mentioned = new Set<TypeName>();
   for (const keyword of Object.keys(schema)) {
-    const type = typeOf.get(keyword);
+    if (keyword === 'propertyNames' && !isAnyName(schema[keyword])) {
+      throw new UnsupportedSchema(path, keyword);
+    }
+    const numeric = keyword === 'format' && numberFormats.has(schema.format);
+    const type = numeric ? 'number' : typeOf.get(keyword);
     if (type) mentioned.add(type);
     else if (keyword === '$id' && path !== '') throw new UnsupportedSchema(path, keyword);
     else if (!annotations.has(keyword) && !combinators.has(keyword) && !keyword.startsWith('x-')) {
@@ -151,7 +156,10 @@ function constrainString(
   spend: Spend,
 ): StringShape {
   const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, spend) : null;
-  const format = 'format' in schema ? compileFormat(schema.format, path, spend) : null;
+  const format =
+    'format' in schema && !numberFormats.has(schema.format)
+      ? compileFormat(schema.format, path, spend)
+      : null;
   return {
     ...shape,
     min: readCount(schema, 'minLength', path) ?? 0,
@@ -159,6 +167,14 @@ function constrainString(
     automaton: pattern && format ? intersectAutomata(pattern, format, spend) : (pattern ?? format),
   };
 }
+
+/** OpenAPI's; they say nothing about strings. */
+const numberFormats: ReadonlyMap<unknown, { min: number; max: number }> = new Map([
+  ['int32', { min: -(2 ** 31), max: 2 ** 31 - 1 }],
+  ['int64', { min: -Infinity, max: Infinity }],
+  ['float', { min: -Infinity, max: Infinity }],
+  ['double', { min: -Infinity, max: Infinity }],
+]);
 
 function compileFormat(format: unknown, path: string, spend: Spend) {
   const pattern = typeof format === 'string' ? findFormatPattern(format) : undefined;
@@ -186,8 +202,17 @@ function constrainNumber(shape: NumberShape, schema: Schema, path: string): Numb
   if (multiple !== undefined && multiple !== 1) {
     throw new UnsupportedSchema(path, 'multipleOf', 'is only supported as 1');
   }
-  const min = Math.max(bound('minimum') ?? -Infinity, bound('exclusiveMinimum') ?? -Infinity);
-  const max = Math.min(bound('maximum') ?? Infinity, bound('exclusiveMaximum') ?? Infinity);
+  const width = numberFormats.get(schema.format) ?? { min: -Infinity, max: Infinity };
+  const min = Math.max(
+    width.min,
+    bound('minimum') ?? -Infinity,
+    bound('exclusiveMinimum') ?? -Infinity,
+  );
+  const max = Math.min(
+    width.max,
+    bound('maximum') ?? Infinity,
+    bound('exclusiveMaximum') ?? Infinity,
+  );
   return {
     ...shape,
     min,
@@ -196,6 +221,12 @@ function constrainNumber(shape: NumberShape, schema: Schema, path: string): Numb
     aboveMin: min === schema.exclusiveMinimum,
     belowMax: max === schema.exclusiveMaximum,
   };
+}
+
+/** Names are strings anyway; generators of schemas like to say so. */
+function isAnyName(names: unknown): boolean {
+  if (names === true) return true;
+  return isRecord(names) && Object.entries(names).every((entry) => String(entry) === 'type,string');
 }
 
 function readCount(schema: Schema, keyword: string, path: string): number | undefined {

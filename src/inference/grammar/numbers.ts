@@ -11,8 +11,9 @@ const fractionDigits = 6;
 const largest = 10 ** digitLimit - 1;
 
 export function numberExpression(rules: Rules, shape: NumberShape): Expression {
-  const unbounded = shape.min === -Infinity && shape.max === Infinity;
-  if (unbounded && !shape.integer) return rule(anyNumber(rules));
+  const unbounded = shape.min <= -largest && shape.max >= largest;
+  if (unbounded && shape.integer) return rule(anyInteger(rules));
+  if (shape.min === -Infinity && shape.max === Infinity) return rule(anyNumber(rules));
   const options: Expression[] = [];
   const { min, max, aboveMin, belowMax } = shape.integer ? toIntegers(shape) : shape;
   if (max >= 0) {
@@ -27,9 +28,19 @@ export function numberExpression(rules: Rules, shape: NumberShape): Expression {
   return choice(options);
 }
 
+const digitRule = (rules: Rules) => rules.shared('digit', 'digit', () => digits(0, 9));
+
+function anyInteger(rules: Rules): string {
+  return rules.shared('integer', 'integer', () => {
+    const sign = rules.repeat(rules.add('sign', text('-')), 0, 1);
+    const more = rules.repeat(digitRule(rules), 0, digitLimit - 1);
+    return choice([text('0'), sequence(sign, digits(1, 9), more)]);
+  });
+}
+
 function anyNumber(rules: Rules): string {
   return rules.shared('number', 'number', () => {
-    const digit = rules.shared('digit', 'digit', () => charClass([[0x30, 0x39]]));
+    const digit = digitRule(rules);
     const whole = rules.add(
       'whole',
       choice([
@@ -113,6 +124,7 @@ interface Walk {
 
 /** The rule for what may follow `at` digits; null when nothing can. */
 function walk(on: Walk, at: number, atLeast: boolean, atMost: boolean): string | null {
+  if (!atLeast && !atMost) return anyDigits(on.rules, on.length - at, on.fraction);
   const key = `${at} ${atLeast} ${atMost}`;
   const known = on.names.get(key);
   if (known !== undefined) return known;
@@ -139,6 +151,18 @@ function walk(on: Walk, at: number, atLeast: boolean, atMost: boolean): string |
   const name = options.length > 0 ? on.rules.add('digits', choice(options)) : null;
   on.names.set(key, name);
   return name;
+}
+
+/** What follows where no bound matters: `whole` more digits before the point, or some after it. */
+function anyDigits(rules: Rules, whole: number, fraction: number): string {
+  return rules.shared(`digits ${whole} ${fraction}`, 'digits', () => {
+    const digit = digitRule(rules);
+    if (whole < 0) return rules.repeat(digit, 0, fraction + whole);
+    const before = whole > 0 ? [rules.repeat(digit, whole, whole)] : [];
+    if (fraction === 0) return sequence(...before, text(''));
+    const after = rules.add('fraction', sequence(text('.'), rules.repeat(digit, 1, fraction)));
+    return sequence(...before, rules.repeat(after, 0, 1));
+  });
 }
 
 /** Ending here means zeros from here on. */

@@ -1,7 +1,13 @@
 // From a regular expression to the smallest automaton of its language, by the textbook: steps with empty
 // moves, then sets of steps, then equal states merged. Every stage is bounded.
 
-import { type Automaton, explore, type State } from './automaton.ts';
+import {
+  type Automaton,
+  complementOf,
+  explore,
+  intersectAutomata,
+  type State,
+} from './automaton.ts';
 import type { Range } from './gbnf.ts';
 import { PatternError, parseRegex, type Regex } from './regex.ts';
 import type { Spend } from './rules.ts';
@@ -14,9 +20,21 @@ interface Step {
 const stepLimit = 3000;
 
 export function compilePattern(source: string, spend: Spend): Automaton {
+  const { whole, looks } = parseRegex(source);
+  return looks.reduce(
+    (automaton, look) => {
+      const seen = compileRegex(look.whole, spend);
+      const allowed = look.negative ? complementOf(seen, spend) : seen;
+      return minimise(intersectAutomata(automaton, allowed, spend), spend);
+    },
+    compileRegex(whole, spend),
+  );
+}
+
+function compileRegex(regex: Regex, spend: Spend): Automaton {
   const steps: Step[] = [];
   const end = addStep(steps);
-  const start = build(parseRegex(source), end, steps);
+  const start = build(regex, end, steps);
   return minimise(determinise(steps, start, end, spend), spend);
 }
 
@@ -43,7 +61,7 @@ function build(regex: Regex, next: number, steps: Step[]): number {
     case 'repeat':
       return buildRepeat(regex, next, steps);
     default:
-      throw new PatternError('has an anchor inside');
+      throw new PatternError('has an anchor or a lookahead in its middle');
   }
 }
 

@@ -1,5 +1,6 @@
-// Reads the part of ECMAScript's regular expressions (`u` flag) that describes a regular language. What
-// looks around, refers back or depends on word boundaries is refused.
+// Reads the part of ECMAScript's regular expressions (`u` flag) that describes a regular language.
+// Lookaheads are taken at the very beginning, where they only mean "and" or "and not"; elsewhere they, and
+// everything that looks behind, refers back or depends on word boundaries, are refused.
 
 import type { Range } from './gbnf.ts';
 
@@ -8,7 +9,14 @@ export type Regex =
   | { readonly kind: 'sequence'; readonly items: readonly Regex[] }
   | { readonly kind: 'choice'; readonly options: readonly Regex[] }
   | { readonly kind: 'repeat'; readonly item: Regex; readonly min: number; readonly max: number }
+  | { readonly kind: 'look'; readonly item: Regex; readonly negative: boolean }
   | { readonly kind: 'start' | 'end' };
+
+/** The strings in which `whole` is spelled out, less those that a lookahead forbids. */
+export interface Language {
+  readonly whole: Regex;
+  readonly looks: readonly { readonly whole: Regex; readonly negative: boolean }[];
+}
 
 /** Why a pattern can't be used, in words that follow its name: `'pattern' uses a lookaround`. */
 export class PatternError extends Error {}
@@ -17,14 +25,31 @@ const last = 0x10ffff;
 export const anyChar: readonly Range[] = [[0, last]];
 
 /** The language of whole strings in which `source` is found, with what surrounds the match spelled out. */
-export function parseRegex(source: string): Regex {
+export function parseRegex(source: string): Language {
   try {
     new RegExp(source, 'u');
   } catch {
     throw new PatternError('is not a regular expression');
   }
   const parser = { chars: [...source], at: 0, depth: 0 };
-  return surround(parseChoice(parser));
+  const regex = parseChoice(parser);
+  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  if (items[0]?.kind !== 'start') return { whole: surround(regex), looks: [] };
+  const rest = items.slice(1);
+  const looks: Language['looks'][number][] = [];
+  for (let look = rest[0]; look?.kind === 'look'; look = rest[0]) {
+    looks.push({ whole: surround(fromStart(look.item)), negative: look.negative });
+    rest.shift();
+  }
+  return { whole: surround({ kind: 'sequence', items: [items[0], ...rest] }), looks };
+}
+
+/** Says of a lookahead that stands at the start that it starts there. */
+function fromStart(regex: Regex): Regex {
+  if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(fromStart) };
+  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  if (items[0]?.kind === 'start') return regex;
+  return { kind: 'sequence', items: [{ kind: 'start' }, ...items] };
 }
 
 interface Parser {
@@ -47,18 +72,20 @@ function surround(regex: Regex): Regex {
   const opens = items[0]?.kind === 'start';
   const closes = items.at(-1)?.kind === 'end';
   const inner = items.slice(opens ? 1 : 0, closes ? -1 : undefined);
-  if (inner.some(hasAnchor)) throw new PatternError('has an anchor inside');
+  if (inner.some(hasCondition)) {
+    throw new PatternError('has an anchor or a lookahead in its middle');
+  }
   return {
     kind: 'sequence',
     items: [...(opens ? [] : [anything]), ...inner, ...(closes ? [] : [anything])],
   };
 }
 
-function hasAnchor(regex: Regex): boolean {
-  if (regex.kind === 'sequence') return regex.items.some(hasAnchor);
-  if (regex.kind === 'choice') return regex.options.some(hasAnchor);
-  if (regex.kind === 'repeat') return hasAnchor(regex.item);
-  return regex.kind === 'start' || regex.kind === 'end';
+function hasCondition(regex: Regex): boolean {
+  if (regex.kind === 'sequence') return regex.items.some(hasCondition);
+  if (regex.kind === 'choice') return regex.options.some(hasCondition);
+  if (regex.kind === 'repeat') return hasCondition(regex.item);
+  return regex.kind !== 'set';
 }
 
 function parseChoice(parser: Parser): Regex {
@@ -109,15 +136,20 @@ function parseAtom(parser: Parser): Regex {
 }
 
 function parseGroup(parser: Parser): Regex {
+  let looks = false;
+  let negative = false;
   if (parser.chars[parser.at] === '?') {
     const opening = parser.chars.slice(parser.at, parser.at + 3).join('');
     if (opening.startsWith('?:')) parser.at += 2;
     else if (/^\?<[^=!]/.test(opening)) parser.at = parser.chars.indexOf('>', parser.at) + 1;
-    else throw new PatternError('uses a lookaround or a flag group');
+    else if (/^\?[=!]/.test(opening)) parser.at += 2;
+    else throw new PatternError('uses a lookbehind or a flag group');
+    looks = /^\?[=!]/.test(opening);
+    negative = opening[1] === '!';
   }
   const inner = parseChoice(parser);
   parser.at++;
-  return inner;
+  return looks ? { kind: 'look', item: inner, negative } : inner;
 }
 
 function parseClass(parser: Parser): readonly Range[] {
