@@ -61,6 +61,9 @@ const values = fc.oneof(
     .uniqueArray(json, { minLength: 1, maxLength: 4, selector: (value) => JSON.stringify(value) })
     .map((list) => ({ enum: list })),
   json.map((value) => ({ const: value })),
+  fc
+    .uniqueArray(fc.string({ unit: 'binary-ascii', maxLength: 3 }), { minLength: 9, maxLength: 20 })
+    .map((list) => ({ enum: list })),
   fc.constant({ type: 'string', enum: ['red', 'green', 'a"b\\c', '\u2028', 'ü😀'] }),
 );
 

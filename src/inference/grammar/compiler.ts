@@ -11,12 +11,14 @@ import { PatternError } from './regex.ts';
 import type { Rules } from './rules.ts';
 import { type ArrayShape, anyShapes, type Conjunction, type Shape } from './shapes.ts';
 import { stringExpression } from './strings.ts';
+import { textsExpression } from './texts.ts';
 import { UnsupportedSchema } from './unsupported.ts';
 
 /** Adds the rules for a schema, and the ones it needs; returns the name of its own. */
 export function compileSchema(rules: Rules, schema: unknown, ...further: unknown[]): string {
-  const { expand, keyOf } = createExpander(createDefinitions(schema), rules.spend);
+  const { expand, keyOf, shapeKey } = createExpander(createDefinitions(schema), rules.spend);
   const names = new Map<string, string>();
+  const shapeNames = new Map<string, string>();
   const queue: [name: string, conjunction: Conjunction][] = [];
 
   const ruleOf = (conjunction: Conjunction): string => {
@@ -36,12 +38,28 @@ export function compileSchema(rules: Rules, schema: unknown, ...further: unknown
     const path = conjunction[0]!.path;
     const shapes = expand(conjunction);
     const meant = shapes.filter((shape) => !shape.implicit);
-    return choice(
-      (meant.length > 0 ? meant : shapes).flatMap((shape) => {
-        const narrowed = applyExclusions(shape, { expand, spend: rules.spend });
-        return narrowed ? [shapeExpression(rules, narrowed, path, toValue)] : [];
-      }),
+    const narrowed = (meant.length > 0 ? meant : shapes).flatMap(
+      (shape) => applyExclusions(shape, { expand, spend: rules.spend }) ?? [],
     );
+    const constants = narrowed.flatMap((shape) =>
+      shape.type === 'const' ? [JSON.stringify(shape.value)] : [],
+    );
+    const others = narrowed.filter((shape) => shape.type !== 'const');
+    return choice([
+      ...(constants.length > 0 ? [textsExpression(rules, constants)] : []),
+      ...others.map((shape) => sharedExpression(shape, path)),
+    ]);
+  };
+
+  // A format can take hundreds of rules, and is often used for many members.
+  const sharedExpression = (shape: Shape, path: string): Expression => {
+    if (shape.type !== 'string' || !shape.automaton) {
+      return shapeExpression(rules, shape, path, toValue);
+    }
+    const key = shapeKey(shape);
+    const name = shapeNames.get(key) ?? rules.add('string', stringExpression(rules, shape));
+    shapeNames.set(key, name);
+    return rule(name);
   };
 
   const located = [schema, ...further].map((each) => ({ schema: each, path: '' }));

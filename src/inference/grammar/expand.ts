@@ -4,6 +4,7 @@
 import type { Definitions } from './definitions.ts';
 import { keywordShapes } from './keywords.ts';
 import { matches, toCanonicalText } from './match.ts';
+import { createPatterns } from './pattern.ts';
 import type { Spend } from './rules.ts';
 import {
   anyShapes,
@@ -22,11 +23,14 @@ export interface Expander {
   expand(conjunction: Conjunction): readonly Shape[];
   /** Equal for the same schemas in any order. */
   keyOf(conjunction: Conjunction): string;
+  /** Equal for shapes that allow the same, as far as can be told without looking into members. */
+  shapeKey(shape: Shape): string;
 }
 
 export function createExpander(definitions: Definitions, spend: Spend): Expander {
   const known = new Map<object, readonly Shape[]>();
   const open = new Set<object>();
+  const patterns = createPatterns(spend);
   const numbers = new Map<object, number>();
 
   const numberOf = (part: object) => {
@@ -41,7 +45,6 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
       .toSorted()
       .join('+');
 
-  /** Equal for shapes that allow the same, as far as that can be told without looking into members. */
   const shapeKey = ({ exclusions, ...shape }: Shape): string => {
     const own =
       shape.type === 'const'
@@ -88,7 +91,7 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
   };
 
   const combine = (schema: Record<string, unknown>, path: string): readonly Shape[] => {
-    let shapes: readonly Shape[] = keywordShapes(schema, path, spend);
+    let shapes: readonly Shape[] = keywordShapes(schema, path, patterns);
     const narrow = (other: readonly Shape[], keyword: string) => {
       shapes = intersect(shapes, other, join(path, keyword));
     };
@@ -127,7 +130,7 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     return unite(both);
   };
 
-  return { expand, keyOf };
+  return { expand, keyOf, shapeKey };
 }
 
 const constant = (value: unknown): Shape => ({

@@ -1,10 +1,9 @@
 // The keywords that speak about one type each: read, checked, and put into that type's shape.
 
-import { intersectAutomata } from './automaton.ts';
 import { findFormatPattern } from './formats.ts';
-import { compilePattern } from './pattern.ts';
+import type { Patterns } from './pattern.ts';
 import { PatternError } from './regex.ts';
-import { repetitionLimit, type Spend } from './rules.ts';
+import { repetitionLimit } from './rules.ts';
 import {
   type ArrayShape,
   anyShapes,
@@ -47,7 +46,7 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
 ]);
 
 /** One shape for each type that `type` allows, with what the other keywords say about it. */
-export function keywordShapes(schema: Schema, path: string, spend: Spend): Shape[] {
+export function keywordShapes(schema: Schema, path: string, patterns: Patterns): Shape[] {
   const mentioned = new Set<TypeName>();
   for (const keyword of Object.keys(schema)) {
     if (keyword === 'propertyNames' && !isAnyName(schema[keyword])) {
@@ -65,7 +64,7 @@ export function keywordShapes(schema: Schema, path: string, spend: Spend): Shape
   return Object.values(anyShapes).flatMap((any) => {
     const integerOnly = any.type === 'number' && !types?.has('number');
     if (types && !types.has(any.type) && !(integerOnly && types.has('integer'))) return [];
-    const shape = constrain(any, schema, path, spend);
+    const shape = constrain(any, schema, path, patterns);
     const implicit = !types && mentioned.size > 0 && !mentioned.has(any.type as TypeName);
     return [{ ...shape, implicit, ...(types && integerOnly ? { integer: true } : {}) } as Shape];
   });
@@ -82,14 +81,14 @@ function readTypes(schema: Schema, path: string): Set<string> | undefined {
   return new Set(types as string[]);
 }
 
-function constrain(shape: Shape, schema: Schema, path: string, spend: Spend): Shape {
+function constrain(shape: Shape, schema: Schema, path: string, patterns: Patterns): Shape {
   switch (shape.type) {
     case 'object':
       return constrainObject(shape, schema, path);
     case 'array':
       return constrainArray(shape, schema, path);
     case 'string':
-      return constrainString(shape, schema, path, spend);
+      return constrainString(shape, schema, path, patterns);
     case 'number':
       return constrainNumber(shape, schema, path);
     default:
@@ -153,18 +152,18 @@ function constrainString(
   shape: StringShape,
   schema: Schema,
   path: string,
-  spend: Spend,
+  patterns: Patterns,
 ): StringShape {
-  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, spend) : null;
+  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, patterns) : null;
   const format =
     'format' in schema && !numberFormats.has(schema.format)
-      ? compileFormat(schema.format, path, spend)
+      ? compileFormat(schema.format, path, patterns)
       : null;
   return {
     ...shape,
     min: readCount(schema, 'minLength', path) ?? 0,
     max: readCount(schema, 'maxLength', path) ?? Infinity,
-    automaton: pattern && format ? intersectAutomata(pattern, format, spend) : (pattern ?? format),
+    automaton: pattern && format ? patterns.both(pattern, format) : (pattern ?? format),
   };
 }
 
@@ -176,16 +175,16 @@ const numberFormats: ReadonlyMap<unknown, { min: number; max: number }> = new Ma
   ['double', { min: -Infinity, max: Infinity }],
 ]);
 
-function compileFormat(format: unknown, path: string, spend: Spend) {
+function compileFormat(format: unknown, path: string, patterns: Patterns) {
   const pattern = typeof format === 'string' ? findFormatPattern(format) : undefined;
   if (pattern === undefined) throw new UnsupportedSchema(path, 'format', 'is not a known format');
-  return compile(pattern, 'format', path, spend);
+  return compile(pattern, 'format', path, patterns);
 }
 
-function compile(pattern: unknown, keyword: string, path: string, spend: Spend) {
+function compile(pattern: unknown, keyword: string, path: string, patterns: Patterns) {
   if (typeof pattern !== 'string') throw new UnsupportedSchema(path, keyword, 'must be a string');
   try {
-    return compilePattern(pattern, spend);
+    return patterns.compile(pattern);
   } catch (error) {
     if (error instanceof PatternError) throw new UnsupportedSchema(path, keyword, error.message);
     throw error;

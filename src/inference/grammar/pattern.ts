@@ -19,7 +19,25 @@ interface Step {
 
 const stepLimit = 3000;
 
-export function compilePattern(source: string, spend: Spend): Automaton {
+export interface Patterns {
+  /** The same source is compiled once. Throws PatternError. */
+  compile(source: string): Automaton;
+  both(a: Automaton, b: Automaton): Automaton;
+}
+
+export function createPatterns(spend: Spend): Patterns {
+  const known = new Map<string, Automaton>();
+  return {
+    compile(source) {
+      const automaton = known.get(source) ?? compilePattern(source, spend);
+      known.set(source, automaton);
+      return automaton;
+    },
+    both: (a, b) => minimise(intersectAutomata(a, b, spend), spend),
+  };
+}
+
+function compilePattern(source: string, spend: Spend): Automaton {
   const { whole, looks } = parseRegex(source);
   return looks.reduce(
     (automaton, look) => {
