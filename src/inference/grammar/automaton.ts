@@ -120,7 +120,7 @@ export function explore<Key>(
   const found: State[] = [];
   for (let at = 0; at < keys.length; at++) {
     const { accepting, edges } = visit(keys[at]!);
-    spend(10 + 10 * edges.length);
+    spend(30 + 30 * edges.length);
     const numbered = edges.flatMap(({ ranges, to }) => {
       if (ranges.length === 0) return [];
       const name = String(to);

@@ -14,6 +14,9 @@ import { stringExpression } from './strings.ts';
 import { textsExpression } from './texts.ts';
 import { UnsupportedSchema } from './unsupported.ts';
 
+/** llama.cpp follows them side by side; 200 of them cost it 20 ms a token. */
+const alternativeLimit = 256;
+
 /** Adds the rules for a schema, and the ones it needs; returns the name of its own. */
 export function compileSchema(rules: Rules, schema: unknown, ...further: unknown[]): string {
   const { expand, keyOf, shapeKey } = createExpander(createDefinitions(schema), rules.spend);
@@ -45,6 +48,9 @@ export function compileSchema(rules: Rules, schema: unknown, ...further: unknown
       shape.type === 'const' ? [JSON.stringify(shape.value)] : [],
     );
     const others = narrowed.filter((shape) => shape.type !== 'const');
+    if (others.length > alternativeLimit) {
+      throw new UnsupportedSchema(path, '', 'has too many alternatives');
+    }
     return choice([
       ...(constants.length > 0 ? [textsExpression(rules, constants)] : []),
       ...others.map((shape) => sharedExpression(shape, path)),

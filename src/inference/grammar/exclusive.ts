@@ -41,6 +41,7 @@ function withoutTelling(shape: Shape, other: Shape): Shape | undefined {
 
 /** Whether no value generated for `shape` satisfies `other`. False also means "don't know". */
 function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): boolean {
+  known.spend(50);
   if (shape.type === 'const') return !matches(shape.value, other, known);
   if (other.type === 'const') {
     // Its own exclusions are what is being proven, so they can't be part of the proof.

@@ -29,6 +29,7 @@ export interface Expander {
 
 export function createExpander(definitions: Definitions, spend: Spend): Expander {
   const known = new Map<object, readonly Shape[]>();
+  const expanded = new Map<string, readonly Shape[]>();
   const open = new Set<object>();
   const patterns = createPatterns(spend);
   const numbers = new Map<object, number>();
@@ -66,11 +67,17 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     ...new Map(shapes.map((shape) => [shapeKey(shape), shape])).values(),
   ];
 
-  const expand = (conjunction: Conjunction) =>
-    conjunction.reduce<readonly Shape[]>(
-      (shapes, { schema, path }) => intersect(shapes, expandOne(schema, path), path),
-      Object.values(anyShapes),
-    );
+  const expand = (conjunction: Conjunction) => {
+    const key = keyOf(conjunction);
+    const shapes =
+      expanded.get(key) ??
+      conjunction.reduce<readonly Shape[]>(
+        (all, { schema, path }) => intersect(all, expandOne(schema, path), path),
+        Object.values(anyShapes),
+      );
+    expanded.set(key, shapes);
+    return shapes;
+  };
 
   const expandOne = (schema: unknown, path: string): readonly Shape[] => {
     if (schema === true) return Object.values(anyShapes);

@@ -18,7 +18,7 @@ export const repetitionLimit = chunk * chunk;
 /** Roughly one unit for one step of an innermost loop. */
 export type Spend = (amount: number) => void;
 
-const workLimit = 30_000_000;
+const workLimit = 15_000_000;
 
 export interface Rules {
   /** Defines a rule under a new name that starts with `prefix`, and returns the name. */
