@@ -2,8 +2,9 @@
 // because ignoring it would let an answer through that the client's own validator rejects.
 
 import type { Definitions } from './definitions.ts';
+import { createKeys, type Keys } from './keys.ts';
 import { keywordShapes } from './keywords.ts';
-import { matches, toCanonicalText } from './match.ts';
+import { matches } from './match.ts';
 import { createPatterns } from './pattern.ts';
 import type { Spend } from './rules.ts';
 import {
@@ -18,13 +19,9 @@ import { join, UnsupportedSchema } from './unsupported.ts';
 const pairLimit = 100_000;
 const shapeLimit = 2000;
 
-export interface Expander {
+export interface Expander extends Keys {
   /** The alternatives that satisfy all of these schemas; none when nothing can. */
   expand(conjunction: Conjunction): readonly Shape[];
-  /** Equal for the same schemas in any order. */
-  keyOf(conjunction: Conjunction): string;
-  /** Equal for shapes that allow the same, as far as can be told without looking into members. */
-  shapeKey(shape: Shape): string;
 }
 
 export function createExpander(definitions: Definitions, spend: Spend): Expander {
@@ -32,35 +29,7 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
   const expanded = new Map<string, readonly Shape[]>();
   const open = new Set<object>();
   const patterns = createPatterns(spend);
-  const numbers = new Map<object, number>();
-
-  const numberOf = (part: object) => {
-    const number = numbers.get(part) ?? numbers.size;
-    numbers.set(part, number);
-    return number;
-  };
-
-  const keyOf = (conjunction: Conjunction) =>
-    conjunction
-      .map(({ schema }) => (typeof schema === 'object' && schema ? numberOf(schema) : `${schema}`))
-      .toSorted()
-      .join('+');
-
-  const shapeKey = ({ exclusions, ...shape }: Shape): string => {
-    const own =
-      shape.type === 'const'
-        ? `const ${shape.implicit} ${toCanonicalText(shape.value)}`
-        : JSON.stringify(shape, (name, value) => {
-            if (name === 'automaton') return value && numberOf(value);
-            if (name === 'properties') return [...value].map(([key, all]) => [key, keyOf(all)]);
-            if (name === 'prefix') return value.map(keyOf);
-            if (name === 'items' || name === 'additional') {
-              return typeof value === 'string' ? value : [keyOf(value)];
-            }
-            return value;
-          });
-    return `${own} ${exclusions.map(numberOf)}`;
-  };
+  const { keyOf, shapeKey } = createKeys();
 
   // Definitions that are used in several branches would otherwise multiply the alternatives.
   const unite = (shapes: readonly Shape[]): readonly Shape[] => [
@@ -72,7 +41,7 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     const shapes =
       expanded.get(key) ??
       conjunction.reduce<readonly Shape[]>(
-        (all, { schema, path }) => intersect(all, expandOne(schema, path), path),
+        (all, { schema, path }) => intersect(all, expandOne(schema, path), path, ''),
         Object.values(anyShapes),
       );
     expanded.set(key, shapes);
@@ -100,7 +69,7 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
   const combine = (schema: Record<string, unknown>, path: string): readonly Shape[] => {
     let shapes: readonly Shape[] = keywordShapes(schema, path, patterns);
     const narrow = (other: readonly Shape[], keyword: string) => {
-      shapes = intersect(shapes, other, join(path, keyword));
+      shapes = intersect(shapes, other, path, keyword);
     };
     if ('const' in schema) narrow([constant(schema.const)], 'const');
     if ('enum' in schema) narrow(list(schema, 'enum', path).map(constant), 'enum');
@@ -114,15 +83,15 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
       );
     if ('allOf' in schema) for (const branch of branches('allOf')) narrow(branch, 'allOf');
     if ('anyOf' in schema) narrow(unite(branches('anyOf').flat()), 'anyOf');
-    if ('oneOf' in schema) narrow(exclusive(branches('oneOf'), join(path, 'oneOf')), 'oneOf');
+    if ('oneOf' in schema) narrow(exclusive(branches('oneOf'), path), 'oneOf');
     if (shapes.length > shapeLimit)
       throw new UnsupportedSchema(path, '', 'has too many alternatives');
     return shapes;
   };
 
-  const intersect = (a: readonly Shape[], b: readonly Shape[], path: string): readonly Shape[] => {
+  const intersect = (a: readonly Shape[], b: readonly Shape[], path: string, keyword: string) => {
     if (a.length * b.length > pairLimit) {
-      throw new UnsupportedSchema(path, '', 'has too many combinations');
+      throw new UnsupportedSchema(path, keyword, 'has too many combinations');
     }
     const both: Shape[] = [];
     // The branches lead, so that alternatives come in the order in which the schema lists them.

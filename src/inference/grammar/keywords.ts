@@ -1,6 +1,7 @@
 // The keywords that speak about one type each: read, checked, and put into that type's shape.
 
-import { findFormatPattern } from './formats.ts';
+import { findFormatPattern, findFormatRange } from './formats.ts';
+import { largestNumber } from './numbers.ts';
 import type { Patterns } from './pattern.ts';
 import { PatternError } from './regex.ts';
 import { repetitionLimit } from './rules.ts';
@@ -52,7 +53,7 @@ export function keywordShapes(schema: Schema, path: string, patterns: Patterns):
     if (keyword === 'propertyNames' && !isAnyName(schema[keyword])) {
       throw new UnsupportedSchema(path, keyword);
     }
-    const numeric = keyword === 'format' && numberFormats.has(schema.format);
+    const numeric = keyword === 'format' && isNumberFormat(schema.format, path);
     const type = numeric ? 'number' : typeOf.get(keyword);
     if (type) mentioned.add(type);
     else if (keyword === '$id' && path !== '') throw new UnsupportedSchema(path, keyword);
@@ -97,7 +98,7 @@ function constrain(shape: Shape, schema: Schema, path: string, patterns: Pattern
 }
 
 function constrainObject(shape: ObjectShape, schema: Schema, path: string): ObjectShape {
-  const { properties, required = [], additionalProperties: additional } = schema;
+  const { properties, required = [] } = schema;
   if (properties !== undefined && !isRecord(properties)) {
     throw new UnsupportedSchema(path, 'properties', 'must be an object');
   }
@@ -114,19 +115,19 @@ function constrainObject(shape: ObjectShape, schema: Schema, path: string): Obje
       ]),
     ),
     required: [...new Set<string>(required)],
-    additional:
-      additional === undefined
-        ? properties === undefined
-          ? 'free'
-          : 'unsaid'
-        : additional === false
-          ? 'none'
-          : additional === true
-            ? []
-            : [{ schema: additional, path: join(path, 'additionalProperties') }],
+    additional: readAdditional(schema, path),
     min: readCount(schema, 'minProperties', path) ?? 0,
     max: readCount(schema, 'maxProperties', path) ?? Infinity,
   };
+}
+
+function readAdditional(schema: Schema, path: string): ObjectShape['additional'] {
+  const { properties, additionalProperties: additional } = schema;
+  if (additional === undefined) return properties === undefined ? 'free' : 'unsaid';
+  if (additional === false) return 'none';
+  return additional === true
+    ? []
+    : [{ schema: additional, path: join(path, 'additionalProperties') }];
 }
 
 function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayShape {
@@ -155,30 +156,14 @@ function constrainString(
   patterns: Patterns,
 ): StringShape {
   const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, patterns) : null;
-  const format =
-    'format' in schema && !numberFormats.has(schema.format)
-      ? compileFormat(schema.format, path, patterns)
-      : null;
+  const formatPattern = findFormatPattern(schema.format);
+  const format = formatPattern ? compile(formatPattern, 'format', path, patterns) : null;
   return {
     ...shape,
     min: readCount(schema, 'minLength', path) ?? 0,
     max: readCount(schema, 'maxLength', path) ?? Infinity,
     automaton: pattern && format ? patterns.both(pattern, format) : (pattern ?? format),
   };
-}
-
-/** OpenAPI's; they say nothing about strings. */
-const numberFormats: ReadonlyMap<unknown, { min: number; max: number }> = new Map([
-  ['int32', { min: -(2 ** 31), max: 2 ** 31 - 1 }],
-  ['int64', { min: -Infinity, max: Infinity }],
-  ['float', { min: -Infinity, max: Infinity }],
-  ['double', { min: -Infinity, max: Infinity }],
-]);
-
-function compileFormat(format: unknown, path: string, patterns: Patterns) {
-  const pattern = typeof format === 'string' ? findFormatPattern(format) : undefined;
-  if (pattern === undefined) throw new UnsupportedSchema(path, 'format', 'is not a known format');
-  return compile(pattern, 'format', path, patterns);
 }
 
 function compile(pattern: unknown, keyword: string, path: string, patterns: Patterns) {
@@ -194,14 +179,17 @@ function compile(pattern: unknown, keyword: string, path: string, patterns: Patt
 function constrainNumber(shape: NumberShape, schema: Schema, path: string): NumberShape {
   const bound = (keyword: string) => {
     const value = schema[keyword];
-    if (value === undefined || typeof value === 'number') return value;
-    throw new UnsupportedSchema(path, keyword, 'must be a number');
+    if (value === undefined) return undefined;
+    if (typeof value !== 'number') throw new UnsupportedSchema(path, keyword, 'must be a number');
+    const far = /min/i.test(keyword) ? value : -value;
+    if (far > largestNumber) throw new UnsupportedSchema(path, keyword, 'is too far from zero');
+    return value;
   };
   const multiple = bound('multipleOf');
   if (multiple !== undefined && multiple !== 1) {
     throw new UnsupportedSchema(path, 'multipleOf', 'is only supported as 1');
   }
-  const width = numberFormats.get(schema.format) ?? { min: -Infinity, max: Infinity };
+  const width = findFormatRange(schema.format) ?? { min: -Infinity, max: Infinity };
   const min = Math.max(
     width.min,
     bound('minimum') ?? -Infinity,
@@ -220,6 +208,13 @@ function constrainNumber(shape: NumberShape, schema: Schema, path: string): Numb
     aboveMin: min === schema.exclusiveMinimum,
     belowMax: max === schema.exclusiveMaximum,
   };
+}
+
+/** Tells number formats from string formats, and refuses the rest whatever the type. */
+function isNumberFormat(format: unknown, path: string): boolean {
+  if (findFormatRange(format)) return true;
+  if (findFormatPattern(format)) return false;
+  throw new UnsupportedSchema(path, 'format', 'is not a known format');
 }
 
 /** Names are strings anyway; generators of schemas like to say so. */

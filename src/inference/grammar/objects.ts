@@ -76,7 +76,8 @@ export function objectExpression(
   return sequence(text('{'), first);
 }
 
-function orderMembers(shape: ObjectShape) {
+/** As they are written: the schema's order, then what is required but not described. */
+export function orderMembers(shape: ObjectShape) {
   const required = new Set(shape.required);
   const named = [...shape.properties].map(([name, value]) => ({
     name,

@@ -2,6 +2,7 @@
 // Lookaheads are taken at the very beginning, where they only mean "and" or "and not"; elsewhere they, and
 // everything that looks behind, refers back or depends on word boundaries, are refused.
 
+import { complement, normalise } from './char-ranges.ts';
 import type { Range } from './gbnf.ts';
 
 export type Regex =
@@ -20,9 +21,6 @@ export interface Language {
 
 /** Why a pattern can't be used, in words that follow its name: `'pattern' uses a lookaround`. */
 export class PatternError extends Error {}
-
-const last = 0x10ffff;
-export const anyChar: readonly Range[] = [[0, last]];
 
 /** The language of whole strings in which `source` is found, with what surrounds the match spelled out. */
 export function parseRegex(source: string): Language {
@@ -60,7 +58,7 @@ interface Parser {
 
 const anything: Regex = {
   kind: 'repeat',
-  item: { kind: 'set', ranges: anyChar },
+  item: { kind: 'set', ranges: complement([]) },
   min: 0,
   max: Infinity,
 };
@@ -235,24 +233,3 @@ const classEscapes: Record<string, readonly Range[]> = {
 };
 
 const controlEscapes: Record<string, number> = { n: 10, r: 13, t: 9, v: 11, f: 12, 0: 0 };
-
-function normalise(ranges: readonly Range[]): Range[] {
-  const merged: [number, number][] = [];
-  for (const [first, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    const before = merged.at(-1);
-    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], end);
-    else merged.push([first, end]);
-  }
-  return merged;
-}
-
-export function complement(ranges: readonly Range[]): Range[] {
-  const outside: Range[] = [];
-  let from = 0;
-  for (const [first, end] of normalise(ranges)) {
-    if (first > from) outside.push([from, first - 1]);
-    from = end + 1;
-  }
-  if (from <= last) outside.push([from, last]);
-  return outside;
-}
