@@ -82,6 +82,8 @@ const refusals: readonly [path: string, schema: unknown][] = [
   ['multipleOf', { type: 'number', multipleOf: 0.1 }],
   ['somethingNew', { somethingNew: 1 }],
   ['format', { type: 'string', format: 'iri' }],
+  ['format', { type: 'integer', format: 'uint8' }],
+  ['minimum', { type: 'number', minimum: 1e16 }],
   ['$ref', { $ref: 'https://example.com/schema' }],
   ['$ref', { $ref: '#/$defs/none' }],
   ['$ref', { $ref: '#' }],
@@ -119,7 +121,7 @@ for (const [path, schema] of refusals) {
       (error) => {
         assert.ok(error instanceof UnsupportedSchema, String(error));
         assert.equal(error.path, path);
-        assert.ok(path.endsWith(error.keyword));
+        assert.equal(error.keyword, path === 'properties.a' ? '' : path.split('.').at(-1));
         return true;
       },
     );
@@ -158,6 +160,8 @@ test('alternatives that would multiply with the depth are refused', () => {
   const nested = (depth: number): unknown =>
     depth === 0 ? true : { anyOf: lists(nested(depth - 1), nested(depth - 1)) };
   assert.throws(() => toGrammar(nested(8)), UnsupportedSchema);
+  const long = { type: 'array', items: { $ref: '#' }, maxItems: 5000 };
+  assert.throws(() => toGrammar(long), UnsupportedSchema);
   const late = (op: string) => ({
     type: 'object',
     properties: { left: tree, op: { const: op } },

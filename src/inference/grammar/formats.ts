@@ -1,5 +1,5 @@
-// The formats that can be generated. Those of strings are each given as a pattern that matches only valid strings. Narrower
-// than the standards on purpose: what is written here passes every common validator.
+// The formats that can be generated; those of strings each as a pattern that matches only valid ones.
+// Narrower than the standards on purpose: what is written here passes every common validator.
 
 const thirtyDays = '(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)';
 const thirtyOneDays = '(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])';

@@ -5,13 +5,14 @@
 import { areMembersApart } from './exclusive.ts';
 import type { Knowledge } from './match.ts';
 import { orderMembers } from './objects.ts';
+import { chunk } from './rules.ts';
 import type { ArrayShape, Conjunction, ObjectShape, Shape } from './shapes.ts';
 import { UnsupportedSchema } from './unsupported.ts';
 
 const stackLimit = 64;
 
 export interface Races {
-  /** Notes the alternatives of one rule; `ruleOf` names the rule of a member. */
+  /** Notes the alternatives of one rule. */
   add(name: string, path: string, shapes: readonly Shape[]): void;
   /** Throws UnsupportedSchema when alternatives could multiply beyond what llama.cpp can follow. */
   check(): void;
@@ -33,11 +34,11 @@ export function createRaces(known: Knowledge, ruleOf: (conjunction: Conjunction)
       paths.set(name, path);
       const nested = shapes.filter((shape) => shape.type === 'array' || shape.type === 'object');
       for (const shape of nested) {
-        const open = new Map(membersOf(shape).map((member) => [ruleOf(member), 1]));
+        const open = new Map(membersOf(shape).map((member) => [ruleOf(member), alone(shape)]));
         for (const other of nested) {
           if (other === shape) continue;
           for (const inner of new Set(sharedStart(shape, other, known).map(ruleOf))) {
-            open.set(inner, (open.get(inner) ?? 1) + 1);
+            open.set(inner, (open.get(inner) ?? 1) + alone(other));
           }
         }
         for (const [inner, count] of open) note(inner, name, count);
@@ -61,6 +62,11 @@ export function createRaces(known: Knowledge, ruleOf: (conjunction: Conjunction)
       }
     },
   };
+}
+
+/** A long repetition is written in chunks, and whether a chunk will be whole shows only at its end. */
+function alone({ max }: ArrayShape | ObjectShape): number {
+  return max !== Infinity && max > chunk ? 2 : 1;
 }
 
 function membersOf(shape: ArrayShape | ObjectShape): Conjunction[] {

@@ -10,7 +10,7 @@ const textLimit = 2_000_000;
 const expansionLimit = 100_000;
 
 // llama.cpp refuses `x{m}` above 2000 and silently reads `x{0,n}` above 2000 as unbounded.
-const chunk = 1000;
+export const chunk = 1000;
 
 /** Above this an upper bound means nothing: no context window holds so many characters or items. */
 export const repetitionLimit = chunk * chunk;
