@@ -31,7 +31,7 @@ export function parseRegex(source: string): Language {
   }
   const parser = { chars: [...source], at: 0, depth: 0 };
   const regex = parseChoice(parser);
-  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  const items = itemsOf(regex);
   if (items[0]?.kind !== 'start') return { whole: surround(regex), looks: [] };
   const rest = items.slice(1);
   const looks: Language['looks'][number][] = [];
@@ -45,7 +45,7 @@ export function parseRegex(source: string): Language {
 /** Says of a lookahead that stands at the start that it starts there. */
 function fromStart(regex: Regex): Regex {
   if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(fromStart) };
-  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  const items = itemsOf(regex);
   if (items[0]?.kind === 'start') return regex;
   return { kind: 'sequence', items: [{ kind: 'start' }, ...items] };
 }
@@ -65,8 +65,15 @@ const anything: Regex = {
 
 function surround(regex: Regex): Regex {
   if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(surround) };
-  const items = regex.kind === 'sequence' ? regex.items : [regex];
-  if (items.length === 1 && items[0]!.kind === 'choice') return surround(items[0]!);
+  const items = itemsOf(regex);
+  const [head, tail] = [items[0], items.at(-1)];
+  // An anchor inside a group at either end belongs to some of the group's options: spell them out.
+  if (head?.kind === 'choice' && hasCondition(head)) {
+    return spread(head, (option) => [...itemsOf(option), ...items.slice(1)]);
+  }
+  if (tail?.kind === 'choice' && hasCondition(tail)) {
+    return spread(tail, (option) => [...items.slice(0, -1), ...itemsOf(option)]);
+  }
   const opens = items[0]?.kind === 'start';
   const closes = items.at(-1)?.kind === 'end';
   const inner = items.slice(opens ? 1 : 0, closes ? -1 : undefined);
@@ -77,6 +84,17 @@ function surround(regex: Regex): Regex {
     kind: 'sequence',
     items: [...(opens ? [] : [anything]), ...inner, ...(closes ? [] : [anything])],
   };
+}
+
+function spread(group: Regex & { kind: 'choice' }, toItems: (option: Regex) => Regex[]): Regex {
+  const options = group.options.map((option) =>
+    surround({ kind: 'sequence', items: toItems(option) }),
+  );
+  return { kind: 'choice', options };
+}
+
+function itemsOf(regex: Regex): readonly Regex[] {
+  return regex.kind === 'sequence' ? regex.items : [regex];
 }
 
 function hasCondition(regex: Regex): boolean {
