@@ -24,7 +24,8 @@ export function applyExclusions(shape: Shape, known: Knowledge): Shape | undefin
     for (const other of shapes) {
       if (isApart(narrowed, other, known, 0)) continue;
       const without = withoutTelling(narrowed, other);
-      if (!without) throw new UnsupportedSchema(path, '', 'has branches that may hold at once');
+      if (!without)
+        throw new UnsupportedSchema(path, 'oneOf', 'has branches that may hold at once');
       narrowed = without;
     }
   }
@@ -41,6 +42,7 @@ function withoutTelling(shape: Shape, other: Shape): Shape | undefined {
 
 /** Whether no value generated for `shape` satisfies `other`. False also means "don't know". */
 function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): boolean {
+  known.spend(50);
   if (shape.type === 'const') return !matches(shape.value, other, known);
   if (other.type === 'const') {
     // Its own exclusions are what is being proven, so they can't be part of the proof.
@@ -67,7 +69,13 @@ function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): b
   return shape.type !== other.type;
 }
 
-function areMembersApart(a: Conjunction, b: Conjunction, known: Knowledge, depth: number): boolean {
+/** The same for the values of a member. */
+export function areMembersApart(
+  a: Conjunction,
+  b: Conjunction,
+  known: Knowledge,
+  depth: number,
+): boolean {
   if (depth === proofDepth || a.length === 0 || b.length === 0) return false;
   const others = known.expand(b);
   return known
