@@ -1,12 +1,9 @@
 // A real browser on a real server, for tests that see the dashboard as a person does.
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after } from 'node:test';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { serveMillrace } from '../support/process.ts';
 
 export const password = 'correct horse battery';
 
@@ -35,44 +32,14 @@ after(async () => {
 export interface Served {
   url: string;
   setupLink: string;
-  /** The first API key. */
-  key: string;
 }
 
-/** Starts the server as people do, from a checkout, on a free port and with an empty data directory. */
-export async function serve(checkout = join(import.meta.dirname, '../..')): Promise<Served> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-dashboard-'));
-  cleanups.push(() => rm(dataDir, { recursive: true, force: true }));
-  const child = spawn(
-    process.execPath,
-    [join(checkout, 'src/main.js'), 'serve', '--port', '0', '--data-dir', dataDir],
-    { cwd: dataDir, stdio: ['ignore', 'pipe', 'ignore'] },
-  );
-  cleanups.push(() => stop(child));
-  const printed = await readUntil(child, /API docs/);
-  const find = (pattern: RegExp) => pattern.exec(printed)?.[1] ?? '';
-  return {
-    url: find(/Dashboard +(\S+)/),
-    setupLink: find(/Set-up link +(\S+)/),
-    key: find(/First API key +(\S+)/),
-  };
+export async function serve(): Promise<Served> {
+  const { url, stdout } = await serveMillrace();
+  return { url, setupLink: findSetupLink(stdout()) };
 }
 
-async function readUntil(child: ChildProcess, end: RegExp): Promise<string> {
-  let printed = '';
-  for await (const text of child.stdout ?? []) {
-    printed += text;
-    if (end.test(printed)) return printed;
-  }
-  throw new Error(`the server ended early: ${printed}`);
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null) return;
-  const ended = new Promise((done) => child.once('exit', done));
-  child.kill('SIGTERM');
-  await ended;
-}
+export const findSetupLink = (table: string) => /Set-up link +(\S+)/.exec(table)?.[1] ?? '';
 
 let browser: Promise<Browser> | undefined;
 

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
@@ -86,11 +87,15 @@ describe('how it looks', { skip: noBrowser }, () => {
 
 /** Lists have arrived and dialogs have finished opening. */
 async function settle(page: Page): Promise<void> {
-  await page.waitForFunction(
-    `document.querySelector('[aria-busy="true"]') === null &&
-     document.getAnimations().every((animation) => animation.playState === 'finished')`,
-  );
+  const deadline = Date.now() + 10_000;
+  while (!(await page.evaluate(isSettled))) {
+    assert.ok(Date.now() < deadline, `${page.url()} does not come to rest`);
+    await setTimeout(20);
+  }
 }
+
+const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
+  document.getAnimations().every(({ playState }) => playState === 'finished')`;
 
 const findViolations = (page: Page): Promise<string[]> =>
   page.evaluate(`axe.run().then(({ violations }) => violations

@@ -1,5 +1,6 @@
 // Who is signed in, and the answers of the account's endpoints that have no schema of their own.
 
+import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type { ApiKey } from '../../src/accounts/schema.ts';
@@ -76,9 +77,17 @@ export function useSignOut() {
   const client = useQueryClient();
   const { id } = useMe();
   return async () => {
-    await post('/dashboard/api/logout');
+    try {
+      await post('/dashboard/api/logout');
+    } catch (error) {
+      // A session that ended already is as good as ended now.
+      if (!(error instanceof ApiError && error.status === 401)) {
+        notifications.show({ message: (error as Error).message });
+        return;
+      }
+    }
     forgetConversation(id);
-    client.clear();
+    client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== meKey[0] });
     client.setQueryData(meKey, null);
   };
 }

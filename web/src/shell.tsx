@@ -88,8 +88,6 @@ export function Shell({ children }: { children: ReactNode }) {
                 href={path}
                 label={name}
                 active={section === path}
-                variant="light"
-                color="gray"
                 aria-current={section === path ? 'page' : undefined}
                 leftSection={<Icon size={18} stroke={1.6} aria-hidden />}
                 className="nav-link"

@@ -81,7 +81,8 @@ function JoinForm({ token }: { token: string }) {
         password: form.get('password'),
       }),
     async onSuccess() {
-      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'invitation' });
+      const kept = ['invitation', meKey[0]];
+      client.removeQueries({ predicate: ({ queryKey }) => !kept.includes(String(queryKey[0])) });
       await client.invalidateQueries({ queryKey: meKey });
       // Replaced, so that going back does not lead to a used link.
       navigate('/', { replace: true });
