@@ -50,8 +50,8 @@ describe('the first minute', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Done' }).click();
     await page.getByText(key).waitFor({ state: 'detached' });
     const row = page.getByRole('row', { name: /my program/ });
-    assert.match(await row.innerText(), /inference/);
-    assert.doesNotMatch(await row.innerText(), /cloud/);
+    assert.match(await row.innerText(), /Models/);
+    assert.doesNotMatch(await row.innerText(), /Machines/);
 
     await page.getByRole('button', { name: 'Revoke my program' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();

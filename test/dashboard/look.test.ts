@@ -40,7 +40,7 @@ describe('how it looks', { skip: noBrowser }, () => {
         await page.setViewportSize(viewport);
         for (const { path, heading } of pages) {
           await page.goto(`${served.url}/#/${path}`);
-          await page.getByRole('heading', { name: heading }).waitFor();
+          await page.getByRole('heading', { name: heading, exact: true }).waitFor();
           await settle(page);
           await picture(page, `${colorScheme}-${name}-${path.replace('/', '-') || 'home'}`);
           assert.deepEqual(await findViolations(page), [], `/${path} is not accessible`);

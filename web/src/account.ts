@@ -9,6 +9,8 @@ import { forgetConversation } from './playground/conversation.ts';
 
 export type Scope = ApiKey['scopes'][number];
 
+export const scopeName: Record<Scope, string> = { inference: 'Models', cloud: 'Machines' };
+
 export const roles = ['owner', 'member', 'viewer'] as const;
 export type Role = (typeof roles)[number];
 

@@ -2,7 +2,7 @@
 
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
-import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { useHashLocation } from 'wouter/use-hash-location';
@@ -19,13 +19,14 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"
 // The name under which the library that locks scrolling behind dialogs looks for it.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
+/** The session ended elsewhere: ask to sign in, in place. */
+function onError(error: unknown): void {
+  if (error instanceof ApiError && error.status === 401) client.setQueryData(meKey, null);
+}
+
 const client = new QueryClient({
-  queryCache: new QueryCache({
-    onError(error) {
-      // The session ended elsewhere: ask to sign in, in place.
-      if (error instanceof ApiError && error.status === 401) client.setQueryData(meKey, null);
-    },
-  }),
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,

@@ -11,7 +11,14 @@ export const theme = createTheme({
   defaultRadius: 'md',
   respectReducedMotion: true,
   components: {
-    Modal: { defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } } },
+    Modal: {
+      defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } },
+      classNames: { title: 'dialog-title' },
+    },
+    Drawer: {
+      defaultProps: { closeButtonProps: { 'aria-label': 'Close' } },
+      classNames: { title: 'dialog-title' },
+    },
     Tooltip: { defaultProps: { openDelay: 300 } },
   },
 });

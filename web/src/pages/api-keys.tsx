@@ -6,7 +6,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { ApiKey } from '../../../src/accounts/schema.ts';
-import { useMe } from '../account.ts';
+import { scopeName, useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Page } from '../parts/page.tsx';
@@ -121,7 +121,7 @@ const Scopes = ({ scopes }: Pick<ApiKey, 'scopes'>) => (
   <Group gap={6}>
     {scopes.map((scope) => (
       <Badge key={scope} variant="default" tt="none">
-        {scope}
+        {scopeName[scope]}
       </Badge>
     ))}
   </Group>

@@ -14,7 +14,7 @@ import {
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { ApiKey } from '../../../src/accounts/schema.ts';
-import type { Scope } from '../account.ts';
+import { type Scope, scopeName } from '../account.ts';
 import { post } from '../api.ts';
 import { toChatCode } from '../chat-code.ts';
 import { toDefaultModel, useModels } from '../models.ts';
@@ -53,8 +53,12 @@ export function NewApiKeyDialog({ onMade, onClose }: DialogProps) {
 }
 
 const scopeChoices: { value: Scope; label: string; description: string }[] = [
-  { value: 'inference', label: 'Models', description: 'Ask models at /v1.' },
-  { value: 'cloud', label: 'Machines', description: 'Manage machines and SSH keys at /api/v1.' },
+  { value: 'inference', label: scopeName.inference, description: 'Ask models at /v1.' },
+  {
+    value: 'cloud',
+    label: scopeName.cloud,
+    description: 'Manage machines and SSH keys at /api/v1.',
+  },
 ];
 
 const day = 86_400_000;

@@ -13,7 +13,7 @@ const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'm
 export function toRelative(at: number, now: number): string {
   const seconds = (at - now) / 1000;
   const [unit, length] = units.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];
-  if (unit === 'second') return 'just now';
+  if (unit === 'second') return seconds > 0 ? 'in a moment' : 'just now';
   return relative.format(Math.round(seconds / length), unit);
 }
 

@@ -1,0 +1,64 @@
+// A fresh checkout: nothing is built, yet the server listens at once and the page opens by itself.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cp, mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { findSetupLink, noBrowser, openPage } from './browser.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+
+describe('a first start', { skip: noBrowser }, () => {
+  let checkout: string;
+  let server: ChildProcess;
+  before(async () => {
+    checkout = await mkdtemp(join(tmpdir(), 'millrace-checkout-'));
+    const isBuilt = (path: string) => path === join(root, 'web', 'dist');
+    for (const name of [
+      'src',
+      'web',
+      'model',
+      'package.json',
+      'package-lock.json',
+      'tsconfig.json',
+      'millrace',
+    ]) {
+      await cp(join(root, name), join(checkout, name), {
+        recursive: true,
+        filter: (path) => !isBuilt(path),
+      });
+    }
+    await symlink(await realpath(join(root, 'node_modules')), join(checkout, 'node_modules'));
+  });
+  after(async () => {
+    server?.kill('SIGKILL');
+    await rm(checkout, { recursive: true, force: true });
+  });
+
+  test('says that the dashboard is being prepared, and opens it with the link’s secret kept', async () => {
+    // First, for the build takes hardly longer than a browser to start.
+    const { page, complaints } = await openPage();
+    server = spawn(join(checkout, 'millrace'), ['serve', '--port', '0', '--data-dir', 'data'], {
+      cwd: checkout,
+      env: { PATH: process.env.PATH ?? '' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    let table = '';
+    for await (const text of server.stdout ?? []) {
+      table += text;
+      if (table.includes('API docs')) break;
+    }
+    const link = findSetupLink(table);
+    const early = await page.goto(link);
+    assert.equal(early?.status(), 503);
+    assert.match((await early?.text()) ?? '', /being prepared/);
+    assert.equal((await fetch(new URL('/healthz', link))).status, 200);
+    await page.getByRole('heading', { name: 'Set up Millrace' }).waitFor({ timeout: 60_000 });
+    assert.deepEqual(complaints, []);
+    const builds = await readdir(join(checkout, 'web', 'dist'));
+    assert.equal(builds.length, 1);
+    assert.match(builds[0] as string, /^[0-9a-f]{16}$/);
+  });
+});

@@ -1,0 +1,112 @@
+// Talking to the built-in model through the page.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { joinBy, noBrowser, openPage, type Served, serve, type Watched } from './browser.ts';
+
+describe('the playground', { skip: noBrowser }, () => {
+  let served: Served;
+  let watched: Watched;
+  let page: Page;
+  before(async () => {
+    served = await serve();
+    watched = await openPage();
+    page = watched.page;
+    await joinBy(page, served.setupLink, 'owner@example.com');
+    await page.getByRole('link', { name: 'Chat now' }).click();
+    await page.getByLabel('Max tokens').fill('24');
+  });
+
+  const say = async (text: string) => {
+    await page.getByLabel('Message', { exact: true }).fill(text);
+    await page.keyboard.press('Enter');
+  };
+  const answers = () => page.getByText(/tokens in · \d+ out/);
+
+  test('an answer is streamed, with its numbers, and says that the stand-in gave it', async () => {
+    await say('What is a millrace?');
+    await answers().waitFor();
+    const numbers = await answers().innerText();
+    assert.match(
+      numbers,
+      /^\d+ tokens in · \d+ out · [\d.]+ tokens\/s · first token after [\d.]+ s/,
+    );
+    await page.getByText('Built-in stand-in').waitFor();
+  });
+
+  test('the conversation survives a reload, in this browser only', async () => {
+    await page.reload();
+    await page.getByText('What is a millrace?').waitFor();
+    await answers().waitFor();
+    const stored = await page.evaluate('Object.keys(localStorage).join()');
+    assert.match(String(stored), /millrace\.conversation\.[0-9a-f]{32}/);
+  });
+
+  test('an answer can be asked for again in its place', async () => {
+    const sent = page.waitForRequest('**/v1/chat/completions');
+    await page.getByRole('button', { name: 'Answer again' }).click();
+    const { messages, max_tokens } = (await sent).postDataJSON();
+    assert.deepEqual(messages, [{ role: 'user', content: 'What is a millrace?' }]);
+    assert.equal(max_tokens, 24);
+    await answers().waitFor();
+    assert.equal(await answers().count(), 1);
+  });
+
+  test('an edited message drops what followed it and is answered anew', async () => {
+    await page.getByLabel('System prompt').fill('Answer briefly.');
+    await page.getByRole('button', { name: 'Edit the message' }).click();
+    await page.getByLabel('Edited message').fill('What is a mill?');
+    const sent = page.waitForRequest('**/v1/chat/completions');
+    await page.getByRole('button', { name: 'Send again' }).click();
+    assert.deepEqual((await sent).postDataJSON().messages, [
+      { role: 'system', content: 'Answer briefly.' },
+      { role: 'user', content: 'What is a mill?' },
+    ]);
+    await answers().waitFor();
+    assert.equal(await page.getByText('What is a millrace?').count(), 0);
+  });
+
+  test('stopping keeps what was said so far', async () => {
+    await page.getByLabel('Max tokens').fill('4000');
+    await say('Tell me a very long story.');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('stopped by you').waitFor();
+    await page.getByRole('button', { name: 'Send' }).waitFor();
+  });
+
+  test('the code shown asks for the same', async () => {
+    await page.getByRole('button', { name: 'View code' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('tab', { name: 'Python' }).click();
+    const code = await dialog.getByRole('tabpanel').innerText();
+    assert.match(code, /Answer briefly\./);
+    assert.match(code, /max_tokens=4000/);
+    assert.ok(code.includes(`base_url="${served.url}/v1"`));
+    await page.keyboard.press('Escape');
+  });
+
+  test('a refusal is shown in the server’s words with the request id', async () => {
+    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.evaluate(`for (const key of Object.keys(localStorage)) {
+      if (!key.startsWith('millrace.conversation.')) continue;
+      const stored = JSON.parse(localStorage[key]);
+      localStorage[key] = JSON.stringify({ ...stored, model: 'no-such-model' });
+    }`);
+    await page.reload();
+    await say('Hello?');
+    const notice = page.getByRole('alert');
+    await notice.waitFor();
+    assert.match(await notice.innerText(), /"no-such-model" does not exist here/);
+    assert.match(await notice.innerText(), /Request id [0-9a-f]{32}/);
+  });
+
+  test('signing out takes the conversation with it', async () => {
+    await page.getByRole('button', { name: 'You' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    const stored = await page.evaluate('Object.keys(localStorage).join()');
+    assert.doesNotMatch(String(stored), /conversation/);
+    assert.deepEqual(watched.complaints, []);
+  });
+});

@@ -1,0 +1,84 @@
+// How the dashboard's files are served: headers, sizes, and what stays the APIs'.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+describe('serving the dashboard', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer();
+    await untilBuilt(server);
+  });
+
+  const assetsOf = (html: string) =>
+    [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
+
+  test('scripts come from files only, nobody may frame it, styles carry a fresh nonce', async () => {
+    const [one, other] = await Promise.all([server.fetch('/'), server.fetch('/')]);
+    const policy = one.headers.get('content-security-policy') ?? '';
+    assert.match(policy, /default-src 'none'; script-src 'self';/);
+    assert.match(policy, /frame-ancestors 'none'/);
+    assert.doesNotMatch(policy, /unsafe/);
+    assert.notEqual(policy, other.headers.get('content-security-policy'));
+    const [, nonce] = /'nonce-([^']+)'/.exec(policy) ?? [];
+    const html = await one.text();
+    assert.ok(html.includes(`<meta property="csp-nonce" nonce="${nonce}">`));
+    assert.doesNotMatch(html, /<script(?![^>]*\ssrc=)/);
+    assert.equal(one.headers.get('x-frame-options'), 'DENY');
+    assert.equal(one.headers.get('x-content-type-options'), 'nosniff');
+    assert.equal(one.headers.get('referrer-policy'), 'no-referrer');
+    assert.equal(one.headers.get('cache-control'), 'no-cache');
+  });
+
+  test('hashed assets are kept for good, and compressed', async () => {
+    const assets = assetsOf(await (await server.fetch('/')).text());
+    assert.ok(assets.length >= 2);
+    for (const path of assets) {
+      for (const encoding of ['br', 'gzip']) {
+        const response = await server.fetch(path, { headers: { 'accept-encoding': encoding } });
+        assert.equal(response.headers.get('content-encoding'), encoding);
+        assert.match(response.headers.get('cache-control') ?? '', /max-age=31536000, immutable/);
+        assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+      }
+    }
+  });
+
+  test('the first load is at most 300 kB of gzip', async () => {
+    const assets = assetsOf(await (await server.fetch('/')).text());
+    let bytes = 0;
+    for (const path of assets) {
+      const response = await server.fetch(path, { headers: { 'accept-encoding': 'gzip' } });
+      bytes += Number(response.headers.get('content-length'));
+    }
+    assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes`);
+  });
+
+  test('no path leads out of the assets', async () => {
+    for (const path of [
+      '/assets/..%2findex.html',
+      '/assets/%2e%2e%2f%2e%2e%2fbuild.ts',
+      '/assets/x',
+    ]) {
+      const response = await server.fetch(path);
+      assert.equal(response.status, 404, path);
+      assert.match(await response.text(), /unknown_url/);
+    }
+  });
+
+  test('unknown paths of the APIs stay refusals in their own dialects', async () => {
+    for (const path of ['/v1/nothing', '/api/v1/nothing', '/dashboard/api/nothing', '/nothing']) {
+      const response = await server.fetch(path);
+      assert.equal(response.status, 404, path);
+      assert.match(response.headers.get('content-type') ?? '', /application\/json/);
+    }
+  });
+});
+
+async function untilBuilt(server: TestServer): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  while ((await server.fetch('/')).status === 503) {
+    assert.ok(Date.now() < deadline, 'the dashboard was not built');
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
