@@ -1,6 +1,6 @@
 // Copying: a small button beside a value, and a value that is shown only once.
 
-import { ActionIcon, Button, Group, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Text, Tooltip } from '@mantine/core';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
 import IconCopy from '@tabler/icons-react/dist/esm/icons/IconCopy.mjs';
 import { useEffect, useState } from 'react';
@@ -30,19 +30,20 @@ export function ShownOnce({ label, value }: ShownOnceProps) {
       <Text size="sm" fw={500} mb={4}>
         {label}
       </Text>
-      <Group gap="sm" align="stretch" wrap="nowrap">
-        <output aria-label={label} className="code-block shown-once">
+      <div className="shown-once">
+        <output aria-label={label} className="code-block breakable">
           {value}
         </output>
         <Button
           h="auto"
+          mih={36}
           onClick={() => copy(value)}
           leftSection={copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
           miw={104}
         >
           {copied ? 'Copied' : 'Copy'}
         </Button>
-      </Group>
+      </div>
     </div>
   );
 }

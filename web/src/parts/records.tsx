@@ -17,11 +17,13 @@ interface RecordsProps<T> {
   query: Pick<UseQueryResult<unknown>, 'isPending' | 'error' | 'refetch'>;
   rows: T[] | undefined;
   columns: Column<T>[];
+  /** How many rows are likely, so that little moves when they arrive. */
+  likely?: number;
   empty: ReactNode;
 }
 
 export function Records<T extends { id: string }>(props: RecordsProps<T>) {
-  const { label, query, rows, columns, empty } = props;
+  const { label, query, rows, columns, likely = 3, empty } = props;
   if (query.error && rows === undefined) {
     return <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
   }
@@ -40,7 +42,7 @@ export function Records<T extends { id: string }>(props: RecordsProps<T>) {
         </thead>
         <tbody>
           {rows === undefined
-            ? [0, 1, 2].map((row) => (
+            ? Array.from({ length: likely }, (_, row) => row).map((row) => (
                 <tr key={row}>
                   {columns.map(({ name }) => (
                     <td key={name} data-label={name || undefined}>

@@ -57,6 +57,7 @@ export function Invitations() {
       <Records
         label="Open invitations"
         query={invitations}
+        likely={1}
         rows={invitations.data?.data}
         columns={[
           { name: 'Role', cell: (invitation) => invitation.role },

@@ -97,6 +97,7 @@ export function Members() {
       <Records
         label="People"
         query={members}
+        likely={1}
         rows={members.data?.data}
         columns={columns}
         empty={null}

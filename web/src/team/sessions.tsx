@@ -26,6 +26,7 @@ export function Sessions() {
       <Records
         label="Your sessions"
         query={sessions}
+        likely={1}
         rows={sessions.data?.data}
         columns={[
           {
