@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { after } from 'node:test';
+import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { serveMillrace } from '../support/process.ts';
 
@@ -94,4 +95,12 @@ export async function joinBy(page: Page, link: string, email: string): Promise<v
   await page.getByLabel('Password', { exact: true }).fill(password);
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+}
+
+/** What axe-core calls serious or critical. */
+export async function findViolations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return page.evaluate(`axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
 }

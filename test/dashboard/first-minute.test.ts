@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import {
+  findViolations,
   joinBy,
   noBrowser,
   openPage,
@@ -46,6 +47,7 @@ describe('the first minute', { skip: noBrowser }, () => {
     const key = await page.getByLabel('my program', { exact: true }).innerText();
     assert.match(key, /^secret_my-program_[0-9a-f]{32}\.[A-Za-z0-9]{32}$/);
     assert.equal((await listModels(key)).status, 200);
+    assert.deepEqual(await findViolations(page), []);
 
     await page.getByRole('button', { name: 'Done' }).click();
     await page.getByText(key).waitFor({ state: 'detached' });

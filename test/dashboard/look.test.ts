@@ -5,9 +5,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
+import { findViolations, joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
 
 const pages: { path: string; heading: string }[] = [
   { path: '', heading: 'Home' },
@@ -29,7 +28,6 @@ describe('how it looks', { skip: noBrowser }, () => {
   before(async () => {
     served = await serve();
     ({ page } = await openPage({ reducedMotion: 'reduce' }));
-    await page.addInitScript({ content: axe.source });
     await joinBy(page, served.setupLink, 'owner@example.com');
   });
 
@@ -52,7 +50,6 @@ describe('how it looks', { skip: noBrowser }, () => {
 
   test('the doors are accessible in both schemes', async () => {
     const { page: door } = await openPage();
-    await door.addInitScript({ content: axe.source });
     for (const colorScheme of ['light', 'dark'] as const) {
       await door.emulateMedia({ colorScheme });
       await door.goto(served.url);
@@ -96,11 +93,6 @@ async function settle(page: Page): Promise<void> {
 
 const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
   document.getAnimations().every(({ playState }) => playState === 'finished')`;
-
-const findViolations = (page: Page): Promise<string[]> =>
-  page.evaluate(`axe.run().then(({ violations }) => violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
 
 const fits = (page: Page): Promise<boolean> =>
   page.evaluate('document.documentElement.scrollWidth <= innerWidth');

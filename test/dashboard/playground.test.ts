@@ -3,7 +3,15 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { joinBy, noBrowser, openPage, type Served, serve, type Watched } from './browser.ts';
+import {
+  findViolations,
+  joinBy,
+  noBrowser,
+  openPage,
+  type Served,
+  serve,
+  type Watched,
+} from './browser.ts';
 
 describe('the playground', { skip: noBrowser }, () => {
   let served: Served;
@@ -33,6 +41,7 @@ describe('the playground', { skip: noBrowser }, () => {
       /^\d+ tokens in · \d+ out · [\d.]+ tokens\/s · first token after [\d.]+ s/,
     );
     await page.getByText('Built-in stand-in').waitFor();
+    assert.deepEqual(await findViolations(page), []);
   });
 
   test('the conversation survives a reload, in this browser only', async () => {
@@ -69,9 +78,14 @@ describe('the playground', { skip: noBrowser }, () => {
 
   test('stopping keeps what was said so far', async () => {
     await page.getByLabel('Max tokens').fill('4000');
+    // The small model would often be done before anybody could stop it.
+    await page.route('**/v1/chat/completions', (route) =>
+      route.continue({ postData: { ...route.request().postDataJSON(), ignore_eos: true } }),
+    );
     await say('Tell me a very long story.');
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.getByText('stopped by you').waitFor();
+    await page.unroute('**/v1/chat/completions');
     await page.getByRole('button', { name: 'Send' }).waitFor();
   });
 

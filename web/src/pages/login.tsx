@@ -13,7 +13,11 @@ export function Login() {
   const login = useMutation({
     mutationFn: (form: FormData) =>
       post('/dashboard/api/login', { email: form.get('email'), password: form.get('password') }),
-    onSuccess: () => client.invalidateQueries({ queryKey: meKey }),
+    onSuccess() {
+      // Whoever was here before may have been somebody else.
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== meKey[0] });
+      return client.invalidateQueries({ queryKey: meKey });
+    },
   });
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();

@@ -107,12 +107,16 @@ export function loadConversation(userId: string): Conversation {
       ...emptyConversation,
       ...stored,
       settings: { ...emptySettings, ...stored.settings },
-      turns: Array.isArray(stored.turns) ? stored.turns : [],
+      turns: Array.isArray(stored.turns) ? stored.turns.filter(isTurn) : [],
     };
   } catch {
     return emptyConversation;
   }
 }
+
+/** What an older version of this page stored may look different. */
+const isTurn = (turn: Partial<Turn> | null) =>
+  (turn?.role === 'user' || turn?.role === 'assistant') && typeof turn.text === 'string';
 
 /** The oldest turns are left behind when it grows too long to keep. */
 export function storeConversation(userId: string, conversation: Conversation): void {

@@ -2,7 +2,7 @@
 
 import { Button, Drawer, Group, Modal, Paper, Select, Skeleton, Text, Title } from '@mantine/core';
 import { useDisclosure, useDocumentTitle } from '@mantine/hooks';
-import { useEffect, useRef } from 'react';
+import { type RefObject, useEffect, useRef } from 'react';
 import './playground.css';
 import { useMe } from '../account.ts';
 import { toChatCode } from '../chat-code.ts';
@@ -130,7 +130,7 @@ function Turns({ chat }: { chat: ReturnType<typeof useChat> }) {
 }
 
 /** Stays at the newest words unless the person has scrolled up to read. */
-function useFollow(list: React.RefObject<HTMLDivElement | null>, change: string): void {
+function useFollow(list: RefObject<HTMLDivElement | null>, change: string): void {
   const atEnd = useRef(true);
   useEffect(() => {
     const element = list.current;
