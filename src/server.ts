@@ -22,6 +22,7 @@ import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { openDatabase } from './db/open.ts';
 import { createCatalog } from './inference/catalog.ts';
+import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
 
@@ -65,6 +66,17 @@ export async function startServer(
     { loginAttempts: config.accounts.login_attempts },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
+  const catalog = createCatalog();
+  const weights = await openWeights(
+    { db, clock, log, audit, catalog },
+    {
+      dataDir: config.data_dir,
+      hubUrl: config.models.hub_url,
+      hubToken: config.models.hub_token,
+      concurrency: config.models.pull_concurrency,
+      diskReserveBytes: config.models.disk_reserve_gib * 2 ** 30,
+    },
+  );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   let draining = false;
@@ -88,7 +100,7 @@ export async function startServer(
     },
     inference: {
       authenticator,
-      catalog: createCatalog(),
+      catalog,
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
     cloud: {
@@ -99,6 +111,7 @@ export async function startServer(
         maxPerAccount: config.cloud.ssh_keys_per_account,
       }),
     },
+    weights: { authenticator, catalog, ...weights },
   });
 
   const account = await signIn.ensureAccount();
@@ -111,7 +124,9 @@ export async function startServer(
 
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
+  weights.start();
   const chores = [
+    every(5_000, () => weights.tidy()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
@@ -127,6 +142,7 @@ export async function startServer(
   async function stop() {
     draining = true;
     for (const chore of chores) clearInterval(chore);
+    await weights.stop();
     const cut = setTimeout(
       () => app.server.closeAllConnections(),
       config.server.drain_seconds * 1000,
