@@ -22,10 +22,8 @@ export const defaultRetryRules: RetryRules = {
   maxFailures: 8,
 };
 
-export interface Progress {
-  /** Bytes of this file that are on disk and hashed. */
-  (bytes: number): void;
-}
+/** Told the bytes of the file that are on disk and hashed. */
+export type Progress = (bytes: number) => void;
 
 const readBytes = 1024 * 1024;
 

@@ -38,6 +38,17 @@ export interface Hub {
 type Answer = Dispatcher.ResponseData;
 
 const maxRedirects = 5;
+const reasons: Record<string, string> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'its name is not known',
+  EAI_AGAIN: 'its name can not be looked up',
+  ECONNRESET: 'the connection broke',
+  UND_ERR_SOCKET: 'the connection broke',
+  UND_ERR_CONNECT_TIMEOUT: 'it takes too long',
+  UND_ERR_HEADERS_TIMEOUT: 'it takes too long',
+  UND_ERR_BODY_TIMEOUT: 'it takes too long',
+  TimeoutError: 'it takes too long',
+};
 const maxListingBytes = 32 * 1024 * 1024;
 
 export function createHub(
@@ -97,14 +108,19 @@ export function createHub(
   }
 
   function unavailable(error: unknown, signal: AbortSignal): unknown {
-    if (signal.aborted || error instanceof PullError) return error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    return hubUnavailable(hub, code ?? message);
+    const { code = '', name } = error as NodeJS.ErrnoException;
+    if (error instanceof PullError || (signal.aborted && name !== 'TimeoutError')) return error;
+    return hubUnavailable(hub, reasons[code] ?? reasons[name] ?? (code || name));
   }
 
   async function look(repo: string, signal: AbortSignal): Promise<HubRepo> {
     const url = new URL(`${hub}/api/models/${repo}/revision/main?blobs=true`);
-    const answer = await get(url, { accept: 'application/json' }, signal);
+    const ask = () => get(url, { accept: 'application/json' }, signal);
+    // Once more at once: a connection kept from an earlier look may have been closed meanwhile.
+    const answer = await ask().catch((error) => {
+      signal.throwIfAborted();
+      return error instanceof PullError ? ask() : Promise.reject(error);
+    });
     if (answer.statusCode !== 200) throw await refusal(answer, repo, repo);
     try {
       return toRepo(JSON.parse(await readText(answer)));
