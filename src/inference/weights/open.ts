@@ -46,7 +46,7 @@ export async function openWeights(
   const rows = createPullRows(db, clock, {
     storeId: store.id,
     runner: newId(),
-    leaseMs: options.leaseMs ?? 6_000,
+    leaseMs: options.leaseMs ?? 4_000,
   });
   const bindings = await createBindings(db, clock, store);
   const runner = createRunner({ db, log, hub, store, rows, bindings }, { ...options, folder });
