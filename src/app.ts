@@ -9,6 +9,7 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
   type FastifyServerOptions,
+  LogController,
 } from 'fastify';
 import { accountsDialect } from './accounts/errors.ts';
 import { type AccountParts, accountRoutes } from './accounts/routes.ts';
@@ -17,7 +18,7 @@ import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
-import { type Dialect, useDialect } from './lib/dialect.ts';
+import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { Refusal } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
@@ -36,7 +37,9 @@ export interface AppParts {
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const options: FastifyServerOptions = {
     loggerInstance: parts.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
+    // Our own lines carry the request id; a logger per request would cost more than the line.
+    childLoggerFactory: (logger) => logger,
     genReqId: newId,
     trustProxy: parts.trustProxy,
     // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
@@ -55,7 +58,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
 
   await app.register(cookie);
   await app.register(swagger, { openapi: description, hideUntagged: true });
-  useDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
+  applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
   observeRequests(app, parts.ops.registry);
   app.addHook('onRequest', (request, reply, done) => {
     if (!parts.ops.isDraining() || !isApi(request.url)) return done();

@@ -21,7 +21,14 @@ import { createSshKeys } from './cloud/ssh-keys.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { openDatabase } from './db/open.ts';
+import { createBackends } from './inference/backends.ts';
 import { createCatalog } from './inference/catalog.ts';
+import { builtinModel } from './inference/engines/builtin.ts';
+import { createLocalEngine } from './inference/engines/local.ts';
+import { grammars } from './inference/grammar/grammars.ts';
+import { createMeter } from './inference/meter.ts';
+import { createServe } from './inference/serve.ts';
+import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
@@ -79,6 +86,14 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const builtin = createLocalEngine({
+    ...builtinModel,
+    grammars,
+    idleMs: config.inference.idle_minutes * 60_000,
+    threads: config.inference.threads,
+    onEvent: (event) => log.info({ backend: builtinModel.name, ...event }, 'model process'),
+  });
+  const backends = createBackends(builtin);
   let draining = false;
   let url = '';
 
@@ -101,6 +116,13 @@ export async function startServer(
     inference: {
       authenticator,
       catalog,
+      serve: createServe({
+        catalog,
+        backends,
+        clock,
+        counter: createLlama3Counter(),
+        meter: createMeter(registry),
+      }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
     cloud: {
@@ -124,6 +146,11 @@ export async function startServer(
 
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
+  if (config.inference.preload) {
+    builtin
+      .preload()
+      .catch((error) => log.error({ err: error }, 'the built-in model did not load'));
+  }
   weights.start();
   const chores = [
     every(5_000, () => weights.tidy()),
@@ -149,6 +176,7 @@ export async function startServer(
     );
     await app.close();
     clearTimeout(cut);
+    await backends.close();
     await apiKeys.flushLastUsed();
     await db.destroy();
     log.flush();

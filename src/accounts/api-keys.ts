@@ -124,7 +124,7 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
   function find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined {
     const hash = hashToken(key);
     const known = found.get(hash);
-    return known === undefined ? look(hash) : use(known);
+    return known === undefined ? look(hash) : markUsed(known);
   }
 
   async function look(hash: string): Promise<FoundApiKey | undefined> {
@@ -142,10 +142,10 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
       expiresAt: row.expires_at,
     };
     found.set(hash, key);
-    return use(key);
+    return markUsed(key);
   }
 
-  function use(key: FoundApiKey): FoundApiKey | undefined {
+  function markUsed(key: FoundApiKey): FoundApiKey | undefined {
     const now = clock.now();
     if (key.expiresAt !== null && key.expiresAt <= now) return undefined;
     lastUsed.set(key.id, now);

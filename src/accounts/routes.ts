@@ -4,7 +4,7 @@ import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiKeyRow } from '../db/tables.ts';
-import { useDialect } from '../lib/dialect.ts';
+import { applyDialect } from '../lib/dialect.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
 import { type Authenticator, requireRole, sessionCookie, sessionOf } from './authenticate.ts';
@@ -44,7 +44,7 @@ export interface AccountParts {
 const maxBytes = 65_536;
 
 export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
-  useDialect(scope, accountsDialect, { maxBytes, anyContentType: false });
+  applyDialect(scope, accountsDialect, { maxBytes, anyContentType: false });
   scope.register(async (open) => doorRoutes(open, parts));
   scope.register(async (inner) => {
     parts.authenticator.requireSession(inner);

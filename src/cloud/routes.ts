@@ -5,7 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { type Authenticator, principalOf } from '../accounts/authenticate.ts';
-import { useDialect } from '../lib/dialect.ts';
+import { applyDialect } from '../lib/dialect.ts';
 import type { RateLimiter } from '../lib/rate-limit.ts';
 import { cloudDialect, instanceNotFound } from './errors.ts';
 import { type CloudLimits, limitRequests } from './limits.ts';
@@ -28,7 +28,7 @@ const ok = <S extends Parameters<typeof Type.Array>[0]>(data: S) => ({
 
 export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  useDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
+  applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);
   const tags = ['Cloud'];

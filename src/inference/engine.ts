@@ -14,6 +14,11 @@ export interface Call {
   readonly caller: string;
   /** The context window of the model that was asked for, in tokens. */
   readonly contextWindow: number;
+  /**
+   * Told the counts so far whenever they grow, also for plain answers, so that a request which is
+   * aborted or fails can be billed for what was generated until then: the last call has the totals.
+   */
+  readonly onUsage?: (soFar: Usage) => void;
 }
 
 export interface Engine {
@@ -23,11 +28,12 @@ export interface Engine {
   /**
    * Resolves when the first chunk exists, so that a failure to start is still an HTTP error.
    * Throws EngineError. After that, iteration may throw EngineError once and then ends.
+   * When the signal aborts, whichever of the two is awaited throws the signal's reason.
    * A stream that ends without throwing has sent a finish_reason for every choice, then usage.
    */
   stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
 
-  /** The whole answer at once. Throws EngineError. */
+  /** The whole answer at once. Throws EngineError, or the signal's reason when it aborts. */
   answer(task: Task, call: Call): Promise<EngineAnswer>;
 
   /** Tokens the engine must hold for this prompt, after the chat template. May be slow on first use. */

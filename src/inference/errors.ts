@@ -1,8 +1,9 @@
 // The inference API's dialect: everything a client of /v1 can be told, in OpenAI's error form.
 
 import type { Dialect, Rendered } from '../lib/dialect.ts';
-import type { Refusal, RefusalCode } from '../lib/errors.ts';
+import { internal, type Refusal, type RefusalCode } from '../lib/errors.ts';
 import { toPathText, type Violation } from '../lib/schema.ts';
+import { EngineError } from './engine.ts';
 
 export class InferenceError extends Error {
   readonly status: number;
@@ -56,11 +57,14 @@ export const overloaded = (model: string, retryAfterMs: number) =>
     },
   );
 
-export const upstreamFailed = (model: string) =>
-  new InferenceError(502, `The backend of ${model} failed before it answered.`, {
+export const backendFailed = (model: string) =>
+  new InferenceError(502, `The backend of ${model} failed while it was answering. Try again.`, {
     type: 'server_error',
     code: 'upstream_error',
   });
+
+export const internalError = () =>
+  new InferenceError(500, internal(null).message, { type: 'server_error', code: 'internal_error' });
 
 export const missingParameter = (param: string, message = `${param} is missing.`) =>
   new InferenceError(400, message, { code: 'missing_required_parameter', param });
@@ -77,6 +81,19 @@ export const unsupportedContentType = (param: string, kind: string) =>
     `${param} is of type ${JSON.stringify(kind.slice(0, 40))}; this model takes only "text" parts.`,
     { code: 'unsupported_content_type', param },
   );
+
+/** What an engine's failure means to a client; undefined for what no engine said. */
+export function toInferenceError(error: unknown, model: string): InferenceError | undefined {
+  if (!(error instanceof EngineError)) return undefined;
+  switch (error.failure) {
+    case 'overloaded':
+      return overloaded(model, error.retryAfterMs ?? 1000);
+    case 'unavailable':
+      return error.code === 'model_unavailable' ? modelUnavailable(model) : backendFailed(model);
+    case 'rejected':
+      return invalidRequest(error.code ?? 'invalid_value', error.param, error.message);
+  }
+}
 
 const refusals: Record<RefusalCode, { type: string; code: string | null; retry?: false }> = {
   no_credentials: { type: 'invalid_request_error', code: null },

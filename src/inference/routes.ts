@@ -5,22 +5,24 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import type { Authenticator } from '../accounts/authenticate.ts';
-import { useDialect } from '../lib/dialect.ts';
+import { applyDialect } from '../lib/dialect.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkChat, checkCompletion } from './check.ts';
-import { inferenceDialect, modelNotFound, modelUnavailable } from './errors.ts';
+import { inferenceDialect, modelNotFound } from './errors.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from './schema.ts';
+import type { Serve } from './serve.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;
   catalog: Catalog;
+  serve: Serve;
   maxBodyBytes: number;
 }
 
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { catalog, maxBodyBytes } = parts;
-  useDialect(scope, inferenceDialect, { maxBytes: maxBodyBytes, anyContentType: false });
+  const { catalog, maxBodyBytes: bodyLimit } = parts;
+  applyDialect(scope, inferenceDialect, { maxBytes: bodyLimit, anyContentType: false });
   parts.authenticator.requireScope(scope, 'inference');
   scope.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
@@ -52,26 +54,18 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
 
   app.post(
     '/chat/completions',
-    {
-      bodyLimit: maxBodyBytes,
-      schema: { tags, summary: 'Answer a conversation', body: ChatRequest },
-    },
-    async (request) => {
-      const entry = getEntry(request.body.model);
+    { bodyLimit, schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
+    (request, reply) => {
       checkChat(request.body);
-      throw modelUnavailable(entry.id);
+      return parts.serve(request, reply, { kind: 'chat', body: request.body });
     },
   );
   app.post(
     '/completions',
-    {
-      bodyLimit: maxBodyBytes,
-      schema: { tags, summary: 'Continue a text', body: CompletionRequest },
-    },
-    async (request) => {
-      const entry = getEntry(request.body.model);
+    { bodyLimit, schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
+    (request, reply) => {
       checkCompletion(request.body);
-      throw modelUnavailable(entry.id);
+      return parts.serve(request, reply, { kind: 'completion', body: request.body });
     },
   );
 

@@ -38,7 +38,7 @@ export interface BodyRules {
 /** Deeper than any real request, and shallow enough for every recursive function downstream. */
 const maxDepth = 128;
 
-export function useDialect(app: FastifyInstance, dialect: Dialect, body: BodyRules): void {
+export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyRules): void {
   const routes = collectRoutes(app);
   app.setErrorHandler((error, request, reply) => {
     send(reply, render(dialect, error, request, body.maxBytes), request, error);

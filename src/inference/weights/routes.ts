@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '../../accounts/authenticate.ts';
 import { IdParams } from '../../accounts/schema.ts';
 import type { WeightPullRow } from '../../db/tables.ts';
-import { useDialect } from '../../lib/dialect.ts';
+import { applyDialect } from '../../lib/dialect.ts';
 import { rateLimited } from '../../lib/errors.ts';
 import type { Catalog, CatalogEntry } from '../catalog.ts';
 import type { Bindings } from './bindings.ts';
@@ -40,7 +40,7 @@ const maxWatchers = 64;
 export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, store, bindings, pulls } = parts;
-  useDialect(scope, weightsDialect, { maxBytes: 65_536, anyContentType: false });
+  applyDialect(scope, weightsDialect, { maxBytes: 65_536, anyContentType: false });
   parts.authenticator.requireSession(scope);
   let watchers = 0;
 

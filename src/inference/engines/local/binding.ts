@@ -1,0 +1,220 @@
+// The only file that touches node-llama-cpp. Its public API can't batch without gaps, score prompts or
+// copy sequences, so we use the binding underneath, which is internal: the version is pinned and the
+// part we use is declared here.
+
+import {
+  type GgufFileInfo,
+  GgufInsights,
+  getLlama,
+  LlamaLogLevel,
+  readGgufFileInfo,
+} from 'node-llama-cpp';
+import { EngineError } from '../../engine.ts';
+
+export interface ModelOptions {
+  modelPath: string;
+  gpu: 'auto' | false;
+  /** Null chooses from the machine's cores. */
+  threads: number | null;
+  sequences: number;
+  /** Tokens per sequence. Null takes the model's own window, up to 8,192. */
+  contextSize: number | null;
+  /** Refuse to load when weights and cache need more. Null for no limit. */
+  memoryLimitBytes: number | null;
+}
+
+export interface SamplerConfig {
+  temperature: number;
+  seed: number;
+  topP?: number;
+  topK?: number;
+  minP?: number;
+  repeatPenalty?: number;
+  repeatPenaltyTokens?: Uint32Array;
+  repeatPenaltyMaxTokens?: number;
+  tokenBiasKeys?: Uint32Array;
+  tokenBiasValues?: Float32Array;
+  grammarEvaluationState?: GrammarState;
+}
+
+export interface RawSampler {
+  applyConfig(config: SamplerConfig): void;
+  dispose(): void;
+}
+
+export type GrammarState = { readonly grammarState: never };
+
+type LogitFilter = [
+  tokens: number[],
+  includeMax: boolean,
+  includeMin: boolean,
+  includeSelected: boolean,
+  includeTop: number,
+];
+
+export interface RawContext {
+  initBatch(size: number): void;
+  /** Returns, for each flagged token, the index under which its logits can be sampled. */
+  addToBatch(
+    sequence: number,
+    position: number,
+    tokens: Uint32Array,
+    flagged: Uint32Array,
+  ): Uint32Array;
+  decodeBatch(): Promise<void>;
+  /** -1 when no token is possible. */
+  sampleToken(index: number, sampler: RawSampler): Promise<number>;
+  sampleToken(
+    index: number,
+    sampler: RawSampler,
+    probabilities: false,
+    confidence: false,
+    logits: true | LogitFilter,
+    totalWeight: boolean,
+  ): Promise<[token: number, undefined, undefined, logits: number[], totalWeight: number]>;
+  disposeSequence(sequence: number): void;
+  removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean;
+  copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>;
+}
+
+export interface RawModel {
+  tokenize(text: string, parseSpecial: boolean): Uint32Array;
+  getTokenString(token: number): string;
+  getTokenAttributes(token: number): number;
+  isEogToken(token: number): boolean;
+  getVocabularyType(): number;
+  shouldPrependBosToken(): boolean;
+  tokenBos(): number;
+  tokenEos(): number;
+  detokenize(tokens: Uint32Array, special: boolean): string;
+}
+
+export interface Binding {
+  readonly context: RawContext;
+  readonly model: RawModel;
+  readonly chatTemplate: string | null;
+  readonly vocabularySize: number;
+  /** Tokens one sequence can hold. */
+  readonly window: number;
+  readonly sequences: number;
+  readonly batchSize: number;
+  readonly threads: number;
+  readonly memoryBytes: number;
+  createSampler(config: SamplerConfig): RawSampler;
+  /** Throws when the grammar can't be parsed. */
+  createGrammarState(gbnf: string): GrammarState;
+  /** Moves the grammar on over a token that was generated before it was switched on. */
+  acceptInGrammar(state: GrammarState, token: number): void;
+}
+
+const maxBatchTokens = 256;
+const defaultContextSize = 8192;
+
+interface Bindings {
+  AddonSampler: {
+    new (model: RawModel): RawSampler;
+    acceptGrammarEvaluationStateToken(state: GrammarState, token: number): void;
+  };
+  AddonGrammar: new (gbnf: string, options: { rootRuleName: string }) => object;
+  AddonGrammarEvaluationState: new (model: RawModel, grammar: object) => GrammarState;
+}
+
+export async function openModel(options: ModelOptions): Promise<Binding> {
+  const llama = await getLlama({
+    build: 'never',
+    skipDownload: true,
+    gpu: options.gpu,
+    maxThreads: 1,
+    logLevel: LlamaLogLevel.error,
+  });
+  const threads = options.threads ?? toThreadCount(llama.cpuMathCores);
+  // The package's own default is at least four threads. With more threads than free cores it was up to
+  // 400 times slower here, because its barrier spins.
+  llama.maxThreads = threads;
+
+  const info = await readGgufFileInfo(options.modelPath);
+  const insights = await GgufInsights.from(info, llama);
+  const window = Math.min(
+    options.contextSize ?? defaultContextSize,
+    insights.trainContextSize ?? defaultContextSize,
+  );
+  const memoryBytes = insights.modelSize + toCacheBytes(info, window * options.sequences);
+  if (options.memoryLimitBytes !== null && memoryBytes > options.memoryLimitBytes)
+    throw new EngineError(
+      'overloaded',
+      `The model needs ${toMib(memoryBytes)} MiB for weights and cache, and ${toMib(options.memoryLimitBytes)} MiB are allowed.`,
+    );
+
+  const batchSize = Math.min(maxBatchTokens, window);
+  const model = await llama.loadModel({ modelPath: options.modelPath });
+  const context = await model.createContext({
+    sequences: options.sequences,
+    contextSize: window,
+    batchSize,
+    threads,
+    // On the CPU, flash attention rounds differently for short and long batches, so that a prompt read
+    // in other pieces gave other logits. Without it every split into pieces of two or more agrees.
+    flashAttention: llama.gpu === false ? false : 'auto',
+  });
+
+  const raw = (model as unknown as { _model: RawModel })._model;
+  const bindings = (llama as unknown as { _bindings: Bindings })._bindings;
+  const template = (info.metadata.tokenizer as { chat_template?: unknown }).chat_template;
+
+  return {
+    context: (context as unknown as { _ctx: RawContext })._ctx,
+    model: raw,
+    chatTemplate: typeof template === 'string' ? template : null,
+    vocabularySize: info.metadata.tokenizer.ggml.tokens.length,
+    window,
+    sequences: options.sequences,
+    batchSize,
+    threads,
+    memoryBytes,
+    createSampler(config) {
+      const sampler = new bindings.AddonSampler(raw);
+      sampler.applyConfig(config);
+      return sampler;
+    },
+    createGrammarState(gbnf) {
+      const grammar = new bindings.AddonGrammar(gbnf, { rootRuleName: 'root' });
+      return new bindings.AddonGrammarEvaluationState(raw, grammar);
+    },
+    acceptInGrammar(state, token) {
+      bindings.AddonSampler.acceptGrammarEvaluationStateToken(state, token);
+    },
+  };
+}
+
+/** One core stays free for the API process, which shares the machine. */
+export function toThreadCount(physicalCores: number): number {
+  return physicalCores <= 2 ? 1 : Math.min(physicalCores - 1, 8);
+}
+
+/** Keys and values in 16 bits for every layer. */
+function toCacheBytes(info: GgufFileInfo, tokens: number): number {
+  const facts = info.architectureMetadata as {
+    block_count?: number;
+    embedding_length?: number;
+    attention?: {
+      head_count?: number | number[];
+      head_count_kv?: number | number[];
+      key_length?: number;
+      value_length?: number;
+    };
+  };
+  const heads = first(facts.attention?.head_count) ?? 1;
+  const sharedHeads = first(facts.attention?.head_count_kv) ?? heads;
+  const headLength = (facts.embedding_length ?? 0) / heads;
+  const perHead =
+    (facts.attention?.key_length ?? headLength) + (facts.attention?.value_length ?? headLength);
+  return tokens * (facts.block_count ?? 0) * sharedHeads * perHead * 2;
+}
+
+function first(value: number | number[] | undefined): number | undefined {
+  return Array.isArray(value) ? Math.max(...value) : value;
+}
+
+function toMib(bytes: number): number {
+  return Math.ceil(bytes / 2 ** 20);
+}

@@ -1,0 +1,130 @@
+// The work for one choice of a request: its sampling rules, its grammar and the form of its output.
+
+import { randomInt } from 'node:crypto';
+import type { ChatChoiceDelta, CompletionChoice, Task } from '../../engine.ts';
+import type { GrammarState } from './binding.ts';
+import { createChatOutput } from './chat-output.ts';
+import { type ChoiceOutput, createChoice } from './choice.ts';
+import { createCompletionOutput } from './completion-output.ts';
+import { type Core, type RequestContext, rejected } from './core.ts';
+import type { PromptScores } from './prompt-scores.ts';
+import type { Prompt } from './prompts.ts';
+import {
+  createTokenSampler,
+  type SamplingRules,
+  type TokenSampler,
+  toSamplingRules,
+  toSeed,
+} from './sampling.ts';
+import type { Family, Work } from './scheduler.ts';
+import type { Lane } from './selection.ts';
+
+/** What the works of a request share. */
+export interface RequestRun {
+  readonly core: Core;
+  readonly task: Task;
+  readonly context: RequestContext;
+  /** Scores decide which candidates are answered. */
+  readonly scored: boolean;
+  completionTokens: number;
+  cachedTokens: number;
+  started(prompt: Prompt): void;
+  failed(error: Error): void;
+}
+
+/** What the works of one prompt share. */
+export interface PromptRun {
+  readonly prompt: Prompt;
+  readonly family: Family;
+  readonly scores: PromptScores;
+}
+
+export function createWork(
+  request: RequestRun,
+  { prompt, family, scores }: PromptRun,
+  lane: Lane,
+  candidate: number,
+): Work {
+  const { core, task, context } = request;
+  const rules = toRules(core, task, candidate);
+  const sampler = createTokenSampler(core.binding, core.vocabulary, rules, prompt.tokens);
+  if (context.grammar !== null) sampler.constrain(toGrammarState(core, context.grammar, task));
+  return createChoice(
+    core.vocabulary,
+    core.scorer,
+    {
+      caller: context.caller,
+      prompt: prompt.tokens,
+      family,
+      limit: prompt.limit,
+      stops: [task.body.stop ?? []].flat(),
+      includeStop: task.body.include_stop_str_in_output ?? false,
+      rules,
+      topLogprobs: toTopLogprobs(task) ?? (request.scored ? 0 : null),
+      sampler,
+      scorePrompt: candidate === 0 ? scores.score : null,
+      onStart(cached) {
+        if (candidate === 0) request.cachedTokens += cached;
+        request.started(prompt);
+      },
+      onToken() {
+        request.completionTokens++;
+      },
+      onScore: lane.score,
+      onError: request.failed,
+    },
+    toOutput(request, { prompt, family, scores }, lane, sampler),
+  );
+}
+
+function toOutput(
+  { core, task, context }: RequestRun,
+  { prompt, scores }: PromptRun,
+  lane: Lane,
+  sampler: TokenSampler,
+): ChoiceOutput {
+  const { index } = lane;
+  const emit = (choice: ChatChoiceDelta | CompletionChoice) => lane.emit(choice);
+  if (task.kind === 'chat') {
+    const { tools, tool_choice, logprobs } = task.body;
+    const options = {
+      index,
+      logprobs: logprobs ?? false,
+      tools: (tools ?? []).length > 0 && tool_choice !== 'none',
+      lazyGrammar: context.lazyGrammar,
+    };
+    return createChatOutput(core.binding, core.vocabulary, sampler, options, emit);
+  }
+  const { logprobs, echo, prompt_logprobs } = task.body;
+  const options = {
+    index,
+    logprobs: logprobs != null,
+    echo: echo ? { text: prompt.text(), tokens: scores.echoed } : null,
+    promptLogprobs: prompt_logprobs == null ? null : scores.entries,
+  };
+  return createCompletionOutput(core.vocabulary, options, emit);
+}
+
+/** Choices of a seeded request differ from each other and repeat with it: each has the next seed. */
+function toRules(core: Core, { body }: Task, candidate: number): SamplingRules {
+  const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed + candidate);
+  try {
+    return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
+  } catch (error) {
+    throw rejected(`${(error as Error).message}.`, 'invalid_value', 'logit_bias');
+  }
+}
+
+function toTopLogprobs(task: Task): number | null {
+  if (task.kind === 'completion') return task.body.logprobs ?? null;
+  return task.body.logprobs ? (task.body.top_logprobs ?? 0) : null;
+}
+
+function toGrammarState(core: Core, gbnf: string, task: Task): GrammarState {
+  try {
+    return core.binding.createGrammarState(gbnf);
+  } catch {
+    const param = task.kind === 'chat' && task.body.tools ? 'tools' : 'response_format';
+    throw rejected('No grammar can be built from this schema.', 'invalid_value', param);
+  }
+}

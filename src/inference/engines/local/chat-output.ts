@@ -1,0 +1,100 @@
+// A choice as chat deltas: the role first, content and tool calls as they come, the finish reason last.
+
+import type { ChatChoiceDelta, ToolCallDelta } from '../../engine.ts';
+import type { Binding } from './binding.ts';
+import { toolOpening } from './chat-template.ts';
+import type { ChoiceOutput, PlacedToken } from './choice.ts';
+import { toChatEntry } from './logprobs.ts';
+import type { TokenSampler } from './sampling.ts';
+import { createToolCallStream } from './tool-calls.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface ChatOutputOptions {
+  index: number;
+  logprobs: boolean;
+  /** Tool calls are looked for in the text. */
+  tools: boolean;
+  /** Switched on when the model opens a tool call by itself; null when it is on from the start. */
+  lazyGrammar: string | null;
+}
+
+/** A tag is a few tokens at most. */
+const tagTokens = 16;
+
+export function createChatOutput(
+  binding: Binding,
+  vocabulary: Vocabulary,
+  sampler: TokenSampler,
+  options: ChatOutputOptions,
+  emit: (choice: ChatChoiceDelta) => void,
+): ChoiceOutput {
+  const { index } = options;
+  const calls = options.tools ? createToolCallStream() : null;
+  let begun = false;
+  let recent: number[] = [];
+  let constrained = options.lazyGrammar === null;
+
+  function begin(): void {
+    if (begun) return;
+    begun = true;
+    emit({
+      index,
+      delta: { role: 'assistant', content: '' },
+      logprobs: null,
+      finish_reason: null,
+    });
+  }
+
+  function send(content: string, toolCalls: ToolCallDelta[], scored: PlacedToken[]): void {
+    if (content === '' && toolCalls.length === 0 && scored.length === 0) return;
+    begin();
+    emit({
+      index,
+      delta: {
+        ...((content !== '' || toolCalls.length === 0) && { content }),
+        ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+      },
+      logprobs: options.logprobs
+        ? { content: scored.map((entry) => toChatEntry(vocabulary, entry)), refusal: null }
+        : null,
+      finish_reason: null,
+    });
+  }
+
+  /** Only where the opening begins with a token: then the grammar can read it again from there. */
+  function constrain(): void {
+    constrained = true;
+    const from = recent.findLastIndex((_, at) =>
+      recent
+        .slice(at)
+        .map((token) => vocabulary.name(token))
+        .join('')
+        .startsWith(toolOpening),
+    );
+    if (from < 0 || options.lazyGrammar === null) return;
+    const state = binding.createGrammarState(options.lazyGrammar);
+    for (const token of recent.slice(from)) binding.acceptInGrammar(state, token);
+    sampler.constrain(state);
+  }
+
+  return {
+    token(token) {
+      begin();
+      if (!constrained) recent = [...recent, token].slice(-tagTokens);
+    },
+    text(text, scored) {
+      if (calls === null) return send(text, [], scored);
+      const output = calls.push(text);
+      send(output.content, output.calls, scored);
+      if (!constrained && calls.inCall) constrain();
+    },
+    flush() {},
+    end(reason) {
+      begin();
+      const rest = calls?.end();
+      if (rest !== undefined) send(rest.content, rest.calls, []);
+      const called = reason === 'stop' && calls !== null && calls.count > 0;
+      emit({ index, delta: {}, logprobs: null, finish_reason: called ? 'tool_calls' : reason });
+    },
+  };
+}

@@ -1,0 +1,116 @@
+// One choice of an answer while it is generated: samples, decides when it ends, and hands certain text
+// on together with the scores of the tokens it came from.
+
+import type { FinishReason } from '../../engine.ts';
+import type { ScoredToken, Scorer } from './logprobs.ts';
+import type { SamplingRules, TokenSampler } from './sampling.ts';
+import type { Family, Work } from './scheduler.ts';
+import { createTextStream } from './text.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface PlacedToken extends ScoredToken {
+  /** Where its text begins, in characters of the generated text. */
+  offset: number;
+}
+
+/** What a choice becomes: chat deltas or completion text. */
+export interface ChoiceOutput {
+  token(token: number): void;
+  text(text: string, scored: PlacedToken[]): void;
+  /** The choice goes on after this token. */
+  flush(): void;
+  end(reason: Extract<FinishReason, 'stop' | 'length'>, stop: string | number | null): void;
+}
+
+export interface ChoiceOptions {
+  caller: string;
+  prompt: readonly number[];
+  family: Family;
+  /** Tokens it may generate. */
+  limit: number;
+  stops: readonly string[];
+  includeStop: boolean;
+  rules: SamplingRules;
+  /** How many alternatives to score for each token; null for no scores. */
+  topLogprobs: number | null;
+  sampler: TokenSampler;
+  /** Sees the logits after each prompt token; null when they are not wanted. */
+  scorePrompt: ((position: number, index: number) => Promise<void>) | null;
+  onStart(cached: number): void;
+  onToken(): void;
+  onScore(logprob: number): void;
+  onError(error: Error): void;
+}
+
+export function createChoice(
+  vocabulary: Vocabulary,
+  scorer: Scorer,
+  options: ChoiceOptions,
+  output: ChoiceOutput,
+): Work {
+  const { rules, sampler } = options;
+  const text = createTextStream(options.stops, options.includeStop, rules.minTokens === 0);
+  let generated = 0;
+  let sent = 0;
+  let scored: PlacedToken[] = [];
+
+  function send(piece: string, last: boolean): void {
+    sent += piece.length;
+    const ready = last ? scored : scored.filter(({ offset }) => offset < sent);
+    scored = last ? [] : scored.slice(ready.length);
+    if (piece !== '' || ready.length > 0) output.text(piece, ready);
+  }
+
+  function finish(reason: 'stop' | 'length', stop: string | number | null): null {
+    send(typeof stop === 'string' ? '' : text.end(), true);
+    output.end(reason, stop);
+    return null;
+  }
+
+  async function place(token: number, index: number): Promise<void> {
+    if (options.topLogprobs === null) return;
+    const offset = text.length;
+    const score = await scorer.score(index, token, options.topLogprobs);
+    scored.push({ ...score, offset });
+    options.onScore(score.logprob);
+  }
+
+  return {
+    caller: options.caller,
+    prompt: options.prompt,
+    family: options.family,
+    scoresPrompt: options.scorePrompt !== null,
+    cancelled: false,
+    started: options.onStart,
+    async scored(position, index) {
+      await options.scorePrompt?.(position, index);
+    },
+    failed: options.onError,
+    dispose: sampler.dispose,
+    async next(index) {
+      const token = await sampler.sample(index);
+      if (this.cancelled) return null;
+      if (token < 0) return finish('stop', null);
+      generated++;
+      options.onToken();
+      const stopsHere = rules.stopTokens.has(token);
+      if (stopsHere && !options.includeStop) return finish('stop', token);
+      if (!stopsHere && vocabulary.isEnd(token)) return finish('stop', null);
+      await place(token, index);
+      if (this.cancelled) return null;
+      output.token(token);
+      const piece = text.push(vocabulary.bytes(token));
+      if (generated >= rules.minTokens) text.watch();
+      if (piece.stop !== null) {
+        scored = scored.filter(({ offset }) => offset < sent + piece.text.length);
+        send(piece.text, true);
+        return finish('stop', piece.stop);
+      }
+      send(piece.text, false);
+      if (stopsHere) return finish('stop', token);
+      if (generated >= options.limit) return finish('length', null);
+      output.flush();
+      return token;
+    },
+  };
+}

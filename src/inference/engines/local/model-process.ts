@@ -1,0 +1,100 @@
+// One child process with one model: started, watched, ended. It is never restarted; its owner makes a
+// new one.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { CoreOptions } from './core.ts';
+import type { ToChild, ToParent } from './protocol.ts';
+
+export interface ModelProcess {
+  readonly pid: number | null;
+  send(message: ToChild): void;
+  /** Lets the batch that is running finish, then ends it by force. Resolves when it is gone. */
+  close(): Promise<void>;
+}
+
+export interface ModelProcessEvents {
+  message(message: ToParent): void;
+  /** It is gone. `expected` when `close` was called. */
+  exit(reason: string, expected: boolean): void;
+  /** A line that the child or its native code printed. */
+  output(line: string): void;
+}
+
+const entry = fileURLToPath(new URL('./child.ts', import.meta.url));
+const heartbeatMs = 5000;
+const silenceMs = 30_000;
+const graceMs = 2000;
+
+export function startModelProcess(options: CoreOptions, events: ModelProcessEvents): ModelProcess {
+  const child = fork(entry, [], {
+    serialization: 'advanced',
+    execArgv: [],
+    env: childEnvironment(process.env),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let closing = false;
+  let lastHeard = Date.now();
+  const gone = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+  });
+
+  const heartbeat = setInterval(() => {
+    if (Date.now() - lastHeard > silenceMs) child.kill('SIGKILL');
+    else send({ kind: 'ping' });
+  }, heartbeatMs).unref();
+
+  function send(message: ToChild): void {
+    // A message to a child that has just died is answered by its exit.
+    if (child.connected) child.send(message, () => {});
+  }
+
+  child.on('message', (message) => {
+    lastHeard = Date.now();
+    events.message(message as ToParent);
+  });
+  let exited = false;
+  function left(reason: string): void {
+    if (exited) return;
+    exited = true;
+    clearInterval(heartbeat);
+    events.exit(reason, closing);
+  }
+  child.once('error', (error) => left(`could not be run: ${error.message}`));
+  child.once('exit', (code, signal) =>
+    left(signal === null ? `ended with status ${code}` : `was ended by ${signal}`),
+  );
+  watchOutput(child, events.output);
+  send({ kind: 'load', options });
+
+  return {
+    pid: child.pid ?? null,
+    send,
+    async close() {
+      closing = true;
+      send({ kind: 'close' });
+      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      await gone;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function watchOutput(child: ChildProcess, output: (line: string) => void): void {
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8');
+    stream?.on('data', (text: string) => {
+      for (const line of text.split('\n')) if (line.trim() !== '') output(line.slice(0, 1000));
+    });
+  }
+}
+
+/**
+ * The child sees what the loader and GPU drivers need and none of the API's secrets. With more than one
+ * pool thread a batch moves between cores and its helper threads spin on the wrong ones.
+ */
+function childEnvironment(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const wanted = /^(PATH|HOME|TMPDIR|LANG|LD_LIBRARY_PATH|(CUDA|NVIDIA|VK|GGML|MESA)_.*)$/;
+  const kept = Object.entries(parent).filter(([name]) => wanted.test(name));
+  return { ...Object.fromEntries(kept), UV_THREADPOOL_SIZE: '1' };
+}

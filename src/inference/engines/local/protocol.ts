@@ -1,0 +1,38 @@
+// What the engine and its child say to each other. Chunks of one batch travel together, in one message.
+
+import type { EngineChunk, EngineFailure, Task, Usage } from '../../engine.ts';
+import type { CoreOptions, RequestContext } from './core.ts';
+
+export type ToChild =
+  | { kind: 'load'; options: CoreOptions }
+  | { kind: 'start'; id: number; task: Task; context: RequestContext }
+  | { kind: 'cancel'; id: number }
+  | { kind: 'count'; id: number; task: Task }
+  | { kind: 'ping' }
+  | { kind: 'close' };
+
+export type ToParent =
+  | { kind: 'ready'; window: number; threads: number; memoryBytes: number }
+  | { kind: 'unable'; failure: WireFailure }
+  | { kind: 'batch'; events: RequestEvent[]; load: ChildLoad }
+  | { kind: 'counted'; id: number; tokens: number }
+  | { kind: 'failed'; id: number; failure: WireFailure }
+  | { kind: 'pong' };
+
+export type RequestEvent =
+  | { kind: 'started'; id: number }
+  | { kind: 'chunk'; id: number; chunk: EngineChunk; soFar: Usage }
+  | { kind: 'ended'; id: number };
+
+/** Sequences at work and choices waiting for one. */
+export interface ChildLoad {
+  running: number;
+  waiting: number;
+}
+
+export interface WireFailure {
+  failure: EngineFailure;
+  message: string;
+  code: string | null;
+  param: string | null;
+}

@@ -1,0 +1,149 @@
+// Keeps at most one child alive for a model: starts it when it is needed, lets it go when it is idle, and
+// waits longer after each crash before the next start.
+
+import { EngineError } from '../../engine.ts';
+import type { CoreOptions } from './core.ts';
+import { type ModelProcess, startModelProcess } from './model-process.ts';
+import type { ToChild, ToParent, WireFailure } from './protocol.ts';
+
+export interface SupervisorEvents {
+  message(message: ToParent): void;
+  /** The child is gone and everything it was doing with it. */
+  gone(error: EngineError): void;
+  event(event: ProcessEvent): void;
+}
+
+export type ProcessEvent =
+  | { kind: 'starting'; pid: number | null }
+  | { kind: 'ready'; pid: number | null; window: number; threads: number; memoryBytes: number }
+  | { kind: 'exited'; reason: string; expected: boolean }
+  | { kind: 'output'; line: string };
+
+export interface Supervisor {
+  /** Starts the child unless it runs. Throws EngineError while it may not. */
+  ensure(): void;
+  /** Resolves when the model is loaded. */
+  ready(): Promise<void>;
+  send(message: ToChild): void;
+  /** Work is going on, or none is: the idle clock starts with the latter. */
+  busy(now: boolean): void;
+  /** It has answered, so the next crash is a first one. */
+  healthy(): void;
+  readonly pid: number | null;
+  readonly loaded: boolean;
+  close(): Promise<void>;
+}
+
+const firstBackOffMs = 500;
+const longestBackOffMs = 30_000;
+
+export function createSupervisor(
+  name: string,
+  options: CoreOptions,
+  idleMs: number | null,
+  events: SupervisorEvents,
+): Supervisor {
+  let child: ModelProcess | null = null;
+  let loading = Promise.withResolvers<void>();
+  let loaded = false;
+  let unable: WireFailure | null = null;
+  let crashes = 0;
+  let notBefore = 0;
+  let closed = false;
+  let idle: NodeJS.Timeout | null = null;
+  /** Children that were asked to end and have not yet. */
+  const ending = new Set<Promise<void>>();
+
+  function start(): void {
+    loading = Promise.withResolvers<void>();
+    // Nobody may be waiting for it.
+    loading.promise.catch(() => {});
+    unable = null;
+    const started: ModelProcess = startModelProcess(options, {
+      output: (line) => events.event({ kind: 'output', line }),
+      message(message) {
+        if (started !== child) return;
+        if (message.kind === 'unable') unable = message.failure;
+        if (message.kind === 'ready') {
+          loaded = true;
+          const { window, threads, memoryBytes } = message;
+          events.event({ kind: 'ready', pid: started.pid, window, threads, memoryBytes });
+          loading.resolve();
+        }
+        events.message(message);
+      },
+      exit(reason, expected) {
+        events.event({ kind: 'exited', reason, expected });
+        if (started !== child) return;
+        lost(toError(reason), expected);
+      },
+    });
+    child = started;
+    events.event({ kind: 'starting', pid: started.pid });
+  }
+
+  function toError(reason: string): EngineError {
+    if (unable === null)
+      return new EngineError('unavailable', `The process that runs ${name} ${reason}.`);
+    return new EngineError(unable.failure, `${name} could not be loaded: ${unable.message}`);
+  }
+
+  function lost(error: EngineError, expected: boolean): void {
+    child = null;
+    loaded = false;
+    if (!expected) {
+      // A first crash may be the fault of one request; the next request need not pay for it.
+      const backOff = crashes === 0 ? 0 : firstBackOffMs * 2 ** (crashes - 1);
+      notBefore = Date.now() + Math.min(longestBackOffMs, backOff);
+      crashes++;
+    }
+    loading.reject(error);
+    events.gone(error);
+  }
+
+  async function letGo(message: string): Promise<void> {
+    const leaving = child;
+    if (leaving === null) return;
+    lost(new EngineError('unavailable', message), true);
+    const end = leaving.close();
+    ending.add(end);
+    await end;
+    ending.delete(end);
+  }
+
+  return {
+    get pid() {
+      return child?.pid ?? null;
+    },
+    get loaded() {
+      return loaded;
+    },
+    ensure() {
+      if (closed) throw new EngineError('unavailable', `${name} has been shut down.`);
+      if (child !== null) return;
+      const wait = notBefore - Date.now();
+      if (wait > 0)
+        throw new EngineError('unavailable', `${name} crashed and is being given a pause.`, {
+          retryAfterMs: wait,
+        });
+      start();
+    },
+    ready: () => loading.promise,
+    send: (message) => child?.send(message),
+    busy(now) {
+      if (idle !== null) clearTimeout(idle);
+      idle = null;
+      if (now || idleMs === null || child === null) return;
+      idle = setTimeout(() => void letGo(`${name} was let go.`), idleMs).unref();
+    },
+    healthy() {
+      crashes = 0;
+    },
+    async close() {
+      closed = true;
+      if (idle !== null) clearTimeout(idle);
+      await letGo(`${name} is shutting down.`);
+      await Promise.all(ending);
+    },
+  };
+}

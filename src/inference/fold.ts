@@ -1,0 +1,105 @@
+// A stream's chunks folded into the plain answer, so that both say the same.
+
+import type {
+  ChatChoice,
+  ChatChoiceDelta,
+  ChatLogprobs,
+  CompletionChoice,
+  CompletionLogprobs,
+  EngineAnswer,
+  EngineChunk,
+  Task,
+  ToolCall,
+  ToolCallDelta,
+  Usage,
+} from './engine.ts';
+
+/** Throws when the stream did not say how it ended: then it is no answer. */
+export function foldChunks(kind: Task['kind'], chunks: Iterable<EngineChunk>): EngineAnswer {
+  const parts = new Map<number, (ChatChoiceDelta | CompletionChoice)[]>();
+  let usage: Usage | null = null;
+  for (const chunk of chunks) {
+    usage = chunk.usage ?? usage;
+    for (const choice of chunk.choices) {
+      const known = parts.get(choice.index);
+      if (known === undefined) parts.set(choice.index, [choice]);
+      else known.push(choice);
+    }
+  }
+  if (usage === null) throw new Error('The stream ended without usage');
+  const choices = [...parts]
+    .sort(([a], [b]) => a - b)
+    .map(([index, deltas]) =>
+      kind === 'chat'
+        ? foldChat(index, deltas as ChatChoiceDelta[])
+        : foldCompletion(index, deltas as CompletionChoice[]),
+    );
+  return { choices, usage };
+}
+
+function foldChat(index: number, deltas: readonly ChatChoiceDelta[]): ChatChoice {
+  const content = deltas.map(({ delta }) => delta.content ?? '').join('');
+  const calls = foldToolCalls(deltas.flatMap(({ delta }) => delta.tool_calls ?? []));
+  return {
+    index,
+    message: {
+      role: 'assistant',
+      content: content === '' && calls !== null ? null : content,
+      tool_calls: calls,
+      function_call: null,
+      refusal: null,
+    },
+    logprobs: foldChatLogprobs(deltas),
+    finish_reason: toFinish(deltas),
+  };
+}
+
+function foldToolCalls(deltas: readonly ToolCallDelta[]): ToolCall[] | null {
+  const calls = new Map<number, ToolCall>();
+  for (const { index, id, function: part } of deltas) {
+    const call = calls.get(index);
+    if (call !== undefined) call.function.arguments += part.arguments;
+    else
+      calls.set(index, {
+        id: id ?? '',
+        type: 'function',
+        function: { name: part.name ?? '', arguments: part.arguments },
+      });
+  }
+  return calls.size === 0 ? null : [...calls].sort(([a], [b]) => a - b).map(([, call]) => call);
+}
+
+function foldChatLogprobs(deltas: readonly ChatChoiceDelta[]): ChatLogprobs | null {
+  if (deltas.every(({ logprobs }) => logprobs === null)) return null;
+  return { content: deltas.flatMap(({ logprobs }) => logprobs?.content ?? []), refusal: null };
+}
+
+function foldCompletion(index: number, deltas: readonly CompletionChoice[]): CompletionChoice {
+  const scored = deltas.find(({ prompt_logprobs }) => prompt_logprobs !== undefined);
+  return {
+    index,
+    text: deltas.map(({ text }) => text).join(''),
+    logprobs: foldCompletionLogprobs(deltas),
+    finish_reason: toFinish(deltas),
+    stop_reason: deltas.find(({ stop_reason }) => stop_reason !== null)?.stop_reason ?? null,
+    ...(scored !== undefined && { prompt_logprobs: scored.prompt_logprobs }),
+  };
+}
+
+function foldCompletionLogprobs(deltas: readonly CompletionChoice[]): CompletionLogprobs | null {
+  const parts = deltas.flatMap(({ logprobs }) => (logprobs === null ? [] : [logprobs]));
+  if (parts.length === 0) return null;
+  const tops = parts.flatMap(({ top_logprobs }) => top_logprobs ?? []);
+  return {
+    tokens: parts.flatMap(({ tokens }) => tokens),
+    token_logprobs: parts.flatMap(({ token_logprobs }) => token_logprobs),
+    top_logprobs: parts.every(({ top_logprobs }) => top_logprobs === null) ? null : tops,
+    text_offset: parts.flatMap(({ text_offset }) => text_offset),
+  };
+}
+
+function toFinish(deltas: readonly (ChatChoiceDelta | CompletionChoice)[]) {
+  const finish = deltas.find(({ finish_reason }) => finish_reason !== null)?.finish_reason;
+  if (finish == null) throw new Error('The stream ended without a finish reason');
+  return finish;
+}

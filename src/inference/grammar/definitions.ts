@@ -1,0 +1,66 @@
+// The schema as a document: its size is checked before anything walks it by recursion, and references
+// are looked up in it.
+
+import type { Located } from './shapes.ts';
+import { join, UnsupportedSchema } from './unsupported.ts';
+
+const depthLimit = 200;
+const nodeLimit = 50_000;
+const characterLimit = 1_000_000;
+
+export interface Definitions {
+  /** What `#/$defs/name` stands for. Throws on a reference that leaves the schema or leads nowhere. */
+  resolve(reference: unknown, path: string): Located;
+}
+
+export function createDefinitions(root: unknown): Definitions {
+  checkSize(root);
+  return {
+    resolve(reference, path) {
+      if (typeof reference !== 'string' || !/^#(?:\/|$)/.test(reference)) {
+        throw new UnsupportedSchema(path, '$ref', 'must point into the schema itself');
+      }
+      let schema = root;
+      let location = '';
+      for (const part of reference.split('/').slice(1)) {
+        const segment = decode(part, path).replaceAll('~1', '/').replaceAll('~0', '~');
+        if (typeof schema !== 'object' || schema === null || !Object.hasOwn(schema, segment)) {
+          throw new UnsupportedSchema(path, '$ref', 'points at nothing');
+        }
+        schema = (schema as Record<string, unknown>)[segment];
+        location = join(location, segment);
+      }
+      return { schema, path: location };
+    },
+  };
+}
+
+function decode(part: string, path: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new UnsupportedSchema(path, '$ref', 'is not a valid reference');
+  }
+}
+
+function checkSize(root: unknown): void {
+  let nodes = 0;
+  let characters = 0;
+  const queue: [value: unknown, depth: number][] = [[root, 0]];
+  for (let next = queue.pop(); next; next = queue.pop()) {
+    const [value, depth] = next;
+    if (depth > depthLimit) throw new UnsupportedSchema('', '', 'is nested too deeply');
+    if (++nodes > nodeLimit) throw new UnsupportedSchema('', '', 'has too many parts');
+    if (typeof value === 'string') characters += value.length;
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new UnsupportedSchema('', '', 'has a number that is too large');
+    }
+    if (typeof value === 'object' && value !== null) {
+      for (const [name, member] of Object.entries(value)) {
+        characters += name.length;
+        queue.push([member, depth + 1]);
+      }
+    }
+    if (characters > characterLimit) throw new UnsupportedSchema('', '', 'is too long');
+  }
+}

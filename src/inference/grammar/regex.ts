@@ -1,0 +1,258 @@
+// Reads the part of ECMAScript's regular expressions (`u` flag) that describes a regular language.
+// Lookaheads are taken at the very beginning, where they only mean "and" or "and not"; elsewhere they, and
+// everything that looks behind, refers back or depends on word boundaries, are refused.
+
+import type { Range } from './gbnf.ts';
+
+export type Regex =
+  | { readonly kind: 'set'; readonly ranges: readonly Range[] }
+  | { readonly kind: 'sequence'; readonly items: readonly Regex[] }
+  | { readonly kind: 'choice'; readonly options: readonly Regex[] }
+  | { readonly kind: 'repeat'; readonly item: Regex; readonly min: number; readonly max: number }
+  | { readonly kind: 'look'; readonly item: Regex; readonly negative: boolean }
+  | { readonly kind: 'start' | 'end' };
+
+/** The strings in which `whole` is spelled out, less those that a lookahead forbids. */
+export interface Language {
+  readonly whole: Regex;
+  readonly looks: readonly { readonly whole: Regex; readonly negative: boolean }[];
+}
+
+/** Why a pattern can't be used, in words that follow its name: `'pattern' uses a lookaround`. */
+export class PatternError extends Error {}
+
+const last = 0x10ffff;
+export const anyChar: readonly Range[] = [[0, last]];
+
+/** The language of whole strings in which `source` is found, with what surrounds the match spelled out. */
+export function parseRegex(source: string): Language {
+  try {
+    new RegExp(source, 'u');
+  } catch {
+    throw new PatternError('is not a regular expression');
+  }
+  const parser = { chars: [...source], at: 0, depth: 0 };
+  const regex = parseChoice(parser);
+  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  if (items[0]?.kind !== 'start') return { whole: surround(regex), looks: [] };
+  const rest = items.slice(1);
+  const looks: Language['looks'][number][] = [];
+  for (let look = rest[0]; look?.kind === 'look'; look = rest[0]) {
+    looks.push({ whole: surround(fromStart(look.item)), negative: look.negative });
+    rest.shift();
+  }
+  return { whole: surround({ kind: 'sequence', items: [items[0], ...rest] }), looks };
+}
+
+/** Says of a lookahead that stands at the start that it starts there. */
+function fromStart(regex: Regex): Regex {
+  if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(fromStart) };
+  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  if (items[0]?.kind === 'start') return regex;
+  return { kind: 'sequence', items: [{ kind: 'start' }, ...items] };
+}
+
+interface Parser {
+  readonly chars: readonly string[];
+  at: number;
+  depth: number;
+}
+
+const anything: Regex = {
+  kind: 'repeat',
+  item: { kind: 'set', ranges: anyChar },
+  min: 0,
+  max: Infinity,
+};
+
+function surround(regex: Regex): Regex {
+  if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(surround) };
+  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  if (items.length === 1 && items[0]!.kind === 'choice') return surround(items[0]!);
+  const opens = items[0]?.kind === 'start';
+  const closes = items.at(-1)?.kind === 'end';
+  const inner = items.slice(opens ? 1 : 0, closes ? -1 : undefined);
+  if (inner.some(hasCondition)) {
+    throw new PatternError('has an anchor or a lookahead in its middle');
+  }
+  return {
+    kind: 'sequence',
+    items: [...(opens ? [] : [anything]), ...inner, ...(closes ? [] : [anything])],
+  };
+}
+
+function hasCondition(regex: Regex): boolean {
+  if (regex.kind === 'sequence') return regex.items.some(hasCondition);
+  if (regex.kind === 'choice') return regex.options.some(hasCondition);
+  if (regex.kind === 'repeat') return hasCondition(regex.item);
+  return regex.kind !== 'set';
+}
+
+function parseChoice(parser: Parser): Regex {
+  if (++parser.depth > 50) throw new PatternError('is nested too deeply');
+  const options = [parseSequence(parser)];
+  while (parser.chars[parser.at] === '|') {
+    parser.at++;
+    options.push(parseSequence(parser));
+  }
+  parser.depth--;
+  return options.length === 1 ? options[0]! : { kind: 'choice', options };
+}
+
+function parseSequence(parser: Parser): Regex {
+  const items: Regex[] = [];
+  for (;;) {
+    const char = parser.chars[parser.at];
+    if (char === undefined || char === '|' || char === ')') return { kind: 'sequence', items };
+    items.push(parseQuantifier(parser, parseAtom(parser)));
+  }
+}
+
+function parseQuantifier(parser: Parser, item: Regex): Regex {
+  const rest = parser.chars.slice(parser.at, parser.at + 24).join('');
+  const match = /^(?:([*+?])|\{(\d+)(,(\d*))?\})\??/.exec(rest);
+  if (!match) return item;
+  parser.at += match[0].length;
+  const [, sign, from, comma, to] = match;
+  if (sign)
+    return { kind: 'repeat', item, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Infinity };
+  const min = Number(from);
+  return { kind: 'repeat', item, min, max: comma ? (to ? Number(to) : Infinity) : min };
+}
+
+function parseAtom(parser: Parser): Regex {
+  const char = parser.chars[parser.at++]!;
+  if (char === '^') return { kind: 'start' };
+  if (char === '$') return { kind: 'end' };
+  if (char === '.') return { kind: 'set', ranges: complement(lineEnds) };
+  if (char === '(') return parseGroup(parser);
+  if (char === '[') return { kind: 'set', ranges: parseClass(parser) };
+  if (char === '\\') {
+    const escaped = parseEscape(parser);
+    return { kind: 'set', ranges: typeof escaped === 'number' ? [[escaped, escaped]] : escaped };
+  }
+  const codePoint = char.codePointAt(0)!;
+  return { kind: 'set', ranges: [[codePoint, codePoint]] };
+}
+
+function parseGroup(parser: Parser): Regex {
+  let looks = false;
+  let negative = false;
+  if (parser.chars[parser.at] === '?') {
+    const opening = parser.chars.slice(parser.at, parser.at + 3).join('');
+    if (opening.startsWith('?:')) parser.at += 2;
+    else if (/^\?<[^=!]/.test(opening)) parser.at = parser.chars.indexOf('>', parser.at) + 1;
+    else if (/^\?[=!]/.test(opening)) parser.at += 2;
+    else throw new PatternError('uses a lookbehind or a flag group');
+    looks = /^\?[=!]/.test(opening);
+    negative = opening[1] === '!';
+  }
+  const inner = parseChoice(parser);
+  parser.at++;
+  return looks ? { kind: 'look', item: inner, negative } : inner;
+}
+
+function parseClass(parser: Parser): readonly Range[] {
+  const negated = parser.chars[parser.at] === '^';
+  if (negated) parser.at++;
+  const ranges: Range[] = [];
+  while (parser.chars[parser.at] !== ']') {
+    const first = parseClassAtom(parser);
+    if (typeof first !== 'number') {
+      ranges.push(...first);
+      continue;
+    }
+    if (parser.chars[parser.at] !== '-' || parser.chars[parser.at + 1] === ']') {
+      ranges.push([first, first]);
+      continue;
+    }
+    parser.at++;
+    ranges.push([first, parseClassAtom(parser) as number]);
+  }
+  parser.at++;
+  return negated ? complement(ranges) : normalise(ranges);
+}
+
+function parseClassAtom(parser: Parser): number | readonly Range[] {
+  const char = parser.chars[parser.at++]!;
+  if (char !== '\\') return char.codePointAt(0)!;
+  if (parser.chars[parser.at] === 'b') {
+    parser.at++;
+    return 8;
+  }
+  return parseEscape(parser);
+}
+
+function parseEscape(parser: Parser): number | readonly Range[] {
+  const char = parser.chars[parser.at++]!;
+  const set = classEscapes[char.toLowerCase()];
+  if (set) return char === char.toLowerCase() ? set : complement(set);
+  const control = controlEscapes[char];
+  if (control !== undefined) return control;
+  const rest = parser.chars.slice(parser.at, parser.at + 10).join('');
+  const hex =
+    char === 'x'
+      ? /^([0-9a-fA-F]{2})/.exec(rest)
+      : char === 'u'
+        ? (/^([0-9a-fA-F]{4})/.exec(rest) ?? /^\{([0-9a-fA-F]+)\}/.exec(rest))
+        : null;
+  if (hex) {
+    parser.at += hex[0].length;
+    const codePoint = Number.parseInt(hex[1]!, 16);
+    if (codePoint >= 0xd800 && codePoint <= 0xdfff) throw new PatternError('names a surrogate');
+    return codePoint;
+  }
+  if (/[bBkcpP1-9]/.test(char)) throw new PatternError(`uses \\${char}`);
+  return char.codePointAt(0)!;
+}
+
+const lineEnds: readonly Range[] = [
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+];
+
+const classEscapes: Record<string, readonly Range[]> = {
+  d: [[0x30, 0x39]],
+  w: [
+    [0x30, 0x39],
+    [0x41, 0x5a],
+    [0x5f, 0x5f],
+    [0x61, 0x7a],
+  ],
+  s: [
+    [0x09, 0x0d],
+    [0x20, 0x20],
+    [0xa0, 0xa0],
+    [0x1680, 0x1680],
+    [0x2000, 0x200a],
+    [0x2028, 0x2029],
+    [0x202f, 0x202f],
+    [0x205f, 0x205f],
+    [0x3000, 0x3000],
+    [0xfeff, 0xfeff],
+  ],
+};
+
+const controlEscapes: Record<string, number> = { n: 10, r: 13, t: 9, v: 11, f: 12, 0: 0 };
+
+function normalise(ranges: readonly Range[]): Range[] {
+  const merged: [number, number][] = [];
+  for (const [first, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
+    const before = merged.at(-1);
+    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], end);
+    else merged.push([first, end]);
+  }
+  return merged;
+}
+
+export function complement(ranges: readonly Range[]): Range[] {
+  const outside: Range[] = [];
+  let from = 0;
+  for (const [first, end] of normalise(ranges)) {
+    if (first > from) outside.push([from, first - 1]);
+    from = end + 1;
+  }
+  if (from <= last) outside.push([from, last]);
+  return outside;
+}

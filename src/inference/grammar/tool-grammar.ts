@@ -1,0 +1,54 @@
+// Tool calls as text, in the form of the built-in model's template and of Hermes and Qwen: a JSON object
+// with name and arguments between two tags. The built-in writes no newlines there, the others do.
+
+import { compileSchema } from './compiler.ts';
+import { choice, rule, sequence, text } from './gbnf.ts';
+import { createRules } from './rules.ts';
+import { join, UnsupportedSchema } from './unsupported.ts';
+
+export const toolCallOpening = '<tool_call>';
+export const toolCallClosing = '</tool_call>';
+
+const callLimit = 16;
+
+export interface Tool {
+  readonly name: string;
+  /** A schema of an object. Absent means that the tool takes no arguments. */
+  readonly parameters?: unknown;
+}
+
+export interface ToolGrammarOptions {
+  /** Up to sixteen calls, one after another, instead of one. */
+  readonly parallel: boolean;
+  /** For a model that has chosen to call: what follows the opening tag it has written already. */
+  readonly afterOpening?: boolean;
+}
+
+/** Throws UnsupportedSchema; its `path` starts with the name of the tool. */
+export function toToolGrammar(tools: readonly Tool[], options: ToolGrammarOptions): string {
+  const rules = createRules();
+  const newline = rules.add('newline', text('\n'));
+  const gap = rules.repeat(newline, 0, 1);
+  const calls = tools.map(({ name, parameters }) => {
+    const head = text(`{"name": ${JSON.stringify(name)}, "arguments": `);
+    return sequence(head, rule(compileParameters(name, parameters)), text('}'));
+  });
+
+  function compileParameters(name: string, parameters: unknown): string {
+    try {
+      return compileSchema(rules, parameters ?? { properties: {} }, { type: 'object' });
+    } catch (error) {
+      if (!(error instanceof UnsupportedSchema)) throw error;
+      throw new UnsupportedSchema(join(name, error.location), error.keyword, error.reason);
+    }
+  }
+
+  const rest = rules.add(
+    'call',
+    sequence(gap, rule(rules.add('body', choice(calls))), gap, text(toolCallClosing)),
+  );
+  const further = rules.add('further', sequence(text(`\n${toolCallOpening}`), rule(rest)));
+  const opening = options.afterOpening ? [] : [text(toolCallOpening)];
+  const more = options.parallel ? [rules.repeat(further, 0, callLimit - 1)] : [];
+  return rules.render(rules.add('calls', sequence(...opening, rule(rest), ...more)));
+}

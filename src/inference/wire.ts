@@ -1,0 +1,37 @@
+// Puts an engine's answer into the wire's envelope: the id, the time, the name of the model.
+
+import { newId } from '../lib/ids.ts';
+import type { EngineAnswer, EngineChunk, Task } from './engine.ts';
+
+export interface Envelope {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly kind: Task['kind'];
+}
+
+/** Seed 2.2 and 2.4: `chat-` or `cmpl-` and 32 hex. */
+export function newEnvelope(kind: Task['kind'], model: string, nowMs: number): Envelope {
+  const prefix = kind === 'chat' ? 'chat-' : 'cmpl-';
+  return { id: prefix + newId(), created: Math.floor(nowMs / 1000), model, kind };
+}
+
+export function toAnswer({ id, created, model, kind }: Envelope, { choices, usage }: EngineAnswer) {
+  const object = kind === 'chat' ? 'chat.completion' : 'text_completion';
+  const answer = { id, object, created, model, choices, usage, system_fingerprint: null };
+  return kind === 'chat' ? { ...answer, service_tier: null } : answer;
+}
+
+/** Everything that is the same in each event of a stream is made into text once. */
+export function createChunkWriter(envelope: Envelope, includeUsage: boolean) {
+  const { id, created, model, kind } = envelope;
+  const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
+  const head = JSON.stringify({ id, object, created, model, system_fingerprint: null }).slice(
+    0,
+    -1,
+  );
+  return (chunk: EngineChunk): string => {
+    const usage = includeUsage ? `,"usage":${JSON.stringify(chunk.usage)}` : '';
+    return `${head},"choices":${JSON.stringify(chunk.choices)}${usage}}`;
+  };
+}

@@ -1,0 +1,17 @@
+// A clock turned by hand.
+
+import type { Clock } from '../../src/lib/clock.ts';
+
+export interface HandClock extends Clock {
+  turn(ms: number): void;
+}
+
+export function createHandClock(start = Date.parse('2026-01-01T00:00:00Z')): HandClock {
+  let now = start;
+  return {
+    now: () => now,
+    turn(ms) {
+      now += ms;
+    },
+  };
+}
