@@ -41,6 +41,12 @@ interface Repo {
   token: string | undefined;
 }
 
+const open: (() => Promise<void>)[] = [];
+
+after(async () => {
+  for (const close of open) await close();
+});
+
 const commit = 'c0ffee'.repeat(6).padEnd(40, '0');
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
@@ -148,7 +154,7 @@ export async function startHub(): Promise<TestHub> {
       server.close();
     }
   };
-  after(close);
+  open.push(close);
 
   return {
     url,

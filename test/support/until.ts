@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export async function until<Value>(
   what: string,
   check: () => Promise<Value> | Value,
-  limitMs = 60_000,
+  limitMs = 30_000,
 ): Promise<NonNullable<Value>> {
   const deadline = Date.now() + limitMs;
   for (;;) {

@@ -23,6 +23,7 @@ export function createProgressBar(
   const samples: Sample[] = [];
   let shownAt = Number.NEGATIVE_INFINITY;
   let last = '';
+  let written = '';
 
   function rateOf(done: number): number {
     const at = now();
@@ -33,6 +34,12 @@ export function createProgressBar(
     while (samples.length > 2 && (samples[0] as Sample).at < at - windowMs) samples.shift();
     const first = samples[0] as Sample;
     return at > first.at ? ((done - first.bytes) * 1000) / (at - first.at) : 0;
+  }
+
+  function writeLine(): void {
+    shownAt = now();
+    written = last;
+    output.write(last);
   }
 
   return {
@@ -49,13 +56,14 @@ export function createProgressBar(
         const full = Math.round(part * barCells);
         last = `${'█'.repeat(full)}${'░'.repeat(barCells - full)} ${numbers}`;
         output.write(`\r\u001b[K${last.slice(0, (output.columns ?? 80) - 1)}`);
-      } else if (now() - shownAt >= plainEveryMs) {
-        shownAt = now();
-        output.write(`${numbers.trim()}\n`);
+      } else {
+        last = `${numbers.trim()}\n`;
+        if (now() - shownAt >= plainEveryMs) writeLine();
       }
     },
     end() {
-      if (output.isTTY && last !== '') output.write('\n');
+      if (output.isTTY) output.write(last === '' ? '' : '\n');
+      else if (last !== written) writeLine();
     },
   };
 }

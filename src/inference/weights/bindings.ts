@@ -18,7 +18,7 @@ export interface Bindings {
   modelsOf(name: string): string[];
   /** Called with each model whose weights came, went or changed. Answers how to stop. */
   subscribe(listener: (modelId: string) => void): () => void;
-  bind(tx: Tx, modelId: string, name: string): Promise<void>;
+  bind(db: Database | Tx, modelId: string, name: string): Promise<void>;
   unbind(tx: Tx, name: string): Promise<void>;
   /** Reads database and disk again; after a change, and now and then for what others changed. */
   refresh(): Promise<void>;
@@ -65,8 +65,8 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    async bind(tx, modelId, name) {
-      await tx
+    async bind(on, modelId, name) {
+      await on
         .insertInto('model_weights')
         .values({ store_id: store.id, model_id: modelId, name, created_at: clock.now() })
         .onConflict((row) => row.columns(['store_id', 'model_id']).doUpdateSet({ name }))

@@ -20,7 +20,7 @@ export interface PullRows {
   /** Renews the lease; false when the pull is no longer ours to run. */
   beat(id: string, bytesDone: number): Promise<boolean>;
   /** Moves ours on; false when somebody was faster. */
-  leave(db: Database | Tx, id: string, to: Ending): Promise<boolean>;
+  leave(id: string, to: Ending): Promise<boolean>;
   cancel(tx: Tx, accountId: string, id: string): Promise<WeightPullRow | undefined>;
   /** Forgets what ended long ago. */
   sweep(): Promise<void>;
@@ -111,8 +111,8 @@ export function createPullRows(
     return numUpdatedRows > 0n;
   }
 
-  async function leave(on: Database | Tx, id: string, { state, bytesDone, error }: Ending) {
-    const { numUpdatedRows } = await on
+  async function leave(id: string, { state, bytesDone, error }: Ending) {
+    const { numUpdatedRows } = await db
       .updateTable('weight_pulls')
       .set({
         state,

@@ -85,11 +85,11 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
     const beating = setInterval(() => beat(row.id, job), beatMs);
     try {
       await fetchAll(row, job);
-      await db.transaction().execute(async (tx) => {
-        const ours = await rows.leave(tx, row.id, { state: 'done', bytesDone: row.bytes_total });
-        if (ours && row.model_id !== null) await bindings.bind(tx, row.model_id, row.name);
-      });
+      if (!(await rows.beat(row.id, row.bytes_total))) return;
+      // Served first, then said to be done: whoever reads "done" may rely on it.
+      if (row.model_id !== null) await bindings.bind(db, row.model_id, row.name);
       await bindings.refresh();
+      await rows.leave(row.id, { state: 'done', bytesDone: row.bytes_total });
     } catch (error) {
       await giveUp(row, job, error).catch((failure) => {
         // The lease ends by itself, and then somebody tries again.
@@ -129,11 +129,11 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
   async function giveUp(row: WeightPullRow, job: Job, error: unknown): Promise<void> {
     const bytesDone = job.bytes;
     if (stopping) {
-      await rows.leave(db, row.id, { state: 'queued', bytesDone });
+      await rows.leave(row.id, { state: 'queued', bytesDone });
     } else if (!job.controller.signal.aborted) {
       if (!(error instanceof PullError))
         log.error({ err: error, pull_id: row.id }, 'a pull failed');
-      await rows.leave(db, row.id, { state: 'failed', bytesDone, error: toSentence(error) });
+      await rows.leave(row.id, { state: 'failed', bytesDone, error: toSentence(error) });
     }
   }
 
