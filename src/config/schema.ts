@@ -136,7 +136,12 @@ export const ConfigSchema = Type.Object(
           description:
             'The hub that weights are pulled from: Hugging Face or one that speaks like it.',
         }),
-        hub_token: NullableString('For private and gated repositories. Sent to the hub only.'),
+        hub_token: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: '^[!-~]+$',
+          default: null,
+          description: 'For private and gated repositories. Sent to the hub only.',
+        }),
         pull_concurrency: Type.Integer({
           default: 2,
           minimum: 1,

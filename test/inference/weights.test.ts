@@ -1,9 +1,9 @@
 // Pulling from a hub on loopback: what arrives, what is refused, and what is left behind.
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { databases } from '../support/databases.ts';
@@ -44,7 +44,8 @@ for (const database of databases) {
       assert.equal(row.bytes_done, bytes.length);
       const path = pathOf(weights);
       assert.deepEqual(await readFile(path), bytes);
-      assert.deepEqual(weights.bindings.find(model), { path, name });
+      const checksum = createHash('sha256').update(bytes).digest('hex');
+      assert.deepEqual(weights.bindings.find(model), { path, name, checksum });
       assert.deepEqual(changed, [model]);
     });
 
@@ -194,7 +195,10 @@ describe('fetching', () => {
     await once(weights, { model });
     const newer = randomBytes(bytes.length);
     hub.add(repo, { [file]: newer });
+    const served: (string | undefined)[] = [];
+    weights.bindings.subscribe((id) => served.push(weights.bindings.find(id)?.checksum));
     assert.equal((await once(weights, { model })).state, 'done');
+    assert.deepEqual(served, [undefined, createHash('sha256').update(newer).digest('hex')]);
     assert.deepEqual(await readFile(pathOf(weights)), newer);
   });
 
@@ -241,6 +245,31 @@ describe('fetching', () => {
     for (const { authorization } of cdn) assert.equal(authorization, undefined);
     const rows = JSON.stringify(await weights.db.selectFrom('weight_pulls').selectAll().execute());
     assert(!rows.includes('hf_secret'));
+  });
+});
+
+describe('the store', () => {
+  it('a manifest that somebody damaged is as none', async () => {
+    const hub = await startKnownHub();
+    const weights = await openTestWeights(hub);
+    await weights.ended((await weights.pulls.create(weights.person, { model })).id);
+    for (const text of ['{', '{}', 'null', '{"repo":"o/n","files":[]}']) {
+      await writeFile(`${pathOf(weights)}.json`, text);
+      await weights.tidy();
+      assert.deepEqual(await weights.store.list(), []);
+      assert.equal(weights.bindings.find(model), undefined);
+    }
+    await weights.ended((await weights.pulls.create(weights.person, { model })).id);
+    assert.equal(weights.bindings.find(model)?.name, name);
+  });
+
+  it('a file that somebody deleted serves no more', async () => {
+    const hub = await startKnownHub();
+    const weights = await openTestWeights(hub);
+    await weights.ended((await weights.pulls.create(weights.person, { model })).id);
+    await rm(pathOf(weights));
+    await weights.tidy();
+    assert.equal(weights.bindings.find(model), undefined);
   });
 });
 

@@ -3,13 +3,15 @@
 
 import type { Database, Tx } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Store } from './store.ts';
+import type { Store, Weights } from './store.ts';
 
 export interface ServingWeights {
   /** What an engine opens. */
   readonly path: string;
   /** What people call it. */
   readonly name: string;
+  /** Another one under the same name is a new version: an engine that has the old must open it anew. */
+  readonly checksum: string;
 }
 
 export interface Bindings {
@@ -36,17 +38,19 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
       .where('store_id', '=', store.id)
       .execute();
     const whole = new Map(
-      (await store.list()).filter(({ isWhole }) => isWhole).map(({ name, path }) => [name, path]),
+      (await store.list())
+        .filter(({ isWhole }) => isWhole)
+        .map((weights) => [weights.name, toServing(weights)]),
     );
     const before = serving;
     serving = new Map(
       rows.flatMap(({ model_id, name }) => {
-        const path = whole.get(name);
-        return path === undefined ? [] : [[model_id, { path, name }] as const];
+        const weights = whole.get(name);
+        return weights === undefined ? [] : [[model_id, weights] as const];
       }),
     );
     for (const modelId of new Set([...before.keys(), ...serving.keys()])) {
-      if (before.get(modelId)?.name === serving.get(modelId)?.name) continue;
+      if (isSame(before.get(modelId), serving.get(modelId))) continue;
       for (const listener of listeners) listener(modelId);
     }
   }
@@ -82,3 +86,12 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
     refresh,
   };
 }
+
+const toServing = ({ path, name, files }: Weights): ServingWeights => ({
+  path,
+  name,
+  checksum: files.map(({ sha256 }) => sha256).join('+'),
+});
+
+const isSame = (one: ServingWeights | undefined, other: ServingWeights | undefined) =>
+  one?.name === other?.name && one?.checksum === other?.checksum;

@@ -88,10 +88,11 @@ export function createHub(
         return answer;
       }
       await discard(answer);
-      url = new URL(location, url);
-      if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+      const next = URL.parse(location, url);
+      if (next?.protocol !== 'http:' && next?.protocol !== 'https:') {
         throw hubUnavailable(hub, 'it redirects to something that is not HTTP');
       }
+      url = next;
     }
     throw hubUnavailable(hub, 'it redirects in circles');
   }

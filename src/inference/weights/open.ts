@@ -1,6 +1,6 @@
 // Puts the parts of this folder together: disk, hub, database, and the runner between them.
 
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '../../accounts/audit.ts';
 import type { Database } from '../../db/tables.ts';
@@ -40,7 +40,7 @@ export async function openWeights(
   options: WeightsOptions,
 ): Promise<LocalWeights> {
   const { db, clock, log, audit, catalog } = deps;
-  const folder = join(options.dataDir, 'models');
+  const folder = resolve(options.dataDir, 'models');
   const store = await openStore(folder);
   const hub = createHub({ url: options.hubUrl, token: options.hubToken });
   const rows = createPullRows(db, clock, {

@@ -142,7 +142,7 @@ export function createPulls(parts: PullParts): Pulls {
 
   async function removeWeights(principal: SessionPrincipal, name: string) {
     const weights = await store.find(name);
-    if (weights === undefined) throw notFound(`${name.slice(0, 300)}`);
+    if (weights === undefined) throw notFound(name.slice(0, 300));
     await db.transaction().execute(async (tx) => {
       const live = await rows.live(tx);
       if (live.some((row) => row.name === name)) throw alreadyPulled(name);

@@ -103,6 +103,8 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
   async function fetchAll(row: WeightPullRow, job: Job): Promise<void> {
     const { signal } = job.controller;
     const weights = await store.prepare(toManifest(row));
+    // An older version of it may have been in use until now.
+    await bindings.refresh();
     const others = (await rows.live(db)).filter(
       ({ id, state }) => id !== row.id && state === 'running',
     );

@@ -97,8 +97,8 @@ export async function openStore(folder: string): Promise<Store> {
   }
 
   async function readManifest(file: string): Promise<Weights | undefined> {
-    const text = await readFile(file, 'utf8').catch(() => null);
-    return text === null ? undefined : toWeights(JSON.parse(text) as Manifest);
+    const manifest = await readFile(file, 'utf8').then(findManifest, () => undefined);
+    return manifest === undefined ? undefined : toWeights(manifest);
   }
 
   async function inspect(manifest: Manifest): Promise<Weights> {
@@ -160,6 +160,17 @@ export async function openStore(folder: string): Promise<Store> {
   async function forget({ name, path }: Weights): Promise<void> {
     await rm(manifestOf(name), { force: true });
     await rmdir(dirname(path)).catch(() => {});
+  }
+}
+
+/** One that somebody damaged counts as none, rather than keep the server from starting. */
+function findManifest(text: string): Manifest | undefined {
+  try {
+    const { repo, commit, files } = JSON.parse(text) as Manifest;
+    const isSound = typeof repo === 'string' && Array.isArray(files) && files.length > 0;
+    return isSound ? { repo, commit, files } : undefined;
+  } catch {
+    return undefined;
   }
 }
 
