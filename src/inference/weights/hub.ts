@@ -35,7 +35,10 @@ export interface Hub {
   close(): Promise<void>;
 }
 
-type Answer = Dispatcher.ResponseData;
+type Answer = Dispatcher.ResponseData & {
+  /** False when it is of a host that the hub redirected to. */
+  isHubs: boolean;
+};
 
 const maxRedirects = 5;
 const reasons: Record<string, string> = {
@@ -85,7 +88,7 @@ export function createHub(
       });
       const { location } = answer.headers;
       if (answer.statusCode < 300 || answer.statusCode > 399 || typeof location !== 'string') {
-        return answer;
+        return Object.assign(answer, { isHubs: url.origin === origin });
       }
       await discard(answer);
       const next = URL.parse(location, url);
@@ -99,11 +102,12 @@ export function createHub(
 
   async function refusal(answer: Answer, repo: string, what: string): Promise<PullError> {
     await discard(answer);
-    const { statusCode } = answer;
-    if (statusCode === 401 || statusCode === 403) {
+    const { statusCode, isHubs } = answer;
+    // Elsewhere these mean that a signed address was too old; the hub gives out a new one.
+    if (isHubs && (statusCode === 401 || statusCode === 403)) {
       return hubDenied(hub, repo, options.token !== null);
     }
-    if (statusCode === 404 || statusCode === 410) return hubMissing(hub, what);
+    if (isHubs && (statusCode === 404 || statusCode === 410)) return hubMissing(hub, what);
     const seconds = Number(answer.headers['retry-after'] ?? 0);
     return hubUnavailable(hub, `it answered ${statusCode}`, seconds > 0 ? seconds * 1000 : 0);
   }
@@ -171,7 +175,8 @@ export function createHub(
 }
 
 /** A short body is read so that the connection can be used again; a long one is cut. */
-const discard = (answer: Answer) => answer.body.dump({ limit: 65_536 }).catch(() => {});
+const discard = (answer: Dispatcher.ResponseData) =>
+  answer.body.dump({ limit: 65_536 }).catch(() => {});
 
 interface RawRepo {
   sha: string;

@@ -49,15 +49,20 @@ export async function openWeights(
     leaseMs: options.leaseMs ?? 4_000,
   });
   const bindings = await createBindings(db, clock, store);
+  let tidying: Promise<void> | undefined;
   const runner = createRunner({ db, log, hub, store, rows, bindings }, { ...options, folder });
   return {
     store,
     bindings,
     pulls: createPulls({ db, audit, catalog, hub, store, rows, bindings, runner }),
     start: runner.wake,
-    async tidy() {
-      await bindings.refresh();
-      await rows.sweep();
+    tidy() {
+      tidying ??= Promise.all([bindings.refresh(), rows.sweep()])
+        .then(() => {})
+        .finally(() => {
+          tidying = undefined;
+        });
+      return tidying;
     },
     isStopping: runner.isStopping,
     stop: runner.stop,

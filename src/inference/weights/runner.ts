@@ -54,17 +54,26 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
   const { retry = defaultRetryRules, freeBytes = readFreeBytes, beatMs = 1_000 } = options;
   const jobs = new Map<string, Job>();
   let stopping = false;
-  let waking = Promise.resolve();
+  let waking: Promise<void> | undefined;
+  let wokenAgain = false;
   /** Finds what another process on this folder queued or left behind. */
   const timer = setInterval(wake, 2 * beatMs).unref();
 
   function wake(): void {
-    waking = waking.then(startWaiting).catch((error) => {
-      log.error({ err: error }, 'looking for pulls failed');
-    });
+    if (waking !== undefined) {
+      wokenAgain = true;
+      return;
+    }
+    waking = startWaiting()
+      .catch((error) => log.error({ err: error }, 'looking for pulls failed'))
+      .finally(() => {
+        waking = undefined;
+        if (wokenAgain) wake();
+      });
   }
 
   async function startWaiting(): Promise<void> {
+    wokenAgain = false;
     while (!stopping && jobs.size < options.concurrency) {
       const row = await rows.claim();
       if (row === undefined) return;
