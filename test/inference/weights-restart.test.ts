@@ -85,6 +85,7 @@ describe('a server that is killed', { concurrency: true }, () => {
       });
       first.child.kill('SIGKILL');
       await once(first.child, 'exit');
+      await until('the hub has noticed', () => hub.sending() === 0);
       hub.release();
 
       const second = await serve(dataDir, hub.url, databaseUrl);

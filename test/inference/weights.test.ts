@@ -119,6 +119,7 @@ for (const database of databases) {
       const row = await weights.pulls.get(weights.person.accountId, id);
       assert.equal(row.state, 'queued');
       assert.equal(row.bytes_done, 120_000);
+      await until('the hub has noticed', () => hub.sending() === 0);
       hub.release();
       const next = await openTestWeights(hub, { on: weights });
       assert.equal((await next.ended(id)).state, 'done');
