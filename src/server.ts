@@ -26,7 +26,7 @@ import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine } from './inference/engines/local.ts';
 import { grammars } from './inference/grammar/grammars.ts';
-import { createMeter } from './inference/meter.ts';
+import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
@@ -94,6 +94,7 @@ export async function startServer(
     onEvent: (event) => log.info({ backend: builtinModel.name, ...event }, 'model process'),
   });
   const backends = createBackends(builtin);
+  watchLoad(registry, builtin.name, builtin.status);
   let draining = false;
   let url = '';
 

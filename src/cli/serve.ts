@@ -27,7 +27,6 @@ async function serve(options: Record<string, string>): Promise<void> {
   process.stdout.write(renderTable(server));
   await signalled();
   console.error('Stopping. Running requests may finish; a second signal ends at once.');
-  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1));
   await server.stop();
 }
 
@@ -52,9 +51,16 @@ async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServ
   }
 }
 
+/** Resolves at the first signal; the second ends the process where it stands. */
 function signalled(): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => resolve());
+    let seen = false;
+    const receive = () => {
+      if (seen) process.exit(1);
+      seen = true;
+      resolve();
+    };
+    for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, receive);
   });
 }
 

@@ -188,3 +188,11 @@ export const overrides = [
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
+
+/** For editors: what a file may hold. Everything has a default, so nothing is required. */
+export function toFileSchema(schema: unknown = ConfigSchema): unknown {
+  if (Array.isArray(schema)) return schema;
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const members = Object.entries(schema).filter(([name]) => name !== 'required');
+  return Object.fromEntries(members.map(([name, member]) => [name, toFileSchema(member)]));
+}

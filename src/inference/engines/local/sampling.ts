@@ -65,7 +65,7 @@ export function toSamplingRules(
 /** The binding takes 32 bits; both halves of a longer seed count. */
 export function toSeed(seed: number): number {
   const wide = BigInt(seed);
-  return Number(BigInt.asUintN(32, wide ^ (wide >> 32n)));
+  return Number(BigInt.asUintN(32, wide ^ ((wide >> 32n) * 0x9e3779b1n)));
 }
 
 export function createTokenSampler(
