@@ -29,6 +29,7 @@ import { grammars } from './inference/grammar/grammars.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
+import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
 
@@ -72,9 +73,19 @@ export async function startServer(
     { loginAttempts: config.accounts.login_attempts },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
+  const catalog = createCatalog();
+  const weights = await openWeights(
+    { db, clock, log, audit, catalog },
+    {
+      dataDir: config.data_dir,
+      hubUrl: config.models.hub_url,
+      hubToken: config.models.hub_token,
+      concurrency: config.models.pull_concurrency,
+      diskReserveBytes: config.models.disk_reserve_gib * 2 ** 30,
+    },
+  );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const catalog = createCatalog();
   const builtin = createLocalEngine({
     ...builtinModel,
     grammars,
@@ -123,6 +134,7 @@ export async function startServer(
         maxPerAccount: config.cloud.ssh_keys_per_account,
       }),
     },
+    weights: { authenticator, catalog, ...weights },
   });
 
   const account = await signIn.ensureAccount();
@@ -140,7 +152,9 @@ export async function startServer(
       .preload()
       .catch((error) => log.error({ err: error }, 'the built-in model did not load'));
   }
+  weights.start();
   const chores = [
+    every(5_000, () => weights.tidy()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
@@ -156,6 +170,7 @@ export async function startServer(
   async function stop() {
     draining = true;
     for (const chore of chores) clearInterval(chore);
+    await weights.stop();
     const cut = setTimeout(
       () => app.server.closeAllConnections(),
       config.server.drain_seconds * 1000,

@@ -48,7 +48,7 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
     const fromFlag = flags[path];
     const value = fromFlag ?? environment[env];
     if (value === undefined || value === '') continue;
-    places.set(path, fromFlag === undefined ? env : (flag.split(' ')[0] as string));
+    places.set(path, fromFlag === undefined ? env : (flag?.split(' ')[0] as string));
     assign(tree, path, value);
   }
   validate(tree, (path) => places.get(path) ?? source.placeOf(path));

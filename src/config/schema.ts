@@ -128,6 +128,35 @@ export const ConfigSchema = Type.Object(
       },
       { ...section, description: 'The API at /v1.' },
     ),
+    models: Type.Object(
+      {
+        hub_url: Type.String({
+          default: 'https://huggingface.co',
+          pattern: '^https?://[^\\s?#@]+$',
+          description:
+            'The hub that weights are pulled from: Hugging Face or one that speaks like it.',
+        }),
+        hub_token: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: '^[!-~]+$',
+          default: null,
+          description: 'For private and gated repositories. Sent to the hub only.',
+        }),
+        pull_concurrency: Type.Integer({
+          default: 2,
+          minimum: 1,
+          maximum: 16,
+          description: 'Pulls that run at once; others wait their turn.',
+        }),
+        disk_reserve_gib: Type.Number({
+          default: 5,
+          minimum: 0,
+          maximum: 1_000_000,
+          description: 'Disk space that a pull must leave free, in GiB.',
+        }),
+      },
+      { ...section, description: 'Weights pulled to this machine.' },
+    ),
     cloud: Type.Object(
       {
         rate_limit: Type.Boolean({
@@ -154,6 +183,9 @@ export const overrides = [
   { path: 'server.port', env: 'MILLRACE_PORT', flag: '--port <number>' },
   { path: 'server.public_url', env: 'MILLRACE_PUBLIC_URL', flag: '--public-url <url>' },
   { path: 'database.url', env: 'DATABASE_URL', flag: '--database-url <url>' },
+  { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
+  // No flag: a command line is there for every user of the machine to read.
+  { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
 
