@@ -19,6 +19,7 @@ import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
+import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { Refusal } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
@@ -32,6 +33,7 @@ export interface AppParts {
   accounts: AccountParts;
   inference: InferenceParts;
   cloud: CloudParts;
+  weights: WeightsParts;
   dashboard: DashboardBuild;
 }
 
@@ -71,6 +73,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => inferenceRoutes(scope, parts.inference), { prefix: '/v1' });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => accountRoutes(scope, parts.accounts), { prefix: '/dashboard/api' });
+  app.register(async (scope) => weightsRoutes(scope, parts.weights), {
+    prefix: '/dashboard/api/weights',
+  });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;
 }

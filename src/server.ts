@@ -25,11 +25,12 @@ import { openDatabase } from './db/open.ts';
 import { createBackends } from './inference/backends.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
-import { createLocalEngine } from './inference/engines/local.ts';
+import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
 import { grammars } from './inference/grammar/grammars.ts';
-import { createMeter } from './inference/meter.ts';
+import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
+import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
 
@@ -73,18 +74,36 @@ export async function startServer(
     { loginAttempts: config.accounts.login_attempts },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
+  const catalog = createCatalog();
+  const weights = await openWeights(
+    { db, clock, log, audit, catalog },
+    {
+      dataDir: config.data_dir,
+      hubUrl: config.models.hub_url,
+      hubToken: config.models.hub_token,
+      concurrency: config.models.pull_concurrency,
+      diskReserveBytes: config.models.disk_reserve_gib * 2 ** 30,
+    },
+  );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const dashboard = createDashboardBuild(log);
-  const catalog = createCatalog();
-  const builtin = createLocalEngine({
-    ...builtinModel,
-    grammars,
-    idleMs: config.inference.idle_minutes * 60_000,
-    threads: config.inference.threads,
-    onEvent: (event) => log.info({ backend: builtinModel.name, ...event }, 'model process'),
-  });
-  const backends = createBackends(builtin);
+  const standIn = openLocalEngine(toStandIn(config));
+  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
+    openLocalEngine({ name, modelPath: path }),
+  );
+  watchLoad(registry, standIn.name, standIn.status);
+
+  function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
+    return createLocalEngine({
+      ...model,
+      grammars,
+      gpu: config.inference.gpu ? 'auto' : false,
+      idleMs: config.inference.idle_minutes * 60_000,
+      threads: config.inference.threads,
+      onEvent: (event) => log.info({ backend: model.name, ...event }, 'model process'),
+    });
+  }
   let draining = false;
   let url = '';
 
@@ -124,6 +143,7 @@ export async function startServer(
         maxPerAccount: config.cloud.ssh_keys_per_account,
       }),
     },
+    weights: { authenticator, catalog, ...weights },
     dashboard,
   });
 
@@ -139,11 +159,11 @@ export async function startServer(
   url = toUrl(config, app.server.address() as AddressInfo);
   dashboard.start();
   if (config.inference.preload) {
-    builtin
-      .preload()
-      .catch((error) => log.error({ err: error }, 'the built-in model did not load'));
+    standIn.preload().catch((error) => log.error({ err: error }, 'the stand-in did not load'));
   }
+  weights.start();
   const chores = [
+    every(5_000, () => weights.tidy()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
@@ -160,6 +180,7 @@ export async function startServer(
     draining = true;
     dashboard.stop();
     for (const chore of chores) clearInterval(chore);
+    await weights.stop();
     const cut = setTimeout(
       () => app.server.closeAllConnections(),
       config.server.drain_seconds * 1000,
@@ -184,6 +205,11 @@ export async function startServer(
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
   return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+function toStandIn({ inference }: Config) {
+  if (inference.stand_in === null) return builtinModel;
+  return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
 
 const isHttps = ({ server }: Config) =>

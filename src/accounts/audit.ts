@@ -21,7 +21,10 @@ export type AuditAction =
   | 'api_key.created'
   | 'api_key.revoked'
   | 'ssh_key.created'
-  | 'ssh_key.deleted';
+  | 'ssh_key.deleted'
+  | 'pull.created'
+  | 'pull.cancelled'
+  | 'weights.removed';
 
 export interface AuditEntry {
   action: AuditAction;

@@ -11,13 +11,16 @@ export function serveCommand(): Command {
   const command = new Command('serve')
     .description('start the server')
     .option('--config <file>', 'the configuration; millrace.yaml when there is one');
-  for (const { flag, env } of overrides) command.option(flag, `also ${env}`);
+  for (const { flag, env } of overrides) if (flag !== null) command.option(flag, `also ${env}`);
   return command.action(serve);
 }
 
 async function serve(options: Record<string, string>): Promise<void> {
   const flags = Object.fromEntries(
-    overrides.map(({ path, flag }) => [path, options[toOptionName(flag)]]),
+    overrides.map(({ path, flag }) => [
+      path,
+      flag === null ? undefined : options[toOptionName(flag)],
+    ]),
   );
   const loaded = orExplain(() => loadConfig({ ...flags, config: options.config }));
   const server = await start(loaded);

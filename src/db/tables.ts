@@ -13,6 +13,8 @@ export interface Tables {
   throttles: ThrottleRow;
   audit_events: AuditEventRow;
   ssh_keys: SshKeyRow;
+  weight_pulls: WeightPullRow;
+  model_weights: ModelWeightsRow;
 }
 
 export type Database = Kysely<Tables>;
@@ -108,5 +110,37 @@ export interface SshKeyRow {
   public_key: string;
   /** `SHA256:...`, as ssh-keygen prints it. */
   fingerprint: string;
+  created_at: number;
+}
+
+export interface WeightPullRow {
+  id: string;
+  account_id: string;
+  /** The folder it goes to: servers on one database may each have their own disk. */
+  store_id: string;
+  /** The model it shall serve; null when it is only to be on disk. */
+  model_id: string | null;
+  /** What it is called in the store. */
+  name: string;
+  repo: string;
+  commit_id: string;
+  /** JSON list. */
+  files: string;
+  bytes_total: number;
+  /** Written about once a second. */
+  bytes_done: number;
+  state: string;
+  error: string | null;
+  /** The process that works on it, until the lease ends or is renewed. */
+  runner: string | null;
+  lease_until: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface ModelWeightsRow {
+  store_id: string;
+  model_id: string;
+  name: string;
   created_at: number;
 }

@@ -40,7 +40,7 @@ describe('the playground', { skip: noBrowser }, () => {
       numbers,
       /^\d+ tokens in · \d+ out · [\d.]+ tokens\/s · first token after [\d.]+ s/,
     );
-    await page.getByText('Built-in stand-in').waitFor();
+    await page.getByText('the small built-in model answered in its place').waitFor();
     assert.deepEqual(await findViolations(page), []);
   });
 

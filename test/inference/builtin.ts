@@ -1,5 +1,6 @@
 // The built-in model as an engine for tests, with grammars written by hand, and short ways to ask it.
 
+import type { TestContext } from 'node:test';
 import type { Call, Engine, EngineChunk, Task } from '../../src/inference/engine.ts';
 import { builtinModel } from '../../src/inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../src/inference/engines/local.ts';
@@ -21,6 +22,13 @@ function weatherCalls(names: readonly string[], parallel: boolean): string {
   const name = names.map((text) => `"\\"${text}\\""`).join(' | ');
   return String.raw`root ::= call${parallel ? String.raw` ("\n" call)?` : ''}
 call ::= "<tool_call>{\"name\": " (${name}) ", \"arguments\": {\"city\": \"" [A-Z] [a-z]{1,12} "\"}}</tool_call>"`;
+}
+
+/** Closed after the test, so that a failed one leaves no process behind. */
+export function createBuiltinFor(test: TestContext, options: Partial<LocalEngineOptions> = {}) {
+  const engine = createBuiltin(options);
+  test.after(() => engine.close());
+  return engine;
 }
 
 export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {

@@ -12,6 +12,7 @@ import {
   collect,
   completion,
   createBuiltin,
+  createBuiltinFor,
   toMessages,
   until,
 } from './builtin.ts';
@@ -73,36 +74,34 @@ describe('the child', () => {
     await until(() => !isAlive(pid));
   });
 
-  test('is let go when idle, and comes back', async () => {
-    const lazy = createBuiltin({ idleMs: 50 });
+  test('is let go when idle, and comes back', async (t) => {
+    const lazy = createBuiltinFor(t, { idleMs: 50 });
     await chatOf(lazy, 'Hello!');
     const { pid } = lazy.status();
     await until(() => lazy.status().pid === null);
     await chatOf(lazy, 'Hello!');
     assert.notEqual(lazy.status().pid, pid);
-    await lazy.close();
   });
 
-  test('that can not load says why, and is not tried again at once', async () => {
-    const missing = createBuiltin({ modelPath: '/nowhere/model.gguf' });
-    await assert.rejects(chatOf(missing, 'Hello!'), failsWith('unavailable'));
-    await assert.rejects(chatOf(missing, 'Hello!'), failsWith('unavailable'));
+  test('that can not load says why, and is not tried again at once', async (t) => {
+    const missing = createBuiltinFor(t, { modelPath: '/nowhere/model.gguf' });
+    await assert.rejects(chatOf(missing, 'Hello!'), (error: EngineError) => {
+      return error.failure === 'unavailable' && /could not be loaded/.test(error.message);
+    });
     await assert.rejects(chatOf(missing, 'Hello!'), (error: EngineError) => {
       return error.failure === 'unavailable' && (error.retryAfterMs ?? 0) > 0;
     });
-    await missing.close();
   });
 
-  test('that needs more memory than allowed is not loaded', async () => {
-    const small = createBuiltin({ memoryLimitBytes: 50 * 2 ** 20 });
+  test('that needs more memory than allowed is not loaded', async (t) => {
+    const small = createBuiltinFor(t, { memoryLimitBytes: 50 * 2 ** 20 });
     await assert.rejects(chatOf(small, 'Hello!'), (error: EngineError) => {
       return error.failure === 'overloaded' && /MiB/.test(error.message);
     });
-    await small.close();
   });
 
-  test('closed for good fails what runs and what comes', async () => {
-    const closing = createBuiltin();
+  test('closed for good fails what runs and what comes', async (t) => {
+    const closing = createBuiltinFor(t);
     const running = closing.answer(endless('Once'), call());
     const failed = assert.rejects(running, failsWith('unavailable'));
     await until(() => closing.status().running === 1);
@@ -186,17 +185,16 @@ describe('the queue', () => {
     await until(isIdle);
   });
 
-  test('lets nobody wait longer than allowed', async () => {
-    const hurried = createBuiltin({ sequences: 1, limits: { waitMs: 300 } });
+  test('lets nobody wait longer than allowed', async (t) => {
+    const hurried = createBuiltinFor(t, { sequences: 1, limits: { waitMs: 300 } });
     await hurried.preload();
     const abort = new AbortController();
     const running = hurried.answer(endless('Run'), call({ signal: abort.signal }));
     await until(() => hurried.status().running === 1);
     await assert.rejects(hurried.answer(endless('Wait'), call()), failsWith('overloaded'));
-    assert.equal(hurried.status().waiting, 0);
+    await until(() => hurried.status().waiting === 0);
     abort.abort();
     await assert.rejects(running);
-    await hurried.close();
   });
 
   test('serves callers in turn', async () => {
@@ -221,14 +219,13 @@ describe('the queue', () => {
     assert.equal(order.at(-1), 'greedy');
   });
 
-  test('refuses a request that could generate more than a request may', async () => {
-    const narrow = createBuiltin({ limits: { completionTokens: 100, choices: 8 } });
+  test('refuses a request that could generate more than a request may', async (t) => {
+    const narrow = createBuiltinFor(t, { limits: { completionTokens: 100, choices: 8 } });
     for (const body of [
       { n: 9, max_tokens: 1 },
       { n: 2, max_tokens: 80 },
     ])
       await assert.rejects(narrow.answer(completion(body), call()), failsWith('rejected'));
-    await narrow.close();
   });
 });
 

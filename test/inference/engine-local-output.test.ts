@@ -11,6 +11,7 @@ import {
   collect,
   completionOf,
   createBuiltin,
+  createBuiltinFor,
   toMessages,
   weatherTool,
 } from './builtin.ts';
@@ -97,9 +98,9 @@ describe('text', () => {
     assert.ok(ids.length > text.length);
   });
 
-  test('made of single bytes waits for the whole character', async () => {
+  test('made of single bytes waits for the whole character', async (t) => {
     const text = '日本語 👩‍👩‍👧 ok';
-    const written = createBuiltin({
+    const written = createBuiltinFor(t, {
       grammars: {
         jsonObject: () => `root ::= "${text}"`,
         jsonSchema: () => '',
@@ -112,7 +113,6 @@ describe('text', () => {
       stop: ['👧 never'],
     });
     const chunks = await collect(await written.stream(task, call()));
-    await written.close();
     const parts = chunks
       .flatMap(({ choices }) => choices as ChatChoiceDelta[])
       .map(({ delta }) => delta.content ?? '');
@@ -208,8 +208,8 @@ describe('a grammar', () => {
     assert.equal(choices[0]?.finish_reason, 'stop');
   });
 
-  test("that can not be built is the request's fault", async () => {
-    const broken = createBuiltin({
+  test("that can not be built is the request's fault", async (t) => {
+    const broken = createBuiltinFor(t, {
       grammars: { jsonObject: () => 'root ::= (', jsonSchema: () => '', toolCalls: () => '' },
     });
     await assert.rejects(
@@ -219,7 +219,6 @@ describe('a grammar', () => {
       ),
       (error: EngineError) => error.failure === 'rejected' && error.param === 'response_format',
     );
-    await broken.close();
   });
 });
 

@@ -16,7 +16,7 @@ import { UnsupportedSchema } from './unsupported.ts';
 
 const proofDepth = 6;
 
-/** The shape, without the optional members that another branch could be told by; undefined if nothing is left. */
+/** The shape, less the optional members by which it could be another branch; undefined if it always is. */
 export function applyExclusions(shape: Shape, known: Knowledge): Shape | undefined {
   if (shape.type === 'const') return matches(shape.value, shape, known) ? shape : undefined;
   let narrowed: Shape = shape;
@@ -24,8 +24,9 @@ export function applyExclusions(shape: Shape, known: Knowledge): Shape | undefin
     for (const other of shapes) {
       if (isApart(narrowed, other, known, 0)) continue;
       const without = withoutTelling(narrowed, other);
-      if (!without)
+      if (!without) {
         throw new UnsupportedSchema(path, 'oneOf', 'has branches that may hold at once');
+      }
       narrowed = without;
     }
   }
@@ -52,8 +53,9 @@ function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): b
     return areObjectsApart(shape, other, known, depth);
   }
   if (shape.type === 'number' && other.type === 'number') return areNumbersApart(shape, other);
-  if (shape.type === 'string' && other.type === 'string')
+  if (shape.type === 'string' && other.type === 'string') {
     return areStringsApart(shape, other, known);
+  }
   if (shape.type === 'array' && other.type === 'array') {
     if (shape.min > other.max || other.min > shape.max) return true;
     const longest = Math.min(shape.min, Math.max(shape.prefix.length, other.prefix.length) + 1);

@@ -19,6 +19,9 @@ import { join, UnsupportedSchema } from './unsupported.ts';
 const pairLimit = 100_000;
 const shapeLimit = 2000;
 
+/** Schemas within schemas about one value; a chain of references could be as long as the document. */
+const nestingLimit = 250;
+
 export interface Expander extends Keys {
   /** The alternatives that satisfy all of these schemas; none when nothing can. */
   expand(conjunction: Conjunction): readonly Shape[];
@@ -56,6 +59,9 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     }
     const before = known.get(schema);
     if (before) return before;
+    if (open.size === nestingLimit) {
+      throw new UnsupportedSchema(path, '', 'is nested too deeply');
+    }
     if (open.has(schema)) {
       throw new UnsupportedSchema(path, '$ref', 'refers to itself without end');
     }
@@ -84,8 +90,9 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     if ('allOf' in schema) for (const branch of branches('allOf')) narrow(branch, 'allOf');
     if ('anyOf' in schema) narrow(unite(branches('anyOf').flat()), 'anyOf');
     if ('oneOf' in schema) narrow(exclusive(branches('oneOf'), path), 'oneOf');
-    if (shapes.length > shapeLimit)
+    if (shapes.length > shapeLimit) {
       throw new UnsupportedSchema(path, '', 'has too many alternatives');
+    }
     return shapes;
   };
 

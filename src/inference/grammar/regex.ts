@@ -2,7 +2,7 @@
 // Lookaheads are taken at the very beginning, where they only mean "and" or "and not"; elsewhere they, and
 // everything that looks behind, refers back or depends on word boundaries, are refused.
 
-import { complement, normalise } from './char-ranges.ts';
+import { classEscapes, complement, lineEnds, normalise } from './char-ranges.ts';
 import type { Range } from './gbnf.ts';
 
 export type Regex =
@@ -19,11 +19,14 @@ export interface Language {
   readonly looks: readonly { readonly whole: Regex; readonly negative: boolean }[];
 }
 
-/** Why a pattern can't be used, in words that follow its name: `'pattern' uses a lookaround`. */
+/** Why a pattern can't be used, in words that follow its name: `'pattern' is too complex`. */
 export class PatternError extends Error {}
+
+const lengthLimit = 2000;
 
 /** The language of whole strings in which `source` is found, with what surrounds the match spelled out. */
 export function parseRegex(source: string): Language {
+  if (source.length > lengthLimit) throw new PatternError('is too long');
   try {
     new RegExp(source, 'u');
   } catch {
@@ -130,8 +133,9 @@ function parseQuantifier(parser: Parser, item: Regex): Regex {
   if (!match) return item;
   parser.at += match[0].length;
   const [, sign, from, comma, to] = match;
-  if (sign)
+  if (sign) {
     return { kind: 'repeat', item, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Infinity };
+  }
   const min = Number(from);
   return { kind: 'repeat', item, min, max: comma ? (to ? Number(to) : Infinity) : min };
 }
@@ -221,33 +225,5 @@ function parseEscape(parser: Parser): number | readonly Range[] {
   if (/[bBkcpP1-9]/.test(char)) throw new PatternError(`uses \\${char}`);
   return char.codePointAt(0)!;
 }
-
-const lineEnds: readonly Range[] = [
-  [0x0a, 0x0a],
-  [0x0d, 0x0d],
-  [0x2028, 0x2029],
-];
-
-const classEscapes: Record<string, readonly Range[]> = {
-  d: [[0x30, 0x39]],
-  w: [
-    [0x30, 0x39],
-    [0x41, 0x5a],
-    [0x5f, 0x5f],
-    [0x61, 0x7a],
-  ],
-  s: [
-    [0x09, 0x0d],
-    [0x20, 0x20],
-    [0xa0, 0xa0],
-    [0x1680, 0x1680],
-    [0x2000, 0x200a],
-    [0x2028, 0x2029],
-    [0x202f, 0x202f],
-    [0x205f, 0x205f],
-    [0x3000, 0x3000],
-    [0xfeff, 0xfeff],
-  ],
-};
 
 const controlEscapes: Record<string, number> = { n: 10, r: 13, t: 9, v: 11, f: 12, 0: 0 };

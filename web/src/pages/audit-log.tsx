@@ -38,6 +38,9 @@ const actions: Record<string, string> = {
   'api_key.revoked': 'API key revoked',
   'ssh_key.created': 'SSH key added',
   'ssh_key.deleted': 'SSH key deleted',
+  'pull.created': 'Weights asked for',
+  'pull.cancelled': 'Download of weights cancelled',
+  'weights.removed': 'Weights removed',
 };
 
 const pageSize = 50;

@@ -69,7 +69,9 @@ export function TurnView({ turn, isLast, answering, onEdit, onRegenerate }: Turn
           {...(isLast ? { onRetry: onRegenerate } : {})}
         />
       )}
-      {outcome?.servedBy === 'builtin' && <StandInNotice />}
+      {outcome?.servedBy && standIns[outcome.servedBy] && (
+        <StandInNotice name={standIns[outcome.servedBy]} />
+      )}
       {outcome && (
         <Group gap={2} mih={28}>
           {text !== '' && <CopyIcon value={text} label="Copy the answer" />}
@@ -99,13 +101,19 @@ const toDetail = ({ suggestion, requestId }: NonNullable<Outcome['failure']>) =>
   ...(suggestion === null ? {} : { suggestion }),
 });
 
-const StandInNotice = () => (
+/** By the name under which the server says who answered. */
+const standIns: Record<string, string> = {
+  builtin: 'the small built-in model',
+  'stand-in': 'the configured stand-in',
+};
+
+const StandInNotice = ({ name }: { name: string | undefined }) => (
   <Group gap="xs">
     <Badge variant="default" tt="none">
-      Built-in stand-in
+      Stand-in
     </Badge>
     <Text size="xs" c="dimmed">
-      This model has no backend yet, so the small built-in model answered in its place.
+      This model has no backend yet, so {name} answered in its place.
     </Text>
   </Group>
 );
