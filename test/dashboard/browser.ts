@@ -1,10 +1,11 @@
 // A real browser on a real server, for tests that see the dashboard as a person does.
 
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { serveMillrace } from '../support/process.ts';
+import { makeFolder, serveMillrace } from '../support/process.ts';
 
 export const password = 'correct horse battery';
 
@@ -35,8 +36,11 @@ export interface Served {
   setupLink: string;
 }
 
+/** The model is only loaded when it is asked: most of these tests never do. */
 export async function serve(): Promise<Served> {
-  const { url, stdout } = await serveMillrace();
+  const config = join(makeFolder(), 'millrace.yaml');
+  writeFileSync(config, 'inference:\n  preload: false\n');
+  const { url, stdout } = await serveMillrace(['--config', config]);
   return { url, setupLink: findSetupLink(stdout()) };
 }
 
@@ -99,7 +103,7 @@ export async function joinBy(page: Page, link: string, email: string): Promise<v
 
 /** What axe-core calls serious or critical. */
 export async function findViolations(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
+  if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
   return page.evaluate(`axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
