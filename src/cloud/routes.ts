@@ -3,10 +3,10 @@
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { Type } from 'typebox';
 import { type Authenticator, principalOf } from '../accounts/authenticate.ts';
 import { applyDialect } from '../lib/dialect.ts';
 import type { RateLimiter } from '../lib/rate-limit.ts';
+import { Type } from '../lib/type.ts';
 import { cloudDialect, instanceNotFound } from './errors.ts';
 import { type CloudLimits, limitRequests } from './limits.ts';
 import { IdParams, NewSshKey, Region, SshKey } from './schema.ts';

@@ -1,7 +1,7 @@
 // The cloud API's wire types. Response schemas are closed: strict clients break on members they don't know.
 
-import { Type } from 'typebox';
 import { Maybe, type Static } from '../lib/schema.ts';
+import { Type } from '../lib/type.ts';
 import { idPattern } from './errors.ts';
 
 export const IdParams = Type.Object({ id: Type.String({ pattern: idPattern, maxLength: 64 }) });

@@ -1,8 +1,8 @@
 // Every setting, with its default and its explanation. The file's JSON Schema, the example file, the
 // validation and the Config type all come from here.
 
-import { Type } from 'typebox';
 import { OneOf, type Static } from '../lib/schema.ts';
+import { Type } from '../lib/type.ts';
 
 const section = { additionalProperties: false } as const;
 

@@ -119,7 +119,7 @@ export function createTokenSampler(
 
   return {
     async sample(index) {
-      if (sampler === null) sampler = binding.createSampler(config());
+      if (sampler === null) sampler = binding.takeSampler(config());
       else if (stale) sampler.applyConfig(config());
       stale = false;
       const token = await binding.context.sampleToken(index, sampler);
@@ -137,7 +137,7 @@ export function createTokenSampler(
       stale = true;
     },
     dispose() {
-      sampler?.dispose();
+      if (sampler !== null) binding.returnSampler(sampler);
       sampler = null;
     },
   };
