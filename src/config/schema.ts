@@ -184,7 +184,8 @@ export const overrides = [
   { path: 'server.public_url', env: 'MILLRACE_PUBLIC_URL', flag: '--public-url <url>' },
   { path: 'database.url', env: 'DATABASE_URL', flag: '--database-url <url>' },
   { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
-  { path: 'models.hub_token', env: 'HF_TOKEN', flag: '--hub-token <token>' },
+  // No flag: a command line is there for every user of the machine to read.
+  { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
 
