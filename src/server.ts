@@ -24,7 +24,7 @@ import { openDatabase } from './db/open.ts';
 import { createBackends } from './inference/backends.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
-import { createLocalEngine } from './inference/engines/local.ts';
+import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
@@ -86,15 +86,22 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const builtin = createLocalEngine({
-    ...builtinModel,
-    grammars,
-    idleMs: config.inference.idle_minutes * 60_000,
-    threads: config.inference.threads,
-    onEvent: (event) => log.info({ backend: builtinModel.name, ...event }, 'model process'),
-  });
-  const backends = createBackends(builtin);
-  watchLoad(registry, builtin.name, builtin.status);
+  const standIn = openLocalEngine(toStandIn(config));
+  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
+    openLocalEngine({ name, modelPath: path }),
+  );
+  watchLoad(registry, standIn.name, standIn.status);
+
+  function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
+    return createLocalEngine({
+      ...model,
+      grammars,
+      gpu: config.inference.gpu ? 'auto' : false,
+      idleMs: config.inference.idle_minutes * 60_000,
+      threads: config.inference.threads,
+      onEvent: (event) => log.info({ backend: model.name, ...event }, 'model process'),
+    });
+  }
   let draining = false;
   let url = '';
 
@@ -148,9 +155,7 @@ export async function startServer(
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
   if (config.inference.preload) {
-    builtin
-      .preload()
-      .catch((error) => log.error({ err: error }, 'the built-in model did not load'));
+    standIn.preload().catch((error) => log.error({ err: error }, 'the stand-in did not load'));
   }
   weights.start();
   const chores = [
@@ -195,6 +200,11 @@ export async function startServer(
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
   return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+function toStandIn({ inference }: Config) {
+  if (inference.stand_in === null) return builtinModel;
+  return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
 
 const isHttps = ({ server }: Config) =>

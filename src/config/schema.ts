@@ -107,9 +107,16 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        stand_in: NullableString(
+          'A GGUF file that answers for models without a backend. The built-in model when null.',
+        ),
         preload: Type.Boolean({
           default: false,
-          description: 'Load the built-in model at start instead of at the first request.',
+          description: 'Load the stand-in at start instead of at the first request.',
+        }),
+        gpu: Type.Boolean({
+          default: true,
+          description: 'Use a GPU for models on this machine when there is one.',
         }),
         idle_minutes: Type.Number({
           default: 10,

@@ -16,6 +16,8 @@ export interface ServingWeights {
 
 export interface Bindings {
   find(modelId: string): ServingWeights | undefined;
+  /** Everything that serves some model. */
+  list(): ServingWeights[];
   /** The models that these weights serve. */
   modelsOf(name: string): string[];
   /** Called with each model whose weights came, went or changed. Answers how to stop. */
@@ -64,6 +66,7 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
   await refresh();
   return {
     find: (modelId) => serving.get(modelId),
+    list: () => [...serving.values()],
     modelsOf: (name) => [...serving].filter(([, one]) => one.name === name).map(([id]) => id),
     subscribe(listener) {
       listeners.add(listener);
