@@ -28,6 +28,7 @@ const mayImport: Record<string, string[]> = {
     'lib',
     'accounts/schema.ts',
     'inference/schema.ts',
+    'inference/weights/schema.ts',
     'cloud/schema.ts',
     'server.ts',
   ],
@@ -110,6 +111,13 @@ describe('tidy', () => {
         );
       });
     assert.deepEqual(wrong, []);
+  });
+
+  test('TypeBox is used for its types alone: its optional members are not ours', () => {
+    const users = sources.filter((file) =>
+      /^import (?!type\b).*from 'typebox'/m.test(readFileSync(join(root, file), 'utf8')),
+    );
+    assert.deepEqual(users, []);
   });
 
   test('every source file opens by saying what it is', () => {

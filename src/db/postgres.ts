@@ -22,5 +22,7 @@ export function createPostgresDialect(url: string, poolSize: number): Dialect {
   });
   // An idle connection that breaks is dropped and replaced; the next query reports what still fails.
   pool.on('error', () => {});
+  // One that breaks in use fails its query, and would end the process if nobody listened.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return new PostgresDialect({ pool });
 }

@@ -59,7 +59,12 @@ export class EngineError extends Error {
   constructor(
     failure: EngineFailure,
     message: string,
-    detail: { code?: string; param?: string; retryAfterMs?: number; cause?: unknown } = {},
+    detail: {
+      code?: string | null;
+      param?: string | null;
+      retryAfterMs?: number;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, { cause: detail.cause });
     this.name = 'EngineError';

@@ -1,22 +1,14 @@
 // A GGUF model on this machine as an engine. The model lives in a child process, loaded on first use and
 // let go when idle; here requests are admitted, sent to the child, and their chunks handed on.
 
-import {
-  type Call,
-  type Engine,
-  type EngineAnswer,
-  type EngineChunk,
-  EngineError,
-  type Task,
-  type Usage,
-} from '../engine.ts';
+import type { Call, Engine, EngineAnswer, EngineChunk, Task } from '../engine.ts';
 import { foldChunks } from '../fold.ts';
-import { type AdmissionLimits, createAdmission } from './local/admission.ts';
+import type { AdmissionLimits } from './local/admission.ts';
 import { type ChunkStream, createChunkStream } from './local/chunk-stream.ts';
 import type { RequestLimits } from './local/core.ts';
+import { createExchange } from './local/exchange.ts';
 import { chooseGrammar, type Grammars } from './local/grammar-choice.ts';
-import type { ToParent, WireFailure } from './local/protocol.ts';
-import { createSupervisor, type ProcessEvent } from './local/supervisor.ts';
+import type { ProcessEvent } from './local/supervisor.ts';
 
 export interface LocalEngineOptions {
   /** Shown to clients, e.g. `builtin`. */
@@ -70,24 +62,11 @@ const defaultLimits: AdmissionLimits & RequestLimits = {
   waitingPromptTokens: 1_000_000,
 };
 
-/** What the child's messages about one request lead to. */
-interface Outstanding {
-  started(): void;
-  chunk(chunk: EngineChunk, soFar: Usage): void;
-  ended(): void;
-  counted(tokens: number): void;
-  failed(error: unknown): void;
-}
+const noGrammar = { grammar: null, lazyGrammar: null };
 
 export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const limits = { ...defaultLimits, ...options.limits };
-  const admission = createAdmission(limits);
-  const outstanding = new Map<number, Outstanding>();
-  const nothing = { running: 0, waiting: 0 };
-  let load = nothing;
-  let lastId = 0;
-
-  const supervisor = createSupervisor(
+  const exchange = createExchange(
     options.name,
     {
       modelPath: options.modelPath,
@@ -101,93 +80,23 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       temperature: options.temperature ?? 1,
       limits,
     },
-    options.idleMs ?? null,
-    {
-      message: receive,
-      gone(error) {
-        load = nothing;
-        for (const request of [...outstanding.values()]) request.failed(error);
-      },
-      event: options.onEvent ?? (() => {}),
-    },
+    { admission: limits, idleMs: options.idleMs ?? null },
+    options.onEvent ?? (() => {}),
   );
 
-  function receive(message: ToParent): void {
-    if (message.kind === 'counted') outstanding.get(message.id)?.counted(message.tokens);
-    if (message.kind === 'failed') outstanding.get(message.id)?.failed(toError(message.failure));
-    if (message.kind !== 'batch') return;
-    load = message.load;
-    for (const event of message.events) {
-      const request = outstanding.get(event.id);
-      if (event.kind === 'started') request?.started();
-      else if (event.kind === 'ended') request?.ended();
-      else request?.chunk(event.chunk, event.soFar);
-    }
-  }
-
-  function toError({ failure, message, code, param }: WireFailure): EngineError {
-    if (failure === 'overloaded') return admission.overloaded(message);
-    return new EngineError(failure, message, {
-      ...(code !== null && { code }),
-      ...(param !== null && { param }),
-    });
-  }
-
-  function add(request: Outstanding): number {
-    supervisor.ensure();
-    const id = ++lastId;
-    outstanding.set(id, request);
-    supervisor.busy(true);
-    return id;
-  }
-
-  function remove(id: number): boolean {
-    const known = outstanding.delete(id);
-    if (outstanding.size === 0) supervisor.busy(false);
-    return known;
-  }
-
-  /** Admits the request and sends it to the child. Throws EngineError, or the signal's reason. */
   function begin(task: Task, call: Call): ChunkStream {
-    call.signal.throwIfAborted();
     const grammars = task.kind === 'chat' ? chooseGrammar(task.body, options.grammars) : noGrammar;
-    const stream = createChunkStream(() => leave());
-    const ticket = admission.enter((error) => leave(error));
-
-    /** Ends the request here; the child is told unless it ended it itself. */
-    function leave(error?: unknown, finished = false): void {
-      ticket.left();
-      call.signal.removeEventListener('abort', abort);
-      if (error !== undefined) stream.fail(error);
-      if (remove(id) && !finished) supervisor.send({ kind: 'cancel', id });
-    }
-    function abort(): void {
-      leave(call.signal.reason);
-    }
-
-    let id = 0;
-    try {
-      id = add({
-        started: ticket.started,
-        chunk(chunk, soFar) {
-          call.onUsage?.(soFar);
-          stream.push(chunk);
-        },
-        ended() {
-          supervisor.healthy();
-          stream.end();
-          leave(undefined, true);
-        },
-        counted() {},
-        failed: (error) => leave(error, true),
-      });
-    } catch (error) {
-      ticket.left();
-      throw error;
-    }
-    call.signal.addEventListener('abort', abort);
     const { caller, contextWindow } = call;
-    supervisor.send({ kind: 'start', id, task, context: { caller, contextWindow, ...grammars } });
+    const context = { caller, contextWindow, ...grammars };
+    const stream = createChunkStream(() => giveUp());
+    const giveUp = exchange.ask(call.signal, (id) => ({ kind: 'start', id, task, context }), {
+      chunk(chunk, soFar) {
+        call.onUsage?.(soFar);
+        stream.push(chunk);
+      },
+      ended: stream.end,
+      failed: stream.fail,
+    });
     return stream;
   }
 
@@ -203,48 +112,14 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       for await (const chunk of begin(task, call)) chunks.push(chunk);
       return foldChunks(task.kind, chunks);
     },
-    countPromptTokens(task, signal) {
-      signal.throwIfAborted();
-      return new Promise<number>((resolve, reject) => {
-        const settle = () => {
-          signal.removeEventListener('abort', abort);
-          remove(id);
-        };
-        const abort = () => {
-          settle();
-          reject(signal.reason);
-        };
-        const id = add({
-          started() {},
-          chunk() {},
-          ended() {},
-          counted(tokens) {
-            settle();
-            resolve(tokens);
-          },
-          failed(error) {
-            settle();
-            reject(error);
-          },
-        });
-        signal.addEventListener('abort', abort);
-        supervisor.send({ kind: 'count', id, task });
-      });
+    async countPromptTokens(task, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<number>();
+      const listener = { counted: resolve, failed: reject };
+      exchange.ask(signal, (id) => ({ kind: 'count', id, task }), listener);
+      return promise;
     },
-    async preload() {
-      supervisor.ensure();
-      await supervisor.ready();
-      if (outstanding.size === 0) supervisor.busy(false);
-    },
-    status: () => ({
-      loaded: supervisor.loaded,
-      pid: supervisor.pid,
-      requests: outstanding.size,
-      queued: admission.waiting,
-      ...load,
-    }),
-    close: supervisor.close,
+    preload: exchange.preload,
+    status: exchange.status,
+    close: exchange.close,
   };
 }
-
-const noGrammar = { grammar: null, lazyGrammar: null };

@@ -109,7 +109,9 @@ export interface Binding {
   acceptInGrammar(state: GrammarState, token: number): void;
 }
 
-const maxBatchTokens = 256;
+/** A batch reserves memory for each of its tokens; on a CPU longer ones are no faster. */
+const cpuBatchTokens = 128;
+const gpuBatchTokens = 512;
 const defaultContextSize = 8192;
 
 interface Bindings {
@@ -147,7 +149,7 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
       `The model needs ${toMib(memoryBytes)} MiB for weights and cache, and ${toMib(options.memoryLimitBytes)} MiB are allowed.`,
     );
 
-  const batchSize = Math.min(maxBatchTokens, window);
+  const batchSize = Math.min(llama.gpu === false ? cpuBatchTokens : gpuBatchTokens, window);
   const model = await llama.loadModel({
     modelPath: options.modelPath,
     // On the CPU the weights are laid out anew in memory; mapped, they would be there twice.

@@ -46,17 +46,28 @@ function formatGrammar(body: ChatRequest, grammars: Grammars): string | null {
   const schema = format.json_schema?.schema;
   if (schema == null)
     throw refused('A json_schema format needs a schema.', 'response_format.json_schema.schema');
-  return built(() => grammars.jsonSchema(schema), 'response_format.json_schema.schema');
+  try {
+    return grammars.jsonSchema(schema);
+  } catch (error) {
+    throw unenforceable(error, 'response_format.json_schema.schema');
+  }
 }
 
+/** Tools that are not strict promise an object only, so a schema that can't be enforced is no obstacle. */
 function toolGrammar(tools: readonly Tool[], body: ChatRequest, grammars: Grammars): string {
-  const callable = tools.map(({ function: tool }) => ({
+  // A named tool is called once.
+  const parallel = (body.parallel_tool_calls ?? true) && typeof body.tool_choice !== 'object';
+  const exact = tools.map(({ function: tool }) => ({
     name: tool.name,
     parameters: tool.parameters ?? { type: 'object', properties: {} },
   }));
-  // A named tool is called once; a model that may choose goes on as it likes.
-  const parallel = (body.parallel_tool_calls ?? true) && typeof body.tool_choice !== 'object';
-  return built(() => grammars.toolCalls(callable, { parallel }), 'tools');
+  try {
+    return grammars.toolCalls(exact, { parallel });
+  } catch (error) {
+    if (tools.some(({ function: tool }) => tool.strict)) throw unenforceable(error, 'tools');
+    const loose = exact.map(({ name }) => ({ name, parameters: { type: 'object' } }));
+    return grammars.toolCalls(loose, { parallel });
+  }
 }
 
 function findTool(tools: readonly Tool[], name: string): Tool {
@@ -65,13 +76,9 @@ function findTool(tools: readonly Tool[], name: string): Tool {
   throw refused(`No tool is named "${name}".`, 'tool_choice.function.name');
 }
 
-function built(build: () => string, param: string): string {
-  try {
-    return build();
-  } catch (error) {
-    if (error instanceof EngineError) throw error;
-    throw refused(`This schema can't be enforced: ${(error as Error).message}`, param);
-  }
+function unenforceable(error: unknown, param: string): EngineError {
+  if (error instanceof EngineError) return error;
+  return refused(`This schema can't be enforced: ${(error as Error).message}`, param);
 }
 
 function refused(message: string, param: string): EngineError {

@@ -23,7 +23,8 @@ export interface ModelProcessEvents {
 
 const entry = fileURLToPath(new URL('./child.ts', import.meta.url));
 const heartbeatMs = 5000;
-const silenceMs = 30_000;
+/** Counted in beats, not by the clock: after a pause of this process the child is not to blame. */
+const missedBeats = 6;
 const graceMs = 2000;
 
 export function startModelProcess(options: CoreOptions, events: ModelProcessEvents): ModelProcess {
@@ -35,13 +36,13 @@ export function startModelProcess(options: CoreOptions, events: ModelProcessEven
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let closing = false;
-  let lastHeard = Date.now();
+  let unanswered = 0;
   const gone = new Promise<void>((resolve) => {
     child.once('close', () => resolve());
   });
 
   const heartbeat = setInterval(() => {
-    if (Date.now() - lastHeard > silenceMs) child.kill('SIGKILL');
+    if (unanswered++ >= missedBeats) child.kill('SIGKILL');
     else send({ kind: 'ping' });
   }, heartbeatMs).unref();
 
@@ -51,7 +52,7 @@ export function startModelProcess(options: CoreOptions, events: ModelProcessEven
   }
 
   child.on('message', (message) => {
-    lastHeard = Date.now();
+    unanswered = 0;
     events.message(message as ToParent);
   });
   let exited = false;
