@@ -1,0 +1,107 @@
+// Runs a command inside a machine as `ubuntu`. Nothing that a client chose is in the environment of the
+// programs that run outside: it is handed over as arguments of `env`, inside.
+
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { joinThenRun } from './boot.ts';
+import { joinFiles } from './control-groups.ts';
+import { idBase } from './disk.ts';
+import type { Host } from './host.ts';
+import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
+import { findChild } from './process-identity.ts';
+
+export interface RunningMachine {
+  readonly host: Host;
+  readonly directory: MachineDirectory;
+  readonly record: MachineRecord;
+  readonly process: MachineProcess;
+}
+
+export interface Command {
+  readonly argv: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** In a session of its own, so that a signal reaches all it started. Not with a terminal. */
+  readonly ownSession?: boolean;
+}
+
+const searchPath = '/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const startAtHome = 'cd "$HOME" 2>/dev/null || cd /; exec "$@"';
+
+/** Program and arguments to spawn on the host, with an empty environment. */
+export function enterCommand(machine: RunningMachine, command: Command): [string, string[]] {
+  const { host, directory, record } = machine;
+  const home = host.mode === 'none' ? `${directory.disk}/home/ubuntu` : '/home/ubuntu';
+  const environment: Record<string, string> = {
+    HOME: home,
+    USER: 'ubuntu',
+    LOGNAME: 'ubuntu',
+    SHELL: host.shell,
+    PATH: host.mode === 'none' ? searchPath.slice(searchPath.indexOf(':') + 1) : searchPath,
+    LANG: 'C.UTF-8',
+    ...(record.spec.gpus.length > 0 && { CUDA_VISIBLE_DEVICES: record.spec.gpus.join(',') }),
+    ...command.environment,
+    ...(host.mode === 'none' && { MILLRACE_MACHINE: directory.id }),
+  };
+  const joins = host.controlGroups ? joinFiles(host.controlGroups, directory.id) : [];
+  return [
+    '/bin/sh',
+    [
+      ...['-c', joinThenRun, 'sh', ...joins, '--'],
+      ...namespaceArguments(machine),
+      ...(command.ownSession ? ['setsid'] : []),
+      ...['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)],
+      ...['/bin/sh', '-c', startAtHome, 'sh', ...command.argv],
+    ],
+  ];
+}
+
+export const outerEnvironment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+};
+
+export function spawnInside(machine: RunningMachine, command: Command, options: SpawnOptions = {}) {
+  const [program, argv] = enterCommand(machine, { ownSession: true, ...command });
+  return spawn(program, argv, { ...options, cwd: '/', env: outerEnvironment });
+}
+
+/** Sends to all that the command started; `nsenter` itself waits outside and passes the status on. */
+export async function signalInside(
+  machine: RunningMachine,
+  child: ChildProcess,
+  signal: NodeJS.Signals,
+) {
+  const leader = machine.host.mode === 'none' ? child.pid : await findChild(child.pid ?? 0);
+  if (leader === undefined) return;
+  try {
+    process.kill(-leader, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function namespaceArguments({ host, process: { init, keeper } }: RunningMachine): string[] {
+  const target = String(init.pid);
+  const others = ['--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
+  if (host.mode === 'mapped') {
+    const ids = ['--setuid', '1000', '--setgid', '1000'];
+    return ['nsenter', '--target', target, '--user', ...others, ...ids, '--'];
+  }
+  if (host.mode === 'single') {
+    // The other namespaces belong to the outer user namespace, where one id looks like root; the
+    // session's own is the inner one, where the same id is `ubuntu`, and is entered last.
+    const outer = `--user=/proc/${keeper.pid}/ns/user`;
+    const inner = ['nsenter', '--target', '1', '--user', '--preserve-credentials', '--'];
+    return [
+      'nsenter',
+      outer,
+      '--target',
+      target,
+      ...others,
+      '--preserve-credentials',
+      '--',
+      ...inner,
+    ];
+  }
+  if (process.getuid?.() !== 0) return [];
+  const id = String(idBase + 1000);
+  return ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', '--no-new-privs', '--'];
+}

@@ -1,0 +1,139 @@
+// Starting, stopping and removing one machine, each to be repeated safely after a crash at any line.
+// Everything outside of the machine's directory is named by its id alone.
+
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import ssh2 from 'ssh2';
+import { DriverError, type MachineSpec } from '../driver.ts';
+import { type AddressRange, checkAddress, chooseAddress } from './addresses.ts';
+import { bootMachine } from './boot.ts';
+import { createGroups, removeGroups } from './control-groups.ts';
+import { createDisk, removeTree } from './disk.ts';
+import type { RunningMachine } from './enter.ts';
+import type { Host } from './host.ts';
+import * as directories from './machine-directory.ts';
+import { attachNetwork, detachNetwork } from './network.ts';
+import { findProcess, isAlive, signalProcess, waitUntilGone } from './process-identity.ts';
+import { toFirstBoot } from './user-data.ts';
+
+/** What all machines of one driver share. */
+export interface Yard {
+  readonly dataDir: string;
+  readonly host: Host;
+  readonly range: AddressRange;
+  readonly log: (message: string) => void;
+}
+
+const gracefulStopMs = 3000;
+const forcedStopMs = 10_000;
+/** Where a tenant's files may be put: not over what makes the machine work. */
+const reservedMounts = /^\/(usr|bin|sbin|lib\w*|proc|sys|dev|run|etc|boot)?(\/|$)/;
+
+export async function findRunning(yard: Yard, id: string): Promise<RunningMachine | undefined> {
+  const directory = directories.machineDirectory(yard.dataDir, id);
+  const record = await directories.findRecord(directory);
+  const process = await directories.findRecordedProcess(directory);
+  if (!record || !process || !(await isAlive(process.init))) return undefined;
+  return { host: yard.host, directory, record, process };
+}
+
+export async function startMachine(yard: Yard, spec: MachineSpec): Promise<RunningMachine> {
+  const { dataDir, host } = yard;
+  const directory = directories.machineDirectory(dataDir, spec.id);
+  await checkSpec(yard, spec);
+  // What a machine that died by itself, or a boot that we did not finish, left outside.
+  await stopMachine(yard, spec.id);
+  const earlier = await directories.findRecord(directory);
+  const record = {
+    spec,
+    ip: earlier?.ip ?? (await takeAddress(yard, spec)),
+    hostKey: earlier?.hostKey ?? ssh2.utils.generateKeyPairSync('ed25519').private,
+  };
+  await directories.writeRecord(directory, record);
+  if (host.mode === 'none') await chmod(directory.path, 0o711);
+  await createDisk(directory, spec.hostname, host.mode);
+  if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
+  if (host.controlGroups) await createGroups(host.controlGroups, spec.id, spec);
+  try {
+    let process: directories.MachineProcess | undefined;
+    await bootMachine(host, dataDir, directory, record, async (started) => {
+      process = started;
+      await directories.writeRecordedProcess(directory, started);
+      if (host.canRoute) {
+        await attachNetwork(yard.range, spec.id, record.ip, started.init.pid, spec.firewall);
+      }
+    });
+    return { host, directory, record, process: process! };
+  } catch (error) {
+    await stopMachine(yard, spec.id);
+    throw error;
+  }
+}
+
+/** Ends the processes and takes away what stands for them on the host; the disk stays. */
+export async function stopMachine({ dataDir, host }: Yard, id: string) {
+  const directory = directories.machineDirectory(dataDir, id);
+  const process = await directories.findRecordedProcess(directory);
+  if (process) {
+    await signalProcess(process.init, 'SIGTERM');
+    if (!(await waitUntilGone(process.init, gracefulStopMs))) {
+      await signalProcess(process.init, 'SIGKILL');
+      if (!(await waitUntilGone(process.init, forcedStopMs))) {
+        throw new DriverError('unavailable', 'The machine does not end; it may wait for a disk.');
+      }
+    }
+  }
+  if (host.mode === 'none') await endMarked(id);
+  if (host.canRoute) await detachNetwork(id);
+  if (host.controlGroups) await removeGroups(host.controlGroups, id);
+  await directories.forgetProcess(directory);
+}
+
+export async function removeMachine(yard: Yard, id: string) {
+  const directory = directories.machineDirectory(yard.dataDir, id);
+  const process = await directories.findRecordedProcess(directory);
+  // Nobody will miss what it has in memory.
+  if (process) await signalProcess(process.init, 'SIGKILL');
+  await stopMachine(yard, id);
+  await removeTree(directory.path);
+}
+
+async function checkSpec({ dataDir, range }: Yard, spec: MachineSpec) {
+  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(spec.hostname)) {
+    throw new DriverError('impossible', `"${spec.hostname}" is not a host name.`);
+  }
+  if (spec.ip !== null) checkAddress(range, spec.ip);
+  for (const { id, mountPoint } of spec.filesystems) {
+    const isPlain = /^(\/[\w.-]+)+$/.test(mountPoint) && !/\/\.\.?(\/|$)/.test(mountPoint);
+    if (!isPlain || reservedMounts.test(mountPoint)) {
+      throw new DriverError('impossible', `A filesystem can't be mounted at "${mountPoint}".`);
+    }
+    if (!(await stat(path.join(dataDir, 'filesystems', id)).catch(() => null))) {
+      throw new DriverError('unavailable', `The filesystem for ${mountPoint} is not on this host.`);
+    }
+  }
+}
+
+async function takeAddress({ dataDir, range }: Yard, spec: MachineSpec): Promise<string> {
+  const others = (await directories.listMachineIds(dataDir)).filter((id) => id !== spec.id);
+  const records = await Promise.all(
+    others.map((id) => directories.findRecord(directories.machineDirectory(dataDir, id))),
+  );
+  const taken = new Set(records.flatMap((record) => (record ? [record.ip] : [])));
+  if (spec.ip === null) return chooseAddress(range, spec.id, taken);
+  if (taken.has(spec.ip))
+    throw new DriverError('impossible', `${spec.ip} belongs to another machine.`);
+  return spec.ip;
+}
+
+/** Without a process namespace, a machine's processes are known by a mark in their environment. */
+async function endMarked(id: string) {
+  const mark = `MILLRACE_MACHINE=${id}`;
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const environment = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '');
+    if (!environment.split('\0').includes(mark)) continue;
+    const marked = await findProcess(Number(name));
+    if (marked) await signalProcess(marked, 'SIGKILL');
+  }
+}

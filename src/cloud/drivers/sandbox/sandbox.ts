@@ -1,0 +1,191 @@
+// The driver that needs no set-up: every machine is a sandbox of Linux namespaces on this host, with an
+// ssh server in our process as its front door. Machines outlive this process and are found again by what
+// lies in their directories.
+
+import { mkdir, open, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type Driver, DriverError, type FirewallRule, type MachineSpec } from '../driver.ts';
+import { type AddressRange, defaultRange, toPrivateAddress } from './addresses.ts';
+import { describeHost } from './description.ts';
+import { createShare, removeTree } from './disk.ts';
+import type { RunningMachine } from './enter.ts';
+import { type FrontDoor, openFrontDoor } from './front-door.ts';
+import { inspectHost } from './host.ts';
+import { findRunning, removeMachine, startMachine, stopMachine, type Yard } from './life-cycle.ts';
+import { findRecord, listMachineIds, machineDirectory, writeRecord } from './machine-directory.ts';
+import { applyRules } from './network.ts';
+import { isAlive } from './process-identity.ts';
+import { openTerminal, type Terminal, type TerminalSize } from './terminal.ts';
+import { measureUsage } from './usage.ts';
+
+export interface SandboxOptions {
+  /** Machines lie in its `machines` folder, shared filesystems in `filesystems`. */
+  readonly dataDir: string;
+  /** `none` runs machines as plain processes of this host; only for people who trust each other. */
+  readonly isolation?: 'auto' | 'none';
+  /** Tried in this order on the machine's own address. */
+  readonly sshPorts?: readonly number[];
+  readonly addresses?: AddressRange;
+  readonly log?: (message: string) => void;
+}
+
+export interface SandboxDriver extends Driver {
+  /** A login shell of a running machine; undefined when it does not run. */
+  attachTerminal(id: string, size: TerminalSize): Promise<Terminal | undefined>;
+}
+
+const bootLogBytes = 256 * 1024;
+const shareId = /^[0-9a-f]{32}$/;
+
+export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
+  const log = options.log ?? (() => {});
+  await mkdir(options.dataDir, { recursive: true, mode: 0o755 });
+  const dataDir = await realpath(options.dataDir);
+  const host = await inspectHost(options.isolation ?? 'auto', dataDir);
+  // Without isolation the machines' user must be able to walk to its home.
+  const folderMode = host.mode === 'none' ? 0o711 : 0o700;
+  for (const name of ['machines', 'filesystems']) {
+    await mkdir(path.join(dataDir, name), { recursive: true, mode: folderMode });
+  }
+  const yard: Yard = { dataDir, host, range: options.addresses ?? defaultRange, log };
+  const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();
+  const alone = createTurns();
+  let closed = false;
+
+  async function openDoor(machine: RunningMachine) {
+    const known = doors.get(machine.directory.id);
+    if (known && known.machine.process.init.startTime === machine.process.init.startTime)
+      return known;
+    await closeDoor(machine.directory.id);
+    const door = await openFrontDoor(machine, options.sshPorts ?? [22, 2222], log);
+    const entry = { machine, door };
+    doors.set(machine.directory.id, entry);
+    return entry;
+  }
+
+  async function closeDoor(id: string) {
+    const known = doors.get(id);
+    doors.delete(id);
+    await known?.door.close();
+  }
+
+  /** Finds a running machine and serves it, also one that an earlier process of ours had started. */
+  async function adopt(id: string) {
+    const machine = await findRunning(yard, id);
+    if (machine && !closed) return openDoor(machine);
+    await closeDoor(id);
+    return undefined;
+  }
+
+  for (const id of await listMachineIds(dataDir)) {
+    await adopt(id).catch((error: Error) => log(`machine ${id} was not adopted: ${error.message}`));
+  }
+
+  return {
+    name: 'sandbox',
+    describe: () => describeHost(yard),
+
+    launch: (spec) =>
+      alone(spec.id, async () => {
+        if (host.obstacle) throw new DriverError('impossible', `${host.obstacle} ${advice}`);
+        if (await adopt(spec.id)) return;
+        await openDoor(await startMachine(yard, spec));
+      }),
+
+    async inspect(id) {
+      const known = doors.get(id);
+      if (known && (await isAlive(known.machine.process.init))) {
+        const { ip } = known.machine.record;
+        const privateIp = host.canRoute ? toPrivateAddress(yard.range, ip) : ip;
+        return { state: 'running', ip, privateIp, sshPort: known.door.port };
+      }
+      const directory = machineDirectory(dataDir, id);
+      if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
+      const record = await findRecord(directory);
+      if (alone.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
+      if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
+      if (await findRunning(yard, id)) {
+        void alone(id, () => adopt(id)).catch((error: Error) => log(error.message));
+        return { state: 'starting', ip: record.ip };
+      }
+      return { state: 'stopped', reason: 'Its processes ended, or this host was restarted.' };
+    },
+
+    restart: (spec) =>
+      alone(spec.id, async () => {
+        await closeDoor(spec.id);
+        await stopMachine(yard, spec.id);
+        await openDoor(await startMachine(yard, spec));
+      }),
+
+    terminate: (id) =>
+      alone(id, async () => {
+        await closeDoor(id);
+        await removeMachine(yard, id);
+      }),
+
+    list: () => listMachineIds(dataDir),
+
+    setFirewall: (id, rules: readonly FirewallRule[]) =>
+      alone(id, async () => {
+        const directory = machineDirectory(dataDir, id);
+        const record = await findRecord(directory);
+        if (!record) return;
+        const spec: MachineSpec = { ...record.spec, firewall: rules };
+        await writeRecord(directory, { ...record, spec });
+        if (host.canRoute) await applyRules(yard.range, id, record.ip, rules);
+      }),
+
+    createFilesystem: (id) => createShare(sharePath(id), host.mode),
+    deleteFilesystem: (id) => removeTree(sharePath(id)),
+    filesystemUsage: (id) => measureUsage(sharePath(id)),
+
+    async bootLog(id) {
+      const file = await open(machineDirectory(dataDir, id).bootLog).catch(() => null);
+      if (!file) return '';
+      try {
+        const { size } = await file.stat();
+        const length = Math.min(size, bootLogBytes);
+        const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+        return buffer.toString('utf8');
+      } finally {
+        await file.close();
+      }
+    },
+
+    async attachTerminal(id, size) {
+      const machine = await findRunning(yard, id);
+      if (!machine) return undefined;
+      return openTerminal(machine, { ...size, command: null, type: 'xterm-256color' });
+    },
+
+    async close() {
+      closed = true;
+      await Promise.all([...doors.keys()].map(closeDoor));
+    },
+  };
+
+  function sharePath(id: string): string {
+    if (!shareId.test(id)) throw new TypeError(`not a filesystem id: ${id}`);
+    return path.join(dataDir, 'filesystems', id);
+  }
+}
+
+const advice =
+  'Set `isolation: none` to run machines without isolation, if you trust all who use them.';
+
+/** Calls about one machine run one after the other; calls about different machines run side by side. */
+function createTurns() {
+  const last = new Map<string, Promise<unknown>>();
+  async function alone<Result>(id: string, work: () => Promise<Result>): Promise<Result> {
+    const turn = (last.get(id) ?? Promise.resolve()).then(work, work);
+    const settled = turn.catch(() => {});
+    last.set(id, settled);
+    try {
+      return await turn;
+    } finally {
+      if (last.get(id) === settled) last.delete(id);
+    }
+  }
+  return Object.assign(alone, { isBusy: (id: string) => last.has(id) });
+}
