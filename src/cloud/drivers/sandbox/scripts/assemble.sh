@@ -36,7 +36,8 @@ done
 
 echo ready
 read -r answer && [ "$answer" = go ]
-exec </dev/null >>/run/machine/boot.log 2>&1
+# Standard error is the boot log, opened outside.
+exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 if [ "$MODE" = mapped ]; then
   exec env -i PATH=$path HOME=/root USER=root LANG=C.UTF-8 $GPUS /bin/sh /run/machine/init
