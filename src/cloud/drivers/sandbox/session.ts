@@ -11,16 +11,8 @@ import { openTerminal, type Terminal } from './terminal.ts';
 const variableLimit = 64;
 const variableBytes = 4096;
 
-export interface SessionContext {
-  readonly machine: RunningMachine;
-  /** "client-address client-port server-address server-port", as sshd tells it. */
-  readonly connection: string;
-  readonly log: (message: string) => void;
-}
-
-export function serveSession(context: SessionContext, session: Session) {
-  const { machine } = context;
-  const environment: Record<string, string> = { SSH_CONNECTION: context.connection };
+export function serveSession(machine: RunningMachine, session: Session, from: string) {
+  const environment: Record<string, string> = { SSH_CONNECTION: from };
   let terminalRequest: { term: string; cols: number; rows: number } | undefined;
   let terminal: Terminal | undefined;
   let child: ChildProcess | undefined;
