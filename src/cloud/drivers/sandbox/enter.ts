@@ -4,9 +4,9 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { joinThenRun } from './boot.ts';
 import { joinFiles } from './control-groups.ts';
-import { idBase } from './disk.ts';
 import type { Host } from './host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
+import type { Namespaces } from './namespaces.ts';
 import { findChild } from './process-identity.ts';
 
 export interface RunningMachine {
@@ -14,6 +14,7 @@ export interface RunningMachine {
   readonly directory: MachineDirectory;
   readonly record: MachineRecord;
   readonly process: MachineProcess;
+  readonly namespaces: Namespaces;
 }
 
 export interface Command {
@@ -46,7 +47,7 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     '/bin/sh',
     [
       ...['-c', joinThenRun, 'sh', ...joins, '--'],
-      ...namespaceArguments(machine),
+      ...machine.namespaces.entrance,
       ...(command.ownSession ? ['setsid'] : []),
       ...['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)],
       ...['/bin/sh', '-c', startAtHome, 'sh', ...command.argv],
@@ -60,7 +61,8 @@ export const outerEnvironment = {
 
 export function spawnInside(machine: RunningMachine, command: Command, options: SpawnOptions = {}) {
   const [program, argv] = enterCommand(machine, { ownSession: true, ...command });
-  return spawn(program, argv, { ...options, cwd: '/', env: outerEnvironment });
+  // Detached, so that an interrupt at the server's own terminal does not reach it.
+  return spawn(program, argv, { ...options, cwd: '/', env: outerEnvironment, detached: true });
 }
 
 /** Sends to all that the command started; `nsenter` itself waits outside and passes the status on. */
@@ -76,32 +78,4 @@ export async function signalInside(
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-}
-
-function namespaceArguments({ host, process: { init, keeper } }: RunningMachine): string[] {
-  const target = String(init.pid);
-  const others = ['--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
-  if (host.mode === 'mapped') {
-    const ids = ['--setuid', '1000', '--setgid', '1000'];
-    return ['nsenter', '--target', target, '--user', ...others, ...ids, '--'];
-  }
-  if (host.mode === 'single') {
-    // The other namespaces belong to the outer user namespace, where one id looks like root; the
-    // session's own is the inner one, where the same id is `ubuntu`, and is entered last.
-    const outer = `--user=/proc/${keeper.pid}/ns/user`;
-    const inner = ['nsenter', '--target', '1', '--user', '--preserve-credentials', '--'];
-    return [
-      'nsenter',
-      outer,
-      '--target',
-      target,
-      ...others,
-      '--preserve-credentials',
-      '--',
-      ...inner,
-    ];
-  }
-  if (process.getuid?.() !== 0) return [];
-  const id = String(idBase + 1000);
-  return ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', '--no-new-privs', '--'];
 }

@@ -9,12 +9,18 @@ import { type AddressRange, checkAddress, chooseAddress } from './addresses.ts';
 import { bootMachine } from './boot.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
 import { createDisk, removeTree } from './disk.ts';
-import type { RunningMachine } from './enter.ts';
 import type { Host } from './host.ts';
 import * as directories from './machine-directory.ts';
 import { attachNetwork, detachNetwork } from './network.ts';
 import { findProcess, isAlive, signalProcess, waitUntilGone } from './process-identity.ts';
 import { toFirstBoot } from './user-data.ts';
+
+/** A machine whose process 1 runs. */
+export interface LivingMachine {
+  readonly directory: directories.MachineDirectory;
+  readonly record: directories.MachineRecord;
+  readonly process: directories.MachineProcess;
+}
 
 /** What all machines of one driver share. */
 export interface Yard {
@@ -29,15 +35,15 @@ const forcedStopMs = 10_000;
 /** Where a tenant's files may be put: not over what makes the machine work. */
 const reservedMounts = /^\/(usr|bin|sbin|lib\w*|proc|sys|dev|run|etc|boot)?(\/|$)/;
 
-export async function findRunning(yard: Yard, id: string): Promise<RunningMachine | undefined> {
+export async function findLiving(yard: Yard, id: string): Promise<LivingMachine | undefined> {
   const directory = directories.machineDirectory(yard.dataDir, id);
   const record = await directories.findRecord(directory);
   const process = await directories.findRecordedProcess(directory);
   if (!record || !process || !(await isAlive(process.init))) return undefined;
-  return { host: yard.host, directory, record, process };
+  return { directory, record, process };
 }
 
-export async function startMachine(yard: Yard, spec: MachineSpec): Promise<RunningMachine> {
+export async function startMachine(yard: Yard, spec: MachineSpec): Promise<LivingMachine> {
   const { dataDir, host } = yard;
   const directory = directories.machineDirectory(dataDir, spec.id);
   await checkSpec(yard, spec);
@@ -63,7 +69,7 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Runni
         await attachNetwork(yard.range, spec.id, record.ip, started.init.pid, spec.firewall);
       }
     });
-    return { host, directory, record, process: process! };
+    return { directory, record, process: process! };
   } catch (error) {
     await stopMachine(yard, spec.id);
     throw error;

@@ -11,8 +11,16 @@ import { createShare, removeTree } from './disk.ts';
 import type { RunningMachine } from './enter.ts';
 import { type FrontDoor, openFrontDoor } from './front-door.ts';
 import { inspectHost } from './host.ts';
-import { findRunning, removeMachine, startMachine, stopMachine, type Yard } from './life-cycle.ts';
+import {
+  findLiving,
+  type LivingMachine,
+  removeMachine,
+  startMachine,
+  stopMachine,
+  type Yard,
+} from './life-cycle.ts';
 import { findRecord, listMachineIds, machineDirectory, writeRecord } from './machine-directory.ts';
+import { openNamespaces } from './namespaces.ts';
 import { applyRules } from './network.ts';
 import { isAlive } from './process-identity.ts';
 import { openTerminal, type Terminal, type TerminalSize } from './terminal.ts';
@@ -52,28 +60,39 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   const alone = createTurns();
   let closed = false;
 
-  async function openDoor(machine: RunningMachine) {
-    const known = doors.get(machine.directory.id);
-    if (known && known.machine.process.init.startTime === machine.process.init.startTime)
-      return known;
-    await closeDoor(machine.directory.id);
-    const door = await openFrontDoor(machine, options.sshPorts ?? [22, 2222], log);
-    const entry = { machine, door };
-    doors.set(machine.directory.id, entry);
-    return entry;
+  async function serve(living: LivingMachine) {
+    const { id } = living.directory;
+    const known = doors.get(id);
+    if (known?.machine.process.init.startTime === living.process.init.startTime) return known;
+    await leave(id);
+    const namespaces = await openNamespaces(host, living.process);
+    if (!namespaces || closed) {
+      await namespaces?.close();
+      throw new DriverError('unavailable', 'The machine ended, or this server is closing.');
+    }
+    const machine: RunningMachine = { host, ...living, namespaces };
+    try {
+      const door = await openFrontDoor(machine, options.sshPorts ?? [22, 2222], log);
+      doors.set(id, { machine, door });
+      return { machine, door };
+    } catch (error) {
+      await namespaces.close();
+      throw error;
+    }
   }
 
-  async function closeDoor(id: string) {
+  async function leave(id: string) {
     const known = doors.get(id);
     doors.delete(id);
     await known?.door.close();
+    await known?.machine.namespaces.close();
   }
 
-  /** Finds a running machine and serves it, also one that an earlier process of ours had started. */
+  /** Finds a living machine and serves it, also one that an earlier process of ours had started. */
   async function adopt(id: string) {
-    const machine = await findRunning(yard, id);
-    if (machine && !closed) return openDoor(machine);
-    await closeDoor(id);
+    const living = await findLiving(yard, id);
+    if (living) return serve(living);
+    await leave(id);
     return undefined;
   }
 
@@ -89,7 +108,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       alone(spec.id, async () => {
         if (host.obstacle) throw new DriverError('impossible', `${host.obstacle} ${advice}`);
         if (await adopt(spec.id)) return;
-        await openDoor(await startMachine(yard, spec));
+        await serve(await startMachine(yard, spec));
       }),
 
     async inspect(id) {
@@ -104,7 +123,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       const record = await findRecord(directory);
       if (alone.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
       if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
-      if (await findRunning(yard, id)) {
+      if (await findLiving(yard, id)) {
         void alone(id, () => adopt(id)).catch((error: Error) => log(error.message));
         return { state: 'starting', ip: record.ip };
       }
@@ -113,14 +132,14 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 
     restart: (spec) =>
       alone(spec.id, async () => {
-        await closeDoor(spec.id);
+        await leave(spec.id);
         await stopMachine(yard, spec.id);
-        await openDoor(await startMachine(yard, spec));
+        await serve(await startMachine(yard, spec));
       }),
 
     terminate: (id) =>
       alone(id, async () => {
-        await closeDoor(id);
+        await leave(id);
         await removeMachine(yard, id);
       }),
 
@@ -154,14 +173,14 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     },
 
     async attachTerminal(id, size) {
-      const machine = await findRunning(yard, id);
-      if (!machine) return undefined;
-      return openTerminal(machine, { ...size, command: null, type: 'xterm-256color' });
+      const known = doors.get(id);
+      if (!known) return undefined;
+      return openTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
     },
 
     async close() {
       closed = true;
-      await Promise.all([...doors.keys()].map(closeDoor));
+      await Promise.all([...doors.keys()].map(leave));
     },
   };
 

@@ -86,7 +86,10 @@ function connectProcess(channel: ServerChannel, child: ChildProcess) {
 
 function connectTerminal(channel: ServerChannel, terminal: Terminal) {
   channel.on('error', () => {});
-  channel.on('data', (data: Buffer) => terminal.write(data));
+  channel.on('data', (data: Buffer) => {
+    if (!terminal.write(data)) channel.pause();
+  });
+  terminal.onDrain(() => channel.resume());
   channel.on('close', () => terminal.kill());
   terminal.onData((data) => {
     if (!channel.write(data)) terminal.pause();

@@ -1,6 +1,7 @@
 // A terminal inside a machine, for `ssh -t` and for the browser. `script` opens the machine's own
 // pseudo-terminal, so that programs inside know it by name; ours outside only carries size and bytes.
 
+import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
 import { enterCommand, outerEnvironment, type RunningMachine } from './enter.ts';
 
@@ -12,7 +13,8 @@ export interface TerminalSize {
 export interface Terminal {
   onData(listener: (data: Buffer) => void): void;
   /** False when the program inside reads too slowly; `onDrain` says when to go on. */
-  write(data: Buffer): void;
+  write(data: Buffer): boolean;
+  onDrain(listener: () => void): void;
   resize(size: TerminalSize): void;
   pause(): void;
   resume(): void;
@@ -48,9 +50,12 @@ export function openTerminal(machine: RunningMachine, options: TerminalOptions):
     // Bytes, not text: a character may be cut by a chunk's end.
     encoding: null,
   });
+  // The library's own write neither tells nor bounds how much waits; the stream below it does.
+  const input = (pty as unknown as { _socket: Socket })._socket;
   return {
     onData: (listener) => void pty.onData((data) => listener(data as unknown as Buffer)),
-    write: (data) => pty.write(data as unknown as string),
+    write: (data) => input.write(data),
+    onDrain: (listener) => void input.on('drain', listener),
     resize: ({ columns, rows }) => {
       try {
         pty.resize(bounded(columns, 80), bounded(rows, 24));
