@@ -30,7 +30,8 @@ export async function openFrontDoor(
   ports: readonly number[],
   log: (message: string) => void,
 ): Promise<FrontDoor> {
-  const sockets = new Map<string, net.Socket>();
+  /** By the peer's address and port; the timer ends a login that takes too long. */
+  const visitors = new Map<string, { socket: net.Socket; timer: NodeJS.Timeout }>();
   const servers = [fast, broad].map((algorithms) => {
     const server = new ssh2.Server({
       hostKeys: [machine.record.hostKey],
@@ -38,10 +39,9 @@ export async function openFrontDoor(
       algorithms: { ...algorithms, compress: ['none'] },
     });
     return server.on('connection', (connection, { ip, port }) => {
-      const socket = sockets.get(`${ip} ${port}`);
-      if (!socket) return connection.end();
-      const timer = setTimeout(() => socket.destroy(), loginTimeoutMs);
-      socket.on('close', () => clearTimeout(timer));
+      const visitor = visitors.get(`${ip} ${port}`);
+      if (!visitor) return connection.end();
+      const { socket, timer } = visitor;
       connection.once('ready', () => clearTimeout(timer));
       const from = `${ip} ${port} ${machine.record.ip} ${door.port}`;
       return serveConnection(machine, connection, { from, drop: () => socket.destroy(), log });
@@ -50,8 +50,12 @@ export async function openFrontDoor(
 
   const listener = net.createServer({ noDelay: true }, (socket) => {
     const peer = `${socket.remoteAddress} ${socket.remotePort}`;
-    sockets.set(peer, socket);
-    socket.on('close', () => sockets.delete(peer));
+    const timer = setTimeout(() => socket.destroy(), loginTimeoutMs);
+    visitors.set(peer, { socket, timer });
+    socket.on('close', () => {
+      clearTimeout(timer);
+      visitors.delete(peer);
+    });
     socket.on('error', () => {});
     greet(socket, (greeting) => servers[knowsFast.test(greeting) ? 0 : 1]!.injectSocket(socket));
   });
@@ -60,7 +64,7 @@ export async function openFrontDoor(
     port: await listen(listener, machine.record.ip, ports),
     async close() {
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
-      for (const socket of sockets.values()) socket.destroySoon();
+      for (const { socket } of visitors.values()) socket.destroySoon();
       await closed;
     },
   };

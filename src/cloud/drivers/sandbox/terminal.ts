@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
 import { enterCommand, outerEnvironment, type RunningMachine } from './enter.ts';
+import { findChild, findProcess, signalProcess } from './process-identity.ts';
 
 export interface TerminalSize {
   readonly columns: number;
@@ -52,6 +53,13 @@ export function openTerminal(machine: RunningMachine, options: TerminalOptions):
   });
   // The library's own write neither tells nor bounds how much waits; the stream below it does.
   const input = (pty as unknown as { _socket: Socket })._socket;
+  /** `script` ignores a hangup. When it is gone, the kernel hangs up on all that ran in its terminal. */
+  async function endInside() {
+    const inside = host.mode === 'none' ? pty.pid : await findChild(pty.pid);
+    if (!host.script || !inside) return;
+    const target = await findProcess(inside);
+    if (target) await signalProcess(target, 'SIGKILL');
+  }
   return {
     onData: (listener) => void pty.onData((data) => listener(data as unknown as Buffer)),
     write: (data) => input.write(data),
@@ -69,7 +77,9 @@ export function openTerminal(machine: RunningMachine, options: TerminalOptions):
       void pty.onExit(({ exitCode, signal }) =>
         listener({ code: exitCode, signal: signal || null }),
       ),
-    kill: () => pty.kill('SIGHUP'),
+    kill: () => {
+      void endInside().finally(() => (pty as unknown as { destroy(): void }).destroy());
+    },
   };
 }
 
