@@ -36,7 +36,7 @@ export async function bootMachine(
   const joins = host.controlGroups ? joinFiles(host.controlGroups, directory.id) : [];
   const unshare =
     host.mode === 'none'
-      ? ['setsid', '/bin/sh', path.join(scripts, 'plain.sh')]
+      ? ['/bin/sh', path.join(scripts, 'plain.sh')]
       : [
           'unshare',
           ...(host.mode === 'single' ? ['--user', '--map-root-user'] : []),

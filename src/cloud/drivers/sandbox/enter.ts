@@ -48,7 +48,8 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     [
       ...['-c', joinThenRun, 'sh', ...joins, '--'],
       ...machine.namespaces.entrance,
-      ...(command.ownSession ? ['setsid'] : []),
+      // Outside of a process namespace the spawned program leads a session already.
+      ...(command.ownSession && host.mode !== 'none' ? ['setsid'] : []),
       ...['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)],
       ...['/bin/sh', '-c', startAtHome, 'sh', ...command.argv],
     ],

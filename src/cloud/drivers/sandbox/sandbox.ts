@@ -34,6 +34,8 @@ export interface SandboxOptions {
   /** Tried in this order on the machine's own address. */
   readonly sshPorts?: readonly number[];
   readonly addresses?: AddressRange;
+  /** OpenSSH's sftp server where the host has it, or always ours. */
+  readonly sftpServer?: 'auto' | 'own';
   readonly log?: (message: string) => void;
 }
 
@@ -49,7 +51,8 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   const log = options.log ?? (() => {});
   await mkdir(options.dataDir, { recursive: true, mode: 0o755 });
   const dataDir = await realpath(options.dataDir);
-  const host = await inspectHost(options.isolation ?? 'auto', dataDir);
+  const found = await inspectHost(options.isolation ?? 'auto', dataDir);
+  const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
   // Without isolation the machines' user must be able to walk to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
   for (const name of ['machines', 'filesystems']) {
