@@ -1,7 +1,7 @@
 // A sandbox driver in a folder of its own, for one test file; what is still there at the end is removed.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { MachineSpec } from '../../src/cloud/drivers/driver.ts';
@@ -15,9 +15,9 @@ export const noSsh = missingProgram('ssh', 'ssh-keygen');
 export const isRoot = process.getuid?.() === 0;
 
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
-  const dataDir = mkdtempSync(path.join(tmpdir(), 'millrace-sandbox-'));
-  const driver = await createSandboxDriver({ dataDir, ...options });
   const client = createSshClient();
+  const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
+  const driver = await createSandboxDriver({ dataDir, ...options });
 
   function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
     return {

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,7 +13,7 @@ import { createSandboxDriver } from '../../src/cloud/drivers/sandbox/sandbox.ts'
 import { checkDriver } from '../conformance/driver.ts';
 import { missingProgram } from '../conformance/ssh-client.ts';
 
-const dataDir = mkdtempSync(path.join(tmpdir(), 'millrace-sandbox-'));
+const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
 const isRoot = process.getuid?.() === 0;
 
 checkDriver({
@@ -35,8 +35,9 @@ for (const file of files) {
     const target = fileURLToPath(new URL(file, import.meta.url));
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const child = spawn(process.execPath, ['--test', '--test-reporter=tap', target], {
-      uid: 65_321,
-      gid: 65_321,
+      // `nobody`: the ssh client wants a user with a name.
+      uid: 65_534,
+      gid: 65_534,
       cwd: '/',
       env: { ...env, HOME: '/nonexistent' },
     });
