@@ -29,7 +29,7 @@ checkDriver({
 });
 
 const skip = !isRoot && 'already an ordinary user';
-const files = ['sandbox.test.ts', 'sandbox-ssh.test.ts', 'sandbox-isolation.test.ts'];
+const files = ['', '-ssh', '-boot', '-isolation'].map((part) => `sandbox${part}.test.ts`);
 for (const file of files) {
   test(`an ordinary user gets the same: ${file}`, { skip, timeout: 120_000 }, async () => {
     const target = fileURLToPath(new URL(file, import.meta.url));

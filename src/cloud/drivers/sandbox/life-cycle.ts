@@ -1,8 +1,10 @@
 // Starting, stopping and removing one machine, each to be repeated safely after a crash at any line.
 // Everything outside of the machine's directory is named by its id alone.
 
+import { execFile } from 'node:child_process';
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { DriverError, type MachineSpec } from '../driver.ts';
 import { type AddressRange, checkAddress, chooseAddress } from './addresses.ts';
@@ -11,8 +13,11 @@ import { createGroups, removeGroups } from './control-groups.ts';
 import { createDisk, removeTree } from './disk.ts';
 import type { Host } from './host.ts';
 import * as directories from './machine-directory.ts';
+import { unisolatedEntrance } from './namespaces.ts';
 import { attachNetwork, detachNetwork } from './network.ts';
+import { switchOffWhenUnused, switchOn } from './packet-forwarding.ts';
 import { findProcess, isAlive, signalProcess, waitUntilGone } from './process-identity.ts';
+import type { Turns } from './turns.ts';
 import { toFirstBoot } from './user-data.ts';
 
 /** A machine whose process 1 runs. */
@@ -22,12 +27,14 @@ export interface LivingMachine {
   readonly process: directories.MachineProcess;
 }
 
+const execute = promisify(execFile);
+
 /** What all machines of one driver share. */
 export interface Yard {
   readonly dataDir: string;
   readonly host: Host;
   readonly range: AddressRange;
-  readonly log: (message: string) => void;
+  readonly inTurn: Turns;
 }
 
 const gracefulStopMs = 3000;
@@ -49,15 +56,9 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
   await checkSpec(yard, spec);
   // What a machine that died by itself, or a boot that we did not finish, left outside.
   await stopMachine(yard, spec.id);
-  const earlier = await directories.findRecord(directory);
-  const record = {
-    spec,
-    ip: earlier?.ip ?? (await takeAddress(yard, spec)),
-    hostKey: earlier?.hostKey ?? ssh2.utils.generateKeyPairSync('ed25519').private,
-  };
-  await directories.writeRecord(directory, record);
-  if (host.mode === 'none') await chmod(directory.path, 0o711);
+  const record = await yard.inTurn('addresses', () => recordMachine(yard, directory, spec));
   await createDisk(directory, spec.hostname, host.mode);
+  if (host.mode === 'none') await checkWay(directory);
   if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
   if (host.controlGroups) await createGroups(host.controlGroups, spec.id, spec);
   try {
@@ -66,7 +67,9 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
       process = started;
       await directories.writeRecordedProcess(directory, started);
       if (host.canRoute) {
-        await attachNetwork(yard.range, spec.id, record.ip, started.init.pid, spec.firewall);
+        const { pid } = started.init;
+        const devices = await attachNetwork(yard.range, spec.id, record.ip, pid, spec.firewall);
+        await yard.inTurn('forwarding', () => switchOn(forwardingMemory(yard), devices));
       }
     });
     return { directory, record, process: process! };
@@ -76,8 +79,25 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
   }
 }
 
+/** Keeps the address and host key of an earlier start. */
+async function recordMachine(
+  yard: Yard,
+  directory: directories.MachineDirectory,
+  spec: MachineSpec,
+): Promise<directories.MachineRecord> {
+  const earlier = await directories.findRecord(directory);
+  const record = {
+    spec,
+    ip: earlier?.ip ?? (await takeAddress(yard, spec)),
+    hostKey: earlier?.hostKey ?? ssh2.utils.generateKeyPairSync('ed25519').private,
+  };
+  await directories.writeRecord(directory, record);
+  return record;
+}
+
 /** Ends the processes and takes away what stands for them on the host; the disk stays. */
-export async function stopMachine({ dataDir, host }: Yard, id: string) {
+export async function stopMachine(yard: Yard, id: string) {
+  const { dataDir, host } = yard;
   const directory = directories.machineDirectory(dataDir, id);
   const process = await directories.findRecordedProcess(directory);
   if (process) {
@@ -90,7 +110,10 @@ export async function stopMachine({ dataDir, host }: Yard, id: string) {
     }
   }
   if (host.mode === 'none') await endMarked(id);
-  if (host.canRoute) await detachNetwork(id);
+  if (host.canRoute) {
+    await detachNetwork(id);
+    await yard.inTurn('forwarding', () => switchOffWhenUnused(forwardingMemory(yard)));
+  }
   if (host.controlGroups) await removeGroups(host.controlGroups, id);
   await directories.forgetProcess(directory);
 }
@@ -102,6 +125,25 @@ export async function removeMachine(yard: Yard, id: string) {
   if (process) await signalProcess(process.init, 'SIGKILL');
   await stopMachine(yard, id);
   await removeTree(directory.path);
+}
+
+function forwardingMemory({ dataDir }: Yard): string {
+  return path.join(dataDir, 'machines', 'forwarding');
+}
+
+/** Without isolation, `ubuntu` is an id of the host that has to walk to its home like anybody else. */
+async function checkWay(directory: directories.MachineDirectory) {
+  await chmod(directory.path, 0o711);
+  const [program, ...argv] = [
+    ...unisolatedEntrance(),
+    'test',
+    '-w',
+    `${directory.disk}/home/ubuntu`,
+  ];
+  await execute(program!, argv).catch(() => {
+    const reason = 'the folders above it are closed to other users';
+    throw new DriverError('impossible', `Machines can't reach ${directory.disk}: ${reason}.`);
+  });
 }
 
 async function checkSpec({ dataDir, range }: Yard, spec: MachineSpec) {

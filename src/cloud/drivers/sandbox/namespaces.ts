@@ -28,7 +28,7 @@ export async function openNamespaces(
   host: Host,
   { init, keeper }: MachineProcess,
 ): Promise<Namespaces | undefined> {
-  if (host.mode === 'none') return { entrance: unisolated(), close: async () => {} };
+  if (host.mode === 'none') return { entrance: unisolatedEntrance(), close: async () => {} };
   const handles: FileHandle[] = [];
   const close = async () => {
     await Promise.all(handles.splice(0).map((handle) => handle.close()));
@@ -61,7 +61,7 @@ function identity(host: Host): string[] {
   return ['--preserve-credentials', '--', ...inner];
 }
 
-function unisolated(): string[] {
+export function unisolatedEntrance(): string[] {
   if (process.getuid?.() !== 0) return [];
   const id = String(idBase + 1000);
   return ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', '--no-new-privs', '--'];

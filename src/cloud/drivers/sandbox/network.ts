@@ -2,7 +2,6 @@
 // place before the pair exists. Names come from the machine's id, so removal needs no record.
 
 import { execFile, spawn } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { DriverError, type FirewallRule } from '../driver.ts';
 import { type AddressRange, gatewayOf, toPrivateAddress } from './addresses.ts';
@@ -11,13 +10,14 @@ import { findNameservers } from './resolver.ts';
 
 const execute = promisify(execFile);
 
+/** Returns the interfaces that must pass packets on for it. */
 export async function attachNetwork(
   range: AddressRange,
   id: string,
   ip: string,
   pid: number,
   rules: readonly FirewallRule[],
-) {
+): Promise<string[]> {
   const device = interfaceOf(id);
   const gateway = gatewayOf(range);
   const privateIp = toPrivateAddress(range, ip);
@@ -42,7 +42,7 @@ export async function attachNetwork(
       `route add default via ${gateway}`,
     ],
   );
-  await forward([device, ...(await findUplinks())]);
+  return [device, ...(await findUplinks())];
 }
 
 export async function applyRules(
@@ -65,13 +65,6 @@ export async function detachNetwork(id: string) {
 async function findUplinks(): Promise<string[]> {
   const { stdout } = await execute('ip', ['-o', '-4', 'route', 'show', 'default']);
   return [...new Set([...stdout.matchAll(/ dev (\S+)/g)].map((match) => match[1]!))];
-}
-
-/** Only the interfaces that carry machines' packets, not the whole host. */
-async function forward(devices: readonly string[]) {
-  for (const device of devices) {
-    await writeFile(`/proc/sys/net/ipv4/conf/${device.replaceAll('.', '/')}/forwarding`, '1');
-  }
 }
 
 async function feed(program: string, argv: readonly string[], lines: readonly string[]) {

@@ -24,6 +24,7 @@ import { openNamespaces } from './namespaces.ts';
 import { applyRules } from './network.ts';
 import { isAlive } from './process-identity.ts';
 import { openTerminal, type Terminal, type TerminalSize } from './terminal.ts';
+import { createTurns } from './turns.ts';
 import { measureUsage } from './usage.ts';
 
 export interface SandboxOptions {
@@ -58,9 +59,9 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   for (const name of ['machines', 'filesystems']) {
     await mkdir(path.join(dataDir, name), { recursive: true, mode: folderMode });
   }
-  const yard: Yard = { dataDir, host, range: options.addresses ?? defaultRange, log };
+  const range = options.addresses ?? defaultRange;
+  const yard: Yard = { dataDir, host, range, inTurn: createTurns() };
   const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();
-  const alone = createTurns();
   let closed = false;
 
   async function serve(living: LivingMachine) {
@@ -108,7 +109,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     describe: () => describeHost(yard),
 
     launch: (spec) =>
-      alone(spec.id, async () => {
+      yard.inTurn(spec.id, async () => {
         if (host.obstacle) throw new DriverError('impossible', `${host.obstacle} ${advice}`);
         if (await adopt(spec.id)) return;
         await serve(await startMachine(yard, spec));
@@ -118,30 +119,30 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       const known = doors.get(id);
       if (known && (await isAlive(known.machine.process.init))) {
         const { ip } = known.machine.record;
-        const privateIp = host.canRoute ? toPrivateAddress(yard.range, ip) : ip;
+        const privateIp = host.canRoute ? toPrivateAddress(range, ip) : ip;
         return { state: 'running', ip, privateIp, sshPort: known.door.port };
       }
       const directory = machineDirectory(dataDir, id);
       if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
       const record = await findRecord(directory);
-      if (alone.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
+      if (yard.inTurn.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
       if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
       if (await findLiving(yard, id)) {
-        void alone(id, () => adopt(id)).catch((error: Error) => log(error.message));
+        void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
         return { state: 'starting', ip: record.ip };
       }
       return { state: 'stopped', reason: 'Its processes ended, or this host was restarted.' };
     },
 
     restart: (spec) =>
-      alone(spec.id, async () => {
+      yard.inTurn(spec.id, async () => {
         await leave(spec.id);
         await stopMachine(yard, spec.id);
         await serve(await startMachine(yard, spec));
       }),
 
     terminate: (id) =>
-      alone(id, async () => {
+      yard.inTurn(id, async () => {
         await leave(id);
         await removeMachine(yard, id);
       }),
@@ -149,13 +150,13 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     list: () => listMachineIds(dataDir),
 
     setFirewall: (id, rules: readonly FirewallRule[]) =>
-      alone(id, async () => {
+      yard.inTurn(id, async () => {
         const directory = machineDirectory(dataDir, id);
         const record = await findRecord(directory);
         if (!record) return;
         const spec: MachineSpec = { ...record.spec, firewall: rules };
         await writeRecord(directory, { ...record, spec });
-        if (host.canRoute) await applyRules(yard.range, id, record.ip, rules);
+        if (host.canRoute) await applyRules(range, id, record.ip, rules);
       }),
 
     createFilesystem: (id) => createShare(sharePath(id), host.mode),
@@ -195,19 +196,3 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 
 const advice =
   'Set `isolation: none` to run machines without isolation, if you trust all who use them.';
-
-/** Calls about one machine run one after the other; calls about different machines run side by side. */
-function createTurns() {
-  const last = new Map<string, Promise<unknown>>();
-  async function alone<Result>(id: string, work: () => Promise<Result>): Promise<Result> {
-    const turn = (last.get(id) ?? Promise.resolve()).then(work, work);
-    const settled = turn.catch(() => {});
-    last.set(id, settled);
-    try {
-      return await turn;
-    } finally {
-      if (last.get(id) === settled) last.delete(id);
-    }
-  }
-  return Object.assign(alone, { isBusy: (id: string) => last.has(id) });
-}
