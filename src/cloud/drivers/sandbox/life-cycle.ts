@@ -69,7 +69,7 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
       if (host.canRoute) {
         const { pid } = started.init;
         const devices = await attachNetwork(yard.range, spec.id, record.ip, pid, spec.firewall);
-        await yard.inTurn('forwarding', () => switchOn(forwardingMemory(yard), devices));
+        await yard.inTurn('forwarding', () => switchOn(devices));
       }
     });
     return { directory, record, process: process! };
@@ -100,22 +100,23 @@ export async function stopMachine(yard: Yard, id: string) {
   const { dataDir, host } = yard;
   const directory = directories.machineDirectory(dataDir, id);
   const process = await directories.findRecordedProcess(directory);
-  if (process) {
-    await signalProcess(process.init, 'SIGTERM');
-    if (!(await waitUntilGone(process.init, gracefulStopMs))) {
-      await signalProcess(process.init, 'SIGKILL');
-      if (!(await waitUntilGone(process.init, forcedStopMs))) {
-        throw new DriverError('unavailable', 'The machine does not end; it may wait for a disk.');
-      }
-    }
-  }
+  if (process) await endProcess(process);
   if (host.mode === 'none') await endMarked(id);
   if (host.canRoute) {
     await detachNetwork(id);
-    await yard.inTurn('forwarding', () => switchOffWhenUnused(forwardingMemory(yard)));
+    await yard.inTurn('forwarding', switchOffWhenUnused);
   }
   if (host.controlGroups) await removeGroups(host.controlGroups, id);
   await directories.forgetProcess(directory);
+}
+
+async function endProcess({ init, keeper }: directories.MachineProcess) {
+  await signalProcess(init, 'SIGTERM');
+  if (!(await waitUntilGone(init, gracefulStopMs))) await signalProcess(init, 'SIGKILL');
+  // It waits for process 1, which the kernel lets go of last.
+  if (!(await waitUntilGone(keeper, forcedStopMs))) {
+    throw new DriverError('unavailable', 'The machine does not end; it may wait for a disk.');
+  }
 }
 
 export async function removeMachine(yard: Yard, id: string) {
@@ -125,10 +126,6 @@ export async function removeMachine(yard: Yard, id: string) {
   if (process) await signalProcess(process.init, 'SIGKILL');
   await stopMachine(yard, id);
   await removeTree(directory.path);
-}
-
-function forwardingMemory({ dataDir }: Yard): string {
-  return path.join(dataDir, 'machines', 'forwarding');
 }
 
 /** Without isolation, `ubuntu` is an id of the host that has to walk to its home like anybody else. */
