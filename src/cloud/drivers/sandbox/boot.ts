@@ -89,7 +89,7 @@ async function findMachineProcess(pid: number, host: Host): Promise<MachineProce
   const initPid = host.mode === 'none' ? pid : await findChild(pid);
   const init = initPid ? await findProcess(initPid) : undefined;
   if (!keeper || !init) throw new DriverError('unavailable', 'The machine ended while it booted.');
-  return { init, keeper };
+  return { mode: host.mode, init, keeper };
 }
 
 async function bootEnvironment(

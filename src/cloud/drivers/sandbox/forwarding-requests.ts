@@ -3,7 +3,7 @@
 
 import type { Duplex } from 'node:stream';
 import type { Connection } from 'ssh2';
-import type { Forwarder, Listening } from './forwarding.ts';
+import type { Arrival, Forwarder, Listening } from './forwarding.ts';
 
 const channelLimit = 256;
 const listenerLimit = 16;
@@ -20,47 +20,58 @@ export function serveForwardings(connection: Connection, forwarder: Forwarder) {
     });
   };
 
-  connection.on('tcpip', async (accept, reject, { destIP, destPort }) => {
+  connection.on('tcpip', (accept, reject, { destIP, destPort }) => {
     if (channels >= channelLimit) return reject();
-    try {
-      const inside = await forwarder.connect(destIP, destPort);
-      const channel = accept();
-      track(channel);
-      join(channel, inside);
-    } catch {
-      reject();
-    }
+    return void forwarder.connect(destIP, destPort).then(
+      (inside) => {
+        const channel = accept();
+        // The client may have left meanwhile.
+        if (!channel) return inside.destroy();
+        track(channel);
+        return join(channel, inside);
+      },
+      () => reject(),
+    );
   });
 
-  connection.on('request', async (accept, reject, name, info) => {
-    if (name !== 'tcpip-forward' && name !== 'cancel-tcpip-forward') return reject?.();
-    const { bindAddr, bindPort } = info;
-    const key = `${bindAddr}:${bindPort}`;
+  connection.on('request', (accept, reject, name, { bindAddr, bindPort }) => {
     if (name === 'cancel-tcpip-forward') {
+      const key = `${bindAddr}:${bindPort}`;
       listeners.get(key)?.close();
       listeners.delete(key);
       return accept?.();
     }
-    if (listeners.size >= listenerLimit) return reject?.();
-    try {
-      const host = bindAddr === '' || bindAddr === '*' ? '0.0.0.0' : bindAddr;
-      const listening = await forwarder.listen(host, bindPort, (arrival) => {
-        if (channels >= channelLimit) return;
-        const { address, port } = arrival;
-        connection.forwardOut(bindAddr, listening.port, address, port, async (error, channel) => {
-          const inside = await arrival.take().catch(() => null);
-          if (!error) track(channel);
-          if (inside && !error) join(channel, inside);
-          else (inside ?? channel)?.destroy();
-        });
-      });
-      listeners.set(`${bindAddr}:${listening.port}`, listening);
-      accept?.(listening.port);
-    } catch {
-      reject?.();
-    }
-    return undefined;
+    if (name !== 'tcpip-forward' || listeners.size >= listenerLimit) return reject?.();
+    return void listen(bindAddr, bindPort).then(
+      (port) => accept?.(port),
+      () => reject?.(),
+    );
   });
+
+  async function listen(bindAddr: string, bindPort: number): Promise<number> {
+    const host = bindAddr === '' || bindAddr === '*' ? '0.0.0.0' : bindAddr;
+    const listening = await forwarder.listen(host, bindPort, (arrival) => {
+      if (channels >= channelLimit) return drop(arrival);
+      const { address, port } = arrival;
+      return connection.forwardOut(bindAddr, listening.port, address, port, (error, channel) => {
+        if (error) return drop(arrival);
+        track(channel);
+        return void arrival.take().then(
+          (inside) => join(channel, inside),
+          () => channel.destroy(),
+        );
+      });
+    });
+    listeners.set(`${bindAddr}:${listening.port}`, listening);
+    return listening.port;
+  }
+}
+
+function drop(arrival: Arrival) {
+  void arrival.take().then(
+    (inside) => inside.destroy(),
+    () => {},
+  );
 }
 
 function join(channel: Duplex, inside: Duplex) {

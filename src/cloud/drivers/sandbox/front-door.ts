@@ -10,6 +10,7 @@ import type { RunningMachine } from './enter.ts';
 const connectionLimit = 64;
 const loginTimeoutMs = 30_000;
 const greetingTimeoutMs = 2000;
+const partingMs = 500;
 
 export interface FrontDoor {
   readonly port: number;
@@ -65,7 +66,12 @@ export async function openFrontDoor(
     async close() {
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       for (const { socket } of visitors.values()) socket.destroySoon();
+      // A client that reads nothing is not waited for.
+      const timer = setTimeout(() => {
+        for (const { socket } of visitors.values()) socket.destroy();
+      }, partingMs);
       await closed;
+      clearTimeout(timer);
     },
   };
   listener.on('error', (error) => log(`ssh server of ${machine.record.ip}: ${error.message}`));

@@ -27,8 +27,6 @@ export interface LivingMachine {
   readonly process: directories.MachineProcess;
 }
 
-const execute = promisify(execFile);
-
 /** What all machines of one driver share. */
 export interface Yard {
   readonly dataDir: string;
@@ -37,16 +35,19 @@ export interface Yard {
   readonly inTurn: Turns;
 }
 
+const execute = promisify(execFile);
 const gracefulStopMs = 3000;
 const forcedStopMs = 10_000;
 /** Where a tenant's files may be put: not over what makes the machine work. */
-const reservedMounts = /^\/(usr|bin|sbin|lib\w*|proc|sys|dev|run|etc|boot)?(\/|$)/;
+const reservedMounts = /^\/(usr|bin|sbin|lib\w*|proc|sys|dev|run|etc|tmp|boot)?(\/|$)/;
 
 export async function findLiving(yard: Yard, id: string): Promise<LivingMachine | undefined> {
   const directory = directories.machineDirectory(yard.dataDir, id);
   const record = await directories.findRecord(directory);
   const process = await directories.findRecordedProcess(directory);
   if (!record || !process || !(await isAlive(process.init))) return undefined;
+  // Made by a server with other rights: entering it as ours are would not be where its tenant expects.
+  if (process.mode !== yard.host.mode) return undefined;
   return { directory, record, process };
 }
 

@@ -4,7 +4,7 @@
 
 import { mkdir, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type Driver, DriverError, type FirewallRule, type MachineSpec } from '../driver.ts';
+import { type Driver, DriverError } from '../driver.ts';
 import { type AddressRange, defaultRange, toPrivateAddress } from './addresses.ts';
 import { describeHost } from './description.ts';
 import { createShare, removeTree } from './disk.ts';
@@ -122,10 +122,12 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
         const privateIp = host.canRoute ? toPrivateAddress(range, ip) : ip;
         return { state: 'running', ip, privateIp, sshPort: known.door.port };
       }
+      // It ended by itself: nobody can log in, and its address is free again.
+      if (known) void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
       const directory = machineDirectory(dataDir, id);
       if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
       const record = await findRecord(directory);
-      if (yard.inTurn.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
+      if (!known && yard.inTurn.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
       if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
       if (await findLiving(yard, id)) {
         void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
@@ -149,14 +151,14 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 
     list: () => listMachineIds(dataDir),
 
-    setFirewall: (id, rules: readonly FirewallRule[]) =>
+    setFirewall: (id, rules) =>
       yard.inTurn(id, async () => {
         const directory = machineDirectory(dataDir, id);
         const record = await findRecord(directory);
         if (!record) return;
-        const spec: MachineSpec = { ...record.spec, firewall: rules };
-        await writeRecord(directory, { ...record, spec });
-        if (host.canRoute) await applyRules(range, id, record.ip, rules);
+        await writeRecord(directory, { ...record, spec: { ...record.spec, firewall: rules } });
+        if (host.canRoute && (await findLiving(yard, id)))
+          await applyRules(range, id, record.ip, rules);
       }),
 
     createFilesystem: (id) => createShare(sharePath(id), host.mode),

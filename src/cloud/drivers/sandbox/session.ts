@@ -44,14 +44,18 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
     if (terminalRequest) {
       const { cols, rows, term } = terminalRequest;
       const size = { columns: cols, rows };
-      terminal = openTerminal(machine, { command, ...size, type: term, environment });
-      connectTerminal(channel, terminal);
-      return;
+      try {
+        terminal = openTerminal(machine, { command, ...size, type: term, environment });
+      } catch {
+        // The host has no terminal left to give.
+        return finish(channel, 126, null);
+      }
+      return connectTerminal(channel, terminal);
     }
     const shell = machine.host.shell;
     const argv = command === null ? [shell, '-l'] : [shell, '-c', command];
     child = spawnInside(machine, { argv, environment });
-    connectProcess(channel, child);
+    return connectProcess(channel, child);
   };
   session.on('shell', (accept) => start(accept(), null));
   session.on('exec', (accept, _reject, { command }) => start(accept(), command));

@@ -12,12 +12,20 @@ for name in usr proc sys dev run; do
   [ -d "$name" ] || mkdir "$name"
 done
 
-# A remount may not drop flags that the host's own mount has locked, so the strict set is tried second.
+# The mount and all below it. A remount may not drop flags that the host's own mount has locked.
 read_only() {
-  mount -o remount,bind,ro "$1" 2>/dev/null || mount -o remount,bind,ro,nosuid,nodev "$1"
+  while read -r _ _ _ _ point options _; do
+    case "$point/" in "$ROOT/$1/"*) ;; *) continue ;; esac
+    kept=
+    for flag in nosuid nodev noexec; do
+      case ",$options," in *",$flag,"*) kept=$kept,$flag ;; esac
+    done
+    mount -o "remount,bind,ro$kept" "$point"
+  done </proc/self/mountinfo
 }
 
-mount --bind /usr usr 2>/dev/null || mount --rbind /usr usr
+# With what the host has mounted below, e.g. the libraries of a GPU.
+mount --rbind /usr usr
 read_only usr
 for name in bin sbin lib lib32 lib64 libx32; do
   [ -e "/$name" ] || continue
@@ -26,7 +34,7 @@ for name in bin sbin lib lib32 lib64 libx32; do
     ln -s "$(readlink "/$name")" "$name"
   else
     mkdir -p "$name"
-    mount --bind "/$name" "$name"
+    mount --rbind "/$name" "$name"
     read_only "$name"
   fi
 done
@@ -63,7 +71,7 @@ for name in ld.so.cache alternatives ssl/certs ca-certificates pki/tls pki/ca-tr
   target=run/machine/host/$(echo "$name" | tr / -)
   [ -e "$source" ] || continue
   if [ -d "$source" ]; then mkdir "$target"; else : >"$target"; fi
-  mount --bind "$source" "$target"
+  mount --rbind "$source" "$target"
   read_only "$target"
 done
 
