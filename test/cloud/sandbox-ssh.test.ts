@@ -8,6 +8,7 @@ import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { spawn as spawnTerminal } from '@lydell/node-pty';
+import ssh2 from 'ssh2';
 import { createSshClient, eventually, missingProgram, run } from '../conformance/ssh-client.ts';
 import { createFixture, type Fixture, isRoot, type Launched, noSsh } from './sandbox-fixture.ts';
 
@@ -225,6 +226,43 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
       await fixture.driver.attachTerminal('0'.repeat(32), { columns: 9, rows: 9 }),
       undefined,
     );
+  });
+
+  test('commands that the kernel would refuse end with a status, not with the server', async () => {
+    const privateKey = await readFile(path.join(fixture.client.folder, 'key'), 'utf8');
+    const connection = new ssh2.Client();
+    connection.connect({ host: machine.ip, port: machine.sshPort, username: 'ubuntu', privateKey });
+    await once(connection, 'ready');
+    for (const command of ['echo a\0b', 'x'.repeat(30_000)]) {
+      for (const pty of [false, true]) {
+        const code = await new Promise((resolve, reject) => {
+          connection.exec(command, { pty }, (error, channel) => {
+            if (error) return reject(error);
+            channel.on('exit', (status) => resolve(status)).resume();
+            return channel.stderr.resume();
+          });
+        });
+        assert.notEqual(code, undefined, `${command.length} ${pty}`);
+      }
+    }
+    connection.end();
+    assert.equal((await ssh('echo alive')).stdout, 'alive\n');
+  });
+
+  test('a signal that the client sends reaches the command and what it started', async () => {
+    const privateKey = await readFile(path.join(fixture.client.folder, 'key'), 'utf8');
+    const connection = new ssh2.Client();
+    connection.connect({ host: machine.ip, port: machine.sshPort, username: 'ubuntu', privateKey });
+    await once(connection, 'ready');
+    const exit = await new Promise((resolve, reject) => {
+      connection.exec('trap "exit 9" USR1; echo up; sleep 100 & wait', (error, channel) => {
+        if (error) return reject(error);
+        channel.once('data', () => channel.signal('USR1'));
+        return channel.on('exit', (status) => resolve(status));
+      });
+    });
+    assert.equal(exit, 9);
+    connection.end();
   });
 
   test('a client that does not speak ssh is let go of without harm', async () => {

@@ -1,5 +1,5 @@
 // A server reduced to its driver, to be killed by tests: launches each machine whose specification comes
-// on a line of its input, and answers with a line when it runs.
+// on a line of its input, and answers with a line when it runs. Its first line says that it is ready.
 
 import { createInterface } from 'node:readline';
 import type { Driver, MachineSpec } from '../../src/cloud/drivers/driver.ts';
@@ -10,8 +10,10 @@ const { [exported!]: create } = (await import(module!)) as Record<
   (argument: unknown) => Promise<Driver>
 >;
 const driver = await create!(JSON.parse(argument!));
+console.log('ready');
 for await (const line of createInterface({ input: process.stdin })) {
   const spec = JSON.parse(line) as MachineSpec;
-  await driver.launch(spec);
-  console.log(JSON.stringify(await driver.inspect(spec.id)));
+  void driver.launch(spec).then(async () => {
+    console.log(JSON.stringify(await driver.inspect(spec.id)));
+  });
 }

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Driver, MachineSpec, MachineState } from '../../src/cloud/drivers/driver.ts';
 import { createSshClient, eventually, type SshClient } from './ssh-client.ts';
@@ -152,15 +153,12 @@ export function checkDriver(subject: DriverSubject) {
 
     test('machines of a killed server run on and are served again by the next one', async () => {
       const wanted = spec();
-      const child = startChild(subject);
+      const { child, lines } = await startChild(subject);
       child.stdin!.write(`${JSON.stringify(wanted)}\n`);
-      const lines = createInterface({ input: child.stdout! });
       const [line] = await once(lines, 'line');
       const before = JSON.parse(line) as Running;
       await output(before, 'setsid sleep 123456 >/dev/null 2>&1 </dev/null & echo started');
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
+      await kill(child);
 
       const next = await subject.create();
       try {
@@ -172,11 +170,36 @@ export function checkDriver(subject: DriverSubject) {
         await next.close();
       }
     });
+
+    test('a launch that a crash cut off is finished by calling it again, or ended by terminate', async () => {
+      for (const delayMs of [2, 60, 120]) {
+        const [again, never] = [spec(), spec()];
+        const { child } = await startChild(subject);
+        for (const wanted of [again, never]) child.stdin!.write(`${JSON.stringify(wanted)}\n`);
+        await setTimeout(delayMs);
+        await kill(child);
+        await driver.launch(again);
+        assert.equal(await output(await running(again.id), 'hostname'), again.hostname);
+        await driver.terminate(again.id);
+        await driver.terminate(never.id);
+        const left = await driver.list();
+        assert.ok(!left.includes(again.id) && !left.includes(never.id));
+      }
+    });
   });
 }
 
-function startChild({ inChild: [module, exported, argument] }: DriverSubject): ChildProcess {
+async function startChild({ inChild: [module, exported, argument] }: DriverSubject) {
   const program = fileURLToPath(new URL('./driver-process.ts', import.meta.url));
   const argv = [program, module.href, exported, JSON.stringify(argument)];
-  return spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout! });
+  await once(lines, 'line');
+  return { child, lines };
+}
+
+async function kill(child: ChildProcess) {
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
 }

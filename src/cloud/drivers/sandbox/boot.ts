@@ -3,6 +3,7 @@
 // reads the end of its input and nothing stays behind.
 
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { open, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -42,16 +43,18 @@ export async function bootMachine(
           ...(host.mode === 'single' ? ['--user', '--map-root-user'] : []),
           ...['--mount', '--propagation', 'private', '/bin/sh', path.join(scripts, 'stage.sh')],
         ];
+  const environment = await bootEnvironment(host, dataDir, directory, record);
   const log = await open(directory.bootLog, 'a', 0o644);
   const child = spawn('/bin/sh', ['-c', joinThenRun, 'sh', ...joins, '--', ...unshare], {
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'pipe', log.fd],
-    env: await bootEnvironment(host, dataDir, directory, record),
+    env: environment,
   });
   await log.close();
+  child.on('error', () => {});
   child.stdin!.on('error', () => {});
-  const timer = setTimeout(() => child.stdin!.destroy(), bootTimeoutMs);
+  const timer = setTimeout(() => child.stdout!.destroy(), bootTimeoutMs);
   try {
     let ready = false;
     for await (const line of createInterface({ input: child.stdout! })) {
@@ -73,15 +76,21 @@ export async function bootMachine(
     }
   } catch (error) {
     child.stdin!.destroy();
-    const init = await findChild(child.pid ?? 0);
-    const identity = init ? await findProcess(init) : undefined;
-    if (identity) await signalProcess(identity, 'SIGKILL');
+    await endBoot(child.pid ?? 0);
     throw error;
   } finally {
     clearTimeout(timer);
     child.stdout!.destroy();
     child.unref();
   }
+}
+
+/** Process 1 first: it does not end with the `unshare` that waits for it. */
+async function endBoot(pid: number) {
+  const started = await Promise.all(
+    [findChild(pid), pid].map(async (each) => findProcess((await each) ?? 0)),
+  );
+  for (const process of started) if (process) await signalProcess(process, 'SIGKILL');
 }
 
 async function findMachineProcess(pid: number, host: Host): Promise<MachineProcess> {
@@ -99,9 +108,13 @@ async function bootEnvironment(
   { spec }: MachineRecord,
 ): Promise<Record<string, string>> {
   const used = [dataDir, process.execPath, scripts];
-  const staging = stagingPoints.find((point) => !used.some((file) => file.startsWith(`${point}/`)));
-  if (!staging)
-    throw new DriverError('impossible', 'There is no free directory to stage a boot on.');
+  const staging = stagingPoints.find(
+    (point) => existsSync(point) && !used.some((file) => file.startsWith(`${point}/`)),
+  );
+  if (!staging) {
+    const wanted = stagingPoints.join(', ');
+    throw new DriverError('impossible', `A boot needs a free directory, one of ${wanted}.`);
+  }
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     MODE: host.mode,

@@ -29,14 +29,16 @@ export function serveConnection(
   connection.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ECONNRESET') log(`ssh to ${machine.record.ip}: ${error.message}`);
   });
-  connection.on('authentication', async (context) => {
+  connection.on('authentication', (context) => {
     attempts += 1;
     if (attempts > attemptLimit) return drop();
     if (context.method !== 'publickey' || context.username !== 'ubuntu') {
       return context.reject(['publickey']);
     }
-    const allowed = await mayLogIn(machine, context).catch(() => false);
-    return allowed ? context.accept() : context.reject(['publickey']);
+    return void mayLogIn(machine, context)
+      .catch(() => false)
+      .then((allowed) => (allowed ? context.accept() : context.reject(['publickey'])))
+      .catch(drop);
   });
   connection.on('ready', () => {
     serveForwardings(connection, createForwarder(machine));

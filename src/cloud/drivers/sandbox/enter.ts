@@ -72,11 +72,12 @@ export async function signalInside(
   child: ChildProcess,
   signal: NodeJS.Signals,
 ) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const leader = machine.host.mode === 'none' ? child.pid : await findChild(child.pid ?? 0);
   if (leader === undefined) return;
   try {
     process.kill(-leader, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  } catch {
+    // It is gone, or became somebody else's by a set-uid program: as with sshd, nothing happens.
   }
 }

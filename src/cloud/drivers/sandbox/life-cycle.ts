@@ -3,7 +3,6 @@
 
 import { execFile } from 'node:child_process';
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { DriverError, type MachineSpec } from '../driver.ts';
@@ -154,7 +153,7 @@ async function checkSpec({ dataDir, range }: Yard, spec: MachineSpec) {
     if (!isPlain || reservedMounts.test(mountPoint)) {
       throw new DriverError('impossible', `A filesystem can't be mounted at "${mountPoint}".`);
     }
-    if (!(await stat(path.join(dataDir, 'filesystems', id)).catch(() => null))) {
+    if (!(await stat(directories.sharePath(dataDir, id)).catch(() => null))) {
       throw new DriverError('unavailable', `The filesystem for ${mountPoint} is not on this host.`);
     }
   }

@@ -36,6 +36,12 @@ export function machineDirectory(dataDir: string, id: string): MachineDirectory 
   };
 }
 
+/** Where a shared filesystem lies; it belongs to no machine. */
+export function sharePath(dataDir: string, id: string): string {
+  if (!/^[0-9a-z][0-9a-z-]{0,63}$/.test(id)) throw new TypeError(`not a filesystem id: ${id}`);
+  return path.join(dataDir, 'filesystems', id);
+}
+
 /** The directory's name is the mark: a half-made or half-removed machine is listed too. */
 export async function listMachineIds(dataDir: string): Promise<string[]> {
   const names = await readdir(path.join(dataDir, 'machines')).catch(() => []);

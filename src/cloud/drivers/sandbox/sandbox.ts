@@ -19,7 +19,13 @@ import {
   stopMachine,
   type Yard,
 } from './life-cycle.ts';
-import { findRecord, listMachineIds, machineDirectory, writeRecord } from './machine-directory.ts';
+import {
+  findRecord,
+  listMachineIds,
+  machineDirectory,
+  sharePath,
+  writeRecord,
+} from './machine-directory.ts';
 import { openNamespaces } from './namespaces.ts';
 import { applyRules } from './network.ts';
 import { isAlive } from './process-identity.ts';
@@ -46,7 +52,6 @@ export interface SandboxDriver extends Driver {
 }
 
 const bootLogBytes = 256 * 1024;
-const shareId = /^[0-9a-f]{32}$/;
 
 export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
   const log = options.log ?? (() => {});
@@ -161,9 +166,9 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
           await applyRules(range, id, record.ip, rules);
       }),
 
-    createFilesystem: (id) => createShare(sharePath(id), host.mode),
-    deleteFilesystem: (id) => removeTree(sharePath(id)),
-    filesystemUsage: (id) => measureUsage(sharePath(id)),
+    createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
+    deleteFilesystem: (id) => removeTree(sharePath(dataDir, id)),
+    filesystemUsage: (id) => measureUsage(sharePath(dataDir, id)),
 
     async bootLog(id) {
       const file = await open(machineDirectory(dataDir, id).bootLog).catch(() => null);
@@ -189,11 +194,6 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       await Promise.all([...doors.keys()].map(leave));
     },
   };
-
-  function sharePath(id: string): string {
-    if (!shareId.test(id)) throw new TypeError(`not a filesystem id: ${id}`);
-    return path.join(dataDir, 'filesystems', id);
-  }
 }
 
 const advice =

@@ -41,21 +41,21 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
   session.on('x11', (_accept, reject) => reject?.());
 
   const start = (channel: ServerChannel, command: string | null) => {
-    if (terminalRequest) {
-      const { cols, rows, term } = terminalRequest;
-      const size = { columns: cols, rows };
-      try {
+    try {
+      if (terminalRequest) {
+        const { cols, rows, term } = terminalRequest;
+        const size = { columns: cols, rows };
         terminal = openTerminal(machine, { command, ...size, type: term, environment });
-      } catch {
-        // The host has no terminal left to give.
-        return finish(channel, 126, null);
+        return connectTerminal(channel, terminal);
       }
-      return connectTerminal(channel, terminal);
+      const shell = machine.host.shell;
+      const argv = command === null ? [shell, '-l'] : [shell, '-c', command];
+      child = spawnInside(machine, { argv, environment });
+      return connectProcess(channel, child);
+    } catch {
+      // What a client sends decides here: a zero byte, or more than the kernel takes as arguments.
+      return finish(channel, 126, null);
     }
-    const shell = machine.host.shell;
-    const argv = command === null ? [shell, '-l'] : [shell, '-c', command];
-    child = spawnInside(machine, { argv, environment });
-    return connectProcess(channel, child);
   };
   session.on('shell', (accept) => start(accept(), null));
   session.on('exec', (accept, _reject, { command }) => start(accept(), command));

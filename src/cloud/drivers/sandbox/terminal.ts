@@ -53,6 +53,10 @@ export function openTerminal(machine: RunningMachine, options: TerminalOptions):
   });
   // The library's own write neither tells nor bounds how much waits; the stream below it does.
   const input = (pty as unknown as { _socket: Socket })._socket;
+  let ended = false;
+  pty.onExit(() => {
+    ended = true;
+  });
   /** `script` ignores a hangup. When it is gone, the kernel hangs up on all that ran in its terminal. */
   async function endInside() {
     const inside = host.mode === 'none' ? pty.pid : await findChild(pty.pid);
@@ -78,7 +82,10 @@ export function openTerminal(machine: RunningMachine, options: TerminalOptions):
         listener({ code: exitCode, signal: signal || null }),
       ),
     kill: () => {
-      void endInside().finally(() => (pty as unknown as { destroy(): void }).destroy());
+      // Its pid may belong to another process by now.
+      if (ended) return;
+      const destroy = () => (pty as unknown as { destroy(): void }).destroy();
+      void endInside().then(destroy, destroy);
     },
   };
 }
