@@ -11,6 +11,8 @@ import { createFixture, type Fixture, isRoot, noSsh } from './sandbox-fixture.ts
 describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
   let fixture: Fixture;
   before(async () => {
+    // The strictest mask that an operator may have set.
+    process.umask(0o077);
     fixture = await createFixture({ sftpServer: 'own' });
   });
   after(() => fixture.close());

@@ -44,7 +44,8 @@ export async function bootMachine(
           ...['--mount', '--propagation', 'private', '/bin/sh', path.join(scripts, 'stage.sh')],
         ];
   const environment = await bootEnvironment(host, dataDir, directory, record);
-  const log = await open(directory.bootLog, 'a', 0o644);
+  const log = await open(directory.bootLog, 'a');
+  await log.chmod(0o644);
   const child = spawn('/bin/sh', ['-c', joinThenRun, 'sh', ...joins, '--', ...unshare], {
     cwd: '/',
     detached: true,

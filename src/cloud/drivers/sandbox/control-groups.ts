@@ -76,13 +76,15 @@ export async function createGroups(groups: ControlGroups, id: string, limits: Li
           ['cpu.cfs_period_us', String(periodMicroseconds)],
           ['cpu.cfs_quota_us', quota],
           ['memory.limit_in_bytes', memoryBytes],
+          ['memory.memsw.limit_in_bytes', memoryBytes],
           ['pids.max', processes],
         ];
   for (const [file, value] of settings) {
     const mount = groups.mounts[controllers.findIndex((name) => file.startsWith(name))];
     const target = path.join(mount ?? groups.mounts[0]!, parent, id, file);
-    // memory.swap.max is missing on kernels without swap accounting.
-    if (await exists(target)) await writeFile(target, value);
+    // Kernels without swap accounting have no limit for it; every other limit is a promise.
+    const optional = /swap|memsw/.test(file);
+    if (!optional || (await exists(target))) await writeFile(target, value);
   }
 }
 

@@ -29,37 +29,34 @@ export async function createDisk(directory: MachineDirectory, hostname: string, 
   if (await exists(directory.disk)) return;
   const aside = `${directory.disk}.new`;
   await removeTree(aside);
-  await mkdir(aside, { recursive: true, mode: 0o755 });
+  await mkdir(aside, { recursive: true });
   const at = (name: string) => path.join(aside, name);
 
-  for (const name of ['etc', 'home', 'opt', 'srv', 'mnt', 'media', 'data', 'lambda', 'var']) {
-    await mkdir(at(name), { mode: 0o755 });
-  }
-  await mkdir(at('lambda/nfs'), { mode: 0o755 });
-  await mkdir(at('root'), { mode: 0o700 });
-  await mkdir(at('tmp'));
-  for (const name of ['log', 'lib', 'cache', 'spool', 'mail', 'local', 'opt', 'tmp']) {
-    await mkdir(at(`var/${name}`), { mode: 0o755 });
+  const top = ['etc', 'home', 'opt', 'srv', 'mnt', 'media', 'data', 'root', 'tmp', 'lambda/nfs'];
+  const variable = ['log', 'lib', 'cache', 'spool', 'mail', 'local', 'opt', 'tmp'];
+  for (const name of [...top, ...variable.map((each) => `var/${each}`), 'home/ubuntu/.ssh']) {
+    await mkdir(at(name), { recursive: true });
   }
   await symlink('/run', at('var/run'));
   await symlink('/run/lock', at('var/lock'));
   await symlink('/run/machine/boot.log', at('var/log/cloud-init-output.log'));
-  for (const name of ['tmp', 'var/tmp']) await chmod(at(name), 0o1777);
-
   await writeSettings(at('etc'), hostname, mode);
-  await mkdir(at('home/ubuntu/.ssh'), { recursive: true });
-  await chmod(at('home/ubuntu'), 0o750);
-  await chmod(at('home/ubuntu/.ssh'), 0o700);
   for (const name of ['.bashrc', '.profile', '.bash_logout']) {
     const skeleton = await readFile(`/etc/skel/${name}`).catch(() => null);
-    if (skeleton) await writeFile(at(`home/ubuntu/${name}`), skeleton, { mode: 0o644 });
+    if (skeleton) await writeFile(at(`home/ubuntu/${name}`), skeleton);
   }
+  // Whatever mask the server was started with.
+  await execute('chmod', ['-R', 'u=rwX,go=rX', aside]);
+  for (const name of ['tmp', 'var/tmp']) await chmod(at(name), 0o1777);
+  for (const name of ['root', 'home/ubuntu/.ssh']) await chmod(at(name), 0o700);
+  await chmod(at('home/ubuntu'), 0o750);
+  if (mode === 'mapped') await chmod(at('etc/shadow'), 0o640);
+
   if (mode === 'mapped') {
     await execute('chown', ['-hR', `${idBase}:${idBase}`, aside]);
     await execute('chown', ['-hR', owner(mode), at('home/ubuntu')]);
   }
-  if (mode === 'none' && process.getuid?.() === 0)
-    await execute('chown', ['-hR', owner(mode), aside]);
+  if (mode === 'none') await execute('chown', ['-hR', owner(mode), aside]);
   await rename(aside, directory.disk);
 }
 
@@ -112,7 +109,6 @@ async function writeSettings(etc: string, hostname: string, mode: Mode) {
   if (mode === 'mapped') files.shadow = 'root:*:19000:0:99999:7:::\nubuntu:!:19000:0:99999:7:::\n';
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(etc, name), text);
   await mkdir(path.join(etc, 'profile.d'));
-  if (files.shadow) await chmod(path.join(etc, 'shadow'), 0o640);
 
   for (const name of [
     'bash.bashrc',

@@ -25,7 +25,7 @@ export interface Command {
 }
 
 const searchPath = '/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const startAtHome = 'cd "$HOME" 2>/dev/null || cd /; exec "$@"';
+const startAtHome = 'umask 022; cd "$HOME" 2>/dev/null || cd /; exec "$@"';
 
 /** Program and arguments to spawn on the host, with an empty environment. */
 export function enterCommand(machine: RunningMachine, command: Command): [string, string[]] {

@@ -55,7 +55,7 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
   const directory = directories.machineDirectory(dataDir, spec.id);
   await checkSpec(yard, spec);
   // What a machine that died by itself, or a boot that we did not finish, left outside.
-  await stopMachine(yard, spec.id);
+  if (await stat(directory.path).catch(() => null)) await stopMachine(yard, spec.id);
   const record = await yard.inTurn('addresses', () => recordMachine(yard, directory, spec));
   await createDisk(directory, spec.hostname, host.mode);
   if (host.mode === 'none') await checkWay(directory);

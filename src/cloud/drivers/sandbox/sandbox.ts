@@ -2,7 +2,7 @@
 // ssh server in our process as its front door. Machines outlive this process and are found again by what
 // lies in their directories.
 
-import { mkdir, open, realpath, stat } from 'node:fs/promises';
+import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type Driver, DriverError } from '../driver.ts';
 import { type AddressRange, defaultRange, toPrivateAddress } from './addresses.ts';
@@ -55,14 +55,15 @@ const bootLogBytes = 256 * 1024;
 
 export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
   const log = options.log ?? (() => {});
-  await mkdir(options.dataDir, { recursive: true, mode: 0o755 });
+  await mkdir(options.dataDir, { recursive: true });
   const dataDir = await realpath(options.dataDir);
   const found = await inspectHost(options.isolation ?? 'auto', dataDir);
   const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
   // Without isolation the machines' user must be able to walk to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
   for (const name of ['machines', 'filesystems']) {
-    await mkdir(path.join(dataDir, name), { recursive: true, mode: folderMode });
+    await mkdir(path.join(dataDir, name), { recursive: true });
+    await chmod(path.join(dataDir, name), folderMode);
   }
   const range = options.addresses ?? defaultRange;
   const yard: Yard = { dataDir, host, range, inTurn: createTurns() };

@@ -3,6 +3,7 @@
 # directory. Runs in a private mount namespace, as root or as root of a user namespace of one id, and
 # touches nothing below the top level of the disk: a tenant may have left symbolic links there.
 set -eu
+umask 022
 # On a directory that everybody may pass through: the machine's own root has no rights on the host.
 mount --bind "$MACHINE/disk" "$ROOT"
 cd "$ROOT"
