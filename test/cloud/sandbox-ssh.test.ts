@@ -245,6 +245,11 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
         assert.notEqual(code, undefined, `${command.length} ${pty}`);
       }
     }
+    await new Promise<void>((resolve) => {
+      connection.exec('true', { env: { BAD: 'a\0b' } }, (_error, channel) => {
+        channel.on('close', () => resolve()).resume();
+      });
+    });
     connection.end();
     assert.equal((await ssh('echo alive')).stdout, 'alive\n');
   });

@@ -3,7 +3,7 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import ssh2, { type ParsedKey } from 'ssh2';
-import { type RunningMachine, spawnInside } from './enter.ts';
+import { type RunningMachine, signalInside, spawnInside } from './enter.ts';
 
 const fileLimitBytes = 65_536;
 const readTimeoutMs = 3000;
@@ -35,12 +35,16 @@ export async function readTenantKeys(machine: RunningMachine): Promise<ParsedKey
   child.on('error', () => child.stdout?.destroy());
   let text = '';
   try {
-    for await (const chunk of child.stdout!) text += chunk;
+    for await (const chunk of child.stdout!) {
+      text += chunk;
+      // The program inside may be the tenant's own.
+      if (text.length > fileLimitBytes) break;
+    }
   } catch {
     return [];
   } finally {
     clearTimeout(timer);
-    child.kill('SIGKILL');
+    await signalInside(machine, child, 'SIGKILL');
   }
   return parseAuthorizedKeys(text);
 }

@@ -5,7 +5,6 @@
 import type { ChildProcess } from 'node:child_process';
 import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
 import { nodeInside } from './agent-program.ts';
 import { type RunningMachine, spawnInside } from './enter.ts';
@@ -29,6 +28,7 @@ export interface Forwarder {
 }
 
 const answerTimeoutMs = 30_000;
+const lineLimit = 512;
 
 /** The agent starts with the first use and ends with `close`, or with us. */
 export function createForwarder(machine: RunningMachine): Forwarder {
@@ -45,6 +45,7 @@ export function createForwarder(machine: RunningMachine): Forwarder {
       settings: { initialWindowSize: 1024 * 1024, enablePush: false },
     });
     session.on('connect', () => session.setLocalWindowSize(16 * 1024 * 1024));
+    channel.on('error', () => {});
     session.on('error', () => channel.destroy());
     child.on('error', () => session.destroy());
     child.on('exit', () => session.destroy());
@@ -61,16 +62,12 @@ export function createForwarder(machine: RunningMachine): Forwarder {
     async listen(host, port, onArrival) {
       const session = open();
       const { stream, headers } = await ask(session, '/listen', { host, port: String(port) });
-      const lines = createInterface({ input: stream });
-      lines.on('error', () => {});
-      lines.on('line', (line) => {
+      readLines(stream, (line) => {
         const arrival = parseArrival(line);
         if (!arrival) return stream.close();
         const { name, ...from } = arrival;
-        return onArrival({
-          ...from,
-          take: async () => (await ask(session, '/take', { name })).stream,
-        });
+        const take = async () => (await ask(session, '/take', { name })).stream;
+        return onArrival({ ...from, take });
       });
       const bound = Number(headers['x-port']);
       return { port: bound > 0 && bound < 65_536 ? bound : port, close: () => stream.close() };
@@ -105,8 +102,18 @@ async function ask(session: ClientHttp2Session, path: string, query: Record<stri
   return { stream, headers };
 }
 
+function readLines(stream: ClientHttp2Stream, onLine: (line: string) => void) {
+  let pending = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    const lines = (pending + chunk).split('\n');
+    pending = lines.pop() ?? '';
+    if (pending.length > lineLimit) stream.close();
+    else lines.forEach(onLine);
+  });
+}
+
 function parseArrival(line: string): { name: string; address: string; port: number } | undefined {
-  if (line.length > 512) return undefined;
   try {
     const { name, address, port } = JSON.parse(line) as Record<string, unknown>;
     if (typeof name !== 'string' || typeof address !== 'string') return undefined;

@@ -40,33 +40,39 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
   session.on('auth-agent', (_accept, reject) => reject?.());
   session.on('x11', (_accept, reject) => reject?.());
 
-  const start = (channel: ServerChannel, command: string | null) => {
+  const attempt = (channel: ServerChannel, start: () => void) => {
     try {
-      if (terminalRequest) {
-        const { cols, rows, term } = terminalRequest;
-        const size = { columns: cols, rows };
-        terminal = openTerminal(machine, { command, ...size, type: term, environment });
-        return connectTerminal(channel, terminal);
-      }
-      const shell = machine.host.shell;
-      const argv = command === null ? [shell, '-l'] : [shell, '-c', command];
-      child = spawnInside(machine, { argv, environment });
-      return connectProcess(channel, child);
+      start();
     } catch {
       // What a client sends decides here: a zero byte, or more than the kernel takes as arguments.
-      return finish(channel, 126, null);
+      finish(channel, 126, null);
     }
   };
+  const run = (channel: ServerChannel, argv: readonly string[]) => {
+    child = spawnInside(machine, { argv, environment });
+    connectProcess(channel, child);
+  };
+  const start = (channel: ServerChannel, command: string | null) =>
+    attempt(channel, () => {
+      const { shell } = machine.host;
+      if (!terminalRequest)
+        return run(channel, command === null ? [shell, '-l'] : [shell, '-c', command]);
+      const { cols, rows, term } = terminalRequest;
+      const size = { columns: cols, rows };
+      terminal = openTerminal(machine, { command, ...size, type: term, environment });
+      return connectTerminal(channel, terminal);
+    });
   session.on('shell', (accept) => start(accept(), null));
   session.on('exec', (accept, _reject, { command }) => start(accept(), command));
   session.on('subsystem', (accept, reject, { name }) => {
     if (name !== 'sftp') return reject();
-    connectProcess(accept(), spawnInside(machine, { argv: sftpCommand(machine), environment }));
+    const channel = accept();
+    return attempt(channel, () => run(channel, sftpCommand(machine)));
   });
 }
 
 /** OpenSSH's own server where the host has it: it is visible inside and starts sooner than Node. */
-export function sftpCommand({ host }: RunningMachine): string[] {
+function sftpCommand({ host }: RunningMachine): string[] {
   if (host.sftpServer) return [host.sftpServer];
   return nodeInside(host.mode, 'sftp-server');
 }

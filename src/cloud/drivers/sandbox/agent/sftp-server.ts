@@ -1,6 +1,7 @@
 // AGENT: runs inside a machine as `ubuntu`, alone, with nothing but Node. An sftp server (protocol 3) on
 // standard input and output, for hosts without OpenSSH's own. Answers in order, one request at a time:
-// clients keep many requests in flight, so the disk never waits for the network.
+// clients keep many requests in flight, so the disk never waits for the network. One file, because it is
+// handed to the machine as text.
 
 import { constants, type Stats } from 'node:fs';
 import * as fs from 'node:fs/promises';
@@ -11,11 +12,12 @@ const readLimitBytes = 255 * 1024;
 const handleLimit = 256;
 const namesPerAnswer = 100;
 
+// biome-ignore format: a table of numbers
 const asked = {
   INIT: 1, OPEN: 3, CLOSE: 4, READ: 5, WRITE: 6, LSTAT: 7, FSTAT: 8, SETSTAT: 9, FSETSTAT: 10,
   OPENDIR: 11, READDIR: 12, REMOVE: 13, MKDIR: 14, RMDIR: 15, REALPATH: 16, STAT: 17, RENAME: 18,
   READLINK: 19, SYMLINK: 20, EXTENDED: 200,
-} as const; // biome-ignore format: a table of numbers
+} as const;
 const answered = {
   VERSION: 2,
   STATUS: 101,
@@ -114,10 +116,10 @@ async function answer(type: number, fields: Fields): Promise<Buffer> {
     case asked.READ: {
       const { file } = fileOf(fields.text());
       const [offset, wanted] = [fields.offset(), Math.min(fields.number(), readLimitBytes)];
-      const buffer = Buffer.allocUnsafe(8 + wanted);
-      const { bytesRead } = await file.read(buffer, 8, wanted, offset);
+      const buffer = Buffer.allocUnsafe(wanted);
+      const { bytesRead } = await file.read(buffer, 0, wanted, offset);
       if (bytesRead === 0) throw new Refusal(status.EOF, 'end of file');
-      return packet(answered.DATA, number(bytesRead), buffer.subarray(8, 8 + bytesRead));
+      return packet(answered.DATA, number(bytesRead), buffer.subarray(0, bytesRead));
     }
     case asked.WRITE: {
       const { file, append } = fileOf(fields.text());
@@ -322,17 +324,17 @@ function done(): Buffer {
   return packet(answered.STATUS, number(status.OK), text('OK'), text(''));
 }
 
+const codes: Record<string, number> = {
+  ENOENT: status.NO_SUCH_FILE,
+  EACCES: status.PERMISSION_DENIED,
+  EPERM: status.PERMISSION_DENIED,
+  EROFS: status.PERMISSION_DENIED,
+};
+
 function refuse(error: unknown): Buffer {
   const { code, message } = error as { code?: string | number; message?: string };
-  const number_ =
-    typeof code === 'number'
-      ? code
-      : code === 'ENOENT'
-        ? status.NO_SUCH_FILE
-        : code === 'EACCES' || code === 'EPERM' || code === 'EROFS'
-          ? status.PERMISSION_DENIED
-          : status.FAILURE;
-  return packet(answered.STATUS, number(number_), text(message ?? 'failure'), text(''));
+  const reason = typeof code === 'number' ? code : (codes[code ?? ''] ?? status.FAILURE);
+  return packet(answered.STATUS, number(reason), text(message ?? 'failure'), text(''));
 }
 
 function number(value: number): Buffer {
