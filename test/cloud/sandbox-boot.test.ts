@@ -128,6 +128,28 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.deepEqual(await fixture.driver.inspect(wanted.id), { state: 'absent' });
   });
 
+  test('a machine that ended is stopped, and launched again on its own disk', async () => {
+    const machine = await fixture.launch();
+    await fixture.client.ssh(machine, 'echo kept > file');
+    const file = path.join(fixture.dataDir, 'machines', machine.id, 'process.json');
+    const recorded = JSON.parse(await readFile(file, 'utf8'));
+    process.kill(recorded.init.pid, 'SIGKILL');
+    await eventually('it is stopped', async () => {
+      return (await fixture.driver.inspect(machine.id)).state === 'stopped';
+    });
+    assert.notEqual((await fixture.client.ssh(machine, 'true')).code, 0);
+    // As after a restart of the host, where the same numbers may mean another process.
+    await writeFile(
+      file,
+      JSON.stringify({ ...recorded, boot: 'earlier', init: { pid: 1, startTime: '1' } }),
+    );
+    await fixture.driver.launch(machine.spec);
+    const state = await fixture.driver.inspect(machine.id);
+    assert.equal(state.state === 'running' && state.ip, machine.ip);
+    assert.equal((await fixture.client.ssh(machine, 'cat file')).stdout, 'kept\n');
+    await fixture.driver.terminate(machine.id);
+  });
+
   test('a machine whose tenant broke its own files only harms itself', async () => {
     const machine = await fixture.launch();
     const outside = path.join(fixture.client.folder, 'untouched');

@@ -57,11 +57,13 @@ export async function writeRecord(directory: MachineDirectory, record: MachineRe
   await writeJson(path.join(directory.path, 'machine.json'), record);
 }
 
-/** Where the machine's process 1 was last seen to start. */
+/** Undefined after a restart of the host: pids and start times may repeat there. */
 export async function findRecordedProcess(
   directory: MachineDirectory,
 ): Promise<MachineProcess | undefined> {
-  return readJson<MachineProcess>(path.join(directory.path, 'process.json'));
+  const file = path.join(directory.path, 'process.json');
+  const recorded = await readJson<MachineProcess & { boot: string }>(file);
+  return recorded?.boot === (await hostBoot()) ? recorded : undefined;
 }
 
 export interface MachineProcess {
@@ -73,7 +75,12 @@ export interface MachineProcess {
 }
 
 export async function writeRecordedProcess(directory: MachineDirectory, process: MachineProcess) {
-  await writeJson(path.join(directory.path, 'process.json'), process);
+  const boot = await hostBoot();
+  await writeJson(path.join(directory.path, 'process.json'), { boot, ...process });
+}
+
+async function hostBoot(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
 }
 
 export async function forgetProcess(directory: MachineDirectory) {
