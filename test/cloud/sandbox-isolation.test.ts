@@ -8,6 +8,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { eventually, missingProgram, run } from '../conformance/ssh-client.ts';
 import { createFixture, type Fixture, isRoot, type Launched, noSsh } from './sandbox-fixture.ts';
@@ -125,6 +126,33 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     const groups = readFileSync('/proc/mounts', 'utf8').match(/^\S+ (\S+) cgroup2? \S*pids/m)?.[1];
     const folder = path.join(groups ?? '/sys/fs/cgroup', 'millrace', mine.id);
     assert.equal(readFileSync(path.join(folder, 'pids.max'), 'utf8').trim(), '2048');
+  });
+
+  test('what the server inherited open is closed to machines', async () => {
+    const module = new URL('../../src/cloud/drivers/sandbox/sandbox.ts', import.meta.url).href;
+    const program = path.join(import.meta.dirname, '../conformance/driver-process.ts');
+    const argv = [process.execPath, program, module, 'createSandboxDriver'];
+    const inherit = 'exec 3</etc 77</etc 251</etc; exec "$@"';
+    const options = JSON.stringify({ dataDir: fixture.dataDir });
+    const server = spawn('bash', ['-c', inherit, 'bash', ...argv, options], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    try {
+      const lines = createInterface({ input: server.stdout });
+      await once(lines, 'line');
+      const wanted = fixture.spec();
+      server.stdin.write(`${JSON.stringify(wanted)}\n`);
+      const [line] = await once(lines, 'line');
+      const list = 'ls -l /proc/self/fd /proc/1/fd 2>/dev/null';
+      for (const command of [list, `sudo ${list}`]) {
+        const answer = await fixture.client.ssh(JSON.parse(line), command);
+        assert.doesNotMatch(answer.stdout, /-> \/etc/);
+      }
+      assert.match((await fixture.client.ssh(JSON.parse(line), list)).stdout, /0 -> /);
+    } finally {
+      server.kill();
+      await once(server, 'exit');
+    }
   });
 
   test('nothing of a terminated machine is left on the host', async () => {

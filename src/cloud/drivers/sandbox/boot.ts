@@ -22,9 +22,22 @@ const bootTimeoutMs = 30_000;
 /** Directories that everybody may pass; one of them becomes the staging point in a private namespace. */
 const stagingPoints = ['/mnt', '/media', '/srv', '/opt'];
 
-/** Joins the control groups first, so that nothing of the machine ever runs outside of them. */
-export const joinThenRun =
-  'while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; exec "$@"';
+/**
+ * Joins the control groups first, so that nothing of the machine ever runs outside of them, and closes
+ * what this process has itself inherited from whoever started it: an open directory of the host would be
+ * a way out. Descriptor 3 is ours to give. Bash, because other shells can't close what is above 9.
+ */
+const leaveHost = [
+  'while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift',
+  'cd /proc/self/fd && for fd in *; do [ "$fd" -le 3 ] || eval "exec $fd>&-"; done',
+  'cd / && exec "$@"',
+].join('\n');
+
+export function leaveHostCommand(host: Host, id: string): [program: string, argv: string[]] {
+  const joins = host.controlGroups ? joinFiles(host.controlGroups, id) : [];
+  // Bash takes a socket as its input for a login from the network, and would read the operator's .bashrc.
+  return [host.shell, ['--norc', '-c', leaveHost, 'bash', ...joins, '--']];
+}
 
 export async function bootMachine(
   host: Host,
@@ -34,7 +47,6 @@ export async function bootMachine(
   /** Runs while process 1 waits: the last chance to prepare what it will find. */
   prepare: (process: MachineProcess) => Promise<void>,
 ): Promise<void> {
-  const joins = host.controlGroups ? joinFiles(host.controlGroups, directory.id) : [];
   const unshare =
     host.mode === 'none'
       ? ['/bin/sh', path.join(scripts, 'plain.sh')]
@@ -46,7 +58,8 @@ export async function bootMachine(
   const environment = await bootEnvironment(host, dataDir, directory, record);
   const log = await open(directory.bootLog, 'a');
   await log.chmod(0o644);
-  const child = spawn('/bin/sh', ['-c', joinThenRun, 'sh', ...joins, '--', ...unshare], {
+  const [program, argv] = leaveHostCommand(host, directory.id);
+  const child = spawn(program, [...argv, ...unshare], {
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'pipe', log.fd],

@@ -2,8 +2,7 @@
 // programs that run outside: it is handed over as arguments of `env`, inside.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import { joinThenRun } from './boot.ts';
-import { joinFiles } from './control-groups.ts';
+import { leaveHostCommand } from './boot.ts';
 import type { Host } from './host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import type { Namespaces } from './namespaces.ts';
@@ -42,11 +41,11 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     ...command.environment,
     ...(host.mode === 'none' && { MILLRACE_MACHINE: directory.id }),
   };
-  const joins = host.controlGroups ? joinFiles(host.controlGroups, directory.id) : [];
+  const [program, argv] = leaveHostCommand(host, directory.id);
   return [
-    '/bin/sh',
+    program,
     [
-      ...['-c', joinThenRun, 'sh', ...joins, '--'],
+      ...argv,
       ...machine.namespaces.entrance,
       // Outside of a process namespace the spawned program leads a session already.
       ...(command.ownSession && host.mode !== 'none' ? ['setsid'] : []),

@@ -53,6 +53,7 @@ export async function inspectHost(isolation: 'auto' | 'none', dataDir: string): 
 
 async function findObstacle(isRoot: boolean, dataDir: string): Promise<string | null> {
   if (process.platform !== 'linux') return `Sandboxes need Linux; this is ${process.platform}.`;
+  if (!(await findProgram('bash'))) return 'Sandboxes need bash.';
   for (const program of ['unshare', 'nsenter', 'setsid', 'setpriv', 'mount', 'pivot_root']) {
     if (!(await findProgram(program))) return `Sandboxes need ${program} of util-linux.`;
   }
