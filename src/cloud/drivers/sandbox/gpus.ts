@@ -1,0 +1,67 @@
+// The host's NVIDIA GPUs: what they are, and which device files a machine that was given some of them
+// may open.
+
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { DriverError, type DriverReport } from '../driver.ts';
+
+const execute = promisify(execFile);
+
+export interface Gpu {
+  /** The GPU's UUID, which CUDA_VISIBLE_DEVICES understands and a reboot doesn't change. */
+  readonly address: string;
+  readonly model: string;
+  readonly memoryGib: number;
+  /** As the driver's folder in /proc spells it. */
+  readonly bus: string;
+}
+
+export async function findGpus(): Promise<Gpu[]> {
+  const query = ['--query-gpu=uuid,name,memory.total,pci.bus_id', '--format=csv,noheader,nounits'];
+  return execute('nvidia-smi', query, { timeout: 20_000 }).then(
+    ({ stdout }) => parseGpus(stdout),
+    () => [],
+  );
+}
+
+export function parseGpus(csv: string): Gpu[] {
+  return csv
+    .split('\n')
+    .map((line) => line.split(',').map((field) => field.trim()))
+    .filter((fields) => fields.length === 4 && fields[0]!.startsWith('GPU-'))
+    .map(([address, model, mebibytes, bus]) => ({
+      address: address!,
+      model: model!,
+      memoryGib: Math.round(Number(mebibytes) / 1024) || 0,
+      // nvidia-smi writes an eight-digit domain in capitals, /proc four digits in small letters.
+      bus: bus!.toLowerCase().replace(/^0000(?=[0-9a-f]{4}:)/, ''),
+    }));
+}
+
+export function toReport(gpus: readonly Gpu[]): DriverReport['gpus'] {
+  return gpus.map(({ address, model, memoryGib }) => ({ address, model, memoryGib }));
+}
+
+/** Names under /dev: those of the given GPUs and the ones that every CUDA program needs. */
+export async function gpuDevices(addresses: readonly string[]): Promise<string[]> {
+  if (addresses.length === 0) return [];
+  const gpus = await findGpus();
+  const minors = await Promise.all(
+    addresses.map(async (address) => {
+      const gpu = gpus.find((candidate) => candidate.address === address);
+      if (!gpu) throw new DriverError('impossible', `This host has no GPU ${address}.`);
+      return parseMinor(await readFile(`/proc/driver/nvidia/gpus/${gpu.bus}/information`, 'utf8'));
+    }),
+  );
+  const shared = (await readdir('/dev')).filter((name) =>
+    ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'].includes(name),
+  );
+  return [...minors.map((minor) => `nvidia${minor}`), ...shared];
+}
+
+export function parseMinor(information: string): number {
+  const minor = /^Device Minor:\s*(\d+)/m.exec(information)?.[1];
+  if (minor === undefined) throw new DriverError('unavailable', 'A GPU has no device number.');
+  return Number(minor);
+}

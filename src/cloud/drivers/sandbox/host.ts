@@ -1,0 +1,96 @@
+// What this host lets us do, found out once by trying: which namespaces, which network tools, which
+// control groups. Everything else in this folder asks here instead of guessing.
+
+import { execFile } from 'node:child_process';
+import { access, constants, mkdtemp, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { type ControlGroups, findControlGroups } from './control-groups.ts';
+
+const execute = promisify(execFile);
+
+/**
+ * `mapped`: we are root, and machines get a range of ids with a root of their own.
+ * `single`: we are an ordinary user, and machines have one id, ours, seen as `ubuntu`.
+ * `none`: no isolation at all; only when the operator asked for it.
+ */
+export type Mode = 'mapped' | 'single' | 'none';
+
+export interface Host {
+  readonly mode: Mode;
+  /** Why machines can't be made here; null when they can. */
+  readonly obstacle: string | null;
+  /** Root with `ip` and `nft`: machines get an interface, and rules are enforced. */
+  readonly canRoute: boolean;
+  readonly controlGroups: ControlGroups | null;
+  readonly shell: string;
+  /** Gives a terminal that is known by name inside; part of util-linux. */
+  readonly script: string | null;
+  readonly sftpServer: string | null;
+}
+
+const programFolders = ['/usr/bin', '/usr/sbin', '/bin', '/sbin', '/usr/local/bin'];
+
+export async function inspectHost(isolation: 'auto' | 'none', dataDir: string): Promise<Host> {
+  const isRoot = process.getuid?.() === 0;
+  const obstacle = isolation === 'none' ? null : await findObstacle(isRoot, dataDir);
+  const mode = isolation === 'none' ? 'none' : isRoot ? 'mapped' : 'single';
+  const isolated = mode === 'mapped' && obstacle === null;
+  return {
+    mode,
+    obstacle,
+    canRoute: isolated && (await canMakeInterfaces()),
+    controlGroups: isRoot ? await findControlGroups() : null,
+    shell: (await findFile(['/bin/bash', '/usr/bin/bash'])) ?? '/bin/sh',
+    script: await findProgram('script'),
+    sftpServer: await findFile([
+      '/usr/lib/openssh/sftp-server',
+      '/usr/libexec/openssh/sftp-server',
+      '/usr/lib/ssh/sftp-server',
+    ]),
+  };
+}
+
+async function findObstacle(isRoot: boolean, dataDir: string): Promise<string | null> {
+  if (process.platform !== 'linux') return `Sandboxes need Linux; this is ${process.platform}.`;
+  if (!(await findProgram('bash'))) return 'Sandboxes need bash.';
+  for (const program of ['unshare', 'nsenter', 'setsid', 'setpriv', 'mount', 'pivot_root']) {
+    if (!(await findProgram(program))) return `Sandboxes need ${program} of util-linux.`;
+  }
+  const probe = await mkdtemp(path.join(dataDir, '.probe-'));
+  const user = isRoot ? ['--user', '--keep-caps'] : ['--user', '--map-root-user'];
+  const mount = isRoot ? ['true'] : ['mount', '-t', 'tmpfs', 'probe', probe];
+  const namespaces = ['--mount', '--pid', '--uts', '--ipc', '--net', '--cgroup', '--fork'];
+  try {
+    await execute('unshare', [...user, ...namespaces, ...mount], { timeout: 10_000 });
+    return null;
+  } catch (error) {
+    const reason = String((error as { stderr?: string }).stderr ?? error).trim();
+    return `This kernel refuses the namespaces that isolate machines (${reason}).`;
+  } finally {
+    await rm(probe, { recursive: true, force: true });
+  }
+}
+
+async function canMakeInterfaces(): Promise<boolean> {
+  if (!(await findProgram('ip')) || !(await findProgram('nft'))) return false;
+  return execute('nft', ['list', 'tables'], { timeout: 10_000 }).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function findProgram(name: string): Promise<string | null> {
+  return findFile(programFolders.map((folder) => path.join(folder, name)));
+}
+
+async function findFile(candidates: readonly string[]): Promise<string | null> {
+  for (const candidate of candidates) {
+    const found = await access(candidate, constants.X_OK).then(
+      async () => (await stat(candidate)).isFile(),
+      () => false,
+    );
+    if (found) return candidate;
+  }
+  return null;
+}

@@ -1,0 +1,201 @@
+// The driver that needs no set-up: every machine is a sandbox of Linux namespaces on this host, with an
+// ssh server in our process as its front door. Machines outlive this process and are found again by what
+// lies in their directories.
+
+import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { type Driver, DriverError } from '../driver.ts';
+import { type AddressRange, defaultRange, toPrivateAddress } from './addresses.ts';
+import { describeHost } from './description.ts';
+import { createShare, removeTree } from './disk.ts';
+import type { RunningMachine } from './enter.ts';
+import { type FrontDoor, openFrontDoor } from './front-door.ts';
+import { inspectHost } from './host.ts';
+import {
+  findLiving,
+  type LivingMachine,
+  removeMachine,
+  startMachine,
+  stopMachine,
+  type Yard,
+} from './life-cycle.ts';
+import {
+  findRecord,
+  listMachineIds,
+  machineDirectory,
+  sharePath,
+  writeRecord,
+} from './machine-directory.ts';
+import { openNamespaces } from './namespaces.ts';
+import { applyRules } from './network.ts';
+import { isAlive } from './process-identity.ts';
+import { openTerminal, type Terminal, type TerminalSize } from './terminal.ts';
+import { createTurns } from './turns.ts';
+import { measureUsage } from './usage.ts';
+
+export interface SandboxOptions {
+  /** Machines lie in its `machines` folder, shared filesystems in `filesystems`. */
+  readonly dataDir: string;
+  /** `none` runs machines as plain processes of this host; only for people who trust each other. */
+  readonly isolation?: 'auto' | 'none';
+  /** Tried in this order on the machine's own address. */
+  readonly sshPorts?: readonly number[];
+  readonly addresses?: AddressRange;
+  /** OpenSSH's sftp server where the host has it, or always ours. */
+  readonly sftpServer?: 'auto' | 'own';
+  readonly log?: (message: string) => void;
+}
+
+export interface SandboxDriver extends Driver {
+  /** A login shell of a running machine; undefined when it does not run. */
+  attachTerminal(id: string, size: TerminalSize): Promise<Terminal | undefined>;
+}
+
+const bootLogBytes = 256 * 1024;
+
+export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
+  const log = options.log ?? (() => {});
+  await mkdir(options.dataDir, { recursive: true });
+  const dataDir = await realpath(options.dataDir);
+  const found = await inspectHost(options.isolation ?? 'auto', dataDir);
+  const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
+  // Without isolation the machines' user must be able to walk to its home.
+  const folderMode = host.mode === 'none' ? 0o711 : 0o700;
+  for (const name of ['machines', 'filesystems']) {
+    await mkdir(path.join(dataDir, name), { recursive: true });
+    await chmod(path.join(dataDir, name), folderMode);
+  }
+  const range = options.addresses ?? defaultRange;
+  const yard: Yard = { dataDir, host, range, inTurn: createTurns() };
+  const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();
+  let closed = false;
+
+  async function serve(living: LivingMachine) {
+    const { id } = living.directory;
+    const known = doors.get(id);
+    if (known?.machine.process.init.startTime === living.process.init.startTime) return known;
+    await leave(id);
+    const namespaces = await openNamespaces(host, living.process);
+    if (!namespaces || closed) {
+      await namespaces?.close();
+      throw new DriverError('unavailable', 'The machine ended, or this server is closing.');
+    }
+    const machine: RunningMachine = { host, ...living, namespaces };
+    try {
+      const door = await openFrontDoor(machine, options.sshPorts ?? [22, 2222], log);
+      doors.set(id, { machine, door });
+      return { machine, door };
+    } catch (error) {
+      await namespaces.close();
+      throw error;
+    }
+  }
+
+  async function leave(id: string) {
+    const known = doors.get(id);
+    doors.delete(id);
+    await known?.door.close();
+    await known?.machine.namespaces.close();
+  }
+
+  /** Finds a living machine and serves it, also one that an earlier process of ours had started. */
+  async function adopt(id: string) {
+    const living = await findLiving(yard, id);
+    if (living) return serve(living);
+    await leave(id);
+    return undefined;
+  }
+
+  for (const id of await listMachineIds(dataDir)) {
+    await adopt(id).catch((error: Error) => log(`machine ${id} was not adopted: ${error.message}`));
+  }
+
+  return {
+    name: 'sandbox',
+    describe: () => describeHost(yard),
+
+    launch: (spec) =>
+      yard.inTurn(spec.id, async () => {
+        if (host.obstacle) throw new DriverError('impossible', `${host.obstacle} ${advice}`);
+        if (await adopt(spec.id)) return;
+        await serve(await startMachine(yard, spec));
+      }),
+
+    async inspect(id) {
+      const known = doors.get(id);
+      if (known && (await isAlive(known.machine.process.init))) {
+        const { ip } = known.machine.record;
+        const privateIp = host.canRoute ? toPrivateAddress(range, ip) : ip;
+        return { state: 'running', ip, privateIp, sshPort: known.door.port };
+      }
+      // It ended by itself: nobody can log in, and its address is free again.
+      if (known) void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
+      const directory = machineDirectory(dataDir, id);
+      if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
+      const record = await findRecord(directory);
+      if (!known && yard.inTurn.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
+      if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
+      if (await findLiving(yard, id)) {
+        void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
+        return { state: 'starting', ip: record.ip };
+      }
+      return { state: 'stopped', reason: 'Its processes ended, or this host was restarted.' };
+    },
+
+    restart: (spec) =>
+      yard.inTurn(spec.id, async () => {
+        await leave(spec.id);
+        await stopMachine(yard, spec.id);
+        await serve(await startMachine(yard, spec));
+      }),
+
+    terminate: (id) =>
+      yard.inTurn(id, async () => {
+        await leave(id);
+        await removeMachine(yard, id);
+      }),
+
+    list: () => listMachineIds(dataDir),
+
+    setFirewall: (id, rules) =>
+      yard.inTurn(id, async () => {
+        const directory = machineDirectory(dataDir, id);
+        const record = await findRecord(directory);
+        if (!record) return;
+        await writeRecord(directory, { ...record, spec: { ...record.spec, firewall: rules } });
+        if (host.canRoute && (await findLiving(yard, id)))
+          await applyRules(range, id, record.ip, rules);
+      }),
+
+    createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
+    deleteFilesystem: (id) => removeTree(sharePath(dataDir, id)),
+    filesystemUsage: (id) => measureUsage(sharePath(dataDir, id)),
+
+    async bootLog(id) {
+      const file = await open(machineDirectory(dataDir, id).bootLog).catch(() => null);
+      if (!file) return '';
+      try {
+        const { size } = await file.stat();
+        const length = Math.min(size, bootLogBytes);
+        const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+        return buffer.toString('utf8');
+      } finally {
+        await file.close();
+      }
+    },
+
+    async attachTerminal(id, size) {
+      const known = doors.get(id);
+      if (!known) return undefined;
+      return openTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
+    },
+
+    async close() {
+      closed = true;
+      await Promise.all([...doors.keys()].map(leave));
+    },
+  };
+}
+
+const advice =
+  'Set `isolation: none` to run machines without isolation, if you trust all who use them.';

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Second half of a boot, in the machine's own namespaces: mounts what belongs to them, lets go of the
+# host's files, and only then writes below the disk's top level, where every link now ends inside.
+# Speaks two lines with the server: `map` (its ids are written from outside), `ready` (its network is).
+set -eu
+
+if [ "$MODE" = mapped ] && [ "${1:-}" != mapped ]; then
+  echo map
+  read -r answer && [ "$answer" = mapped ]
+  exec setpriv --reuid 0 --regid 0 --clear-groups --inh-caps=-all --ambient-caps=-all \
+    /bin/sh "$ROOT/run/machine/assemble" mapped
+fi
+
+cd "$ROOT"
+mount -t proc -o nosuid,nodev,noexec proc proc
+mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys 2>/dev/null || true
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts
+hostname "$NAME" || echo "The machine keeps this host's name: the hostname program is missing." >&2
+{ ip link set lo up || ifconfig lo up ||
+  perl -e 'socket(S,2,2,0);exit !ioctl(S,0x8914,pack("a16s","lo",0x41))'; } 2>/dev/null ||
+  echo "The machine's own loopback stays down: neither ip, ifconfig nor perl is on this host." >&2
+
+# A locked mount can't become the root; a fresh recursive bind of it can.
+mount --rbind "$ROOT" "$ROOT"
+cd "$ROOT"
+pivot_root . run/old
+cd /
+umount -l /run/old
+rmdir /run/old
+
+echo "$MOUNTS" | while read -r id target; do
+  [ -n "$id" ] || continue
+  mkdir -p "$target"
+  mount --bind "/run/machine/filesystems/$id" "$target"
+done
+
+echo ready
+read -r answer && [ "$answer" = go ]
+# Standard error is the boot log, opened outside.
+exec </dev/null >&2
+path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+if [ "$MODE" = mapped ]; then
+  exec env -i PATH=$path HOME=/root USER=root LANG=C.UTF-8 $GPUS /bin/sh /run/machine/init
+fi
+exec env -i PATH=$path HOME=/home/ubuntu USER=ubuntu LANG=C.UTF-8 $GPUS \
+  unshare --user --map-user=1000 --map-group=1000 /bin/sh /run/machine/init

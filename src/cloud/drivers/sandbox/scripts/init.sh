@@ -1,0 +1,36 @@
+#!/bin/sh
+# Process 1 of a machine: runs the user data once, then only reaps. Told to stop, it asks everything to
+# end and leaves after at most two seconds; the kernel then ends what is left.
+
+stop() {
+  trap '' TERM
+  kill -TERM -1 2>/dev/null
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    set -- /proc/[0-9]*
+    [ $# -le 1 ] && break
+    sleep 0.1
+  done
+  exit 0
+}
+trap stop TERM
+
+rm -rf /tmp/* /tmp/.[!.]* 2>/dev/null
+
+echo "$(date -u +%FT%TZ) machine $(cat /proc/sys/kernel/hostname) started"
+done_mark=/var/lib/cloud/instance/sem/user-data
+if [ -f /run/machine/first-boot ] && [ ! -e "$done_mark" ]; then
+  mkdir -p "${done_mark%/*}" && : >"$done_mark"
+  # Bounded, because this log lies on the host's disk, outside of the machine.
+  {
+    cd / && /bin/sh /run/machine/first-boot
+    echo "$(date -u +%FT%TZ) user data finished with status $?"
+  } 2>&1 | {
+    head -c 1048576
+    exec cat >/dev/null
+  } &
+fi
+
+while :; do
+  sleep 2147483647 &
+  wait $!
+done

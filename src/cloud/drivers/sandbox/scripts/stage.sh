@@ -1,0 +1,105 @@
+#!/bin/sh
+# First half of a boot, still seeing the host: binds everything the machine may see under its own root
+# directory. Runs in a private mount namespace, as root or as root of a user namespace of one id, and
+# touches nothing below the top level of the disk: a tenant may have left symbolic links there.
+set -eu
+umask 022
+# On a directory that everybody may pass through: the machine's own root has no rights on the host.
+mount --bind "$MACHINE/disk" "$ROOT"
+cd "$ROOT"
+
+for name in usr proc sys dev run; do
+  if [ -L "$name" ] || { [ -e "$name" ] && [ ! -d "$name" ]; }; then rm -f "$name"; fi
+  [ -d "$name" ] || mkdir "$name"
+done
+
+# The mount and all below it. A remount may not drop flags that the host's own mount has locked.
+read_only() {
+  while read -r _ _ _ _ point options _; do
+    case "$point/" in "$ROOT/$1/"*) ;; *) continue ;; esac
+    kept=
+    for flag in nosuid nodev noexec; do
+      case ",$options," in *",$flag,"*) kept=$kept,$flag ;; esac
+    done
+    mount -o "remount,bind,ro$kept" "$point"
+  done </proc/self/mountinfo
+}
+
+# With what the host has mounted below, e.g. the libraries of a GPU.
+mount --rbind /usr usr
+read_only usr
+for name in bin sbin lib lib32 lib64 libx32; do
+  [ -e "/$name" ] || continue
+  rm -f "$name" 2>/dev/null || true
+  if [ -L "/$name" ]; then
+    ln -s "$(readlink "/$name")" "$name"
+  else
+    mkdir -p "$name"
+    mount --rbind "/$name" "$name"
+    read_only "$name"
+  fi
+done
+case "$DATA/" in /usr/*) mount -t tmpfs -o size=4k,mode=000 nothing "$ROOT$DATA" ;; esac
+
+mount -t tmpfs -o mode=755,size=64m run run
+mkdir -p run/machine/bin run/machine/host run/machine/filesystems run/old run/lock run/user
+chmod 1777 run/lock
+cp "$SCRIPTS/init.sh" run/machine/init
+cp "$SCRIPTS/assemble.sh" run/machine/assemble
+[ ! -f "$MACHINE/first-boot" ] || cp "$MACHINE/first-boot" run/machine/first-boot
+cp "$SCRIPTS/sudo-$MODE.sh" run/machine/bin/sudo
+chmod 755 run/machine/init run/machine/bin/sudo
+if [ "$MODE" = mapped ]; then
+  # Set-uid for the machine's own root only: it belongs to an id that means nothing on the host.
+  cp "$(command -v setpriv)" run/machine/bin/elevate
+  chown -R "$ID_BASE:$ID_BASE" run
+  chmod 4755 run/machine/bin/elevate
+fi
+bind_file() {
+  : >"$2"
+  mount --bind "$1" "$2"
+}
+bind_file "$MACHINE/boot.log" run/machine/boot.log
+# Bound read-only, never passed as an open file: a tenant with the operator's own id could otherwise
+# reopen the host's program for writing through /proc.
+bind_file "$NODE" run/machine/node
+read_only run/machine/node
+[ ! -e usr/bin/sudo ] || mount --bind run/machine/bin/sudo usr/bin/sudo
+
+# Parts of /etc that belong to the host's /usr. The machine's /etc holds links to them.
+for name in ld.so.cache alternatives ssl/certs ca-certificates pki/tls pki/ca-trust; do
+  source=/etc/$name
+  target=run/machine/host/$(echo "$name" | tr / -)
+  [ -e "$source" ] || continue
+  if [ -d "$source" ]; then mkdir "$target"; else : >"$target"; fi
+  mount --rbind "$source" "$target"
+  read_only "$target"
+done
+
+mount -t tmpfs -o mode=755,size=1m dev dev
+mkdir dev/pts dev/shm
+mount -t tmpfs -o mode=1777,nosuid,nodev shm dev/shm
+for device in null zero full random urandom tty $DEVICES; do
+  [ -e "/dev/$device" ] || continue
+  mkdir -p "$(dirname "dev/$device")"
+  bind_file "/dev/$device" "dev/$device"
+done
+ln -s pts/ptmx dev/ptmx
+ln -s /proc/self/fd dev/fd
+ln -s fd/0 dev/stdin
+ln -s fd/1 dev/stdout
+ln -s fd/2 dev/stderr
+[ "$MODE" != mapped ] || chown "$ID_BASE:$ID_BASE" dev dev/pts
+
+for id in $FILESYSTEMS; do
+  mkdir "run/machine/filesystems/$id"
+  mount --bind "$DATA/filesystems/$id" "run/machine/filesystems/$id"
+done
+
+namespaces="--mount --pid --uts --ipc --net --cgroup"
+if [ "$MODE" = mapped ]; then
+  # The server writes the id map from outside: util-linux alone can't map a range.
+  exec unshare --user --keep-caps $namespaces --fork --propagation private \
+    /bin/sh "$ROOT/run/machine/assemble"
+fi
+exec unshare $namespaces --fork --propagation private /bin/sh "$ROOT/run/machine/assemble"

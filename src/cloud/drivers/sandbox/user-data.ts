@@ -1,0 +1,139 @@
+// Turns cloud-init user data into one shell script that runs inside the machine at its first boot. A
+// subset, honestly: what is left out says so in the machine's boot log.
+
+import { gunzipSync } from 'node:zlib';
+import { parse } from 'yaml';
+
+const contentLimitBytes = 16 * 1024 * 1024;
+
+/** Keys that change nothing here and are not worth a line in the log. */
+const silent = new Set([
+  'output',
+  'final_message',
+  'manage_etc_hosts',
+  'ssh_pwauth',
+  'disable_root',
+]);
+
+export function toFirstBoot(userData: string): string {
+  const lines = ['umask 022', 'mkdir -p /var/lib/cloud/instance/scripts'];
+  lines.push(writeTo('/var/lib/cloud/instance/user-data.txt', Buffer.from(userData)));
+  if (userData.startsWith('#!')) {
+    const script = '/var/lib/cloud/instance/scripts/part-001';
+    lines.push(writeTo(script, Buffer.from(userData)), `chmod 700 ${script}`, script);
+  } else if (/^#cloud-config\b/.test(userData)) {
+    lines.push(...fromCloudConfig(userData));
+  } else if (userData.trim() !== '') {
+    lines.push(say('user data begins neither with #! nor with #cloud-config and was left out'));
+    lines.push('false');
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function fromCloudConfig(text: string): string[] {
+  let config: unknown;
+  try {
+    config = parse(text, { maxAliasCount: 100 });
+  } catch (error) {
+    return [say(`the cloud-config is not YAML: ${(error as Error).message}`), 'false'];
+  }
+  if (config === null) return [];
+  if (!isRecord(config)) return [say('the cloud-config is not a mapping'), 'false'];
+  const { write_files, runcmd, bootcmd, users, ssh_authorized_keys, packages, ...rest } = config;
+  return [
+    ...list(packages).map((name) =>
+      say(`package ${toText(name)} was not installed: the system is read-only`),
+    ),
+    ...list(bootcmd).map(toCommand),
+    ...list(write_files).flatMap(toFile),
+    ...list(ssh_authorized_keys).map(toKey),
+    ...list(users).flatMap(toUser),
+    ...Object.keys(rest)
+      .filter((key) => !silent.has(key))
+      .map((key) => say(`"${key}" of the cloud-config is not understood here and was left out`)),
+    ...list(runcmd).map(toCommand),
+  ];
+}
+
+function toFile(entry: unknown): string[] {
+  if (!isRecord(entry) || typeof entry.path !== 'string' || !entry.path.startsWith('/')) {
+    return [say('an entry of write_files has no absolute path and was left out')];
+  }
+  const content = decode(toText(entry.content ?? ''), toText(entry.encoding ?? ''));
+  if (!content) return [say(`the content for ${entry.path} can't be decoded and was left out`)];
+  const file = quote(entry.path);
+  const lines = [
+    `mkdir -p "$(dirname ${file})"`,
+    writeTo(entry.path, content, entry.append === true ? '>>' : '>'),
+  ];
+  // YAML reads 0644 as a number: octal in version 1.1, decimal 644 in 1.2. Both mean the digits.
+  if (entry.permissions !== undefined)
+    lines.push(`chmod ${quote(toText(entry.permissions))} ${file}`);
+  if (entry.owner !== undefined) lines.push(`chown ${quote(toText(entry.owner))} ${file}`);
+  return lines;
+}
+
+function toUser(entry: unknown): string[] {
+  if (entry === 'default') return [];
+  const name = isRecord(entry) ? entry.name : entry;
+  if (!isRecord(entry) || (name !== 'ubuntu' && name !== 'default')) {
+    return [say(`user ${toText(name)} was not made: this machine has the one user ubuntu`)];
+  }
+  return list(entry.ssh_authorized_keys ?? entry['ssh-authorized-keys']).map(toKey);
+}
+
+function toKey(key: unknown): string {
+  const file = '/home/ubuntu/.ssh/authorized_keys';
+  const owner = 'chown ubuntu:ubuntu /home/ubuntu/.ssh';
+  return `mkdir -p /home/ubuntu/.ssh && echo ${quote(toText(key))} >>${file} && ${owner} ${file} && chmod 600 ${file}`;
+}
+
+function toCommand(command: unknown): string {
+  if (Array.isArray(command)) return command.map((word) => quote(toText(word))).join(' ');
+  return `sh -c ${quote(toText(command))}`;
+}
+
+function decode(content: string, encoding: string): Buffer | undefined {
+  const steps = encoding.split('+').map((step) => step.trim());
+  let bytes: Buffer = Buffer.from(content);
+  for (const step of steps.reverse()) {
+    if (step === 'b64' || step === 'base64') bytes = Buffer.from(bytes.toString(), 'base64');
+    else if (step === 'gz' || step === 'gzip') {
+      try {
+        bytes = gunzipSync(bytes, { maxOutputLength: contentLimitBytes });
+      } catch {
+        return undefined;
+      }
+    } else if (step !== '' && step !== 'text/plain') return undefined;
+  }
+  return bytes;
+}
+
+/** By base64, so that no byte of it means anything to the shell. */
+function writeTo(file: string, content: Buffer, redirect = '>'): string {
+  return `base64 -d ${redirect}${quote(file)} <<'END'\n${content.toString('base64')}\nEND`;
+}
+
+function say(message: string): string {
+  return `echo ${quote(message)}`;
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : value === undefined || value === null ? [] : [value];
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string'
+    ? value
+    : typeof value === 'object'
+      ? JSON.stringify(value)
+      : String(value);
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

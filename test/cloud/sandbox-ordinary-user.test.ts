@@ -1,0 +1,28 @@
+// The tests of the sandbox driver once more, in processes of an ordinary user.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const skip = process.getuid?.() !== 0 && 'already an ordinary user';
+const files = ['', '-ssh', '-boot', '-isolation'].map((part) => `sandbox${part}.test.ts`);
+for (const file of files) {
+  test(`an ordinary user gets the same: ${file}`, { skip, timeout: 120_000 }, async () => {
+    const target = fileURLToPath(new URL(file, import.meta.url));
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const child = spawn(process.execPath, ['--test', '--test-reporter=tap', target], {
+      // `nobody`: the ssh client wants a user with a name.
+      uid: 65_534,
+      gid: 65_534,
+      cwd: '/',
+      env: { ...env, HOME: '/nonexistent' },
+    });
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += chunk));
+    child.stderr.on('data', (chunk) => (output += chunk));
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    assert.equal(code, 0, output);
+    assert.match(output, /# pass [1-9]/);
+  });
+}

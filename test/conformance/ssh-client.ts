@@ -1,0 +1,93 @@
+// The stock OpenSSH client as tests use it: one key pair in a folder of its own, no known hosts, and
+// answers as plain values.
+
+import { execFile, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+export interface Answer {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Address {
+  readonly ip: string;
+  readonly sshPort: number;
+}
+
+/** Why tests that need these programs are skipped, or false. */
+export function missingProgram(...names: string[]): string | false {
+  const missing = names.filter(
+    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
+  );
+  return missing.length > 0 && `not installed here: ${missing.join(', ')}`;
+}
+
+export function createSshClient() {
+  const folder = mkdtempSync(path.join(tmpdir(), 'millrace-ssh-'));
+  const keyFile = path.join(folder, 'key');
+  spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', keyFile]);
+
+  function options({ sshPort }: Address): string[] {
+    const settings = [
+      'BatchMode=yes',
+      'StrictHostKeyChecking=accept-new',
+      'LogLevel=ERROR',
+      'ConnectTimeout=10',
+      'IdentitiesOnly=yes',
+      `UserKnownHostsFile=${path.join(folder, 'known_hosts')}`,
+      `Port=${sshPort}`,
+    ];
+    return ['-F', 'none', '-i', keyFile, ...settings.flatMap((setting) => ['-o', setting])];
+  }
+
+  return {
+    folder,
+    publicKey: readFileSync(`${keyFile}.pub`, 'utf8').trim(),
+    options,
+    ssh: (to: Address, ...args: string[]) => run('ssh', sshArguments(to, args)),
+    sshWithInput: (to: Address, input: string, ...args: string[]) =>
+      run('ssh', sshArguments(to, args), input),
+    /** For sessions that stay open. */
+    spawnSsh: (to: Address, args: string[], spawnOptions: SpawnOptions = {}) =>
+      spawn('ssh', sshArguments(to, args), spawnOptions),
+    run,
+    close: () => rmSync(folder, { recursive: true, force: true }),
+  };
+
+  /** Options first, then the host, then the command: the last argument is the command unless a flag. */
+  function sshArguments(to: Address, args: string[]): string[] {
+    const command = args.at(-1)?.startsWith('-') ? [] : args.slice(-1);
+    const flags = args.slice(0, args.length - command.length);
+    return [...options(to), ...flags, `ubuntu@${to.ip}`, ...command];
+  }
+}
+
+export type SshClient = ReturnType<typeof createSshClient>;
+
+export function run(program: string, args: readonly string[], input = ''): Promise<Answer> {
+  return new Promise((resolve) => {
+    const limits = { timeout: 30_000, maxBuffer: 64 * 1024 * 1024 };
+    const child = execFile(program, args, limits, (error, stdout, stderr) => {
+      const code = error ? ((error as { code?: unknown }).code as number | null) : 0;
+      resolve({ code: typeof code === 'number' ? code : null, stdout, stderr });
+    });
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(input);
+  });
+}
+
+/** Asks again until it holds; fails with what was last seen. */
+export async function eventually(
+  what: string,
+  holds: () => Promise<boolean> | boolean,
+  timeoutMs = 10_000,
+) {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`did not come true: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}
