@@ -125,7 +125,8 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
     if (slot.work !== work) return;
     if (work.scoresPrompt && from < work.prompt.length)
       for (const [at, index] of logits.entries()) {
-        if (from + at + 1 < work.prompt.length) await work.scored(from + at, index);
+        if (from + at + 1 >= work.prompt.length || slot.work !== work) break;
+        await work.scored(from + at, index);
       }
     if (slot.pending.length > 0) return;
     if (work.family.reader === work) work.family.read = true;
@@ -145,17 +146,22 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
     // and a prompt token computed in a batch of one rounds differently from one computed among others.
     const started = performance.now();
     for (const slot of slots.filter(isReading).sort((a, b) => a.lastUsed - b.lastUsed)) {
-      if (!isReading(slot)) continue;
-      const began = performance.now();
-      const budget = Math.round(pieceMs / msPerPromptToken);
-      const length = toPieceLength(slot, Math.max(leastPiece, Math.min(budget, binding.batchSize)));
-      await run([toPiece(slot, length)]);
-      if (length >= leastPiece) {
-        const measured = (performance.now() - began) / length;
-        msPerPromptToken = msPerPromptToken * 0.7 + measured * 0.3;
-      }
+      if (isReading(slot)) await read(slot);
       if (performance.now() - started >= pieceMs) break;
     }
+  }
+
+  async function read(slot: Slot<Work>): Promise<void> {
+    // Those who read take turns, so that a short prompt need not wait for a long one.
+    slot.lastUsed = ++clock;
+    const budget = Math.round(pieceMs / msPerPromptToken);
+    const length = toPieceLength(slot, Math.max(leastPiece, Math.min(budget, binding.batchSize)));
+    const began = performance.now();
+    const piece = toPiece(slot, length);
+    await run([piece]);
+    if (length < leastPiece || piece.work.scoresPrompt) return;
+    const measured = (performance.now() - began) / length;
+    msPerPromptToken = msPerPromptToken * 0.7 + measured * 0.3;
   }
 
   /** Not while a batch runs: a sampler may be at work on another thread. */
