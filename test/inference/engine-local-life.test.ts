@@ -61,13 +61,15 @@ describe('the child', () => {
     await chatOf(engine, 'Hello!');
   });
 
-  test('ends when its parent does', async () => {
+  test('ends when its parent does, also while it generates', async () => {
     const script = `
       import { createBuiltin } from './test/inference/builtin.ts';
       const engine = createBuiltin();
-      await engine.preload();
+      const body = { model: 'm', prompt: 'Once', max_tokens: 1500, ignore_eos: true };
+      const call = { signal: new AbortController().signal, caller: 'a', contextWindow: 2048 };
+      const stream = await engine.stream({ kind: 'completion', body }, call);
       console.log(engine.status().pid);
-      setTimeout(() => {}, 60_000);`;
+      for await (const _ of stream);`;
     const parent = spawn(process.execPath, ['--input-type=module', '-e', script]);
     const pid = await new Promise<number>((resolve) => {
       parent.stdout.once('data', (data) => resolve(Number(String(data))));
