@@ -37,7 +37,8 @@ export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
     threads: 1,
     grammars: {
       jsonObject: () => object,
-      jsonSchema: () => truth,
+      // A schema may bring its grammar along.
+      jsonSchema: (schema) => (schema as { gbnf?: string }).gbnf ?? truth,
       toolCalls: (tools, { parallel }) =>
         weatherCalls(
           tools.map(({ name }) => name),

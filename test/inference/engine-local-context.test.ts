@@ -14,7 +14,8 @@ import {
   toMessages,
 } from './builtin.ts';
 
-const engine = createBuiltin();
+// A small window, so that little text fills it.
+const engine = createBuiltin({ contextSize: 256 });
 after(() => engine.close());
 
 const rejectedWith = (code: string, param: string) => (error: EngineError) =>
@@ -119,10 +120,6 @@ describe('a prompt', () => {
 });
 
 describe('the window', () => {
-  // Small, so that little text fills it.
-  const standIn = createBuiltin({ contextSize: 256 });
-  after(() => standIn.close());
-
   test('of a model that answers for itself is refused when exceeded, in numbers', async (t) => {
     const own = createBuiltinFor(t, { standIn: false, contextSize: 128 });
     const tokens = await own.countPromptTokens(chat('Hello!'), new AbortController().signal);
@@ -145,10 +142,10 @@ describe('the window', () => {
   test('of the model asked for is the one a stand-in refuses by', async () => {
     const body = { messages: toMessages('word '.repeat(400)), max_tokens: 10 };
     await assert.rejects(
-      standIn.answer(chat(body), call({ contextWindow: 400 })),
+      engine.answer(chat(body), call({ contextWindow: 400 })),
       rejectedWith('context_length_exceeded', 'messages'),
     );
-    const { usage } = await standIn.answer(chat(body), call({ contextWindow: 800 }));
+    const { usage } = await engine.answer(chat(body), call({ contextWindow: 800 }));
     assert.equal(usage.prompt_tokens, await count(chat(body)));
     assert.ok(usage.prompt_tokens > 400);
   });
@@ -161,7 +158,7 @@ describe('the window', () => {
         content: 'What do you call a bear with no teeth? A gummy bear.',
       },
     ]).flat();
-    const { choices, usage } = await chatOf(standIn, {
+    const { choices, usage } = await chatOf(engine, {
       messages: [
         { role: 'system', content: 'Your name is Ada.' },
         ...old,
@@ -174,8 +171,8 @@ describe('the window', () => {
 
   test('of a stand-in keeps the end of a prompt that is too long by itself', async () => {
     const end = { messages: toMessages(`${'word '.repeat(700)}\nWhat is the capital of France?`) };
-    assert.notEqual((await chatOf(standIn, end)).choices[0]?.message.content, '');
-    const { choices, usage } = await completionOf(standIn, {
+    assert.notEqual((await chatOf(engine, end)).choices[0]?.message.content, '');
+    const { choices, usage } = await completionOf(engine, {
       prompt: `${'The sky is blue. '.repeat(100)}The sky is`,
       max_tokens: 1,
     });
@@ -184,7 +181,7 @@ describe('the window', () => {
   });
 
   test('of a stand-in that is full ends the answer', async () => {
-    const { choices, usage } = await completionOf(standIn, {
+    const { choices, usage } = await completionOf(engine, {
       prompt: 'word '.repeat(400),
       ignore_eos: true,
       max_tokens: 3000,

@@ -11,7 +11,6 @@ import {
   collect,
   completionOf,
   createBuiltin,
-  createBuiltinFor,
   toMessages,
   weatherTool,
 } from './builtin.ts';
@@ -98,21 +97,14 @@ describe('text', () => {
     assert.ok(ids.length > text.length);
   });
 
-  test('made of single bytes waits for the whole character', async (t) => {
+  test('made of single bytes waits for the whole character', async () => {
     const text = '日本語 👩‍👩‍👧 ok';
-    const written = createBuiltinFor(t, {
-      grammars: {
-        jsonObject: () => `root ::= "${text}"`,
-        jsonSchema: () => '',
-        toolCalls: () => '',
-      },
-    });
     const task = chat({
       messages: toMessages('Hi'),
-      response_format: { type: 'json_object' },
+      response_format: toFormat(`root ::= "${text}"`),
       stop: ['👧 never'],
     });
-    const chunks = await collect(await written.stream(task, call()));
+    const chunks = await collect(await engine.stream(task, call()));
     const parts = chunks
       .flatMap(({ choices }) => choices as ChatChoiceDelta[])
       .map(({ delta }) => delta.content ?? '');
@@ -208,13 +200,10 @@ describe('a grammar', () => {
     assert.equal(choices[0]?.finish_reason, 'stop');
   });
 
-  test("that can not be built is the request's fault", async (t) => {
-    const broken = createBuiltinFor(t, {
-      grammars: { jsonObject: () => 'root ::= (', jsonSchema: () => '', toolCalls: () => '' },
-    });
+  test("that can not be built is the request's fault", async () => {
     await assert.rejects(
-      broken.answer(
-        chat({ messages: toMessages('Hi'), response_format: { type: 'json_object' } }),
+      engine.answer(
+        chat({ messages: toMessages('Hi'), response_format: toFormat('root ::= (') }),
         call(),
       ),
       (error: EngineError) => error.failure === 'rejected' && error.param === 'response_format',
@@ -296,3 +285,7 @@ describe('a tool call', () => {
     assert.match(choices[0]?.message.content ?? '', /sunny/i);
   });
 });
+
+function toFormat(gbnf: string) {
+  return { type: 'json_schema' as const, json_schema: { name: 'given', schema: { gbnf } } };
+}

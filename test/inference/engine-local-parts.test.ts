@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { EngineError } from '../../src/inference/engine.ts';
 import { createAdmission } from '../../src/inference/engines/local/admission.ts';
 import { toThreadCount } from '../../src/inference/engines/local/binding.ts';
+import { createChatTemplate } from '../../src/inference/engines/local/chat-template.ts';
 import { fit, keepNewest } from '../../src/inference/engines/local/context-window.ts';
 import { FairQueue } from '../../src/inference/engines/local/fair-queue.ts';
 import { toSeed } from '../../src/inference/engines/local/sampling.ts';
@@ -198,4 +199,58 @@ test('seeds of more than 32 bits count in full, negative ones too', () => {
 
 test('threads leave a core for the rest of the machine', () => {
   assert.deepEqual([1, 2, 4, 8, 64].map(toThreadCount), [1, 1, 3, 7, 8]);
+});
+
+describe('a chat template', () => {
+  const prompt = {
+    messages: [
+      { role: 'developer', content: 'Be brief.' },
+      { role: 'user', content: 'Hi' },
+    ],
+    tools: null,
+    continues: false,
+    addsGenerationPrompt: true,
+  };
+  const plain =
+    "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
+  const specialText = { bos_token: '<s>', eos_token: '</s>' };
+
+  test('that does not know developers is given a system message', () => {
+    const rendered = createChatTemplate(plain, specialText).render(prompt);
+    assert.equal(rendered, '[system]Be brief.[user]Hi[assistant]');
+  });
+
+  test('that does not know tools has them told to the model, calls and all', () => {
+    const rendered = createChatTemplate(plain, specialText).render({
+      ...prompt,
+      messages: [
+        { role: 'user', content: 'Hi' },
+        {
+          role: 'assistant',
+          content: '',
+          tool_calls: [
+            { id: '1', type: 'function', function: { name: 'look', arguments: { at: 1 } } },
+          ],
+        },
+      ],
+      tools: [{ type: 'function', function: { name: 'look' } }],
+    });
+    assert.match(rendered, /^\[system\].*"name":"look"/s);
+    assert.match(rendered, /<tool_call>\{"name":"look","arguments":\{"at":1\}\}<\/tool_call>/);
+  });
+
+  test('that is absent is the common one, and its start token is known', () => {
+    const rendered = createChatTemplate(null, specialText).render(prompt);
+    assert.match(rendered, /<\|im_start\|>system\nBe brief\.<\|im_end\|>/);
+    const start = createChatTemplate('{{ bos_token }}', specialText).render(prompt);
+    assert.equal(start, '<s>');
+  });
+
+  test('that refuses the messages, or can not be read, makes the request wrong', () => {
+    for (const source of ["{{ raise_exception('No developers') }}", '{% if %}'])
+      assert.throws(
+        () => createChatTemplate(source, specialText).render(prompt),
+        (error: EngineError) => error.failure === 'rejected' && error.param === 'messages',
+      );
+  });
 });

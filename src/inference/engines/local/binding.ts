@@ -2,13 +2,8 @@
 // copy sequences, so we use the binding underneath, which is internal: the version is pinned and the
 // part we use is declared here.
 
-import {
-  type GgufFileInfo,
-  GgufInsights,
-  getLlama,
-  LlamaLogLevel,
-  readGgufFileInfo,
-} from 'node-llama-cpp';
+import { stat } from 'node:fs/promises';
+import { getLlama, LlamaLogLevel, readGgufFileInfo } from 'node-llama-cpp';
 import { EngineError } from '../../engine.ts';
 
 export interface ModelOptions {
@@ -114,6 +109,18 @@ const cpuBatchTokens = 128;
 const gpuBatchTokens = 512;
 const defaultContextSize = 8192;
 
+interface ArchitectureFacts {
+  context_length?: number;
+  block_count?: number;
+  embedding_length?: number;
+  attention?: {
+    head_count?: number | number[];
+    head_count_kv?: number | number[];
+    key_length?: number;
+    value_length?: number;
+  };
+}
+
 interface Bindings {
   AddonSampler: {
     new (model: RawModel): RawSampler;
@@ -124,6 +131,20 @@ interface Bindings {
 }
 
 export async function openModel(options: ModelOptions): Promise<Binding> {
+  const info = await readGgufFileInfo(options.modelPath);
+  const facts = info.architectureMetadata as ArchitectureFacts;
+  const window = Math.min(
+    options.contextSize ?? defaultContextSize,
+    facts.context_length ?? defaultContextSize,
+  );
+  const { size } = await stat(options.modelPath);
+  const memoryBytes = size * info.splicedParts + toCacheBytes(facts, window * options.sequences);
+  if (options.memoryLimitBytes !== null && memoryBytes > options.memoryLimitBytes)
+    throw new EngineError(
+      'overloaded',
+      `The model needs ${toMib(memoryBytes)} MiB for weights and cache, and ${toMib(options.memoryLimitBytes)} MiB are allowed.`,
+    );
+
   const llama = await getLlama({
     build: 'never',
     skipDownload: true,
@@ -135,20 +156,6 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
   // The package's own default is at least four threads. With more threads than free cores it was up to
   // 400 times slower here, because its barrier spins.
   llama.maxThreads = threads;
-
-  const info = await readGgufFileInfo(options.modelPath);
-  const insights = await GgufInsights.from(info, llama);
-  const window = Math.min(
-    options.contextSize ?? defaultContextSize,
-    insights.trainContextSize ?? defaultContextSize,
-  );
-  const memoryBytes = insights.modelSize + toCacheBytes(info, window * options.sequences);
-  if (options.memoryLimitBytes !== null && memoryBytes > options.memoryLimitBytes)
-    throw new EngineError(
-      'overloaded',
-      `The model needs ${toMib(memoryBytes)} MiB for weights and cache, and ${toMib(options.memoryLimitBytes)} MiB are allowed.`,
-    );
-
   const batchSize = Math.min(llama.gpu === false ? cpuBatchTokens : gpuBatchTokens, window);
   const model = await llama.loadModel({
     modelPath: options.modelPath,
@@ -208,17 +215,7 @@ export function toThreadCount(physicalCores: number): number {
 }
 
 /** Keys and values in 16 bits for every layer. */
-function toCacheBytes(info: GgufFileInfo, tokens: number): number {
-  const facts = info.architectureMetadata as {
-    block_count?: number;
-    embedding_length?: number;
-    attention?: {
-      head_count?: number | number[];
-      head_count_kv?: number | number[];
-      key_length?: number;
-      value_length?: number;
-    };
-  };
+function toCacheBytes(facts: ArchitectureFacts, tokens: number): number {
   const heads = first(facts.attention?.head_count) ?? 1;
   const sharedHeads = first(facts.attention?.head_count_kv) ?? heads;
   const headLength = (facts.embedding_length ?? 0) / heads;

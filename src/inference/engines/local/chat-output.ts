@@ -72,9 +72,13 @@ export function createChatOutput(
         .startsWith(toolOpening),
     );
     if (from < 0 || options.lazyGrammar === null) return;
-    const state = binding.createGrammarState(options.lazyGrammar);
-    for (const token of recent.slice(from)) binding.acceptInGrammar(state, token);
-    sampler.constrain(state);
+    try {
+      const state = binding.createGrammarState(options.lazyGrammar);
+      for (const token of recent.slice(from)) binding.acceptInGrammar(state, token);
+      sampler.constrain(state);
+    } catch {
+      // The model opened its call in a way the grammar can't follow; it is read as it comes then.
+    }
   }
 
   return {

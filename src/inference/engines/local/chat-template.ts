@@ -37,7 +37,8 @@ export function createChatTemplate(
   specialText: { bos_token: string; eos_token: string },
 ): ChatTemplate {
   const text = source ?? chatMl;
-  const template = new Template(text);
+  // Read on first use: a template that can't be read is no obstacle to plain completions.
+  let template: Template | null = null;
   const knowsDeveloper = text.includes('developer');
   // A template that does not know our form of tool call gets the tools by way of the system message.
   const knowsTools = text.includes('tools') && text.includes(toolOpening);
@@ -47,14 +48,15 @@ export function createChatTemplate(
       const messages = knowsDeveloper ? prompt.messages : prompt.messages.map(developerToSystem);
       const tools = prompt.tools ?? [];
       const told = tools.length > 0 && !knowsTools ? tellTools(messages, tools) : messages;
-      const rendered = attempt(() =>
-        template.render({
+      const rendered = attempt(() => {
+        template ??= new Template(text);
+        return template.render({
           messages: told,
           ...(tools.length > 0 && knowsTools && { tools }),
           add_generation_prompt: prompt.addsGenerationPrompt,
           ...specialText,
-        }),
-      );
+        });
+      });
       return prompt.continues ? cutAfterLast(rendered, told) : rendered;
     },
   };

@@ -8,6 +8,7 @@ import type { RequestEvent, ToChild, ToParent, WireFailure } from './protocol.ts
 type Work = Extract<ToChild, { id: number }>;
 
 let events: RequestEvent[] = [];
+let flushing = false;
 let model: LoadedModel | null = null;
 /** What came in while the model was loading. */
 let early: Work[] = [];
@@ -22,6 +23,16 @@ function flush(): void {
   const { running, waiting } = model.scheduler;
   send({ kind: 'batch', events, load: { running, waiting } });
   events = [];
+}
+
+/** By then the next batch is under way on its own thread, and does not wait for the sending. */
+function flushSoon(): void {
+  if (flushing) return;
+  flushing = true;
+  setImmediate(() => {
+    flushing = false;
+    flush();
+  });
 }
 
 function toWire(error: unknown): WireFailure {
@@ -71,7 +82,7 @@ function handle(loaded: LoadedModel, work: Work): void {
 
 async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Promise<void> {
   try {
-    model = await loadModel(options, flush);
+    model = await loadModel(options, flushSoon);
     const { window, threads, memoryBytes } = model.binding;
     send({ kind: 'ready', window, threads, memoryBytes });
     for (const work of early) handle(model, work);

@@ -23,8 +23,8 @@ export function createPromptScores(core: Core, task: Task, prompt: Prompt): Prom
   const unread = prompt.whole.length - prompt.tokens.length;
   // A start token that the request did not write is no part of what is echoed.
   const echoFrom = prompt.startAdded ? 1 : 0;
-  const scores: (ScoredToken | null)[] = prompt.whole.map(() => null);
-  const entries: (Record<string, PromptLogprob> | null)[] = prompt.whole.map(() => null);
+  const scores: (ScoredToken | null)[] = [];
+  const entries: (Record<string, PromptLogprob> | null)[] = [];
 
   async function score(position: number, index: number): Promise<void> {
     const token = prompt.tokens[position + 1];
@@ -45,6 +45,6 @@ export function createPromptScores(core: Core, task: Task, prompt: Prompt): Prom
         token,
         scored: at === 0 ? null : (scores[at + echoFrom] ?? null),
       })),
-    entries: () => entries,
+    entries: () => prompt.whole.map((_, at) => entries[at] ?? null),
   };
 }

@@ -55,6 +55,7 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
   let loop: Promise<void> | null = null;
   let stopped = false;
   let left: Work[] = [];
+  let batched: readonly Piece[] = [];
 
   const mayGo = ({ family }: Work) => family.read || family.reader === null;
 
@@ -95,27 +96,33 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
 
   /** Runs one batch and lets every work in it see its logits. */
   async function run(batch: readonly Piece[]): Promise<void> {
-    let logits: Uint32Array[];
-    try {
-      context.initBatch(batch.reduce((sum, piece) => sum + piece.tokens.length, 0));
-      logits = batch.map(({ slot, tokens, flagged }) =>
-        context.addToBatch(slot.id, slot.cache.length, Uint32Array.from(tokens), flagged),
-      );
-      await context.decodeBatch();
-    } catch (error) {
-      for (const { slot, work } of batch) fail(slot, work, error as Error);
-      return;
-    }
+    batched = batch;
+    const logits = await decode(batch);
     await Promise.all(
       batch.map(async (piece, at) => {
         try {
+          if (logits instanceof Error) throw logits;
           await settle(piece, logits[at] ?? new Uint32Array(0));
         } catch (error) {
           fail(piece.slot, piece.work, error as Error);
         }
       }),
     );
+    batched = [];
     afterBatch();
+  }
+
+  async function decode(batch: readonly Piece[]): Promise<Uint32Array[] | Error> {
+    try {
+      context.initBatch(batch.reduce((sum, piece) => sum + piece.tokens.length, 0));
+      const logits = batch.map(({ slot, tokens, flagged }) =>
+        context.addToBatch(slot.id, slot.cache.length, Uint32Array.from(tokens), flagged),
+      );
+      await context.decodeBatch();
+      return logits;
+    } catch (error) {
+      return error as Error;
+    }
   }
 
   async function settle({ slot, work, tokens }: Piece, logits: Uint32Array): Promise<void> {
@@ -125,7 +132,8 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
     if (slot.work !== work) return;
     if (work.scoresPrompt && from < work.prompt.length)
       for (const [at, index] of logits.entries()) {
-        if (from + at + 1 < work.prompt.length) await work.scored(from + at, index);
+        if (from + at + 1 >= work.prompt.length || slot.work !== work) break;
+        await work.scored(from + at, index);
       }
     if (slot.pending.length > 0) return;
     if (work.family.reader === work) work.family.read = true;
@@ -145,17 +153,22 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
     // and a prompt token computed in a batch of one rounds differently from one computed among others.
     const started = performance.now();
     for (const slot of slots.filter(isReading).sort((a, b) => a.lastUsed - b.lastUsed)) {
-      if (!isReading(slot)) continue;
-      const began = performance.now();
-      const budget = Math.round(pieceMs / msPerPromptToken);
-      const length = toPieceLength(slot, Math.max(leastPiece, Math.min(budget, binding.batchSize)));
-      await run([toPiece(slot, length)]);
-      if (length >= leastPiece) {
-        const measured = (performance.now() - began) / length;
-        msPerPromptToken = msPerPromptToken * 0.7 + measured * 0.3;
-      }
+      if (isReading(slot)) await read(slot);
       if (performance.now() - started >= pieceMs) break;
     }
+  }
+
+  async function read(slot: Slot<Work>): Promise<void> {
+    // Those who read take turns, so that a short prompt need not wait for a long one.
+    slot.lastUsed = ++clock;
+    const budget = Math.round(pieceMs / msPerPromptToken);
+    const length = toPieceLength(slot, Math.max(leastPiece, Math.min(budget, binding.batchSize)));
+    const began = performance.now();
+    const piece = toPiece(slot, length);
+    await run([piece]);
+    if (length < leastPiece || piece.work.scoresPrompt) return;
+    const measured = (performance.now() - began) / length;
+    msPerPromptToken = msPerPromptToken * 0.7 + measured * 0.3;
   }
 
   /** Not while a batch runs: a sampler may be at work on another thread. */
@@ -188,7 +201,9 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
       if (slot !== undefined) release(slot);
     },
     get running() {
-      return slots.filter((slot) => slot.work !== null).length;
+      // A cancelled work's sequence is busy until its batch has ended.
+      const isBatched = (slot: Slot<Work>) => batched.some((piece) => piece.slot === slot);
+      return slots.filter((slot) => slot.work !== null || isBatched(slot)).length;
     },
     get waiting() {
       return queue.size;

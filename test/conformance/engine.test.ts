@@ -1,0 +1,6 @@
+// One suite over every engine.
+
+import { createBuiltin } from '../inference/builtin.ts';
+import { describeEngine } from './engine.ts';
+
+describeEngine('local', createBuiltin());
