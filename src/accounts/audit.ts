@@ -21,7 +21,18 @@ export type AuditAction =
   | 'api_key.created'
   | 'api_key.revoked'
   | 'ssh_key.created'
-  | 'ssh_key.deleted';
+  | 'ssh_key.deleted'
+  | 'instance.created'
+  | 'instance.updated'
+  | 'instance.restarted'
+  | 'instance.power_cycled'
+  | 'instance.terminated'
+  | 'filesystem.created'
+  | 'filesystem.deleted'
+  | 'firewall_rules.updated'
+  | 'firewall_ruleset.created'
+  | 'firewall_ruleset.updated'
+  | 'firewall_ruleset.deleted';
 
 export interface AuditEntry {
   action: AuditAction;

@@ -3,10 +3,12 @@
 
 import { type Migration, Migrator } from 'kysely/migration';
 import * as house from './migrations/0001-house.ts';
+import * as cloud from './migrations/0002-cloud.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
   '0001-house': house,
+  '0002-cloud': cloud,
 };
 
 export async function migrate(db: Database): Promise<void> {
