@@ -21,7 +21,14 @@ import { createSshKeys } from './cloud/ssh-keys.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { openDatabase } from './db/open.ts';
+import { createBackends } from './inference/backends.ts';
 import { createCatalog } from './inference/catalog.ts';
+import { builtinModel } from './inference/engines/builtin.ts';
+import { createLocalEngine } from './inference/engines/local.ts';
+import { grammars } from './inference/grammar/grammars.ts';
+import { createMeter } from './inference/meter.ts';
+import { createServe } from './inference/serve.ts';
+import { createLlama3Counter } from './inference/tokens.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
 
@@ -67,6 +74,15 @@ export async function startServer(
   const authenticator = createAuthenticator(apiKeys, sessions);
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const catalog = createCatalog();
+  const builtin = createLocalEngine({
+    ...builtinModel,
+    grammars,
+    idleMs: config.inference.idle_minutes * 60_000,
+    threads: config.inference.threads,
+    onEvent: (event) => log.info({ backend: builtinModel.name, ...event }, 'model process'),
+  });
+  const backends = createBackends(builtin);
   let draining = false;
   let url = '';
 
@@ -88,7 +104,14 @@ export async function startServer(
     },
     inference: {
       authenticator,
-      catalog: createCatalog(),
+      catalog,
+      serve: createServe({
+        catalog,
+        backends,
+        clock,
+        counter: createLlama3Counter(),
+        meter: createMeter(registry),
+      }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
     cloud: {
@@ -111,6 +134,11 @@ export async function startServer(
 
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
+  if (config.inference.preload) {
+    builtin
+      .preload()
+      .catch((error) => log.error({ err: error }, 'the built-in model did not load'));
+  }
   const chores = [
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -133,6 +161,7 @@ export async function startServer(
     );
     await app.close();
     clearTimeout(cut);
+    await backends.close();
     await apiKeys.flushLastUsed();
     await db.destroy();
     log.flush();

@@ -107,6 +107,24 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        preload: Type.Boolean({
+          default: false,
+          description: 'Load the built-in model at start instead of at the first request.',
+        }),
+        idle_minutes: Type.Number({
+          default: 10,
+          exclusiveMinimum: 0,
+          maximum: 100_000,
+          description: 'A model on this machine is let go after so long without a request.',
+        }),
+        threads: Type.Unsafe<number | null>({
+          type: ['integer', 'null'],
+          minimum: 1,
+          maximum: 256,
+          default: null,
+          description:
+            'Threads per model on this machine. Chosen by the number of cores when null.',
+        }),
       },
       { ...section, description: 'The API at /v1.' },
     ),

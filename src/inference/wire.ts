@@ -17,10 +17,9 @@ export function newEnvelope(kind: Task['kind'], model: string, nowMs: number): E
 }
 
 export function toAnswer({ id, created, model, kind }: Envelope, { choices, usage }: EngineAnswer) {
-  const shared = { id, created, model, choices, usage, system_fingerprint: null };
-  return kind === 'chat'
-    ? { ...shared, object: 'chat.completion', service_tier: null }
-    : { ...shared, object: 'text_completion' };
+  const object = kind === 'chat' ? 'chat.completion' : 'text_completion';
+  const answer = { id, object, created, model, choices, usage, system_fingerprint: null };
+  return kind === 'chat' ? { ...answer, service_tier: null } : answer;
 }
 
 /** Everything that is the same in each event of a stream is made into text once. */

@@ -72,7 +72,7 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
     (error) => !['anyOf', 'oneOf', 'allOf', 'if'].includes(error.keyword) && !isNullBranch(error),
   );
   const candidates = telling.length > 0 ? telling : errors;
-  const deepest = candidates.reduce((best, error) => (depth(error) > depth(best) ? error : best));
+  const deepest = candidates.reduce((best, error) => (rank(error) > rank(best) ? error : best));
   const kind = kinds[deepest.keyword] ?? 'other';
   const path = segments(deepest.instancePath);
   if (kind === 'missing') path.push(String(deepest.params.missingProperty));
@@ -96,9 +96,10 @@ function isNullBranch(error: RawViolation): boolean {
   return error.keyword === 'type' && error.params.type === 'null';
 }
 
-function depth(error: RawViolation): number {
-  const own = error.instancePath.split('/').length;
-  return error.keyword === 'required' ? own + 1 : own;
+/** Deeper beats shallower; at one depth, a bound says more than a type that was never meant. */
+function rank({ instancePath, keyword }: RawViolation): number {
+  const depth = instancePath.split('/').length + (keyword === 'required' ? 1 : 0);
+  return depth * 2 + (keyword === 'type' ? 0 : 1);
 }
 
 function segments(pointer: string): (string | number)[] {

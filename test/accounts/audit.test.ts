@@ -1,0 +1,79 @@
+// Every change leaves an audit event with actor, address and time.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { databases } from '../support/databases.ts';
+import { password, startTestServer } from '../support/server.ts';
+
+const api = '/dashboard/api';
+const publicKey =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUFkDQuBDRFdZxRcVz4BhnMJE4wT7TRnl/mBQbqQHxR me@laptop';
+
+interface Event {
+  id: string;
+  at: string;
+  action: string;
+  user_id: string | null;
+  api_key_id: string | null;
+  address: string;
+  details: Record<string, unknown>;
+}
+
+for (const database of databases) {
+  describe(`audit on ${database}`, () => {
+    test('changes by people, by keys and by strangers are all in the log, newest first', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      await server.fetch(`${api}/login`, {
+        json: { email: 'owner@example.com', password: 'wrong' },
+      });
+      const made = (await (await owner(`${api}/api-keys`, { json: { label: 'k' } })).json()) as {
+        id: string;
+      };
+      await owner(`${api}/api-keys/${made.id}`, { method: 'DELETE' });
+      await server.fetch('/api/v1/ssh-keys', { json: { name: 'laptop', public_key: publicKey } });
+      const { data } = (await (await owner(`${api}/audit-events`)).json()) as { data: Event[] };
+      assert.deepEqual(
+        data.map(({ action }) => action),
+        [
+          'ssh_key.created',
+          'api_key.revoked',
+          'api_key.created',
+          'user.login_failed',
+          'user.joined',
+          'api_key.created',
+          'account.created',
+        ],
+      );
+      const [byKey, byPerson] = data;
+      assert(byKey?.api_key_id && byKey.user_id === null);
+      assert(byPerson?.user_id && byPerson.api_key_id === null);
+      assert.equal(byPerson.address, '127.0.0.1');
+      assert(Math.abs(Date.parse(byPerson.at) - Date.now()) < 60_000);
+      const all = JSON.stringify(data);
+      assert(!all.includes(password) && !all.includes('secret_'), 'the log holds a secret');
+    });
+
+    test('pages follow each other without gaps or repeats', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      for (let n = 0; n < 7; n++) await owner(`${api}/api-keys`, { json: { label: `k${n}` } });
+      const seen: string[] = [];
+      let before = '';
+      do {
+        const page = (await (await owner(`${api}/audit-events?limit=3${before}`)).json()) as {
+          data: Event[];
+          next: string | null;
+        };
+        seen.push(...page.data.map(({ id }) => id));
+        before = page.next === null ? '' : `&before=${page.next}`;
+      } while (before !== '');
+      assert.equal(seen.length, 10);
+      assert.equal(new Set(seen).size, 10);
+      const filtered = await owner(`${api}/audit-events?action=user.joined`);
+      assert.equal(((await filtered.json()) as { data: Event[] }).data.length, 1);
+      assert.equal((await owner(`${api}/audit-events?limit=0`)).status, 400);
+      assert.equal((await owner(`${api}/audit-events?before=x`)).status, 400);
+    });
+  });
+}

@@ -1,0 +1,241 @@
+// Joining, signing in, roles and sessions, through the dashboard's endpoints.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { createHandClock } from '../support/clock.ts';
+import { databases } from '../support/databases.ts';
+import { cookieOf, password, startTestServer, type TestServer } from '../support/server.ts';
+
+const api = '/dashboard/api';
+const login = (server: TestServer, email: string, secret = password, headers = {}) =>
+  server.fetch(`${api}/login`, { json: { email, password: secret }, headers });
+
+async function invite(server: TestServer, owner: TestServer['fetch'], role: string) {
+  const response = await owner(`${api}/invitations`, { json: { role } });
+  const { link } = (await response.json()) as { link: string };
+  return server.joinBy(link, `invited-${role}@example.com`);
+}
+
+for (const database of databases) {
+  describe(`people on ${database}`, () => {
+    test('the set-up link works once, and a used one says so', async () => {
+      const server = await startTestServer({ database });
+      assert.match(server.setupLink ?? '', /^http:\/\/127\.0\.0\.1:\d+\/#\/join\/[A-Za-z0-9]{43}$/);
+      const token = server.setupLink?.split('/').at(-1);
+      const look = await server.fetch(`${api}/invitations/look`, { json: { token } });
+      assert.deepEqual(await look.json(), { role: 'owner', account: 'Default', setup: true });
+      const owner = await server.join();
+      const me = (await (await owner(`${api}/me`)).json()) as { role: string; email: string };
+      assert.equal(me.role, 'owner');
+      const again = { token, email: 'thief@example.com', password };
+      assert.equal((await server.fetch(`${api}/join`, { json: again })).status, 404);
+      await server.stop();
+      assert.equal((await startTestServer({ on: server })).setupLink, null);
+    });
+
+    test('two people using one link at once get one account between them', async () => {
+      const server = await startTestServer({ database });
+      const token = server.setupLink?.split('/').at(-1);
+      const attempts = await Promise.all(
+        [1, 2, 3, 4].map((n) =>
+          server.fetch(`${api}/join`, { json: { token, email: `p${n}@example.com`, password } }),
+        ),
+      );
+      assert.deepEqual(attempts.map(({ status }) => status).sort(), [200, 404, 404, 404]);
+    });
+
+    test('the cookie is HttpOnly and SameSite=Strict, and holds no id', async () => {
+      const server = await startTestServer({ database });
+      await server.join();
+      const cookie = (await login(server, 'Owner@Example.com')).headers.getSetCookie()[0] ?? '';
+      assert.match(cookie, /^millrace_session=[A-Za-z0-9]{43}; .*HttpOnly; SameSite=Strict$/);
+    });
+
+    test('a wrong password and an unknown address get the same answer', async () => {
+      const server = await startTestServer({ database });
+      await server.join();
+      const wrong = await login(server, 'owner@example.com', 'not the password');
+      const unknown = await login(server, 'nobody@example.com');
+      assert.deepEqual([wrong.status, unknown.status], [401, 401]);
+      assert.equal(await wrong.text(), await unknown.text());
+    });
+
+    test('guessing is throttled per account, exactly, also under concurrency, and after a restart', async () => {
+      const clock = createHandClock();
+      const config = { accounts: { login_attempts: 5 } };
+      const server = await startTestServer({ database, clock, config });
+      await server.join();
+      const guesses = await Promise.all(
+        Array.from({ length: 12 }, (_, n) => login(server, 'owner@example.com', `guess ${n}`)),
+      );
+      const statuses = guesses.map(({ status }) => status);
+      assert.equal(statuses.filter((status) => status === 401).length, 5);
+      assert.equal(statuses.filter((status) => status === 429).length, 7);
+      await server.stop();
+      const again = await startTestServer({ on: server, clock, config });
+      const right = await login(again, 'owner@example.com');
+      assert.equal(right.status, 429);
+      assert(Number(right.headers.get('retry-after')) > 800);
+      clock.turn(15 * 60_000);
+      assert.equal((await login(again, 'owner@example.com')).status, 200);
+    });
+
+    test('guessing many accounts from one address is throttled too', async () => {
+      const server = await startTestServer({
+        database,
+        config: { accounts: { login_attempts: 2 }, server: { trust_proxy: true } },
+      });
+      const from = (address: string) => ({ 'x-forwarded-for': address });
+      for (let n = 0; n < 10; n++) {
+        const attempt = await login(server, `u${n}@example.com`, password, from('203.0.113.7'));
+        assert.equal(attempt.status, 401);
+      }
+      const over = await login(server, 'u11@example.com', password, from('203.0.113.7'));
+      assert.equal(over.status, 429);
+      const elsewhere = await login(server, 'u11@example.com', password, from('203.0.113.8'));
+      assert.equal(elsewhere.status, 401);
+    });
+
+    test('signing out ends the session', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      assert.equal((await owner(`${api}/logout`, { method: 'POST' })).status, 200);
+      assert.equal((await owner(`${api}/me`)).status, 401);
+    });
+
+    test('a changed password ends the other sessions and is asked for from then on', async () => {
+      const server = await startTestServer({ database });
+      const here = await server.join();
+      const there = server.withCookie(cookieOf(await login(server, 'owner@example.com')));
+      assert.equal((await there(`${api}/me`)).status, 200);
+      const next = 'a new and better one';
+      const wrong = { current_password: 'wrong', new_password: next };
+      assert.equal((await here(`${api}/password`, { json: wrong })).status, 400);
+      const short = { current_password: password, new_password: 'short' };
+      assert.equal((await here(`${api}/password`, { json: short })).status, 400);
+      const right = { current_password: password, new_password: next };
+      assert.equal((await here(`${api}/password`, { json: right })).status, 200);
+      assert.equal((await here(`${api}/me`)).status, 200);
+      assert.equal((await there(`${api}/me`)).status, 401);
+      assert.equal((await login(server, 'owner@example.com')).status, 401);
+      assert.equal((await login(server, 'owner@example.com', next)).status, 200);
+    });
+
+    test('a session ends when its days are over', async () => {
+      const clock = createHandClock();
+      const server = await startTestServer({
+        database,
+        clock,
+        config: { accounts: { session_days: 2 } },
+      });
+      const owner = await server.join();
+      clock.turn(2 * 86_400_000 - 1000);
+      assert.equal((await owner(`${api}/me`)).status, 200);
+      clock.turn(1000);
+      assert.equal((await owner(`${api}/me`)).status, 401);
+    });
+
+    test('one may see and end one’s own sessions', async () => {
+      const server = await startTestServer({ database });
+      const here = await server.join();
+      const there = server.withCookie(cookieOf(await login(server, 'owner@example.com')));
+      const { data } = (await (await here(`${api}/sessions`)).json()) as {
+        data: { id: string; current: boolean }[];
+      };
+      assert.equal(data.length, 2);
+      const other = data.find(({ current }) => !current);
+      await here(`${api}/sessions/${other?.id}`, { method: 'DELETE' });
+      assert.equal((await there(`${api}/me`)).status, 401);
+    });
+
+    test('a viewer looks, a member uses, an owner manages', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const member = await invite(server, owner, 'member');
+      const viewer = await invite(server, owner, 'viewer');
+      const tries: [string, RequestInit & { json?: unknown }, number[]][] = [
+        [`${api}/api-keys`, {}, [200, 200, 200]],
+        ['/v1/models', {}, [200, 200, 200]],
+        ['/api/v1/ssh-keys', {}, [200, 200, 200]],
+        [`${api}/api-keys`, { json: { label: 'x' } }, [200, 200, 403]],
+        ['/api/v1/ssh-keys', { json: { name: 'x', public_key: 'nonsense' } }, [400, 400, 403]],
+        ['/v1/completions', { json: { model: 'nope', prompt: 'x' } }, [404, 404, 403]],
+        [`${api}/invitations`, {}, [200, 403, 403]],
+        [`${api}/invitations`, { json: { role: 'member' } }, [200, 403, 403]],
+        [`${api}/members/${'0'.repeat(32)}`, { method: 'DELETE' }, [404, 403, 403]],
+      ];
+      for (const [path, init, wanted] of tries) {
+        const got: number[] = [];
+        for (const session of [owner, member, viewer]) got.push((await session(path, init)).status);
+        assert.deepEqual(got, wanted, `${init.json ? 'POST' : (init.method ?? 'GET')} ${path}`);
+      }
+    });
+
+    test('a changed role counts from the next request on, and a removed member is out', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const member = await invite(server, owner, 'member');
+      const { id } = (await (await member(`${api}/me`)).json()) as { id: string };
+      await owner(`${api}/members/${id}`, { method: 'PATCH', json: { role: 'viewer' } });
+      assert.equal((await member(`${api}/api-keys`, { json: { label: 'x' } })).status, 403);
+      assert.equal((await owner(`${api}/members/${id}`, { method: 'DELETE' })).status, 200);
+      assert.equal((await member(`${api}/me`)).status, 401);
+      assert.equal((await login(server, 'invited-member@example.com')).status, 401);
+    });
+
+    test('the last owner can be neither demoted nor removed, not even by two at once', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const other = await invite(server, owner, 'owner');
+      const idOf = async (session: TestServer['fetch']) =>
+        ((await (await session(`${api}/me`)).json()) as { id: string }).id;
+      const [one, two] = [await idOf(owner), await idOf(other)];
+      const [first, second] = await Promise.all([
+        owner(`${api}/members/${two}`, { method: 'PATCH', json: { role: 'viewer' } }),
+        other(`${api}/members/${one}`, { method: 'PATCH', json: { role: 'viewer' } }),
+      ]);
+      assert.deepEqual([first.status, second.status].sort(), [200, 403]);
+    });
+
+    test('a revoked or expired invitation does not work', async () => {
+      const clock = createHandClock();
+      const server = await startTestServer({ database, clock });
+      const owner = await server.join();
+      const make = async () =>
+        (await (await owner(`${api}/invitations`, { json: { role: 'member' } })).json()) as {
+          id: string;
+          link: string;
+        };
+      const use = (link: string) =>
+        server.fetch(`${api}/join`, {
+          json: { token: link.split('/').at(-1), email: 'late@example.com', password },
+        });
+      const revoked = await make();
+      await owner(`${api}/invitations/${revoked.id}`, { method: 'DELETE' });
+      assert.equal((await use(revoked.link)).status, 404);
+      const stale = await make();
+      clock.turn(7 * 86_400_000);
+      assert.equal((await use(stale.link)).status, 404);
+    });
+
+    test('a cookie sent by another site’s page changes nothing', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const json = { label: 'stolen' };
+      for (const headers of [
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'same-site' },
+        { origin: 'https://evil.example' },
+        { origin: 'null' },
+      ]) {
+        assert.equal((await owner(`${api}/api-keys`, { json, headers })).status, 403);
+        assert.equal(
+          (await owner('/api/v1/ssh-keys', { json: { name: 'x' }, headers })).status,
+          403,
+        );
+      }
+      const ownPage = { origin: server.url, 'sec-fetch-site': 'same-origin' };
+      assert.equal((await owner(`${api}/api-keys`, { json, headers: ownPage })).status, 200);
+    });
+  });
+}
