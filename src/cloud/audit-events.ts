@@ -1,5 +1,6 @@
 // The audit log as the cloud API shows it: newest first, filtered by time and kind of resource, in pages.
 
+import { sql } from 'kysely';
 import type { AuditEventRow, Database } from '../db/tables.ts';
 import { invalidParameters } from './errors.ts';
 import type { AuditEvent, AuditQuery } from './schema.ts';
@@ -23,8 +24,8 @@ export function createAuditEvents(db: Database): AuditEvents {
       if (end !== undefined) query = query.where('at', '<=', parseTime('end', end));
       if (resource_type !== undefined) {
         const prefix = `${parseResource(resource_type)}.`;
-        // The next text after every one that begins with the prefix; "like" would treat "_" as any letter.
-        query = query.where('action', '>=', prefix).where('action', '<', `${prefix}~`);
+        // Not "like": that would take the "_" for any letter.
+        query = query.where(sql`substr(action, 1, ${prefix.length})`, '=', prefix);
       }
       if (page_token !== undefined) {
         const { at, id } = parseToken(page_token);
@@ -71,7 +72,9 @@ function parseTime(name: string, text: string): number {
   const iso = text.trim().replace(' ', /T.* \d\d:?\d\d$/.test(text) ? '+' : 'T');
   const ms = /^\d{4}-\d\d-\d\d/.test(iso) ? Date.parse(iso) : Number.NaN;
   if (Number.isNaN(ms)) {
-    throw invalidParameters(`Error in request query at '${name}': Input should be a valid datetime`);
+    throw invalidParameters(
+      `Error in request query at '${name}': Input should be a valid datetime`,
+    );
   }
   return ms;
 }

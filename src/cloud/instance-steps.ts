@@ -98,11 +98,7 @@ async function end(row: InstanceRow, driver: Driver, now: number): Promise<Outco
 }
 
 /** What a machine that should be running turns out to be. No changes when it is as the row says. */
-export function observe(
-  row: InstanceRow,
-  state: MachineState,
-  now: number,
-): Partial<InstanceRow> {
+export function observe(row: InstanceRow, state: MachineState, now: number): Partial<InstanceRow> {
   if (state.state === 'running') {
     const { ip, privateIp, sshPort } = state;
     if (row.status === 'active' && row.ip === ip && row.ssh_port === sshPort) return {};

@@ -152,7 +152,9 @@ export function createLaunch(
       hostname: input.hostname ?? null,
       image_id: imageId,
       user_data: input.user_data || null,
-      tags: JSON.stringify((input.tags ?? []).map(({ key: name, value }) => ({ key: name, value }))),
+      tags: JSON.stringify(
+        (input.tags ?? []).map(({ key: name, value }) => ({ key: name, value })),
+      ),
       address,
       ip: null,
       private_ip: null,

@@ -38,11 +38,7 @@ const observeMs = 2_000;
 const maxInFlight = 32;
 const observedAtOnce = 32;
 
-export function createReconciler(
-  db: Database,
-  clock: Clock,
-  parts: ReconcilerParts,
-): Reconciler {
+export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
   const { claims, driver, events, firewall, log } = parts;
   const inFlight = new Set<Promise<void>>();
   const timers: NodeJS.Timeout[] = [];
@@ -96,7 +92,10 @@ export function createReconciler(
     if (row === undefined) return;
     const spec = await loadSpec(db, firewall, row);
     const outcome = await step(row, driver, spec, clock.now()).catch((error) => {
-      log.warn({ err: error, instance: row.id, attempt: row.attempts + 1 }, 'a machine step failed');
+      log.warn(
+        { err: error, instance: row.id, attempt: row.attempts + 1 },
+        'a machine step failed',
+      );
       return fail(row, error);
     });
     // Somebody asked for something newer meanwhile: the row is still due, and the claim must go.

@@ -1,7 +1,7 @@
 // The cloud API's wire types. Response schemas are closed: strict clients break on members they don't know.
 // Unknown members of requests are ignored, as old clients still send some.
 
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { Maybe, OneOf, type Static } from '../lib/schema.ts';
 import { idPattern } from './errors.ts';
 
@@ -9,6 +9,9 @@ import { idPattern } from './errors.ts';
 const Text = (minLength: number, maxLength: number) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
 const Id = Type.String({ pattern: idPattern, maxLength: 64 });
+
+/** Every answer of this API is a 200 around `data`. */
+export const ok = <S extends TSchema>(data: S) => ({ 200: Type.Object({ data }) });
 
 export const IdParams = Type.Object({ id: Id });
 
@@ -165,8 +168,9 @@ export const FirewallRule = Type.Object({
 });
 
 const Rules = Type.Array(FirewallRule, { maxItems: 20 });
+
 /** As answered: what is not there is left out. */
-const ShownRules = Type.Array(
+export const FirewallRules = Type.Array(
   Type.Object({
     protocol: Type.String(),
     port_range: Type.Optional(Type.Array(Type.Integer())),
@@ -175,7 +179,6 @@ const ShownRules = Type.Array(
   }),
 );
 
-export const FirewallRules = ShownRules;
 export const NewFirewallRules = Type.Object({ data: Rules });
 export const NewRuleset = Type.Object({
   name: Text(1, 64),
@@ -189,7 +192,7 @@ export const Ruleset = Type.Object({
   id: Type.String(),
   name: Type.String(),
   region: Region,
-  rules: ShownRules,
+  rules: FirewallRules,
   created: Type.String(),
   instance_ids: Type.Array(Type.String()),
 });
@@ -197,7 +200,7 @@ export const Ruleset = Type.Object({
 export const GlobalRuleset = Type.Object({
   id: Type.Literal('global'),
   name: Type.String(),
-  rules: ShownRules,
+  rules: FirewallRules,
 });
 
 export const AuditQuery = Type.Object({
