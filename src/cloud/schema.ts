@@ -74,7 +74,7 @@ const Mount = Type.Object({
 export const Launch = Type.Object({
   region_name: Type.String({ maxLength: 128 }),
   instance_type_name: Type.String({ maxLength: 128 }),
-  ssh_key_names: Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 1 }),
+  ssh_key_names: Type.Array(Text(0, 64), { minItems: 1, maxItems: 1 }),
   file_system_names: Maybe(Type.Array(Type.String({ maxLength: 60 }), { maxItems: 24 })),
   file_system_mounts: Maybe(Type.Array(Mount, { maxItems: 24 })),
   hostname: Maybe(Type.String({ pattern: '^[a-z0-9][0-9a-z\\-]{0,62}$' })),
