@@ -39,6 +39,7 @@ export interface TestCloud {
   driver: ScriptedDriver;
   clock: HandClock;
   accountId: string;
+  key: string;
   /** Another process on the same database and the same host. */
   another(): Promise<Cloud>;
   /** Another account's key. */
@@ -189,6 +190,7 @@ export async function startCloud(
     driver,
     clock,
     accountId,
+    key,
     another: make,
     async stranger() {
       const id = 'f'.repeat(32);
