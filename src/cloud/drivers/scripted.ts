@@ -144,9 +144,12 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
     async terminate(id) {
       note(`terminate ${id}`);
       const machine = store.read(id);
-      if (machine === undefined) return;
-      if (machine.clings > 1) store.write({ ...machine, clings: machine.clings - 1 });
-      else store.remove(id);
+      if (machine !== undefined && machine.clings > 1) {
+        store.write({ ...machine, clings: machine.clings - 1 });
+        return;
+      }
+      // Also without a record: a kill may have left a machine half-made or half-removed.
+      store.remove(id);
     },
 
     list: async () => store.ids(),
