@@ -18,6 +18,7 @@ import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
+import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { Refusal } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
@@ -31,6 +32,7 @@ export interface AppParts {
   accounts: AccountParts;
   inference: InferenceParts;
   cloud: CloudParts;
+  weights: WeightsParts;
 }
 
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
@@ -71,6 +73,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => accountRoutes(scope, parts.accounts), { prefix: '/dashboard/api' });
   app.register(async (scope) => cloudDashboardRoutes(scope, parts.cloud), {
     prefix: '/dashboard/api',
+  });
+  app.register(async (scope) => weightsRoutes(scope, parts.weights), {
+    prefix: '/dashboard/api/weights',
   });
   return app;
 }

@@ -26,11 +26,12 @@ import { openDatabase } from './db/open.ts';
 import { createBackends } from './inference/backends.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
-import { createLocalEngine } from './inference/engines/local.ts';
+import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
 import { grammars } from './inference/grammar/grammars.ts';
-import { createMeter } from './inference/meter.ts';
+import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
+import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
 
@@ -74,17 +75,36 @@ export async function startServer(
     { loginAttempts: config.accounts.login_attempts },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
+  const catalog = createCatalog();
+  const weights = await openWeights(
+    { db, clock, log, audit, catalog },
+    {
+      dataDir: config.data_dir,
+      hubUrl: config.models.hub_url,
+      hubToken: config.models.hub_token,
+      concurrency: config.models.pull_concurrency,
+      diskReserveBytes: config.models.disk_reserve_gib * 2 ** 30,
+    },
+  );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const catalog = createCatalog();
-  const builtin = createLocalEngine({
-    ...builtinModel,
-    grammars,
-    idleMs: config.inference.idle_minutes * 60_000,
-    threads: config.inference.threads,
-    onEvent: (event) => log.info({ backend: builtinModel.name, ...event }, 'model process'),
-  });
-  const backends = createBackends(builtin);
+  const standIn = openLocalEngine(toStandIn(config));
+  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
+    openLocalEngine({ name, modelPath: path }),
+  );
+  watchLoad(registry, standIn.name, standIn.status);
+
+  function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
+    return createLocalEngine({
+      ...model,
+      grammars,
+      gpu: config.inference.gpu ? 'auto' : false,
+      idleMs: config.inference.idle_minutes * 60_000,
+      threads: config.inference.threads,
+      onEvent: (event) => log.info({ backend: model.name, ...event }, 'model process'),
+    });
+  }
+
   const driver = await createDriver(config.cloud.driver, {
     dataDir: config.data_dir,
     log: (message) => log.info({ driver: config.cloud.driver }, message),
@@ -127,6 +147,7 @@ export async function startServer(
       limits: toCloudLimits(config),
       cloud,
     },
+    weights: { authenticator, catalog, ...weights },
   });
 
   const account = await signIn.ensureAccount();
@@ -140,12 +161,12 @@ export async function startServer(
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
   if (config.inference.preload) {
-    builtin
-      .preload()
-      .catch((error) => log.error({ err: error }, 'the built-in model did not load'));
+    standIn.preload().catch((error) => log.error({ err: error }, 'the stand-in did not load'));
   }
   cloud.reconciler.start();
+  weights.start();
   const chores = [
+    every(5_000, () => weights.tidy()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -162,6 +183,7 @@ export async function startServer(
   async function stop() {
     draining = true;
     for (const chore of chores) clearInterval(chore);
+    await weights.stop();
     const cut = setTimeout(
       () => app.server.closeAllConnections(),
       config.server.drain_seconds * 1000,
@@ -188,6 +210,11 @@ export async function startServer(
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
   return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+function toStandIn({ inference }: Config) {
+  if (inference.stand_in === null) return builtinModel;
+  return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
 
 const isHttps = ({ server }: Config) =>

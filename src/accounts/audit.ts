@@ -32,7 +32,10 @@ export type AuditAction =
   | 'firewall_rules.updated'
   | 'firewall_ruleset.created'
   | 'firewall_ruleset.updated'
-  | 'firewall_ruleset.deleted';
+  | 'firewall_ruleset.deleted'
+  | 'pull.created'
+  | 'pull.cancelled'
+  | 'weights.removed';
 
 export interface AuditEntry {
   action: AuditAction;

@@ -1,7 +1,7 @@
 // Wire types of the dashboard's endpoints. Times are ISO 8601.
 
-import { Type } from 'typebox';
 import { Maybe, OneOf, type Static } from '../lib/schema.ts';
+import { Type } from '../lib/type.ts';
 import { roles, scopes } from './principal.ts';
 
 const closed = { additionalProperties: false } as const;

@@ -11,20 +11,22 @@ export function serveCommand(): Command {
   const command = new Command('serve')
     .description('start the server')
     .option('--config <file>', 'the configuration; millrace.yaml when there is one');
-  for (const { flag, env } of overrides) command.option(flag, `also ${env}`);
+  for (const { flag, env } of overrides) if (flag !== null) command.option(flag, `also ${env}`);
   return command.action(serve);
 }
 
 async function serve(options: Record<string, string>): Promise<void> {
   const flags = Object.fromEntries(
-    overrides.map(({ path, flag }) => [path, options[toOptionName(flag)]]),
+    overrides.map(({ path, flag }) => [
+      path,
+      flag === null ? undefined : options[toOptionName(flag)],
+    ]),
   );
   const loaded = orExplain(() => loadConfig({ ...flags, config: options.config }));
   const server = await start(loaded);
   process.stdout.write(renderTable(server));
   await signalled();
   console.error('Stopping. Running requests may finish; a second signal ends at once.');
-  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1));
   await server.stop();
 }
 
@@ -49,9 +51,16 @@ async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServ
   }
 }
 
+/** Resolves at the first signal; the second ends the process where it stands. */
 function signalled(): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => resolve());
+    let seen = false;
+    const receive = () => {
+      if (seen) process.exit(1);
+      seen = true;
+      resolve();
+    };
+    for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, receive);
   });
 }
 

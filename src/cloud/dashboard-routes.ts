@@ -2,11 +2,11 @@
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { Type } from 'typebox';
 import { type Authenticator, sessionOf } from '../accounts/authenticate.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
 import { openEventStream } from '../lib/sse.ts';
+import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
 import { CloudError } from './errors.ts';
 import { IdParams } from './schema.ts';

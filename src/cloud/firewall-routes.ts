@@ -3,8 +3,8 @@
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { Type } from 'typebox';
 import { principalOf } from '../accounts/authenticate.ts';
+import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
 import {
   type FirewallRule,

@@ -3,10 +3,10 @@
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { Type } from 'typebox';
 import { type Authenticator, principalOf } from '../accounts/authenticate.ts';
 import { applyDialect } from '../lib/dialect.ts';
 import type { RateLimiter } from '../lib/rate-limit.ts';
+import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
 import { cloudDialect } from './errors.ts';
 import { firewallRoutes } from './firewall-routes.ts';

@@ -1,8 +1,9 @@
 // The cloud API's wire types. Response schemas are closed: strict clients break on members they don't know.
 // Unknown members of requests are ignored, as old clients still send some.
 
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import { Maybe, OneOf, type Static } from '../lib/schema.ts';
+import { Type } from '../lib/type.ts';
 import { idPattern } from './errors.ts';
 
 /** Any text a database can hold: PostgreSQL knows no NUL. */

@@ -2,9 +2,10 @@
 // that each name the place and the fix. The only reader of process.env.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { Ajv, type ErrorObject } from 'ajv';
 import type { TSchema } from 'typebox';
-import { isMap, isScalar, LineCounter, parseDocument } from 'yaml';
+import type * as Yaml from 'yaml';
 import { nearest } from '../lib/nearest.ts';
 import { toPathText, toViolation, type Violation } from '../lib/schema.ts';
 import { type Config, ConfigSchema, overrides } from './schema.ts';
@@ -47,7 +48,7 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
     const fromFlag = flags[path];
     const value = fromFlag ?? environment[env];
     if (value === undefined || value === '') continue;
-    places.set(path, fromFlag === undefined ? env : (flag.split(' ')[0] as string));
+    places.set(path, fromFlag === undefined ? env : (flag?.split(' ')[0] as string));
     assign(tree, path, value);
   }
   validate(tree, (path) => places.get(path) ?? source.placeOf(path));
@@ -65,7 +66,11 @@ interface Source {
 
 const emptySource: Source = { tree: {}, placeOf: () => 'settings' };
 
+/** Most starts have no file; only those that do pay for the parser. */
+const loadYaml = () => createRequire(import.meta.url)('yaml') as typeof Yaml;
+
 function readSource(file: string): Source {
+  const { LineCounter, parseDocument, isMap, isScalar } = loadYaml();
   const lines = new LineCounter();
   const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines });
   if (document.errors.length > 0) {
@@ -82,29 +87,28 @@ function readSource(file: string): Source {
       `${file}:1: the file must hold settings such as "server:", not a list or a text.`,
     ]);
   }
+
+  /** Where the key stands, or the nearest parent of it that is in the file. */
+  function keyOffset(path: string[]): number | null {
+    let found: number | null = null;
+    let current: unknown = document.contents;
+    for (const part of path) {
+      if (!isMap(current)) break;
+      const pair = current.items.find(({ key }) => isScalar(key) && String(key.value) === part);
+      if (pair === undefined) break;
+      if (isScalar(pair.key) && pair.key.range) found = pair.key.range[0];
+      current = pair.value;
+    }
+    return found;
+  }
+
   return {
     tree: tree as Tree,
     placeOf(path) {
-      const offset = keyOffset(document.contents, path.split('.'));
+      const offset = keyOffset(path.split('.'));
       return offset === null ? file : `${file}:${lines.linePos(offset).line}`;
     },
   };
-}
-
-/** Where the key stands, or the nearest parent of it that is in the file. */
-function keyOffset(node: unknown, path: string[]): number | null {
-  let found: number | null = null;
-  let current = node;
-  for (const part of path) {
-    if (!isMap(current)) break;
-    const pair = current.items.find(
-      (item) => isScalar(item.key) && String(item.key.value) === part,
-    );
-    if (pair === undefined) break;
-    if (isScalar(pair.key) && pair.key.range) found = pair.key.range[0];
-    current = pair.value;
-  }
-  return found;
 }
 
 function withDefaults(schema: TSchema, value: unknown): unknown {

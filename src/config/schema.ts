@@ -1,9 +1,9 @@
 // Every setting, with its default and its explanation. The file's JSON Schema, the example file, the
 // validation and the Config type all come from here.
 
-import { Type } from 'typebox';
 import { regions } from '../cloud/regions.ts';
 import { OneOf, type Static } from '../lib/schema.ts';
+import { Type } from '../lib/type.ts';
 
 const section = { additionalProperties: false } as const;
 
@@ -108,9 +108,16 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        stand_in: NullableString(
+          'A GGUF file that answers for models without a backend. The built-in model when null.',
+        ),
         preload: Type.Boolean({
           default: false,
-          description: 'Load the built-in model at start instead of at the first request.',
+          description: 'Load the stand-in at start instead of at the first request.',
+        }),
+        gpu: Type.Boolean({
+          default: true,
+          description: 'Use a GPU for models on this machine when there is one.',
         }),
         idle_minutes: Type.Number({
           default: 10,
@@ -128,6 +135,35 @@ export const ConfigSchema = Type.Object(
         }),
       },
       { ...section, description: 'The API at /v1.' },
+    ),
+    models: Type.Object(
+      {
+        hub_url: Type.String({
+          default: 'https://huggingface.co',
+          pattern: '^https?://[^\\s?#@]+$',
+          description:
+            'The hub that weights are pulled from: Hugging Face or one that speaks like it.',
+        }),
+        hub_token: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: '^[!-~]+$',
+          default: null,
+          description: 'For private and gated repositories. Sent to the hub only.',
+        }),
+        pull_concurrency: Type.Integer({
+          default: 2,
+          minimum: 1,
+          maximum: 16,
+          description: 'Pulls that run at once; others wait their turn.',
+        }),
+        disk_reserve_gib: Type.Number({
+          default: 5,
+          minimum: 0,
+          maximum: 1_000_000,
+          description: 'Disk space that a pull must leave free, in GiB.',
+        }),
+      },
+      { ...section, description: 'Weights pulled to this machine.' },
     ),
     cloud: Type.Object(
       {
@@ -185,5 +221,16 @@ export const overrides = [
   { path: 'server.port', env: 'MILLRACE_PORT', flag: '--port <number>' },
   { path: 'server.public_url', env: 'MILLRACE_PUBLIC_URL', flag: '--public-url <url>' },
   { path: 'database.url', env: 'DATABASE_URL', flag: '--database-url <url>' },
+  { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
+  // No flag: a command line is there for every user of the machine to read.
+  { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
+
+/** For editors: what a file may hold. Everything has a default, so nothing is required. */
+export function toFileSchema(schema: unknown = ConfigSchema): unknown {
+  if (Array.isArray(schema)) return schema;
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const members = Object.entries(schema).filter(([name]) => name !== 'required');
+  return Object.fromEntries(members.map(([name, member]) => [name, toFileSchema(member)]));
+}

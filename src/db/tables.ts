@@ -21,6 +21,8 @@ export interface Tables {
   firewall_rulesets: FirewallRulesetRow;
   instance_rulesets: InstanceRulesetRow;
   turns: TurnRow;
+  weight_pulls: WeightPullRow;
+  model_weights: ModelWeightsRow;
 }
 
 export type Database = Kysely<Tables>;
@@ -229,4 +231,35 @@ export interface InstanceRulesetRow {
 /** Rows to lock, so that what must be counted is counted by one at a time. */
 export interface TurnRow {
   name: string;
+}
+export interface WeightPullRow {
+  id: string;
+  account_id: string;
+  /** The folder it goes to: servers on one database may each have their own disk. */
+  store_id: string;
+  /** The model it shall serve; null when it is only to be on disk. */
+  model_id: string | null;
+  /** What it is called in the store. */
+  name: string;
+  repo: string;
+  commit_id: string;
+  /** JSON list. */
+  files: string;
+  bytes_total: number;
+  /** Written about once a second. */
+  bytes_done: number;
+  state: string;
+  error: string | null;
+  /** The process that works on it, until the lease ends or is renewed. */
+  runner: string | null;
+  lease_until: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface ModelWeightsRow {
+  store_id: string;
+  model_id: string;
+  name: string;
+  created_at: number;
 }

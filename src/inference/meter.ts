@@ -1,6 +1,6 @@
 // Counts what was served. Names follow OpenTelemetry's conventions for generative AI.
 
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Usage } from './engine.ts';
 
 export interface Served {
@@ -59,4 +59,29 @@ export function createMeter(registry: Registry): Meter {
       tokens.labels(...labels, 'output').inc(usage.completion_tokens);
     },
   };
+}
+
+export interface Load {
+  /** Answers being generated now. */
+  running: number;
+  /** Requests that wait for their turn. */
+  queued: number;
+  loaded: boolean;
+}
+
+/** How busy a model on this machine is, read whenever metrics are. */
+export function watchLoad(registry: Registry, backend: string, read: () => Load): void {
+  const gauge = (name: string, help: string, value: (load: Load) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['millrace_backend'],
+      registers: [registry],
+      collect() {
+        this.labels(backend).set(value(read()));
+      },
+    });
+  gauge('millrace_running_sequences', 'Answers being generated now.', ({ running }) => running);
+  gauge('millrace_queued_requests', 'Requests waiting for their turn.', ({ queued }) => queued);
+  gauge('millrace_model_loaded', 'Whether the model is in memory.', ({ loaded }) => Number(loaded));
 }

@@ -3,9 +3,9 @@
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { Type } from 'typebox';
 import type { Authenticator } from '../accounts/authenticate.ts';
 import { applyDialect } from '../lib/dialect.ts';
+import { Type } from '../lib/type.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkChat, checkCompletion } from './check.ts';
 import { inferenceDialect, modelNotFound } from './errors.ts';

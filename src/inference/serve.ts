@@ -10,7 +10,7 @@ import type { Backends } from './backends.ts';
 import type { Catalog } from './catalog.ts';
 import type { Call, Engine, EngineChunk, Task, Usage } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
-import type { Meter } from './meter.ts';
+import type { Meter, Served } from './meter.ts';
 import { makePlan } from './plan.ts';
 import type { TokenCounter } from './tokens.ts';
 import { createChunkWriter, type Envelope, newEnvelope, toAnswer } from './wire.ts';
@@ -71,7 +71,7 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       const before = reply.elapsedTime;
       const chunks = await engine.stream(task, call);
       announce(engine, reply.elapsedTime - before);
-      await relay(reply, chunks, envelope, task, call.signal, account.failed);
+      await relay(reply, chunks, envelope, task, call.signal, account);
       return reply;
     }
 
@@ -89,7 +89,7 @@ async function relay(
   envelope: Envelope,
   task: Task,
   signal: AbortSignal,
-  failed: () => void,
+  account: Account,
 ): Promise<void> {
   const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
   const includeUsage = include_usage === true;
@@ -100,11 +100,15 @@ async function relay(
     for await (const chunk of chunks) {
       const isUsage = chunk.choices.length === 0;
       if (isUsage && !includeUsage) continue;
-      const shown = isUsage || continuous_usage_stats === true ? chunk : { ...chunk, usage: null };
-      await events.send(write(shown));
+      const usage = isUsage
+        ? chunk.usage
+        : continuous_usage_stats === true
+          ? account.usage()
+          : null;
+      await events.send(write({ choices: chunk.choices, usage }));
     }
   } catch (error) {
-    failed();
+    account.failed();
     if (!signal.aborted) {
       const told = toInferenceError(error, envelope.model);
       reply.log.error({ err: error, request_id: reply.request.id }, 'stream failed');
@@ -128,7 +132,14 @@ function callerOf(request: FastifyRequest): string {
 }
 
 /** What one request used and how it went, gathered as it happens. */
-function startAccount(reply: FastifyReply) {
+interface Account {
+  used(soFar: Usage): void;
+  usage(): Usage | null;
+  failed(): void;
+  close(aborted: boolean): Pick<Served, 'usage' | 'firstTokenMs' | 'outcome' | 'durationMs'>;
+}
+
+function startAccount(reply: FastifyReply): Account {
   let usage: Usage | null = null;
   let firstTokenMs: number | null = null;
   let hasFailed = false;
@@ -137,15 +148,12 @@ function startAccount(reply: FastifyReply) {
       usage = soFar;
       if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
     },
+    usage: () => usage,
     failed(): void {
       hasFailed = true;
     },
     close(aborted: boolean) {
-      const outcome = aborted
-        ? ('aborted' as const)
-        : hasFailed
-          ? ('failed' as const)
-          : ('done' as const);
+      const outcome = aborted ? 'aborted' : hasFailed ? 'failed' : 'done';
       return { usage, firstTokenMs, outcome, durationMs: reply.elapsedTime };
     },
   };

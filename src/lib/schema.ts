@@ -1,7 +1,8 @@
 // JSON Schema helpers shared by every API: optional-and-nullable members, and turning a validator's raw
 // errors into one violation that an API can put into its own words.
 
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
+import { Type } from './type.ts';
 
 /** A member that may be absent or null; both mean "not given". */
 export const Maybe = <S extends TSchema>(schema: S) =>

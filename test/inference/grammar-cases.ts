@@ -67,6 +67,31 @@ export const grammarCases: readonly GrammarCase[] = [
     rejects: ['"a"', '1', 'true'],
   },
   {
+    name: 'a long enum',
+    schema: {
+      enum: [
+        'a',
+        'ab',
+        'abc',
+        'abd',
+        'b',
+        '',
+        1,
+        12,
+        123,
+        -1,
+        '😀',
+        '😁',
+        '\ud83d',
+        [1],
+        [1, 2],
+        null,
+      ],
+    },
+    accepts: ['"a"', '"ab"', '"abd"', '""', '1', '12', '-1', '"😀"', '"😁"', '"\\ud83d"', '[1,2]'],
+    rejects: ['"abe"', '"', '2', '"😂"', '[1', 'nul', '1234'],
+  },
+  {
     name: 'a choice told apart by a constant',
     schema: {
       oneOf: [

@@ -88,6 +88,28 @@ const hostile: Record<string, () => unknown> = {
     enum: range(5000),
     allOf: [{ enum: range(5000) }],
   }),
+  'a long chain of references': () => ({
+    $ref: '#/$defs/d0',
+    $defs: Object.fromEntries(
+      range(16_000).map((index) => [`d${index}`, { $ref: `#/$defs/d${index + 1}` }]),
+    ),
+  }),
+  'a long chain of members': () => ({
+    $ref: '#/$defs/d0',
+    $defs: Object.fromEntries(
+      range(9000).map((index) => [
+        `d${index}`,
+        { properties: { a: { $ref: `#/$defs/d${(index + 1) % 9000}` } } },
+      ]),
+    ),
+  }),
+  'a pattern with anchors in many groups': () => ({
+    pattern: `(${range(300)
+      .map(() => '^a')
+      .join('|')})x(${range(300)
+      .map(() => 'b$')
+      .join('|')})`,
+  }),
   'references in circles': () => ({
     $ref: '#/$defs/a',
     $defs: { a: { $ref: '#/$defs/b' }, b: { anyOf: [{ $ref: '#/$defs/a' }, true] } },
@@ -97,14 +119,14 @@ const hostile: Record<string, () => unknown> = {
 for (const [name, build] of Object.entries(hostile)) {
   test(`a hostile schema is dealt with in bounded time: ${name}`, () => {
     const schema = build();
-    const before = performance.now();
+    const before = process.cpuUsage();
     try {
       const grammar = toGrammar(schema);
       assert.ok(grammar.length < 2_000_000);
     } catch (error) {
       assert.ok(error instanceof UnsupportedSchema, String(error));
     }
-    const elapsedMs = performance.now() - before;
-    assert.ok(elapsedMs < 4000, `took ${elapsedMs.toFixed(0)} ms`);
+    const cpuMs = process.cpuUsage(before).user / 1000;
+    assert.ok(cpuMs < 4000, `took ${cpuMs.toFixed(0)} ms`);
   });
 }

@@ -9,6 +9,7 @@ const patterns = [
   '^[a-z]{2,5}$',
   'abc',
   '^a|b$',
+  '(^x|y)z(?:1|2$)',
   '^(?:\\d{3}-)?\\d{4}$',
   '^[^"]*$',
   '[\\s\\S]{2}',
@@ -61,6 +62,9 @@ const values = fc.oneof(
     .uniqueArray(json, { minLength: 1, maxLength: 4, selector: (value) => JSON.stringify(value) })
     .map((list) => ({ enum: list })),
   json.map((value) => ({ const: value })),
+  fc
+    .uniqueArray(fc.string({ unit: 'binary-ascii', maxLength: 3 }), { minLength: 9, maxLength: 20 })
+    .map((list) => ({ enum: list })),
   fc.constant({ type: 'string', enum: ['red', 'green', 'a"b\\c', '\u2028', 'ü😀'] }),
 );
 

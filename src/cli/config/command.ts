@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { renderExample } from '../../config/example.ts';
 import { ConfigError, loadConfig } from '../../config/load.ts';
-import { ConfigSchema } from '../../config/schema.ts';
+import { toFileSchema } from '../../config/schema.ts';
 import { CliError, printJson } from '../output.ts';
 
 export function configCommand(): Command {
@@ -23,7 +23,7 @@ export function configCommand(): Command {
     .addCommand(
       new Command('schema')
         .description('print the JSON Schema of the file')
-        .action(() => printJson(ConfigSchema)),
+        .action(() => printJson(toFileSchema())),
     );
 }
 

@@ -1,8 +1,9 @@
 // Deterministic automata over code points. They let a pattern, a format and a length hold together, tell
 // whether two patterns can match the same string, and become grammar rules that never need to back up.
 
+import { complement, intersectRanges } from './char-ranges.ts';
 import type { Range } from './gbnf.ts';
-import { complement, PatternError } from './regex.ts';
+import { PatternError } from './regex.ts';
 import type { Spend } from './rules.ts';
 
 export interface Edge {
@@ -120,7 +121,7 @@ export function explore<Key>(
   const found: State[] = [];
   for (let at = 0; at < keys.length; at++) {
     const { accepting, edges } = visit(keys[at]!);
-    spend(10 + 10 * edges.length);
+    spend(30 + 30 * edges.length);
     const numbered = edges.flatMap(({ ranges, to }) => {
       if (ranges.length === 0) return [];
       const name = String(to);
@@ -168,12 +169,4 @@ function longestString(automaton: Automaton): number {
     if (layer.size === 0) return length;
   }
   return Infinity;
-}
-
-function intersectRanges(a: readonly Range[], b: readonly Range[]): Range[] {
-  return a.flatMap(([first, last]) =>
-    b.flatMap(([from, to]): Range[] =>
-      first <= to && from <= last ? [[Math.max(first, from), Math.min(last, to)]] : [],
-    ),
-  );
 }

@@ -16,7 +16,7 @@ import { UnsupportedSchema } from './unsupported.ts';
 
 const proofDepth = 6;
 
-/** The shape, without the optional members that another branch could be told by; undefined if nothing is left. */
+/** The shape, less the optional members by which it could be another branch; undefined if it always is. */
 export function applyExclusions(shape: Shape, known: Knowledge): Shape | undefined {
   if (shape.type === 'const') return matches(shape.value, shape, known) ? shape : undefined;
   let narrowed: Shape = shape;
@@ -24,7 +24,9 @@ export function applyExclusions(shape: Shape, known: Knowledge): Shape | undefin
     for (const other of shapes) {
       if (isApart(narrowed, other, known, 0)) continue;
       const without = withoutTelling(narrowed, other);
-      if (!without) throw new UnsupportedSchema(path, '', 'has branches that may hold at once');
+      if (!without) {
+        throw new UnsupportedSchema(path, 'oneOf', 'has branches that may hold at once');
+      }
       narrowed = without;
     }
   }
@@ -41,6 +43,7 @@ function withoutTelling(shape: Shape, other: Shape): Shape | undefined {
 
 /** Whether no value generated for `shape` satisfies `other`. False also means "don't know". */
 function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): boolean {
+  known.spend(50);
   if (shape.type === 'const') return !matches(shape.value, other, known);
   if (other.type === 'const') {
     // Its own exclusions are what is being proven, so they can't be part of the proof.
@@ -50,8 +53,9 @@ function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): b
     return areObjectsApart(shape, other, known, depth);
   }
   if (shape.type === 'number' && other.type === 'number') return areNumbersApart(shape, other);
-  if (shape.type === 'string' && other.type === 'string')
+  if (shape.type === 'string' && other.type === 'string') {
     return areStringsApart(shape, other, known);
+  }
   if (shape.type === 'array' && other.type === 'array') {
     if (shape.min > other.max || other.min > shape.max) return true;
     const longest = Math.min(shape.min, Math.max(shape.prefix.length, other.prefix.length) + 1);
@@ -67,7 +71,13 @@ function isApart(shape: Shape, other: Shape, known: Knowledge, depth: number): b
   return shape.type !== other.type;
 }
 
-function areMembersApart(a: Conjunction, b: Conjunction, known: Knowledge, depth: number): boolean {
+/** The same for the values of a member. */
+export function areMembersApart(
+  a: Conjunction,
+  b: Conjunction,
+  known: Knowledge,
+  depth: number,
+): boolean {
   if (depth === proofDepth || a.length === 0 || b.length === 0) return false;
   const others = known.expand(b);
   return known

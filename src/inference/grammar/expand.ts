@@ -2,8 +2,10 @@
 // because ignoring it would let an answer through that the client's own validator rejects.
 
 import type { Definitions } from './definitions.ts';
+import { createKeys, type Keys } from './keys.ts';
 import { keywordShapes } from './keywords.ts';
-import { matches, toCanonicalText } from './match.ts';
+import { matches } from './match.ts';
+import { createPatterns } from './pattern.ts';
 import type { Spend } from './rules.ts';
 import {
   anyShapes,
@@ -17,57 +19,37 @@ import { join, UnsupportedSchema } from './unsupported.ts';
 const pairLimit = 100_000;
 const shapeLimit = 2000;
 
-export interface Expander {
+/** Schemas within schemas about one value; a chain of references could be as long as the document. */
+const nestingLimit = 250;
+
+export interface Expander extends Keys {
   /** The alternatives that satisfy all of these schemas; none when nothing can. */
   expand(conjunction: Conjunction): readonly Shape[];
-  /** Equal for the same schemas in any order. */
-  keyOf(conjunction: Conjunction): string;
 }
 
 export function createExpander(definitions: Definitions, spend: Spend): Expander {
   const known = new Map<object, readonly Shape[]>();
+  const expanded = new Map<string, readonly Shape[]>();
   const open = new Set<object>();
-  const numbers = new Map<object, number>();
-
-  const numberOf = (part: object) => {
-    const number = numbers.get(part) ?? numbers.size;
-    numbers.set(part, number);
-    return number;
-  };
-
-  const keyOf = (conjunction: Conjunction) =>
-    conjunction
-      .map(({ schema }) => (typeof schema === 'object' && schema ? numberOf(schema) : `${schema}`))
-      .toSorted()
-      .join('+');
-
-  /** Equal for shapes that allow the same, as far as that can be told without looking into members. */
-  const shapeKey = ({ exclusions, ...shape }: Shape): string => {
-    const own =
-      shape.type === 'const'
-        ? `const ${shape.implicit} ${toCanonicalText(shape.value)}`
-        : JSON.stringify(shape, (name, value) => {
-            if (name === 'automaton') return value && numberOf(value);
-            if (name === 'properties') return [...value].map(([key, all]) => [key, keyOf(all)]);
-            if (name === 'prefix') return value.map(keyOf);
-            if (name === 'items' || name === 'additional') {
-              return typeof value === 'string' ? value : [keyOf(value)];
-            }
-            return value;
-          });
-    return `${own} ${exclusions.map(numberOf)}`;
-  };
+  const patterns = createPatterns(spend);
+  const { keyOf, shapeKey } = createKeys();
 
   // Definitions that are used in several branches would otherwise multiply the alternatives.
   const unite = (shapes: readonly Shape[]): readonly Shape[] => [
     ...new Map(shapes.map((shape) => [shapeKey(shape), shape])).values(),
   ];
 
-  const expand = (conjunction: Conjunction) =>
-    conjunction.reduce<readonly Shape[]>(
-      (shapes, { schema, path }) => intersect(shapes, expandOne(schema, path), path),
-      Object.values(anyShapes),
-    );
+  const expand = (conjunction: Conjunction) => {
+    const key = keyOf(conjunction);
+    const shapes =
+      expanded.get(key) ??
+      conjunction.reduce<readonly Shape[]>(
+        (all, { schema, path }) => intersect(all, expandOne(schema, path), path, ''),
+        Object.values(anyShapes),
+      );
+    expanded.set(key, shapes);
+    return shapes;
+  };
 
   const expandOne = (schema: unknown, path: string): readonly Shape[] => {
     if (schema === true) return Object.values(anyShapes);
@@ -77,6 +59,9 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     }
     const before = known.get(schema);
     if (before) return before;
+    if (open.size === nestingLimit) {
+      throw new UnsupportedSchema(path, '', 'is nested too deeply');
+    }
     if (open.has(schema)) {
       throw new UnsupportedSchema(path, '$ref', 'refers to itself without end');
     }
@@ -88,9 +73,9 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
   };
 
   const combine = (schema: Record<string, unknown>, path: string): readonly Shape[] => {
-    let shapes: readonly Shape[] = keywordShapes(schema, path, spend);
+    let shapes: readonly Shape[] = keywordShapes(schema, path, patterns);
     const narrow = (other: readonly Shape[], keyword: string) => {
-      shapes = intersect(shapes, other, join(path, keyword));
+      shapes = intersect(shapes, other, path, keyword);
     };
     if ('const' in schema) narrow([constant(schema.const)], 'const');
     if ('enum' in schema) narrow(list(schema, 'enum', path).map(constant), 'enum');
@@ -104,15 +89,16 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
       );
     if ('allOf' in schema) for (const branch of branches('allOf')) narrow(branch, 'allOf');
     if ('anyOf' in schema) narrow(unite(branches('anyOf').flat()), 'anyOf');
-    if ('oneOf' in schema) narrow(exclusive(branches('oneOf'), join(path, 'oneOf')), 'oneOf');
-    if (shapes.length > shapeLimit)
+    if ('oneOf' in schema) narrow(exclusive(branches('oneOf'), path), 'oneOf');
+    if (shapes.length > shapeLimit) {
       throw new UnsupportedSchema(path, '', 'has too many alternatives');
+    }
     return shapes;
   };
 
-  const intersect = (a: readonly Shape[], b: readonly Shape[], path: string): readonly Shape[] => {
+  const intersect = (a: readonly Shape[], b: readonly Shape[], path: string, keyword: string) => {
     if (a.length * b.length > pairLimit) {
-      throw new UnsupportedSchema(path, '', 'has too many combinations');
+      throw new UnsupportedSchema(path, keyword, 'has too many combinations');
     }
     const both: Shape[] = [];
     // The branches lead, so that alternatives come in the order in which the schema lists them.
@@ -127,7 +113,7 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     return unite(both);
   };
 
-  return { expand, keyOf };
+  return { expand, keyOf, shapeKey };
 }
 
 const constant = (value: unknown): Shape => ({

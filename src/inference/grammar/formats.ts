@@ -1,5 +1,5 @@
-// The string formats that can be generated, each as a pattern that matches only valid strings. Narrower
-// than the standards on purpose: what is written here passes every common validator.
+// The formats that can be generated; those of strings each as a pattern that matches only valid ones.
+// Narrower than the standards on purpose: what is written here passes every common validator.
 
 const thirtyDays = '(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)';
 const thirtyOneDays = '(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])';
@@ -30,10 +30,13 @@ const escaped = '%[0-9a-fA-F]{2}';
 const pathChar = `(?:[a-zA-Z0-9._~!$&'()*+,;=:@-]|${escaped})`;
 const uri = `[a-z][a-z0-9+.-]{0,15}://${hostname}(?::[1-9]\\d{0,3})?(?:/${pathChar}*)*(?:\\?${pathChar}*)?(?:#${pathChar}*)?`;
 
-const duration =
-  'P(?:[1-9]\\d{0,3}W|[1-9]\\d{0,3}D(?:T[1-9]\\d{0,3}[HMS])?|[1-9]\\d{0,3}Y(?:[1-9]\\d{0,1}M)?|T[1-9]\\d{0,3}[HMS])';
+const count = '[1-9]\\d{0,3}';
+const month = `${count}M(?:${count}D)?`;
+const minute = `${count}M(?:${count}S)?`;
+const clock = `T(?:${count}H(?:${minute})?|${minute}|${count}S)`;
+const duration = `P(?:(?:${count}Y(?:${month})?|${month}|${count}D)(?:${clock})?|${clock}|${count}W)`;
 
-const patterns: ReadonlyMap<string, string> = new Map([
+const patterns: ReadonlyMap<unknown, string> = new Map([
   ['date', date],
   ['time', time],
   ['date-time', `${date}T${time}`],
@@ -46,8 +49,20 @@ const patterns: ReadonlyMap<string, string> = new Map([
   ['uri', uri],
 ]);
 
+/** OpenAPI's. They say nothing about strings. */
+const ranges: ReadonlyMap<unknown, { min: number; max: number }> = new Map([
+  ['int32', { min: -(2 ** 31), max: 2 ** 31 - 1 }],
+  ['int64', { min: -Infinity, max: Infinity }],
+  ['float', { min: -Infinity, max: Infinity }],
+  ['double', { min: -Infinity, max: Infinity }],
+]);
+
 /** The whole-string pattern of a format; undefined for one that we can't promise. */
-export function findFormatPattern(format: string): string | undefined {
+export function findFormatPattern(format: unknown): string | undefined {
   const pattern = patterns.get(format);
   return pattern && `^(?:${pattern})$`;
+}
+
+export function findFormatRange(format: unknown): { min: number; max: number } | undefined {
+  return ranges.get(format);
 }

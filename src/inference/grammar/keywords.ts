@@ -1,10 +1,10 @@
 // The keywords that speak about one type each: read, checked, and put into that type's shape.
 
-import { intersectAutomata } from './automaton.ts';
-import { findFormatPattern } from './formats.ts';
-import { compilePattern } from './pattern.ts';
+import { findFormatPattern, findFormatRange } from './formats.ts';
+import { largestNumber } from './numbers.ts';
+import type { Patterns } from './pattern.ts';
 import { PatternError } from './regex.ts';
-import { repetitionLimit, type Spend } from './rules.ts';
+import { repetitionLimit } from './rules.ts';
 import {
   type ArrayShape,
   anyShapes,
@@ -47,13 +47,13 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
 ]);
 
 /** One shape for each type that `type` allows, with what the other keywords say about it. */
-export function keywordShapes(schema: Schema, path: string, spend: Spend): Shape[] {
+export function keywordShapes(schema: Schema, path: string, patterns: Patterns): Shape[] {
   const mentioned = new Set<TypeName>();
   for (const keyword of Object.keys(schema)) {
     if (keyword === 'propertyNames' && !isAnyName(schema[keyword])) {
       throw new UnsupportedSchema(path, keyword);
     }
-    const numeric = keyword === 'format' && numberFormats.has(schema.format);
+    const numeric = keyword === 'format' && isNumberFormat(schema.format, path);
     const type = numeric ? 'number' : typeOf.get(keyword);
     if (type) mentioned.add(type);
     else if (keyword === '$id' && path !== '') throw new UnsupportedSchema(path, keyword);
@@ -65,7 +65,7 @@ export function keywordShapes(schema: Schema, path: string, spend: Spend): Shape
   return Object.values(anyShapes).flatMap((any) => {
     const integerOnly = any.type === 'number' && !types?.has('number');
     if (types && !types.has(any.type) && !(integerOnly && types.has('integer'))) return [];
-    const shape = constrain(any, schema, path, spend);
+    const shape = constrain(any, schema, path, patterns);
     const implicit = !types && mentioned.size > 0 && !mentioned.has(any.type as TypeName);
     return [{ ...shape, implicit, ...(types && integerOnly ? { integer: true } : {}) } as Shape];
   });
@@ -82,14 +82,14 @@ function readTypes(schema: Schema, path: string): Set<string> | undefined {
   return new Set(types as string[]);
 }
 
-function constrain(shape: Shape, schema: Schema, path: string, spend: Spend): Shape {
+function constrain(shape: Shape, schema: Schema, path: string, patterns: Patterns): Shape {
   switch (shape.type) {
     case 'object':
       return constrainObject(shape, schema, path);
     case 'array':
       return constrainArray(shape, schema, path);
     case 'string':
-      return constrainString(shape, schema, path, spend);
+      return constrainString(shape, schema, path, patterns);
     case 'number':
       return constrainNumber(shape, schema, path);
     default:
@@ -98,7 +98,7 @@ function constrain(shape: Shape, schema: Schema, path: string, spend: Spend): Sh
 }
 
 function constrainObject(shape: ObjectShape, schema: Schema, path: string): ObjectShape {
-  const { properties, required = [], additionalProperties: additional } = schema;
+  const { properties, required = [] } = schema;
   if (properties !== undefined && !isRecord(properties)) {
     throw new UnsupportedSchema(path, 'properties', 'must be an object');
   }
@@ -115,19 +115,19 @@ function constrainObject(shape: ObjectShape, schema: Schema, path: string): Obje
       ]),
     ),
     required: [...new Set<string>(required)],
-    additional:
-      additional === undefined
-        ? properties === undefined
-          ? 'free'
-          : 'unsaid'
-        : additional === false
-          ? 'none'
-          : additional === true
-            ? []
-            : [{ schema: additional, path: join(path, 'additionalProperties') }],
+    additional: readAdditional(schema, path),
     min: readCount(schema, 'minProperties', path) ?? 0,
     max: readCount(schema, 'maxProperties', path) ?? Infinity,
   };
+}
+
+function readAdditional(schema: Schema, path: string): ObjectShape['additional'] {
+  const { properties, additionalProperties: additional } = schema;
+  if (additional === undefined) return properties === undefined ? 'free' : 'unsaid';
+  if (additional === false) return 'none';
+  return additional === true
+    ? []
+    : [{ schema: additional, path: join(path, 'additionalProperties') }];
 }
 
 function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayShape {
@@ -153,39 +153,23 @@ function constrainString(
   shape: StringShape,
   schema: Schema,
   path: string,
-  spend: Spend,
+  patterns: Patterns,
 ): StringShape {
-  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, spend) : null;
-  const format =
-    'format' in schema && !numberFormats.has(schema.format)
-      ? compileFormat(schema.format, path, spend)
-      : null;
+  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, patterns) : null;
+  const formatPattern = findFormatPattern(schema.format);
+  const format = formatPattern ? compile(formatPattern, 'format', path, patterns) : null;
   return {
     ...shape,
     min: readCount(schema, 'minLength', path) ?? 0,
     max: readCount(schema, 'maxLength', path) ?? Infinity,
-    automaton: pattern && format ? intersectAutomata(pattern, format, spend) : (pattern ?? format),
+    automaton: pattern && format ? patterns.both(pattern, format) : (pattern ?? format),
   };
 }
 
-/** OpenAPI's; they say nothing about strings. */
-const numberFormats: ReadonlyMap<unknown, { min: number; max: number }> = new Map([
-  ['int32', { min: -(2 ** 31), max: 2 ** 31 - 1 }],
-  ['int64', { min: -Infinity, max: Infinity }],
-  ['float', { min: -Infinity, max: Infinity }],
-  ['double', { min: -Infinity, max: Infinity }],
-]);
-
-function compileFormat(format: unknown, path: string, spend: Spend) {
-  const pattern = typeof format === 'string' ? findFormatPattern(format) : undefined;
-  if (pattern === undefined) throw new UnsupportedSchema(path, 'format', 'is not a known format');
-  return compile(pattern, 'format', path, spend);
-}
-
-function compile(pattern: unknown, keyword: string, path: string, spend: Spend) {
+function compile(pattern: unknown, keyword: string, path: string, patterns: Patterns) {
   if (typeof pattern !== 'string') throw new UnsupportedSchema(path, keyword, 'must be a string');
   try {
-    return compilePattern(pattern, spend);
+    return patterns.compile(pattern);
   } catch (error) {
     if (error instanceof PatternError) throw new UnsupportedSchema(path, keyword, error.message);
     throw error;
@@ -195,14 +179,17 @@ function compile(pattern: unknown, keyword: string, path: string, spend: Spend) 
 function constrainNumber(shape: NumberShape, schema: Schema, path: string): NumberShape {
   const bound = (keyword: string) => {
     const value = schema[keyword];
-    if (value === undefined || typeof value === 'number') return value;
-    throw new UnsupportedSchema(path, keyword, 'must be a number');
+    if (value === undefined) return undefined;
+    if (typeof value !== 'number') throw new UnsupportedSchema(path, keyword, 'must be a number');
+    const far = /min/i.test(keyword) ? value : -value;
+    if (far > largestNumber) throw new UnsupportedSchema(path, keyword, 'is too far from zero');
+    return value;
   };
   const multiple = bound('multipleOf');
   if (multiple !== undefined && multiple !== 1) {
     throw new UnsupportedSchema(path, 'multipleOf', 'is only supported as 1');
   }
-  const width = numberFormats.get(schema.format) ?? { min: -Infinity, max: Infinity };
+  const width = findFormatRange(schema.format) ?? { min: -Infinity, max: Infinity };
   const min = Math.max(
     width.min,
     bound('minimum') ?? -Infinity,
@@ -221,6 +208,13 @@ function constrainNumber(shape: NumberShape, schema: Schema, path: string): Numb
     aboveMin: min === schema.exclusiveMinimum,
     belowMax: max === schema.exclusiveMaximum,
   };
+}
+
+/** Tells number formats from string formats, and refuses the rest whatever the type. */
+function isNumberFormat(format: unknown, path: string): boolean {
+  if (findFormatRange(format)) return true;
+  if (findFormatPattern(format)) return false;
+  throw new UnsupportedSchema(path, 'format', 'is not a known format');
 }
 
 /** Names are strings anyway; generators of schemas like to say so. */

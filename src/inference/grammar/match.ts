@@ -30,10 +30,13 @@ function fits(value: unknown, shape: Shape, known: Knowledge): boolean {
   const all = (member: unknown, conjunction: Conjunction) =>
     conjunction.length === 0 ||
     known.expand(conjunction).some((one) => matches(member, one, known));
-  known.spend(typeof value === 'string' ? 20 + value.length : 20);
+  known.spend(typeof value === 'string' ? 20 + 10 * value.length : 20);
   switch (shape.type) {
-    case 'const':
-      return toCanonicalText(value) === toCanonicalText(shape.value);
+    case 'const': {
+      const expected = toCanonicalText(shape.value);
+      known.spend(10 * expected.length);
+      return toCanonicalText(value) === expected;
+    }
     case 'null':
       return value === null;
     case 'boolean':

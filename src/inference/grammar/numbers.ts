@@ -8,10 +8,12 @@ import type { NumberShape } from './shapes.ts';
 
 const digitLimit = 15;
 const fractionDigits = 6;
-const largest = 10 ** digitLimit - 1;
+
+/** Neither a bound nor a generated number is further from zero. */
+export const largestNumber = 10 ** digitLimit - 1;
 
 export function numberExpression(rules: Rules, shape: NumberShape): Expression {
-  const unbounded = shape.min <= -largest && shape.max >= largest;
+  const unbounded = shape.min <= -largestNumber && shape.max >= largestNumber;
   if (unbounded && shape.integer) return rule(anyInteger(rules));
   if (shape.min === -Infinity && shape.max === Infinity) return rule(anyNumber(rules));
   const options: Expression[] = [];
@@ -88,9 +90,9 @@ interface Bound {
 
 /** Non-negative numbers between two bounds, one option for each number of digits before the point. */
 function magnitudes(rules: Rules, integer: boolean, low: Bound, high: Bound): Expression[] {
-  if (low.value > largest || low.value > high.value) return [];
+  if (low.value > largestNumber || low.value > high.value) return [];
   const from = toDecimal(low.value);
-  const to = high.value > largest ? null : toDecimal(high.value);
+  const to = high.value > largestNumber ? null : toDecimal(high.value);
   const longest = to ? to.whole.length : digitLimit;
   const options: Expression[] = [];
   for (let length = from.whole.length; length <= longest; length++) {

@@ -8,6 +8,9 @@ import type { Conjunction, ObjectShape } from './shapes.ts';
 import { automatonExpression } from './strings.ts';
 import { UnsupportedSchema } from './unsupported.ts';
 
+/** llama.cpp follows every member that may come next side by side; 1000 of them cost it 40 ms a token. */
+const optionalLimit = 500;
+
 /** At most one space where people put one; more would let a weak model write spaces for ever. */
 export function spaceRule(rules: Rules): Expression {
   const space = rules.shared('space', 'space', () => text(' '));
@@ -28,6 +31,9 @@ export function objectExpression(
   const sure = members.length + (extra ? 1 : 0);
   if (shape.min > sure) {
     throw new UnsupportedSchema(path, 'minProperties', 'asks for more members than have names');
+  }
+  if (members.filter(({ required }) => !required).length > optionalLimit) {
+    throw new UnsupportedSchema(path, 'properties', 'has too many optional members');
   }
   const max = !extra && shape.max >= members.length ? Infinity : shape.max;
   const counted = max === Infinity ? Math.max(shape.min, 1) : max;
@@ -70,7 +76,8 @@ export function objectExpression(
   return sequence(text('{'), first);
 }
 
-function orderMembers(shape: ObjectShape) {
+/** As they are written: the schema's order, then what is required but not described. */
+export function orderMembers(shape: ObjectShape) {
   const required = new Set(shape.required);
   const named = [...shape.properties].map(([name, value]) => ({
     name,

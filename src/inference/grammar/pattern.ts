@@ -18,17 +18,35 @@ interface Step {
 }
 
 const stepLimit = 3000;
+const roundLimit = 60;
 
-export function compilePattern(source: string, spend: Spend): Automaton {
-  const { whole, looks } = parseRegex(source);
-  return looks.reduce(
-    (automaton, look) => {
-      const seen = compileRegex(look.whole, spend);
-      const allowed = look.negative ? complementOf(seen, spend) : seen;
-      return minimise(intersectAutomata(automaton, allowed, spend), spend);
+export interface Patterns {
+  /** The same source is compiled once. Throws PatternError. */
+  compile(source: string): Automaton;
+  both(a: Automaton, b: Automaton): Automaton;
+}
+
+export function createPatterns(spend: Spend): Patterns {
+  const known = new Map<string, Automaton>();
+  return {
+    compile(source) {
+      const automaton = known.get(source) ?? compilePattern(source, spend);
+      known.set(source, automaton);
+      return automaton;
     },
-    compileRegex(whole, spend),
-  );
+    both: (a, b) => minimise(intersectAutomata(a, b, spend), spend),
+  };
+}
+
+function compilePattern(source: string, spend: Spend): Automaton {
+  const { whole, looks } = parseRegex(source);
+  const main = compileRegex(whole, spend);
+  if (looks.length === 0) return main;
+  const joined = looks.reduce((automaton, look) => {
+    const seen = compileRegex(look.whole, spend);
+    return intersectAutomata(automaton, look.negative ? complementOf(seen, spend) : seen, spend);
+  }, main);
+  return minimise(joined, spend);
 }
 
 function compileRegex(regex: Regex, spend: Spend): Automaton {
@@ -121,19 +139,23 @@ function determinise(steps: readonly Step[], start: number, end: number, spend: 
   });
 }
 
-/** Splits the states into ever finer classes until states of one class can't be told apart. */
+/**
+ * Splits the states into ever finer classes until states of one class can't be told apart. A long chain
+ * would take a round for each of its states, and has little to merge: it is left as it is.
+ */
 function minimise(automaton: Automaton, spend: Spend): Automaton {
+  const pieces = automaton.map(toPieces);
   let classes = automaton.map(({ accepting }): number => (accepting ? 1 : 0));
-  for (let count = 0; ; ) {
+  for (let count = 0, round = 0; ; round++) {
+    if (round === roundLimit) return automaton;
     const numbers = new Map<string, number>();
     spend(50 * automaton.length);
-    const finer = automaton.map((state, index) => {
-      const signature = `${classes[index]} ${signatureOf(state, classes)}`;
+    classes = pieces.map((own, index) => {
+      const signature = `${classes[index]} ${toSignature(own, classes)}`;
       const known = numbers.get(signature) ?? numbers.size;
       numbers.set(signature, known);
       return known;
     });
-    classes = finer;
     if (numbers.size === count) break;
     count = numbers.size;
   }
@@ -148,18 +170,24 @@ function minimise(automaton: Automaton, spend: Spend): Automaton {
   });
 }
 
+type Piece = readonly [first: number, last: number, to: number];
+
+function toPieces({ edges }: State): readonly Piece[] {
+  return edges
+    .flatMap(({ ranges, to }) => ranges.map(([first, last]): Piece => [first, last, to]))
+    .toSorted((a, b) => a[0] - b[0]);
+}
+
 /** Which class each character leads to, written so that equal behaviour gives equal text. */
-function signatureOf(state: State, classes: readonly number[]): string {
-  const pieces = state.edges.flatMap(({ ranges, to }) =>
-    ranges.map(([first, last]) => ({ first, last, to: classes[to]! })),
-  );
-  pieces.sort((a, b) => a.first - b.first);
-  const merged: typeof pieces = [];
-  for (const piece of pieces) {
-    const before = merged.at(-1);
-    if (before && before.to === piece.to && before.last + 1 === piece.first)
-      before.last = piece.last;
-    else merged.push({ ...piece });
+function toSignature(pieces: readonly Piece[], classes: readonly number[]): string {
+  let signature = '';
+  let end = -1;
+  let target = -1;
+  for (const [first, last, to] of pieces) {
+    const next = classes[to]!;
+    if (first !== end + 1 || next !== target) signature += `${end} ${first}:${next},`;
+    end = last;
+    target = next;
   }
-  return merged.map(({ first, last, to }) => `${first}-${last}:${to}`).join(' ');
+  return `${signature}${end}`;
 }

@@ -2,6 +2,7 @@
 // Lookaheads are taken at the very beginning, where they only mean "and" or "and not"; elsewhere they, and
 // everything that looks behind, refers back or depends on word boundaries, are refused.
 
+import { classEscapes, complement, lineEnds, normalise } from './char-ranges.ts';
 import type { Range } from './gbnf.ts';
 
 export type Regex =
@@ -18,14 +19,14 @@ export interface Language {
   readonly looks: readonly { readonly whole: Regex; readonly negative: boolean }[];
 }
 
-/** Why a pattern can't be used, in words that follow its name: `'pattern' uses a lookaround`. */
+/** Why a pattern can't be used, in words that follow its name: `'pattern' is too complex`. */
 export class PatternError extends Error {}
 
-const last = 0x10ffff;
-export const anyChar: readonly Range[] = [[0, last]];
+const lengthLimit = 2000;
 
 /** The language of whole strings in which `source` is found, with what surrounds the match spelled out. */
 export function parseRegex(source: string): Language {
+  if (source.length > lengthLimit) throw new PatternError('is too long');
   try {
     new RegExp(source, 'u');
   } catch {
@@ -33,7 +34,7 @@ export function parseRegex(source: string): Language {
   }
   const parser = { chars: [...source], at: 0, depth: 0 };
   const regex = parseChoice(parser);
-  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  const items = itemsOf(regex);
   if (items[0]?.kind !== 'start') return { whole: surround(regex), looks: [] };
   const rest = items.slice(1);
   const looks: Language['looks'][number][] = [];
@@ -47,7 +48,7 @@ export function parseRegex(source: string): Language {
 /** Says of a lookahead that stands at the start that it starts there. */
 function fromStart(regex: Regex): Regex {
   if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(fromStart) };
-  const items = regex.kind === 'sequence' ? regex.items : [regex];
+  const items = itemsOf(regex);
   if (items[0]?.kind === 'start') return regex;
   return { kind: 'sequence', items: [{ kind: 'start' }, ...items] };
 }
@@ -60,15 +61,22 @@ interface Parser {
 
 const anything: Regex = {
   kind: 'repeat',
-  item: { kind: 'set', ranges: anyChar },
+  item: { kind: 'set', ranges: complement([]) },
   min: 0,
   max: Infinity,
 };
 
 function surround(regex: Regex): Regex {
   if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(surround) };
-  const items = regex.kind === 'sequence' ? regex.items : [regex];
-  if (items.length === 1 && items[0]!.kind === 'choice') return surround(items[0]!);
+  const items = itemsOf(regex);
+  const [head, tail] = [items[0], items.at(-1)];
+  // An anchor inside a group at either end belongs to some of the group's options: spell them out.
+  if (head?.kind === 'choice' && hasCondition(head)) {
+    return spread(head, (option) => [...itemsOf(option), ...items.slice(1)]);
+  }
+  if (tail?.kind === 'choice' && hasCondition(tail)) {
+    return spread(tail, (option) => [...items.slice(0, -1), ...itemsOf(option)]);
+  }
   const opens = items[0]?.kind === 'start';
   const closes = items.at(-1)?.kind === 'end';
   const inner = items.slice(opens ? 1 : 0, closes ? -1 : undefined);
@@ -79,6 +87,17 @@ function surround(regex: Regex): Regex {
     kind: 'sequence',
     items: [...(opens ? [] : [anything]), ...inner, ...(closes ? [] : [anything])],
   };
+}
+
+function spread(group: Regex & { kind: 'choice' }, toItems: (option: Regex) => Regex[]): Regex {
+  const options = group.options.map((option) =>
+    surround({ kind: 'sequence', items: toItems(option) }),
+  );
+  return { kind: 'choice', options };
+}
+
+function itemsOf(regex: Regex): readonly Regex[] {
+  return regex.kind === 'sequence' ? regex.items : [regex];
 }
 
 function hasCondition(regex: Regex): boolean {
@@ -114,8 +133,9 @@ function parseQuantifier(parser: Parser, item: Regex): Regex {
   if (!match) return item;
   parser.at += match[0].length;
   const [, sign, from, comma, to] = match;
-  if (sign)
+  if (sign) {
     return { kind: 'repeat', item, min: sign === '+' ? 1 : 0, max: sign === '?' ? 1 : Infinity };
+  }
   const min = Number(from);
   return { kind: 'repeat', item, min, max: comma ? (to ? Number(to) : Infinity) : min };
 }
@@ -206,53 +226,4 @@ function parseEscape(parser: Parser): number | readonly Range[] {
   return char.codePointAt(0)!;
 }
 
-const lineEnds: readonly Range[] = [
-  [0x0a, 0x0a],
-  [0x0d, 0x0d],
-  [0x2028, 0x2029],
-];
-
-const classEscapes: Record<string, readonly Range[]> = {
-  d: [[0x30, 0x39]],
-  w: [
-    [0x30, 0x39],
-    [0x41, 0x5a],
-    [0x5f, 0x5f],
-    [0x61, 0x7a],
-  ],
-  s: [
-    [0x09, 0x0d],
-    [0x20, 0x20],
-    [0xa0, 0xa0],
-    [0x1680, 0x1680],
-    [0x2000, 0x200a],
-    [0x2028, 0x2029],
-    [0x202f, 0x202f],
-    [0x205f, 0x205f],
-    [0x3000, 0x3000],
-    [0xfeff, 0xfeff],
-  ],
-};
-
 const controlEscapes: Record<string, number> = { n: 10, r: 13, t: 9, v: 11, f: 12, 0: 0 };
-
-function normalise(ranges: readonly Range[]): Range[] {
-  const merged: [number, number][] = [];
-  for (const [first, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
-    const before = merged.at(-1);
-    if (before && first <= before[1] + 1) before[1] = Math.max(before[1], end);
-    else merged.push([first, end]);
-  }
-  return merged;
-}
-
-export function complement(ranges: readonly Range[]): Range[] {
-  const outside: Range[] = [];
-  let from = 0;
-  for (const [first, end] of normalise(ranges)) {
-    if (first > from) outside.push([from, first - 1]);
-    from = end + 1;
-  }
-  if (from <= last) outside.push([from, last]);
-  return outside;
-}

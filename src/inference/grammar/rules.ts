@@ -10,7 +10,7 @@ const textLimit = 2_000_000;
 const expansionLimit = 100_000;
 
 // llama.cpp refuses `x{m}` above 2000 and silently reads `x{0,n}` above 2000 as unbounded.
-const chunk = 1000;
+export const chunk = 1000;
 
 /** Above this an upper bound means nothing: no context window holds so many characters or items. */
 export const repetitionLimit = chunk * chunk;
@@ -18,7 +18,7 @@ export const repetitionLimit = chunk * chunk;
 /** Roughly one unit for one step of an innermost loop. */
 export type Spend = (amount: number) => void;
 
-const workLimit = 30_000_000;
+const workLimit = 15_000_000;
 
 export interface Rules {
   /** Defines a rule under a new name that starts with `prefix`, and returns the name. */

@@ -1,10 +1,16 @@
-// BOUNDARY. JSON Schema (draft 2020-12, and what draft 7 shares with it) as a grammar whose every text
-// parses as JSON and satisfies the schema. What can't be promised throws UnsupportedSchema.
+// BOUNDARY. JSON Schema (draft 2020-12, and what draft 7 shares with it) as a grammar for llama.cpp whose
+// every text parses as JSON and satisfies the schema. What can't be promised is refused by name.
 
 import { anyObject, compileSchema } from './compiler.ts';
 import { createRules } from './rules.ts';
 
-/** Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema. */
+/**
+ * Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema.
+ *
+ * Members come in the schema's order. Without `additionalProperties` a schema that lists its members gets
+ * just those; with it, extra ones follow under other names. Two extra ones may share a name: a parser keeps
+ * the last, which is valid by itself, and only one is counted towards `minProperties`.
+ */
 export function toGrammar(schema: unknown): string {
   const rules = createRules();
   return rules.render(compileSchema(rules, schema));

@@ -110,7 +110,7 @@ export function intersectShapes(a: Shape, b: Shape, spend: Spend): Shape | undef
   if (a.type === 'const') return { ...a, ...shared };
   if (b.type === 'const') return { ...b, ...shared };
   if (a.type === 'object' && b.type === 'object') {
-    spend(20 * (a.properties.size + b.properties.size + a.required.length + b.required.length));
+    spend(100 * (a.properties.size + b.properties.size + a.required.length + b.required.length));
     return { ...intersectObjects(a, b), ...shared };
   }
   if (a.type === 'array' && b.type === 'array') return { ...intersectArrays(a, b), ...shared };

@@ -2,6 +2,7 @@
 // escape counts as one, and surrogates never appear, so lengths in code points hold.
 
 import { type Automaton, limitLength } from './automaton.ts';
+import { intersectRanges } from './char-ranges.ts';
 import { charClass, choice, type Expression, type Range, rule, sequence, text } from './gbnf.ts';
 import type { Rules } from './rules.ts';
 import type { StringShape } from './shapes.ts';
@@ -79,11 +80,7 @@ export function automatonExpression(rules: Rules, automaton: Automaton): Express
 
 /** How the characters of a set are written in JSON: as themselves, or after a backslash. */
 function toJson(ranges: readonly Range[]): Expression[] {
-  const direct = ranges.flatMap(([first, last]) =>
-    plain.flatMap(([from, to]): Range[] =>
-      first <= to && from <= last ? [[Math.max(first, from), Math.min(last, to)]] : [],
-    ),
-  );
+  const direct = intersectRanges(ranges, plain);
   const letters = shortEscapes.flatMap(([codePoint, letter]): Range[] =>
     ranges.some(([first, last]) => first <= codePoint && codePoint <= last)
       ? [[letter.charCodeAt(0), letter.charCodeAt(0)]]

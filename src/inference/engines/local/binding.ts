@@ -39,7 +39,6 @@ export interface SamplerConfig {
 
 export interface RawSampler {
   applyConfig(config: SamplerConfig): void;
-  dispose(): void;
 }
 
 export type GrammarState = { readonly grammarState: never };
@@ -100,7 +99,10 @@ export interface Binding {
   readonly batchSize: number;
   readonly threads: number;
   readonly memoryBytes: number;
-  createSampler(config: SamplerConfig): RawSampler;
+  /** A sampler that remembers nothing. */
+  takeSampler(config: SamplerConfig): RawSampler;
+  /** It may be given to another then. */
+  returnSampler(sampler: RawSampler): void;
   /** Throws when the grammar can't be parsed. */
   createGrammarState(gbnf: string): GrammarState;
   /** Moves the grammar on over a token that was generated before it was switched on. */
@@ -146,7 +148,11 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
     );
 
   const batchSize = Math.min(maxBatchTokens, window);
-  const model = await llama.loadModel({ modelPath: options.modelPath });
+  const model = await llama.loadModel({
+    modelPath: options.modelPath,
+    // On the CPU the weights are laid out anew in memory; mapped, they would be there twice.
+    useMmap: llama.gpu !== false,
+  });
   const context = await model.createContext({
     sequences: options.sequences,
     contextSize: window,
@@ -159,6 +165,9 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
 
   const raw = (model as unknown as { _model: RawModel })._model;
   const bindings = (llama as unknown as { _bindings: Bindings })._bindings;
+  // Each holds a whole vocabulary of candidates that the garbage collector does not know of, so they are
+  // used again; there are never more than sequences.
+  const idleSamplers: RawSampler[] = [];
   const template = (info.metadata.tokenizer as { chat_template?: unknown }).chat_template;
 
   return {
@@ -171,10 +180,15 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
     batchSize,
     threads,
     memoryBytes,
-    createSampler(config) {
-      const sampler = new bindings.AddonSampler(raw);
+    takeSampler(config) {
+      const sampler = idleSamplers.pop() ?? new bindings.AddonSampler(raw);
+      // An unchanged seed would go on where it left off.
+      sampler.applyConfig({ temperature: 1, seed: (config.seed ^ 1) >>> 0 });
       sampler.applyConfig(config);
       return sampler;
+    },
+    returnSampler(sampler) {
+      idleSamplers.push(sampler);
     },
     createGrammarState(gbnf) {
       const grammar = new bindings.AddonGrammar(gbnf, { rootRuleName: 'root' });

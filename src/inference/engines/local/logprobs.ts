@@ -20,13 +20,13 @@ export interface Scorer {
 
 export function createScorer(binding: Binding): Scorer {
   const { context } = binding;
-  const greedy = binding.createSampler({ temperature: 0, seed: 1 });
+  const greedy = binding.takeSampler({ temperature: 0, seed: 1 });
   const topSamplers = new Map<number, RawSampler>();
 
   function topSampler(count: number): RawSampler {
     const known = topSamplers.get(count);
     if (known !== undefined) return known;
-    const sampler = binding.createSampler({ temperature: 1, topK: count, seed: 1 });
+    const sampler = binding.takeSampler({ temperature: 1, topK: count, seed: 1 });
     topSamplers.set(count, sampler);
     return sampler;
   }

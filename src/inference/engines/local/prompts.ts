@@ -35,6 +35,7 @@ export async function toPrompts(core: Core, task: Task, contextWindow: number): 
       { tokens, whole, limit: fitted.limit(tokens.length), startAdded: false, text: () => '' },
     ];
   }
+  refuseSuffix(task.body);
   const prompts: Prompt[] = [];
   for (const given of toGivenPrompts(task.body))
     prompts.push(await toCompletionPrompt(core, given, rules, task.body.max_tokens ?? null));
@@ -69,6 +70,16 @@ async function toCompletionPrompt(
     limit: fitted.limit(tokens.length),
     text: () => (typeof given === 'string' ? given : toText(core, given)),
   };
+}
+
+/** No model we serve has been tried with the tokens that filling in the middle needs. */
+function refuseSuffix({ suffix }: CompletionRequest): void {
+  if (suffix != null && suffix !== '')
+    throw rejected(
+      'This model can not fill in before a suffix.',
+      'unsupported_parameter',
+      'suffix',
+    );
 }
 
 function toGivenPrompts({ prompt }: CompletionRequest): (string | number[])[] {

@@ -65,7 +65,7 @@ export function toSamplingRules(
 /** The binding takes 32 bits; both halves of a longer seed count. */
 export function toSeed(seed: number): number {
   const wide = BigInt(seed);
-  return Number(BigInt.asUintN(32, wide ^ (wide >> 32n)));
+  return Number(BigInt.asUintN(32, wide ^ ((wide >> 32n) * 0x9e3779b1n)));
 }
 
 export function createTokenSampler(
@@ -119,7 +119,7 @@ export function createTokenSampler(
 
   return {
     async sample(index) {
-      if (sampler === null) sampler = binding.createSampler(config());
+      if (sampler === null) sampler = binding.takeSampler(config());
       else if (stale) sampler.applyConfig(config());
       stale = false;
       const token = await binding.context.sampleToken(index, sampler);
@@ -137,7 +137,7 @@ export function createTokenSampler(
       stale = true;
     },
     dispose() {
-      sampler?.dispose();
+      if (sampler !== null) binding.returnSampler(sampler);
       sampler = null;
     },
   };

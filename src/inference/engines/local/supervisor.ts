@@ -92,8 +92,10 @@ export function createSupervisor(
     child = null;
     loaded = false;
     if (!expected) {
-      // A first crash may be the fault of one request; the next request need not pay for it.
-      const backOff = crashes === 0 ? 0 : firstBackOffMs * 2 ** (crashes - 1);
+      // A first crash may be the fault of one request, and the next request need not pay for it. A model
+      // that can't be loaded stays so for a while.
+      const step = unable === null ? crashes - 1 : crashes;
+      const backOff = step < 0 ? 0 : firstBackOffMs * 2 ** step;
       notBefore = Date.now() + Math.min(longestBackOffMs, backOff);
       crashes++;
     }
@@ -123,7 +125,7 @@ export function createSupervisor(
       if (child !== null) return;
       const wait = notBefore - Date.now();
       if (wait > 0)
-        throw new EngineError('unavailable', `${name} crashed and is being given a pause.`, {
+        throw new EngineError('unavailable', `${name} failed and is being given a pause.`, {
           retryAfterMs: wait,
         });
       start();

@@ -1,0 +1,46 @@
+// The engine's own batching loop without its child process: what the engine and the API are measured
+// against. The process must have been started with UV_THREADPOOL_SIZE=1, as the child is.
+
+import type { EngineChunk, Task, Usage } from '../src/inference/engine.ts';
+import type { CoreOptions } from '../src/inference/engines/local/core.ts';
+import { loadModel } from '../src/inference/engines/local/load.ts';
+
+export interface Direct {
+  /** Resolves at the end, with the totals. */
+  run(task: Task, onChunk: (chunk: EngineChunk) => void): Promise<Usage>;
+}
+
+export async function openDirect(
+  options: Pick<CoreOptions, 'modelPath' | 'threads'>,
+): Promise<Direct> {
+  const model = await loadModel(
+    {
+      gpu: false,
+      sequences: 8,
+      contextSize: 2048,
+      memoryLimitBytes: null,
+      standIn: false,
+      startsText: false,
+      temperature: 1,
+      limits: { choices: 1024, completionTokens: 1e6, waitingPromptTokens: 1e6 },
+      ...options,
+    },
+    () => {},
+  );
+  const context = { caller: 'bench', contextWindow: 2048, grammar: null, lazyGrammar: null };
+  return {
+    run: (task, onChunk) =>
+      new Promise((resolve, reject) => {
+        let usage: Usage | null = null;
+        model.start(task, context, {
+          started() {},
+          chunk(chunk) {
+            usage = chunk.usage ?? usage;
+            onChunk(chunk);
+          },
+          ended: () => (usage === null ? reject(new Error('No usage came')) : resolve(usage)),
+          failed: reject,
+        });
+      }),
+  };
+}

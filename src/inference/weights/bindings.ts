@@ -1,0 +1,100 @@
+// Which weights on this machine's disk serve which model id. The database says it; memory answers, because
+// a router asks on every request.
+
+import type { Database, Tx } from '../../db/tables.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Store, Weights } from './store.ts';
+
+export interface ServingWeights {
+  /** What an engine opens. */
+  readonly path: string;
+  /** What people call it. */
+  readonly name: string;
+  /** Another one under the same name is a new version: an engine that has the old must open it anew. */
+  readonly checksum: string;
+}
+
+export interface Bindings {
+  find(modelId: string): ServingWeights | undefined;
+  /** Everything that serves some model. */
+  list(): ServingWeights[];
+  /** The models that these weights serve. */
+  modelsOf(name: string): string[];
+  /** Called with each model whose weights came, went or changed. Answers how to stop. */
+  subscribe(listener: (modelId: string) => void): () => void;
+  bind(db: Database | Tx, modelId: string, name: string): Promise<void>;
+  unbind(tx: Tx, name: string): Promise<void>;
+  /** Reads database and disk again; after a change, and now and then for what others changed. */
+  refresh(): Promise<void>;
+}
+
+export async function createBindings(db: Database, clock: Clock, store: Store): Promise<Bindings> {
+  let serving: ReadonlyMap<string, ServingWeights> = new Map();
+  const listeners = new Set<(modelId: string) => void>();
+  let turn: Promise<void> = Promise.resolve();
+
+  async function reload(): Promise<void> {
+    const rows = await db
+      .selectFrom('model_weights')
+      .select(['model_id', 'name'])
+      .where('store_id', '=', store.id)
+      .execute();
+    const whole = new Map(
+      (await store.list())
+        .filter(({ isWhole }) => isWhole)
+        .map((weights) => [weights.name, toServing(weights)]),
+    );
+    const before = serving;
+    serving = new Map(
+      rows.flatMap(({ model_id, name }) => {
+        const weights = whole.get(name);
+        return weights === undefined ? [] : [[model_id, weights] as const];
+      }),
+    );
+    for (const modelId of new Set([...before.keys(), ...serving.keys()])) {
+      if (isSame(before.get(modelId), serving.get(modelId))) continue;
+      for (const listener of listeners) listener(modelId);
+    }
+  }
+
+  /** One at a time: an old reading must not overwrite a newer one. */
+  function refresh(): Promise<void> {
+    turn = turn.catch(() => {}).then(reload);
+    return turn;
+  }
+
+  await refresh();
+  return {
+    find: (modelId) => serving.get(modelId),
+    list: () => [...serving.values()],
+    modelsOf: (name) => [...serving].filter(([, one]) => one.name === name).map(([id]) => id),
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    async bind(on, modelId, name) {
+      await on
+        .insertInto('model_weights')
+        .values({ store_id: store.id, model_id: modelId, name, created_at: clock.now() })
+        .onConflict((row) => row.columns(['store_id', 'model_id']).doUpdateSet({ name }))
+        .execute();
+    },
+    async unbind(tx, name) {
+      await tx
+        .deleteFrom('model_weights')
+        .where('store_id', '=', store.id)
+        .where('name', '=', name)
+        .execute();
+    },
+    refresh,
+  };
+}
+
+const toServing = ({ path, name, files }: Weights): ServingWeights => ({
+  path,
+  name,
+  checksum: files.map(({ sha256 }) => sha256).join('+'),
+});
+
+const isSame = (one: ServingWeights | undefined, other: ServingWeights | undefined) =>
+  one?.name === other?.name && one?.checksum === other?.checksum;

@@ -1,0 +1,155 @@
+// Which files of a repository are meant: the ways people name weights, and the order of preference when
+// they name none. Pure, and the only place that lets a name from outside become part of a path.
+
+import {
+  badFile,
+  badRepo,
+  incompleteSplit,
+  noChecksum,
+  noGguf,
+  noSuchFile,
+  noSuchQuant,
+  onlyMain,
+} from './errors.ts';
+import type { HubFile } from './hub.ts';
+
+export interface Source {
+  readonly repo: string;
+  readonly file: string | null;
+  readonly quant: string | null;
+}
+
+export interface ChosenFile {
+  /** The path inside the repository. */
+  readonly path: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** Good answers for their size first; those that fit few machines or answer badly last. */
+const preference = [
+  'Q4_K_M',
+  'Q5_K_M',
+  'Q8_0',
+  'Q6_K',
+  'Q5_K_S',
+  'Q4_K_S',
+  'IQ4_XS',
+  'Q4_0',
+  'Q3_K_M',
+  'BF16',
+  'F16',
+];
+const maxParts = 500;
+const word = '[A-Za-z0-9_][A-Za-z0-9._-]{0,95}';
+const repoPattern = new RegExp(`^${word}/${word}$`);
+const segmentPattern = /^[A-Za-z0-9_][A-Za-z0-9._+ ()[\]-]*$/;
+const splitPattern = /-(\d{5})-of-(\d{5})\.gguf$/i;
+const quantPattern =
+  /(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[A-Z0-9]+)*|BF16|F16|F32|FP16|FP32|MXFP4(?:_[A-Z]+)?))(?:-\d{5}-of-\d{5})?\.gguf$/i;
+
+/** `owner/name`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or an address copied from the hub. */
+export function parseSource(text: string): Source {
+  const short = text
+    .trim()
+    .replace(/^(https?:\/\/)?(hf\.co|huggingface\.co)\//i, '')
+    .replace(/\?.*$/, '');
+  const [, path = '', quant] = /^([^:]*)(?::([A-Za-z0-9_-]{1,32}))?$/.exec(short) ?? [];
+  const [owner = '', name = '', ...rest] = path.replace(/\/+$/, '').split('/');
+  const repo = `${owner}/${name}`;
+  // The hub allows neither, and "--" is what stands for the slash on disk.
+  if (!repoPattern.test(repo) || repo.includes('..') || repo.includes('--')) throw badRepo(text);
+  const isAddress = ['resolve', 'blob', 'tree'].includes(rest[0] ?? '') && rest.length >= 2;
+  if (isAddress && rest[1] !== 'main') throw onlyMain();
+  const file = (isAddress ? rest.slice(2) : rest).join('/');
+  return {
+    repo,
+    file: file === '' ? null : parseFile(decode(file)),
+    quant: quant ?? null,
+  };
+}
+
+export function parseFile(text: string): string {
+  if (!isSafe(text)) throw badFile(text);
+  return text;
+}
+
+/** All the parts when the weights are split; the first one leads. */
+export function chooseFiles(
+  { repo, file, quant }: Source,
+  listed: readonly HubFile[],
+): readonly ChosenFile[] {
+  const groups = Map.groupBy(listed.filter(isWeights), ({ path }) => toGroup(path));
+  if (groups.size === 0) throw noGguf(repo);
+  const files =
+    file === null
+      ? byQuant(repo, quant, groups)
+      : (groups.get(toGroup(file)) ?? noFile(repo, file, groups));
+  const parts = [...files].sort((a, b) => (a.path < b.path ? -1 : 1));
+  const count = Number(splitPattern.exec(parts[0]?.path ?? '')?.[2] ?? 1);
+  const isWhole = parts.every(
+    ({ path }, index) => count === 1 || Number(splitPattern.exec(path)?.[1]) === index + 1,
+  );
+  if (parts.length !== count || count > maxParts || !isWhole) {
+    throw incompleteSplit(repo, parts[0]?.path ?? '');
+  }
+  return parts.map(({ path, size, sha256 }) => {
+    if (size === null || size <= 0 || sha256 === null) throw noChecksum(path);
+    return { path, size, sha256 };
+  });
+}
+
+/** `Q4_K_M` of `Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf`; null when the name says nothing. */
+export const quantOf = (path: string): string | null =>
+  quantPattern.exec(path)?.[1]?.toUpperCase() ?? null;
+
+/** The name on disk: one folder per repository, folders inside it flattened. */
+export const toStoredName = (repo: string, path: string): string =>
+  `${repo.replace('/', '--')}/${path.replaceAll('/', '--')}`;
+
+type Groups = Map<string, HubFile[]>;
+
+function byQuant(repo: string, quant: string | null, groups: Groups): HubFile[] {
+  const found = new Map<string, HubFile[]>();
+  for (const [group, files] of groups) {
+    const name = quantOf(group);
+    if (name !== null && !found.has(name)) found.set(name, files);
+  }
+  const wanted = quant === null ? preference : [quant.toUpperCase()];
+  const choice = wanted.find((name) => found.has(name));
+  if (choice !== undefined) return found.get(choice) as HubFile[];
+  const [only] = groups.values();
+  if (quant === null && groups.size === 1 && only !== undefined) return only;
+  throw noSuchQuant(
+    repo,
+    quant,
+    found.size > 0 && quant !== null ? [...found.keys()] : [...groups.keys()],
+  );
+}
+
+function noFile(repo: string, file: string, groups: Groups): never {
+  throw noSuchFile(repo, file, [...groups.keys()]);
+}
+
+/** The leading part's path; a whole file is its own group. */
+const toGroup = (path: string) => path.replace(splitPattern, '-00001-of-$2.gguf');
+
+/** Projectors and importance matrices are no models of their own. */
+const isWeights = ({ path }: HubFile) =>
+  isSafe(path) && !/(^|\/)(mmproj|imatrix)|[-._]imatrix\.gguf$/i.test(path);
+
+function isSafe(path: string): boolean {
+  return (
+    path.length <= 200 &&
+    path.toLowerCase().endsWith('.gguf') &&
+    path.split('/').every((segment) => segmentPattern.test(segment) && !segment.includes('..'))
+  );
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw badFile(text);
+  }
+}

@@ -1,0 +1,146 @@
+// One file from the hub to the disk: goes on where it was, hashes what passes, tries again when the
+// network fails, and gives the file its name only when its checksum is right.
+
+import { createHash, type Hash } from 'node:crypto';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endedEarly, PullError, wrongChecksum, wrongSize } from './errors.ts';
+import type { Hub } from './hub.ts';
+import type { StoredFile } from './store.ts';
+
+export interface RetryRules {
+  /** The wait after the first failure; it doubles with each, up to `maxDelayMs`. */
+  readonly delayMs: number;
+  readonly maxDelayMs: number;
+  /** In a row: a failure after progress counts as the first. */
+  readonly maxFailures: number;
+}
+
+export const defaultRetryRules: RetryRules = {
+  delayMs: 1_000,
+  maxDelayMs: 60_000,
+  maxFailures: 8,
+};
+
+/** Told the bytes of the file that are on disk and hashed. */
+export type Progress = (bytes: number) => void;
+
+const readBytes = 1024 * 1024;
+
+export async function download(
+  hub: Hub,
+  from: { repo: string; commit: string },
+  file: StoredFile,
+  options: { signal: AbortSignal; retry: RetryRules; progress: Progress },
+): Promise<void> {
+  const handle = await open(file.part, 'a+', 0o600);
+  const growing = new GrowingFile(handle, file.size, options.progress);
+  try {
+    const kept = await growing.load(options.signal);
+    await fetchRest(hub, { ...from, path: file.path }, growing, options);
+    if (growing.digest() !== file.sha256) {
+      // A crash of the machine may leave a part that is not what was written: begin once more.
+      if (kept === 0) throw wrongChecksum(file.path);
+      await growing.reset();
+      await fetchRest(hub, { ...from, path: file.path }, growing, options);
+      if (growing.digest() !== file.sha256) throw wrongChecksum(file.path);
+    }
+    await handle.sync();
+  } catch (error) {
+    if (error instanceof PullError && error.code === 'corrupt')
+      await rm(file.part, { force: true });
+    throw error;
+  } finally {
+    await handle.close();
+  }
+  await rename(file.part, file.target);
+}
+
+async function fetchRest(
+  hub: Hub,
+  source: { repo: string; commit: string; path: string },
+  growing: GrowingFile,
+  { signal, retry }: { signal: AbortSignal; retry: RetryRules },
+): Promise<void> {
+  let failures = 0;
+  while (growing.bytes < growing.size) {
+    const before = growing.bytes;
+    try {
+      await fetchOnce(hub, source, growing, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof PullError) || error.code !== 'unavailable') throw error;
+      failures = growing.bytes > before ? 1 : failures + 1;
+      if (failures >= retry.maxFailures) throw error;
+      const delayMs = Math.max(retry.delayMs * 2 ** (failures - 1), error.retryAfterMs);
+      await sleep(Math.min(delayMs, retry.maxDelayMs), undefined, { signal });
+    }
+  }
+}
+
+async function fetchOnce(
+  hub: Hub,
+  source: { repo: string; commit: string; path: string },
+  growing: GrowingFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const { from, body } = await hub.open(source, growing.bytes, signal);
+  if (from !== growing.bytes) await growing.reset();
+  for await (const chunk of body) {
+    if (growing.bytes + chunk.length > growing.size) throw wrongSize(source.path, growing.size);
+    await growing.append(chunk);
+  }
+  if (growing.bytes < growing.size) throw endedEarly(source.path);
+}
+
+/** A file and the hash of what is in it, which grow together. */
+class GrowingFile {
+  readonly size: number;
+  bytes = 0;
+  readonly #handle: FileHandle;
+  readonly #progress: Progress;
+  #hash: Hash = createHash('sha256');
+
+  constructor(handle: FileHandle, size: number, progress: Progress) {
+    this.#handle = handle;
+    this.size = size;
+    this.#progress = progress;
+  }
+
+  /** Hashes what an earlier run left; answers how much that was. */
+  async load(signal: AbortSignal): Promise<number> {
+    if ((await this.#handle.stat()).size > this.size) await this.#handle.truncate(0);
+    const buffer = Buffer.allocUnsafe(readBytes);
+    for (;;) {
+      signal.throwIfAborted();
+      const { bytesRead } = await this.#handle.read(buffer, 0, readBytes, this.bytes);
+      if (bytesRead === 0) return this.bytes;
+      this.#count(buffer.subarray(0, bytesRead));
+    }
+  }
+
+  async append(chunk: Buffer): Promise<void> {
+    // A file opened to append writes at its end, wherever that is.
+    for (let written = 0; written < chunk.length; ) {
+      written += (await this.#handle.write(chunk, written)).bytesWritten;
+    }
+    this.#count(chunk);
+  }
+
+  async reset(): Promise<void> {
+    await this.#handle.truncate(0);
+    this.#hash = createHash('sha256');
+    this.bytes = 0;
+    this.#progress(0);
+  }
+
+  digest(): string {
+    return this.#hash.copy().digest('hex');
+  }
+
+  #count(chunk: Buffer): void {
+    this.#hash.update(chunk);
+    this.bytes += chunk.length;
+    this.#progress(this.bytes);
+  }
+}

@@ -1,0 +1,141 @@
+// What can go wrong with a pull, in sentences. The dashboard's dialect, plus the failures of a hub and of
+// a disk.
+
+import { accountsDialect } from '../../accounts/errors.ts';
+import type { Dialect } from '../../lib/dialect.ts';
+import { conflict, invalidBody } from '../../lib/errors.ts';
+
+/** Only `unavailable` is worth another try. */
+export type PullErrorCode = 'unavailable' | 'denied' | 'missing' | 'corrupt' | 'no_space';
+
+const statuses: Record<PullErrorCode, number> = {
+  unavailable: 502,
+  denied: 400,
+  missing: 400,
+  corrupt: 502,
+  no_space: 507,
+};
+
+export class PullError extends Error {
+  readonly code: PullErrorCode;
+  readonly retryAfterMs: number;
+
+  constructor(code: PullErrorCode, message: string, retryAfterMs = 0) {
+    super(message);
+    this.name = 'PullError';
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+export const weightsDialect: Dialect = {
+  ...accountsDialect,
+  own(error) {
+    if (!(error instanceof PullError)) return accountsDialect.own(error);
+    const { code, message } = error;
+    return {
+      status: statuses[code],
+      body: { error: { code: `hub_${code}`, message, param: null } },
+    };
+  },
+};
+
+export const hubUnavailable = (hub: string, reason: string, retryAfterMs?: number) =>
+  new PullError('unavailable', `The hub ${hub} does not deliver: ${reason}.`, retryAfterMs);
+
+export const endedEarly = (file: string) =>
+  new PullError('unavailable', `The hub stopped sending ${file} before its end.`);
+
+export const hubDenied = (hub: string, repo: string, hasToken: boolean) =>
+  new PullError(
+    'denied',
+    `${repo} does not exist on ${hub}, or is private or gated. ` +
+      (hasToken
+        ? `Accept its terms at ${hub}/${repo} with the account of the configured token.`
+        : `If it is, accept its terms at ${hub}/${repo} and set models.hub_token or HF_TOKEN.`),
+  );
+
+export const hubMissing = (hub: string, what: string) =>
+  new PullError('missing', `${what} does not exist on ${hub}.`);
+
+export const wrongChecksum = (file: string) =>
+  new PullError(
+    'corrupt',
+    `${file} does not have the checksum that the hub states. What came was thrown away.`,
+  );
+
+export const wrongSize = (file: string, bytes: number) =>
+  new PullError('corrupt', `${file} is not the ${bytes} bytes that the hub states.`);
+
+export const noChecksum = (file: string) =>
+  new PullError(
+    'corrupt',
+    `The hub states no SHA-256 and size for ${file}, so it can't be verified.`,
+  );
+
+export const noSpace = (needed: number, free: number, reserve: number) =>
+  new PullError(
+    'no_space',
+    `This needs ${toGib(needed)} more on disk; ${toGib(free)} are free, of which ` +
+      `${toGib(reserve)} stay reserved (models.disk_reserve_gib).`,
+  );
+
+export const diskFull = () =>
+  new PullError('no_space', 'The disk is full. Make room and pull again: it goes on where it was.');
+
+export const goneFromDisk = (name: string) =>
+  new PullError('corrupt', `Files of ${name} went away while it was pulled. Pull it again.`);
+
+export const badRepo = (text: string) =>
+  invalidBody(
+    `${JSON.stringify(text.slice(0, 100))} names no repository. ` +
+      'Write owner/name, owner/name/file.gguf or hf.co/owner/name.',
+    'repo',
+  );
+
+export const onlyMain = () =>
+  invalidBody('Only the main branch of a repository can be pulled.', 'repo');
+
+export const badFile = (text: string) =>
+  invalidBody(`${JSON.stringify(text.slice(0, 100))} is not the name of a GGUF file.`, 'file');
+
+export const unknownModel = (id: string, param: 'model' | 'as', match: string | undefined) =>
+  invalidBody(
+    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''}`,
+    param,
+  );
+
+export const notOneSource = () => invalidBody('Give either model or repo.', 'repo');
+
+export const noKnownRepo = (id: string) =>
+  invalidBody(
+    `No GGUF of ${id} is known on a hub. Pull one you know of with "as": "${id}".`,
+    'model',
+  );
+
+export const noGguf = (repo: string) => invalidBody(`${repo} holds no GGUF weights.`, 'repo');
+
+export const noSuchFile = (repo: string, file: string, there: readonly string[]) =>
+  invalidBody(`${repo} has no ${file}. It has: ${toList(there)}.`, 'file');
+
+export const noSuchQuant = (repo: string, quant: string | null, there: readonly string[]) =>
+  invalidBody(
+    quant === null
+      ? `Which weights of ${repo}? Name a file. It has: ${toList(there)}.`
+      : `${repo} has no ${quant}. It has: ${toList(there)}.`,
+    'quant',
+  );
+
+export const incompleteSplit = (repo: string, file: string) =>
+  invalidBody(`${repo} lacks some of the parts that ${file} belongs to.`, 'file');
+
+export const alreadyPulled = (name: string) => conflict(`${name} is being pulled already.`);
+export const tooManyPulls = (limit: number) => conflict(`${limit} pulls are waiting already.`);
+export const pullIsOver = (state: string) => conflict(`This pull is ${state} already.`);
+
+function toList(names: readonly string[]): string {
+  const shown = names.slice(0, 40).join(', ');
+  return names.length > 40 ? `${shown} and ${names.length - 40} more` : shown;
+}
+
+export const toGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`;

@@ -1,0 +1,196 @@
+// A client of a Hugging Face-compatible hub: what a repository holds, and the bytes of one file from any
+// offset. The token goes to the hub itself and to no host that the hub redirects to.
+
+import { Agent, type Dispatcher, request } from 'undici';
+import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
+
+export interface HubFile {
+  /** The path inside the repository. */
+  readonly path: string;
+  /** Null for what is not in large file storage; weights always are. */
+  readonly sha256: string | null;
+  readonly size: number | null;
+}
+
+export interface HubRepo {
+  /** What `main` is now: later requests name it, so that a pull never mixes two versions. */
+  readonly commit: string;
+  readonly files: readonly HubFile[];
+}
+
+export interface OpenFile {
+  /** Where the bytes begin: the offset asked for, or 0 from a server that knows no ranges. */
+  readonly from: number;
+  readonly body: AsyncIterable<Buffer>;
+}
+
+/** Throws PullErrors: `unavailable` when trying again may help, `denied` or `missing` when not. */
+export interface Hub {
+  look(repo: string, signal: AbortSignal): Promise<HubRepo>;
+  open(
+    file: { repo: string; commit: string; path: string },
+    offset: number,
+    signal: AbortSignal,
+  ): Promise<OpenFile>;
+  close(): Promise<void>;
+}
+
+type Answer = Dispatcher.ResponseData & {
+  /** False when it is of a host that the hub redirected to. */
+  isHubs: boolean;
+};
+
+const maxRedirects = 5;
+const reasons: Record<string, string> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'its name is not known',
+  EAI_AGAIN: 'its name can not be looked up',
+  ECONNRESET: 'the connection broke',
+  UND_ERR_SOCKET: 'the connection broke',
+  UND_ERR_CONNECT_TIMEOUT: 'it takes too long',
+  UND_ERR_HEADERS_TIMEOUT: 'it takes too long',
+  UND_ERR_BODY_TIMEOUT: 'it takes too long',
+  TimeoutError: 'it takes too long',
+};
+const maxListingBytes = 32 * 1024 * 1024;
+
+export function createHub(
+  options: { url: string; token: string | null },
+  { stallMs = 30_000 } = {},
+): Hub {
+  const hub = options.url.replace(/\/+$/, '');
+  const { origin } = new URL(hub);
+  const agent = new Agent({
+    connections: 32,
+    connect: { timeout: stallMs },
+    headersTimeout: stallMs,
+    bodyTimeout: stallMs,
+  });
+
+  /** Follows redirects itself, because who gets the token is decided at each hop. */
+  async function get(
+    start: URL,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    let url = start;
+    for (let hops = 0; hops <= maxRedirects; hops++) {
+      const authorization =
+        options.token !== null && url.origin === origin
+          ? { authorization: `Bearer ${options.token}` }
+          : {};
+      const answer = await request(url, {
+        dispatcher: agent,
+        signal,
+        headers: { 'user-agent': 'millrace', ...headers, ...authorization },
+      }).catch((error) => {
+        throw unavailable(error, signal);
+      });
+      const { location } = answer.headers;
+      if (answer.statusCode < 300 || answer.statusCode > 399 || typeof location !== 'string') {
+        return Object.assign(answer, { isHubs: url.origin === origin });
+      }
+      await discard(answer);
+      const next = URL.parse(location, url);
+      if (next?.protocol !== 'http:' && next?.protocol !== 'https:') {
+        throw hubUnavailable(hub, 'it redirects to something that is not HTTP');
+      }
+      url = next;
+    }
+    throw hubUnavailable(hub, 'it redirects in circles');
+  }
+
+  async function refusal(answer: Answer, repo: string, what: string): Promise<PullError> {
+    await discard(answer);
+    const { statusCode, isHubs } = answer;
+    // Elsewhere these mean that a signed address was too old; the hub gives out a new one.
+    if (isHubs && (statusCode === 401 || statusCode === 403)) {
+      return hubDenied(hub, repo, options.token !== null);
+    }
+    if (isHubs && (statusCode === 404 || statusCode === 410)) return hubMissing(hub, what);
+    const seconds = Number(answer.headers['retry-after'] ?? 0);
+    return hubUnavailable(hub, `it answered ${statusCode}`, seconds > 0 ? seconds * 1000 : 0);
+  }
+
+  function unavailable(error: unknown, signal: AbortSignal): unknown {
+    const { code = '', name } = error as NodeJS.ErrnoException;
+    if (error instanceof PullError || (signal.aborted && name !== 'TimeoutError')) return error;
+    return hubUnavailable(hub, reasons[code] ?? reasons[name] ?? (code || name));
+  }
+
+  async function look(repo: string, signal: AbortSignal): Promise<HubRepo> {
+    const url = new URL(`${hub}/api/models/${repo}/revision/main?blobs=true`);
+    const ask = () => get(url, { accept: 'application/json' }, signal);
+    // Once more at once: a connection kept from an earlier look may have been closed meanwhile.
+    const answer = await ask().catch((error) => {
+      signal.throwIfAborted();
+      return error instanceof PullError ? ask() : Promise.reject(error);
+    });
+    if (answer.statusCode !== 200) throw await refusal(answer, repo, repo);
+    try {
+      return toRepo(JSON.parse(await readText(answer)));
+    } catch (error) {
+      if (error instanceof SyntaxError || error instanceof TypeError) {
+        throw hubUnavailable(hub, 'its answer is not that of a model hub');
+      }
+      throw unavailable(error, signal);
+    }
+  }
+
+  async function readText({ body }: Answer): Promise<string> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxListingBytes) throw hubUnavailable(hub, 'its answer is too long');
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
+  }
+
+  async function* bytesOf(answer: Answer, signal: AbortSignal): AsyncIterable<Buffer> {
+    try {
+      yield* answer.body as AsyncIterable<Buffer>;
+    } catch (error) {
+      throw unavailable(error, signal);
+    }
+  }
+
+  return {
+    look,
+    async open({ repo, commit, path }, offset, signal) {
+      const encoded = path.split('/').map(encodeURIComponent).join('/');
+      const url = new URL(`${hub}/${repo}/resolve/${commit}/${encoded}`);
+      const answer = await get(url, offset === 0 ? {} : { range: `bytes=${offset}-` }, signal);
+      const { statusCode, headers } = answer;
+      if (statusCode === 200) return { from: 0, body: bytesOf(answer, signal) };
+      if (statusCode !== 206) throw await refusal(answer, repo, `${repo}/${path}`);
+      const from = /^bytes (\d+)-/.exec(String(headers['content-range']))?.[1];
+      if (Number(from) === offset) return { from: offset, body: bytesOf(answer, signal) };
+      await discard(answer);
+      throw hubUnavailable(hub, 'it sent another part of the file than was asked for');
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** A short body is read so that the connection can be used again; a long one is cut. */
+const discard = (answer: Dispatcher.ResponseData) =>
+  answer.body.dump({ limit: 65_536 }).catch(() => {});
+
+interface RawRepo {
+  sha: string;
+  siblings: { rfilename: string; size?: number; lfs?: { sha256?: string; size?: number } | null }[];
+}
+
+function toRepo(raw: RawRepo): HubRepo {
+  if (!/^[0-9a-f]{40,64}$/.test(raw.sha)) throw new TypeError('no commit');
+  return {
+    commit: raw.sha,
+    files: raw.siblings.map(({ rfilename, size, lfs }) => ({
+      path: String(rfilename),
+      sha256: /^[0-9a-f]{64}$/.test(lfs?.sha256 ?? '') ? (lfs?.sha256 as string) : null,
+      size: Number.isSafeInteger(lfs?.size ?? size) ? (lfs?.size ?? size ?? null) : null,
+    })),
+  };
+}

@@ -1,0 +1,70 @@
+// Puts the parts of this folder together: disk, hub, database, and the runner between them.
+
+import { resolve } from 'node:path';
+import type { FastifyBaseLogger } from 'fastify';
+import type { Audit } from '../../accounts/audit.ts';
+import type { Database } from '../../db/tables.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { newId } from '../../lib/ids.ts';
+import type { Catalog } from '../catalog.ts';
+import { type Bindings, createBindings } from './bindings.ts';
+import { createHub } from './hub.ts';
+import { createPullRows } from './pull-rows.ts';
+import { createPulls, type Pulls } from './pulls.ts';
+import { createRunner, type RunnerOptions } from './runner.ts';
+import { openStore, type Store } from './store.ts';
+
+export interface LocalWeights {
+  readonly store: Store;
+  /** For a router: `bindings.find(modelId)`, and `bindings.subscribe` to hear of changes. */
+  readonly bindings: Bindings;
+  readonly pulls: Pulls;
+  /** Goes on with what an earlier process left. */
+  start(): void;
+  /** Notices what other processes on this database changed, and forgets old pulls. */
+  tidy(): Promise<void>;
+  isStopping(): boolean;
+  stop(): Promise<void>;
+}
+
+export interface WeightsOptions extends Omit<RunnerOptions, 'folder'> {
+  readonly dataDir: string;
+  readonly hubUrl: string;
+  readonly hubToken: string | null;
+  /** How long a silent process keeps its pulls to itself. */
+  readonly leaseMs?: number;
+}
+
+export async function openWeights(
+  deps: { db: Database; clock: Clock; log: FastifyBaseLogger; audit: Audit; catalog: Catalog },
+  options: WeightsOptions,
+): Promise<LocalWeights> {
+  const { db, clock, log, audit, catalog } = deps;
+  const folder = resolve(options.dataDir, 'models');
+  const store = await openStore(folder);
+  const hub = createHub({ url: options.hubUrl, token: options.hubToken });
+  const rows = createPullRows(db, clock, {
+    storeId: store.id,
+    runner: newId(),
+    leaseMs: options.leaseMs ?? 4_000,
+  });
+  const bindings = await createBindings(db, clock, store);
+  let tidying: Promise<void> | undefined;
+  const runner = createRunner({ db, log, hub, store, rows, bindings }, { ...options, folder });
+  return {
+    store,
+    bindings,
+    pulls: createPulls({ db, audit, catalog, hub, store, rows, bindings, runner }),
+    start: runner.wake,
+    tidy() {
+      tidying ??= Promise.all([bindings.refresh(), rows.sweep()])
+        .then(() => {})
+        .finally(() => {
+          tidying = undefined;
+        });
+      return tidying;
+    },
+    isStopping: runner.isStopping,
+    stop: runner.stop,
+  };
+}

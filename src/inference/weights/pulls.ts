@@ -1,0 +1,165 @@
+// Pulls as people ask for them: started, watched, cancelled, and weights removed again.
+
+import type { Audit } from '../../accounts/audit.ts';
+import type { SessionPrincipal } from '../../accounts/principal.ts';
+import { lockAccount } from '../../db/lock-account.ts';
+import type { Database, WeightPullRow } from '../../db/tables.ts';
+import { notFound } from '../../lib/errors.ts';
+import { newId } from '../../lib/ids.ts';
+import { nearest } from '../../lib/nearest.ts';
+import type { Catalog } from '../catalog.ts';
+import type { Bindings } from './bindings.ts';
+import { chooseFiles, parseFile, parseSource, type Source, toStoredName } from './choose.ts';
+import {
+  alreadyPulled,
+  noKnownRepo,
+  notOneSource,
+  pullIsOver,
+  tooManyPulls,
+  unknownModel,
+} from './errors.ts';
+import type { Hub } from './hub.ts';
+import type { PullRows } from './pull-rows.ts';
+import type { Runner } from './runner.ts';
+import type { Store } from './store.ts';
+
+export interface PullRequest {
+  /** An id of the catalog, whose known repository is meant. */
+  readonly model?: string | null | undefined;
+  readonly repo?: string | null | undefined;
+  readonly file?: string | null | undefined;
+  readonly quant?: string | null | undefined;
+  /** The id that shall be served; with `model` it is that one. */
+  readonly as?: string | null | undefined;
+}
+
+export interface Pulls {
+  /** Asks the hub what there is, then records the pull. The same again answers the one that runs. */
+  create(principal: SessionPrincipal, request: PullRequest): Promise<WeightPullRow>;
+  get(accountId: string, id: string): Promise<WeightPullRow>;
+  list(accountId: string): Promise<WeightPullRow[]>;
+  /** Partial files go, unless they are to be kept for another time. */
+  cancel(principal: SessionPrincipal, id: string, keep: boolean): Promise<void>;
+  removeWeights(principal: SessionPrincipal, name: string): Promise<void>;
+}
+
+export interface PullParts {
+  db: Database;
+  audit: Audit;
+  catalog: Catalog;
+  hub: Hub;
+  store: Store;
+  rows: PullRows;
+  bindings: Bindings;
+  runner: Runner;
+}
+
+const maxLive = 100;
+const lookMs = 20_000;
+
+export function createPulls(parts: PullParts): Pulls {
+  const { db, audit, catalog, hub, store, rows, bindings, runner } = parts;
+
+  function getModel(id: string, param: 'model' | 'as') {
+    const entry = catalog.find(id);
+    if (entry !== undefined) return entry;
+    const ids = catalog.list().map((one) => one.id);
+    throw unknownModel(id, param, nearest(id, ids));
+  }
+
+  function toSource({ model, repo, file, quant }: PullRequest): Source {
+    if ((model == null) === (repo == null)) throw notOneSource();
+    const known = model == null ? null : getModel(model, 'model');
+    if (known !== null && known.weights.gguf === null) throw noKnownRepo(known.id);
+    const source = parseSource(known?.weights.gguf ?? repo ?? '');
+    return {
+      repo: source.repo,
+      file: file == null ? source.file : parseFile(file),
+      quant: quant ?? source.quant,
+    };
+  }
+
+  async function create(principal: SessionPrincipal, request: PullRequest) {
+    const source = toSource(request);
+    const modelId = request.as == null ? (request.model ?? null) : getModel(request.as, 'as').id;
+    const { commit, files: listed } = await hub.look(source.repo, AbortSignal.timeout(lookMs));
+    const files = chooseFiles(source, listed);
+    const weights = await store.inspect({ repo: source.repo, commit, files });
+    const { row, isNew } = await db.transaction().execute(async (tx) => {
+      await lockAccount(tx, principal.accountId);
+      const live = await rows.live(tx);
+      const same = live.find(({ name }) => name === weights.name);
+      if (same !== undefined) {
+        const ours = same.account_id === principal.accountId && same.model_id === modelId;
+        if (!ours) throw alreadyPulled(weights.name);
+        return { row: same, isNew: false };
+      }
+      if (live.length >= maxLive) throw tooManyPulls(maxLive);
+      await runner.checkSpace(weights, live);
+      const row = await rows.insert(tx, {
+        id: newId(),
+        account_id: principal.accountId,
+        model_id: modelId,
+        name: toStoredName(source.repo, weights.files[0]?.path ?? ''),
+        repo: source.repo,
+        commit_id: commit,
+        files: JSON.stringify(files),
+        bytes_total: weights.bytes,
+      });
+      const details = { name: row.name, model: modelId, bytes: row.bytes_total };
+      await audit.record(tx, principal, { action: 'pull.created', resourceId: row.id, details });
+      return { row, isNew: true };
+    });
+    if (isNew) runner.wake();
+    return row;
+  }
+
+  /** The row is about a second behind what runs here. */
+  function withProgress(row: WeightPullRow): WeightPullRow {
+    const bytes = row.state === 'running' ? runner.bytesOf(row.id) : undefined;
+    return bytes === undefined ? row : { ...row, bytes_done: bytes };
+  }
+
+  async function get(accountId: string, id: string) {
+    const row = await rows.find(accountId, id);
+    if (row === undefined) throw notFound('This pull');
+    return withProgress(row);
+  }
+
+  async function cancel(principal: SessionPrincipal, id: string, keep: boolean) {
+    const cancelled = await db.transaction().execute(async (tx) => {
+      const row = await rows.cancel(tx, principal.accountId, id);
+      if (row === undefined) return undefined;
+      const details = { name: row.name };
+      await audit.record(tx, principal, { action: 'pull.cancelled', resourceId: id, details });
+      return row;
+    });
+    if (cancelled === undefined) throw pullIsOver((await get(principal.accountId, id)).state);
+    await runner.abort(id);
+    const weights = keep ? undefined : await store.find(cancelled.name);
+    if (weights !== undefined) await store.removeParts(weights);
+  }
+
+  async function removeWeights(principal: SessionPrincipal, name: string) {
+    const weights = await store.find(name);
+    if (weights === undefined) throw notFound(name.slice(0, 300));
+    await db.transaction().execute(async (tx) => {
+      const live = await rows.live(tx);
+      if (live.some((row) => row.name === name)) throw alreadyPulled(name);
+      await bindings.unbind(tx, name);
+      const details = { name, bytes: weights.bytesOnDisk };
+      await audit.record(tx, principal, { action: 'weights.removed', details });
+    });
+    // Engines hear of it before the files go.
+    await bindings.refresh();
+    await store.remove(weights);
+  }
+
+  return {
+    create,
+    get,
+    list: async (accountId) => (await rows.list(accountId)).map(withProgress),
+    cancel,
+    removeWeights,
+  };
+}

@@ -1,0 +1,167 @@
+// The dashboard's and the CLI's endpoints for weights: what is on disk and what it serves, pulls, removal.
+
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { type Authenticator, requireRole, sessionOf } from '../../accounts/authenticate.ts';
+import { IdParams } from '../../accounts/schema.ts';
+import type { WeightPullRow } from '../../db/tables.ts';
+import { applyDialect } from '../../lib/dialect.ts';
+import { rateLimited } from '../../lib/errors.ts';
+import type { Catalog, CatalogEntry } from '../catalog.ts';
+import type { Bindings } from './bindings.ts';
+import { type ChosenFile, quantOf } from './choose.ts';
+import { weightsDialect } from './errors.ts';
+import { liveStates, type PullState } from './pull-rows.ts';
+import type { Pulls } from './pulls.ts';
+import {
+  CancelQuery,
+  type ModelWeights,
+  NewPull,
+  type Pull,
+  type StoredWeights,
+} from './schema.ts';
+import type { Store, Weights } from './store.ts';
+
+export interface WeightsParts {
+  authenticator: Authenticator;
+  catalog: Catalog;
+  store: Store;
+  bindings: Bindings;
+  pulls: Pulls;
+  isStopping(): boolean;
+}
+
+const watchEveryMs = 300;
+const aliveEveryMs = 15_000;
+const maxWatchers = 64;
+
+export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { catalog, store, bindings, pulls } = parts;
+  applyDialect(scope, weightsDialect, { maxBytes: 65_536, anyContentType: false });
+  parts.authenticator.requireSession(scope);
+  let watchers = 0;
+
+  app.get('/', async (request) => {
+    const [weights, rows] = await Promise.all([
+      store.list(),
+      pulls.list(sessionOf(request).accountId),
+    ]);
+    return {
+      data: weights.map((one) => toStoredWeights(one, bindings)),
+      models: withFallbacks(catalog).map((entry) => toModelWeights(entry, bindings)),
+      pulls: rows.map(toPull),
+    };
+  });
+  app.get('/pulls/:id', { schema: { params: IdParams } }, async (request) =>
+    toPull(await pulls.get(sessionOf(request).accountId, request.params.id)),
+  );
+  app.get('/pulls/:id/events', { schema: { params: IdParams } }, async (request, reply) => {
+    const { accountId } = sessionOf(request);
+    const first = await pulls.get(accountId, request.params.id);
+    if (watchers >= maxWatchers) throw rateLimited('Too many pulls are being watched.', 5_000);
+    watchers += 1;
+    const stream = Readable.from(watch(parts, accountId, first));
+    stream.once('close', () => {
+      watchers -= 1;
+    });
+    reply.headers({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    return reply.send(stream);
+  });
+
+  app.post('/pulls', { schema: { body: NewPull } }, async (request, reply) => {
+    const session = requireRole(request, 'owner', 'member');
+    reply.code(202);
+    return toPull(await pulls.create(session, request.body));
+  });
+  app.delete(
+    '/pulls/:id',
+    { schema: { params: IdParams, querystring: CancelQuery } },
+    async (request) => {
+      const session = requireRole(request, 'owner', 'member');
+      await pulls.cancel(session, request.params.id, request.query.keep === 'true');
+      return { ok: true };
+    },
+  );
+  // A name has a slash in it.
+  app.delete('/*', async (request) => {
+    const session = requireRole(request, 'owner', 'member');
+    await pulls.removeWeights(session, (request.params as { '*': string })['*']);
+    return { ok: true };
+  });
+}
+
+/** Server-sent events: the pull at each change, until it is over. */
+async function* watch(
+  { pulls, isStopping }: WeightsParts,
+  accountId: string,
+  first: WeightPullRow,
+): AsyncGenerator<string> {
+  let row = first;
+  let sent = '';
+  let silentMs = 0;
+  for (;;) {
+    const { bytes_done, state } = row;
+    const text = `${state} ${bytes_done}`;
+    silentMs = text === sent ? silentMs + watchEveryMs : 0;
+    if (text !== sent) yield `data: ${JSON.stringify(toPull(row))}\n\n`;
+    else if (silentMs % aliveEveryMs === 0) yield ': still there\n\n';
+    sent = text;
+    if (!isLive(row) || isStopping()) return;
+    await sleep(watchEveryMs);
+    row = await pulls.get(accountId, row.id);
+  }
+}
+
+/** Also the ids that answer without being listed: weights can serve them too. */
+function withFallbacks(catalog: Catalog): CatalogEntry[] {
+  const listed = catalog.list();
+  const targets = listed.map(({ contextFallback }) => catalog.find(contextFallback?.to ?? ''));
+  return [...new Set([...listed, ...targets.filter((entry) => entry !== undefined)])];
+}
+
+const isLive = ({ state }: WeightPullRow) => liveStates.includes(state as PullState);
+
+function toPull(row: WeightPullRow): Pull {
+  return {
+    id: row.id,
+    state: row.state as PullState,
+    model: row.model_id,
+    name: row.name,
+    repo: row.repo,
+    files: (JSON.parse(row.files) as ChosenFile[]).map(({ path }) => path),
+    bytes_total: row.bytes_total,
+    bytes_done: row.bytes_done,
+    error: row.error,
+    created_at: new Date(row.created_at).toISOString(),
+    updated_at: new Date(row.updated_at).toISOString(),
+  };
+}
+
+function toStoredWeights(weights: Weights, bindings: Bindings): StoredWeights {
+  return {
+    name: weights.name,
+    repo: weights.repo,
+    quant: quantOf(weights.name),
+    files: weights.files.map(({ path }) => path),
+    bytes: weights.bytes,
+    bytes_on_disk: weights.bytesOnDisk,
+    state: weights.isWhole ? 'whole' : 'partial',
+    models: bindings.modelsOf(weights.name),
+  };
+}
+
+function toModelWeights(entry: CatalogEntry, bindings: Bindings): ModelWeights {
+  const { input, output } = entry.price;
+  return {
+    id: entry.id,
+    owned_by: entry.ownedBy,
+    context_window: entry.contextWindow,
+    price: { input, output },
+    gguf_repo: entry.weights.gguf,
+    safetensors_repo: entry.weights.safetensors,
+    weights: bindings.find(entry.id)?.name ?? null,
+  };
+}

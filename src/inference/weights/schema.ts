@@ -1,0 +1,75 @@
+// Wire types of the weights endpoints. Times are ISO 8601, sizes are bytes.
+
+import { Maybe, OneOf, type Static } from '../../lib/schema.ts';
+import { Type } from '../../lib/type.ts';
+
+const closed = { additionalProperties: false } as const;
+const Text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
+const Nullable = Type.Union([Type.String(), Type.Null()]);
+
+export const NewPull = Type.Object(
+  {
+    model: Maybe(Text(100)),
+    repo: Maybe(Text(500)),
+    file: Maybe(Text(300)),
+    quant: Maybe(Text(32)),
+    as: Maybe(Text(100)),
+  },
+  closed,
+);
+
+export const CancelQuery = Type.Object(
+  { keep: Type.Optional(Type.String({ pattern: '^(true|false)$' })) },
+  closed,
+);
+
+export const Pull = Type.Object({
+  id: Type.String(),
+  state: OneOf(['queued', 'running', 'done', 'failed', 'cancelled']),
+  /** The model it will serve. */
+  model: Nullable,
+  /** What it is called on disk. */
+  name: Type.String(),
+  repo: Type.String(),
+  files: Type.Array(Type.String()),
+  bytes_total: Type.Integer(),
+  bytes_done: Type.Integer(),
+  error: Nullable,
+  created_at: Type.String(),
+  updated_at: Type.String(),
+});
+
+export const StoredWeights = Type.Object({
+  name: Type.String(),
+  repo: Type.String(),
+  quant: Nullable,
+  files: Type.Array(Type.String()),
+  bytes: Type.Integer(),
+  bytes_on_disk: Type.Integer(),
+  state: OneOf(['whole', 'partial']),
+  /** Ids of the models that these weights serve. */
+  models: Type.Array(Type.String()),
+});
+
+export const ModelWeights = Type.Object({
+  id: Type.String(),
+  owned_by: Type.String(),
+  context_window: Type.Integer(),
+  /** US dollars per million tokens. */
+  price: Type.Object({ input: Type.Number(), output: Type.Number() }),
+  gguf_repo: Nullable,
+  safetensors_repo: Type.String(),
+  /** The name of the weights on disk that serve it. */
+  weights: Nullable,
+});
+
+export const WeightsOverview = Type.Object({
+  data: Type.Array(StoredWeights),
+  models: Type.Array(ModelWeights),
+  pulls: Type.Array(Pull),
+});
+
+export type Pull = Static<typeof Pull>;
+export type StoredWeights = Static<typeof StoredWeights>;
+export type ModelWeights = Static<typeof ModelWeights>;
+export type WeightsOverview = Static<typeof WeightsOverview>;

@@ -1,0 +1,95 @@
+// The CLI as people use it: a real server, real commands, exit codes and what they print.
+
+import assert from 'node:assert';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { makeFolder, type RunningProcess, runMillrace, serveMillrace } from './support/process.ts';
+
+describe('the CLI', () => {
+  let server: RunningProcess;
+  let env: Record<string, string>;
+  before(async () => {
+    server = await serveMillrace();
+    env = { HOME: makeFolder(), MILLRACE_URL: server.url };
+  });
+
+  test('help says what there is, and an unknown command exits 2', async () => {
+    const help = await runMillrace(['--help']);
+    assert.equal(help.code, 0);
+    for (const word of ['serve', 'config', 'login', 'keys', 'ssh-keys', 'models']) {
+      assert(help.stdout.includes(word));
+    }
+    assert.equal((await runMillrace(['fly'])).code, 2);
+  });
+
+  test('without a sign-in it says how to sign in', async () => {
+    const { code, stderr } = await runMillrace(['keys', 'list'], { env });
+    assert.deepEqual([code, stderr], [1, 'Not signed in. Run `millrace login`.\n']);
+  });
+
+  test('the set-up link signs in, keys are made, listed, used and revoked', async () => {
+    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const joined = await runMillrace(['login', '--link', link, '--email', 'me@example.com'], {
+      env,
+      input: 'a long enough password\n',
+    });
+    assert.equal(joined.code, 0, joined.stderr);
+    const file = join(env.HOME as string, '.config', 'millrace', 'session.json');
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    const who = await runMillrace(['whoami'], { env });
+    assert.equal(who.stdout, `me@example.com (owner) on ${server.url}\n`);
+
+    const made = await runMillrace(
+      ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d'],
+      { env },
+    );
+    const key = made.stdout.trim();
+    assert.match(key, /^secret_ci_[0-9a-f]{32}\.[A-Za-z0-9]{32}$/);
+    const models = await runMillrace(['models', 'list'], {
+      env: { ...env, MILLRACE_API_KEY: key },
+    });
+    assert(models.stdout.includes('hermes3-405b'));
+
+    const list = await runMillrace(['keys', 'list', '--json'], { env });
+    const { id } = (JSON.parse(list.stdout) as { id: string; label: string }[]).find(
+      ({ label }) => label === 'ci',
+    ) as { id: string };
+    assert.equal((await runMillrace(['keys', 'revoke', id], { env })).code, 0);
+    const refused = await runMillrace(['models', 'list'], {
+      env: { ...env, MILLRACE_API_KEY: key },
+    });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /wrong, revoked or expired/);
+  });
+
+  test('ssh keys are generated into a file only the owner can read, and deleted', async () => {
+    const cwd = makeFolder();
+    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const withKey = { ...env, MILLRACE_API_KEY: key };
+    const config = { env: withKey, cwd };
+    const made = await runMillrace(['ssh-keys', 'generate', 'laptop'], config);
+    assert.equal(made.code, 0, made.stderr);
+    assert.equal(statSync(join(cwd, 'laptop.pem')).mode & 0o777, 0o400);
+    const twice = await runMillrace(['ssh-keys', 'generate', 'laptop'], config);
+    assert.deepEqual([twice.code, twice.stderr], [1, 'laptop.pem exists already.\n']);
+  });
+
+  test('a server that is not there is named', async () => {
+    const lost = await runMillrace(['models', 'list'], {
+      env: { MILLRACE_URL: 'http://127.0.0.1:9', MILLRACE_API_KEY: 'x' },
+    });
+    assert.equal(lost.code, 1);
+    assert.match(lost.stderr, /^http:\/\/127\.0\.0\.1:9 does not answer/);
+  });
+
+  test('config check says what is wrong without starting', async () => {
+    const fine = await runMillrace(['config', 'check']);
+    assert.deepEqual([fine.code, fine.stdout], [0, 'No file: the defaults are used.\n']);
+    const bad = await runMillrace(['config', 'check'], { env: { MILLRACE_PORT: 'x' } });
+    assert.deepEqual(
+      [bad.code, bad.stderr],
+      [1, 'MILLRACE_PORT: server.port is "x", but must be integer.\n'],
+    );
+  });
+});

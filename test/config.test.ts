@@ -1,0 +1,111 @@
+// Configuration: one file, the environment and flags; errors that name the place and the fix.
+
+import assert from 'node:assert';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { Ajv } from 'ajv';
+import { parse } from 'yaml';
+import { renderExample } from '../src/config/example.ts';
+import { ConfigError, loadConfig } from '../src/config/load.ts';
+import { toFileSchema } from '../src/config/schema.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-config-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const root = join(import.meta.dirname, '..');
+
+function write(text: string): string {
+  const file = join(folder, 'millrace.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+function problems(text: string, environment = {}): string[] {
+  try {
+    loadConfig({ config: write(text) }, environment);
+  } catch (error) {
+    assert(error instanceof ConfigError);
+    return error.problems.map((problem) => problem.replace(`${folder}/`, ''));
+  }
+  return [];
+}
+
+describe('configuration', () => {
+  test('nothing at all is a configuration: every setting has a default', () => {
+    const { config } = loadConfig({ config: write('') }, {});
+    assert.equal(config.server.port, 8080);
+    assert.equal(config.server.host, '127.0.0.1');
+    assert.throws(() => Object.assign(config.server, { port: 1 }), TypeError);
+  });
+
+  test('flags win over the environment, which wins over the file', () => {
+    const file = write('server:\n  port: 1\n  host: a\nlog:\n  level: warn\n');
+    const { config } = loadConfig(
+      { config: file, 'server.port': '3' },
+      { MILLRACE_PORT: '2', MILLRACE_HOST: 'b' },
+    );
+    assert.deepEqual([config.server.port, config.server.host, config.log.level], [3, 'b', 'warn']);
+  });
+
+  test('a wrong setting is an error that names the line and the nearest right one', () => {
+    const cases: [string, string][] = [
+      [
+        'server:\n  prot: 1\n',
+        'millrace.yaml:2: server.prot is not a setting. Did you mean server.port?',
+      ],
+      ['servre:\n  port: 1\n', 'millrace.yaml:1: servre is not a setting. Did you mean server?'],
+      [
+        'log:\n\n  level: loud\n',
+        'millrace.yaml:3: log.level is "loud", but must be one of fatal, error, warn, info, debug, trace, silent.',
+      ],
+      [
+        'server:\n  port: 70000\n',
+        'millrace.yaml:2: server.port is 70000, but must be at most 65535.',
+      ],
+      ['server:\n  port: "x"\n', 'millrace.yaml:2: server.port is "x", but must be integer.'],
+      ['server: 5\n', 'millrace.yaml:1: server is 5, but must be object.'],
+      [
+        'server:\n  tls_key: a.pem\n',
+        'millrace.yaml:1: set both server.tls_certificate and server.tls_key, or neither.',
+      ],
+    ];
+    for (const [text, problem] of cases) assert.deepEqual(problems(text), [problem]);
+  });
+
+  test('all problems are told at once', () => {
+    assert.equal(problems('server:\n  prot: 1\n  port: -1\nfoo: 1\n').length, 3);
+  });
+
+  test('a problem in the environment names the variable', () => {
+    assert.deepEqual(problems('', { MILLRACE_PORT: 'http' }), [
+      'MILLRACE_PORT: server.port is "http", but must be integer.',
+    ]);
+    assert.deepEqual(problems('', { DATABASE_URL: 'mysql://x' }), [
+      'DATABASE_URL: database.url must begin with postgres:// or postgresql://.',
+    ]);
+    assert.match(problems('', { MILLRACE_API_KEY: 'short' })[0] ?? '', /^MILLRACE_API_KEY: /);
+  });
+
+  test('a file that is no YAML, or is missing, is an error with its place', () => {
+    assert.match(problems('server:\n  port: [1\n')[0] ?? '', /^millrace\.yaml:\d+: /);
+    assert.match(problems('- a\n')[0] ?? '', /must hold settings/);
+    assert.throws(() => loadConfig({ config: '/no/such/file.yaml' }, {}), /no such file/);
+  });
+
+  test('the example has every setting once, at its default, and is the committed file', () => {
+    const example = renderExample();
+    assert.equal(readFileSync(join(root, 'millrace.example.yaml'), 'utf8'), example);
+    const defaults = loadConfig({ config: write('') }, {}).config;
+    assert.deepEqual(parse(example), defaults);
+  });
+
+  test('the committed JSON Schema is the one that validates, and takes the example', () => {
+    const committed = JSON.parse(readFileSync(join(root, 'millrace.schema.json'), 'utf8'));
+    assert.deepEqual(committed, JSON.parse(JSON.stringify(toFileSchema())));
+    const check = new Ajv({ strict: false }).compile(committed);
+    assert(check(parse(renderExample())), JSON.stringify(check.errors));
+    assert(check({ server: { port: 1 } }), 'a file may hold only what it changes');
+    assert(!check({ server: { prot: 1 } }));
+  });
+});

@@ -1,0 +1,201 @@
+// The pieces of the local engine that decide without a model.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { EngineError } from '../../src/inference/engine.ts';
+import { createAdmission } from '../../src/inference/engines/local/admission.ts';
+import { toThreadCount } from '../../src/inference/engines/local/binding.ts';
+import { fit, keepNewest } from '../../src/inference/engines/local/context-window.ts';
+import { FairQueue } from '../../src/inference/engines/local/fair-queue.ts';
+import { toSeed } from '../../src/inference/engines/local/sampling.ts';
+import { createTextStream, findStop } from '../../src/inference/engines/local/text.ts';
+import { createToolCallStream } from '../../src/inference/engines/local/tool-calls.ts';
+import { toPieces } from '../../src/inference/engines/local/vocabulary.ts';
+
+/** Every way to cut the text into two, and into single characters. */
+function cuts(text: string): string[][] {
+  return [
+    [...text],
+    ...Array.from({ length: text.length + 1 }, (_, at) => [text.slice(0, at), text.slice(at)]),
+  ];
+}
+
+function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state % below;
+  };
+}
+
+describe('a text stream', () => {
+  test('gives the same text and stop however the bytes are cut', () => {
+    const random = randomOf(7);
+    const alphabet = ['a', 'b', 'é', '日', '👧', ' '];
+    const word = (length: number) =>
+      Array.from({ length }, () => alphabet[random(alphabet.length)]).join('');
+    for (let round = 0; round < 400; round++) {
+      const text = word(1 + random(20));
+      const stops = Array.from({ length: 1 + random(3) }, () => word(1 + random(3)));
+      const stream = createTextStream(stops, false, true);
+      const bytes = Buffer.from(text);
+      let sent = '';
+      let stop: string | null = null;
+      for (let at = 0; at < bytes.length && stop === null; ) {
+        const length = 1 + random(4);
+        const output = stream.push(bytes.subarray(at, at + length));
+        assert.ok(output.text.isWellFormed());
+        sent += output.text;
+        stop = output.stop;
+        at += length;
+      }
+      if (stop === null) sent += stream.end();
+      const found = findStop(text, 0, stops);
+      assert.equal(stop, found?.stop ?? null);
+      assert.equal(sent, text.slice(0, found?.start ?? text.length));
+    }
+  });
+
+  test('shows bytes that are no text as replacement characters, at the end too', () => {
+    const stream = createTextStream([], false, true);
+    assert.equal(stream.push(Uint8Array.of(0xff)).text, '\ufffd');
+    assert.equal(stream.push(Uint8Array.of(0xe6, 0x97)).text, '');
+    assert.equal(stream.end(), '\ufffd');
+  });
+});
+
+describe('a tool call stream', () => {
+  const read = (parts: readonly string[]) => {
+    const stream = createToolCallStream();
+    const outputs = [...parts.map((part) => stream.push(part)), stream.end()];
+    const calls: { name: string; arguments: string }[] = [];
+    for (const { index, function: part } of outputs.flatMap((output) => output.calls)) {
+      calls[index] ??= { name: part.name ?? '', arguments: '' };
+      calls[index].arguments += part.arguments;
+    }
+    return { content: outputs.map(({ content }) => content).join(''), calls };
+  };
+  const cases: [string, ReturnType<typeof read>][] = [
+    ['no call < here', { content: 'no call < here', calls: [] }],
+    [
+      'Sure.\n<tool_call>{"name": "a", "arguments": {"x": "}<\\"]", "y": [1, {}]}}</tool_call>',
+      { content: 'Sure.', calls: [{ name: 'a', arguments: '{"x": "}<\\"]", "y": [1, {}]}' }] },
+    ],
+    [
+      '<tool_call>{"name":"a","arguments":{}}</tool_call>\n<tool_call>{"arguments": {"z":1} , "name":"b"}</tool_call>',
+      {
+        content: '',
+        calls: [
+          { name: 'a', arguments: '{}' },
+          { name: 'b', arguments: '{"z":1}' },
+        ],
+      },
+    ],
+    [
+      '<tool_call>{"name":"a","parameters":"{\\"x\\":1}"}</tool_call> and so on',
+      { content: 'and so on', calls: [{ name: 'a', arguments: '{"x":1}' }] },
+    ],
+    [
+      '<tool_call>{"name":"a"}</tool_call>',
+      { content: '', calls: [{ name: 'a', arguments: '{}' }] },
+    ],
+    ['<tool_call>nonsense', { content: '<tool_call>nonsense', calls: [] }],
+    ['<tool_call>{"nam', { content: '<tool_call>{"nam', calls: [] }],
+    [
+      '<tool_call>{"name":"a","arguments":{"x":',
+      { content: '', calls: [{ name: 'a', arguments: '{"x":' }] },
+    ],
+  ];
+  for (const [text, expected] of cases)
+    test(`reads ${JSON.stringify(text)} the same at any cut`, () => {
+      for (const parts of cuts(text)) assert.deepEqual(read(parts), expected);
+    });
+});
+
+describe('the window', () => {
+  const rules = { own: 100, asked: 1000, standIn: true };
+
+  test('leaves room to answer, a quarter at most', () => {
+    assert.equal(fit(rules, 500, null, 'prompt').readable, 75);
+    assert.equal(fit(rules, 500, 5, 'prompt').readable, 95);
+    assert.equal(fit(rules, 500, null, 'prompt').limit(75), 25);
+    assert.equal(fit(rules, 50, 10, 'prompt').limit(50), 10);
+    assert.equal(fit({ ...rules, standIn: false }, 50, null, 'prompt').limit(50), 50);
+  });
+
+  test('keeps the system message, whole turns from a user on, and the newest last', async () => {
+    const turn = (role: string, content: string) => ({ role, content });
+    const messages = [
+      turn('system', 's'),
+      ...['a', 'b', 'c', 'd'].flatMap((it) => [turn('user', it), turn('assistant', it)]),
+      turn('user', 'z'),
+    ];
+    const prompt = { messages, tools: null, continues: false, addsGenerationPrompt: true };
+    const toTokens = async (it: { messages: { content: string }[] }) =>
+      it.messages.flatMap(({ content }) => [...content].map((char) => char.charCodeAt(0)));
+    const text = async (budget: number) =>
+      String.fromCharCode(...(await keepNewest(prompt, budget, toTokens)));
+    assert.equal(await text(20), 'saabbccddz');
+    assert.equal(await text(7), 'sccddz');
+    assert.equal(await text(2), 'sz');
+  });
+});
+
+test('a fair queue serves callers in turn and skips what may not go', () => {
+  const queue = new FairQueue<number>();
+  for (const item of [1, 2, 3]) queue.push('greedy', item);
+  queue.push('modest', 10);
+  assert.equal(
+    queue.take((item) => item > 1),
+    2,
+  );
+  assert.equal(
+    queue.take(() => true),
+    10,
+  );
+  assert.equal(queue.remove('greedy', 3), true);
+  assert.equal(queue.remove('greedy', 3), false);
+  assert.equal(
+    queue.take(() => true),
+    1,
+  );
+  assert.equal(
+    queue.take(() => true),
+    undefined,
+  );
+  assert.equal(queue.size, 0);
+});
+
+test('who is turned away is told to come back at the pace at which others left', () => {
+  let now = 0;
+  const admission = createAdmission({ waiting: 1, waitMs: 1000 }, { now: () => now });
+  for (let at = 0; at < 4; at++) {
+    const ticket = admission.enter(() => {});
+    ticket.started();
+    now += 2000;
+    ticket.left();
+  }
+  admission.enter(() => {});
+  assert.throws(
+    () => admission.enter(() => {}),
+    (error: EngineError) => error.failure === 'overloaded' && error.retryAfterMs === 3000,
+  );
+});
+
+test('pieces of a text join to it and never split a character', () => {
+  for (const text of ['word '.repeat(9000), '👩'.repeat(20_000), 'x'.repeat(40_000), '']) {
+    const pieces = [...toPieces(text)];
+    assert.equal(pieces.join(''), text);
+    assert.ok(pieces.every((piece) => piece.isWellFormed()));
+  }
+});
+
+test('seeds of more than 32 bits count in full, negative ones too', () => {
+  const seeds = [0, 1, 2 ** 32, 2 ** 40, -1, -2, 2 ** 53 - 1].map(toSeed);
+  assert.equal(new Set(seeds.slice(0, 4)).size, 4);
+  assert.ok(seeds.every((seed) => Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32));
+});
+
+test('threads leave a core for the rest of the machine', () => {
+  assert.deepEqual([1, 2, 4, 8, 64].map(toThreadCount), [1, 1, 3, 7, 8]);
+});

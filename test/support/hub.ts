@@ -1,0 +1,207 @@
+// A model hub on loopback that behaves as the real one does: a listing with checksums, files that redirect
+// to another host, ranges, gated repositories; and that misbehaves on demand.
+
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after } from 'node:test';
+
+export interface Seen {
+  host: 'hub' | 'cdn';
+  path: string;
+  range: string | undefined;
+  authorization: string | undefined;
+}
+
+export interface TestHub {
+  readonly url: string;
+  /** Every request, in order. */
+  readonly seen: Seen[];
+  /** Bytes of file contents sent, over all requests. */
+  bytesSent(): number;
+  /** How many file contents are being sent right now. */
+  sending(): number;
+  add(repo: string, files: Record<string, Buffer>, options?: { token?: string }): void;
+  /** Sends so many bytes of each answer, then waits for `release`. */
+  pauseAfter(bytes: number): void;
+  release(): void;
+  /** Cuts the next `times` answers after so many bytes. */
+  cutAfter(bytes: number, times: number): void;
+  /** Answers the next `times` requests for contents with this status. */
+  fail(status: number, times: number): void;
+  /** Sends other bytes than the listing's checksum is of. */
+  corrupt(times: number): void;
+  ignoreRanges(): void;
+  close(): Promise<void>;
+}
+
+interface Repo {
+  files: Record<string, Buffer>;
+  token: string | undefined;
+}
+
+const open: (() => Promise<void>)[] = [];
+
+after(async () => {
+  for (const close of open) await close();
+});
+
+const commit = 'c0ffee'.repeat(6).padEnd(40, '0');
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+export async function startHub(): Promise<TestHub> {
+  const repos = new Map<string, Repo>();
+  const seen: Seen[] = [];
+  const mood = { cut: 0, cuts: 0, status: 0, fails: 0, corrupts: 0, ranges: true };
+  let pause = Number.POSITIVE_INFINITY;
+  let released = Promise.withResolvers<void>();
+  let bytesSent = 0;
+  let sending = 0;
+
+  const note = (host: Seen['host'], { url = '', headers }: IncomingMessage) => {
+    const { range, authorization } = headers;
+    seen.push({ host, path: url, range, authorization });
+  };
+
+  function answerHub(request: IncomingMessage, response: ServerResponse): ServerResponse {
+    note('hub', request);
+    const path = decodeURIComponent(new URL(request.url ?? '', 'http://hub').pathname);
+    const [, listed] = /^\/api\/models\/([^/]+\/[^/]+)\/revision\/main$/.exec(path) ?? [];
+    const [, held, revision, file] = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    const repo = repos.get(listed ?? held ?? '');
+    // As the real one: whoever may not know is told 401, also of what doesn't exist.
+    if (repo === undefined) return refuse(response, 401, 'RepoNotFound');
+    if (repo.token !== undefined && request.headers.authorization !== `Bearer ${repo.token}`) {
+      return refuse(response, 401, 'GatedRepo');
+    }
+    if (listed !== undefined) return sendJson(response, toListing(listed, repo));
+    const bytes = repo.files[file ?? ''];
+    if (bytes === undefined || revision !== commit) return refuse(response, 404, 'EntryNotFound');
+    const headers = {
+      location: `${cdnUrl}/${held}/${encodeURIComponent(file ?? '')}?signature=secret`,
+      'x-linked-etag': `"${sha256(bytes)}"`,
+      'x-linked-size': bytes.length,
+      'x-repo-commit': commit,
+    };
+    return response.writeHead(302, headers).end();
+  }
+
+  async function answerCdn(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    note('cdn', request);
+    if (mood.fails > 0) {
+      mood.fails -= 1;
+      return refuse(response, mood.status, 'Unwell');
+    }
+    const [, owner, name, file = ''] = new URL(request.url ?? '', 'http://cdn').pathname.split('/');
+    const whole = repos.get(`${owner}/${name}`)?.files[decodeURIComponent(file)];
+    if (whole === undefined) return refuse(response, 403, 'SignatureMismatch');
+    const start = mood.ranges
+      ? Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
+      : 0;
+    if (start >= whole.length) return refuse(response, 416, 'InvalidRange');
+    const body = Buffer.from(whole.subarray(start));
+    if (mood.corrupts > 0) {
+      mood.corrupts -= 1;
+      body.writeUInt8(body.readUInt8(0) ^ 0xff, 0);
+    }
+    response.writeHead(start === 0 ? 200 : 206, {
+      'content-length': body.length,
+      'accept-ranges': 'bytes',
+      ...(start === 0
+        ? {}
+        : { 'content-range': `bytes ${start}-${whole.length - 1}/${whole.length}` }),
+    });
+    sending += 1;
+    try {
+      return await sendBody(response, body);
+    } finally {
+      sending -= 1;
+    }
+  }
+
+  async function sendBody(response: ServerResponse, body: Buffer): Promise<void> {
+    const cut = mood.cuts > 0 ? mood.cut : Number.POSITIVE_INFINITY;
+    if (mood.cuts > 0) mood.cuts -= 1;
+    const first = body.subarray(0, Math.min(pause, cut));
+    const gone = once(response, 'close');
+    await write(response, first);
+    if (first.length < body.length && cut === first.length) {
+      response.destroy();
+      return;
+    }
+    if (first.length < body.length) await Promise.race([released.promise, gone]);
+    if (response.destroyed) return;
+    await write(response, body.subarray(first.length));
+    response.end();
+  }
+
+  function write(response: ServerResponse, bytes: Buffer): Promise<void> {
+    bytesSent += bytes.length;
+    return new Promise((done) => {
+      if (bytes.length === 0) return done();
+      response.write(bytes, () => done());
+    });
+  }
+
+  const hub = createServer(answerHub);
+  const cdn = createServer((request, response) => void answerCdn(request, response));
+  const cdnUrl = await listen(cdn);
+  const url = await listen(hub);
+  const close = async () => {
+    for (const server of [hub, cdn]) {
+      server.closeAllConnections();
+      server.close();
+    }
+  };
+  open.push(close);
+
+  return {
+    url,
+    seen,
+    bytesSent: () => bytesSent,
+    sending: () => sending,
+    add: (repo, files, options) => void repos.set(repo, { files, token: options?.token }),
+    pauseAfter(bytes) {
+      pause = bytes;
+      released = Promise.withResolvers<void>();
+    },
+    release() {
+      pause = Number.POSITIVE_INFINITY;
+      released.resolve();
+    },
+    cutAfter: (bytes, times) => void Object.assign(mood, { cut: bytes, cuts: times }),
+    fail: (status, times) => void Object.assign(mood, { status, fails: times }),
+    corrupt: (times) => void Object.assign(mood, { corrupts: times }),
+    ignoreRanges: () => void Object.assign(mood, { ranges: false }),
+    close,
+  };
+}
+
+function toListing(id: string, { files, token }: Repo) {
+  return {
+    id,
+    sha: commit,
+    gated: token === undefined ? false : 'auto',
+    siblings: Object.entries(files).map(([rfilename, bytes]) => ({
+      rfilename,
+      size: bytes.length,
+      blobId: '0'.repeat(40),
+      ...(rfilename.endsWith('.gguf')
+        ? { lfs: { sha256: sha256(bytes), size: bytes.length, pointerSize: 134 } }
+        : {}),
+    })),
+  };
+}
+
+const refuse = (response: ServerResponse, status: number, code: string) =>
+  response.writeHead(status, { 'x-error-code': code }).end(code);
+
+const sendJson = (response: ServerResponse, value: unknown) =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

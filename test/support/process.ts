@@ -1,0 +1,86 @@
+// The real program as a child process, the way a user starts it.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+
+const root = join(import.meta.dirname, '..', '..');
+
+export interface Finished {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunningProcess {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly dataDir: string;
+  stdout(): string;
+  stderr(): string;
+  ended: Promise<Finished>;
+}
+
+const folders: string[] = [];
+const children: ChildProcess[] = [];
+
+after(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-process-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** Runs a command of the CLI to its end. */
+export function runMillrace(
+  args: string[],
+  options: { env?: Record<string, string>; input?: string; cwd?: string } = {},
+): Promise<Finished> {
+  const { child, ended } = start(args, options.env ?? {}, options.cwd);
+  child.stdin?.end(options.input ?? '');
+  return ended;
+}
+
+/** Starts `millrace serve` on a free port and waits for the start-up table. */
+export async function serveMillrace(
+  args: string[] = [],
+  env: Record<string, string> = {},
+): Promise<RunningProcess> {
+  const dataDir = makeFolder();
+  const all = ['serve', '--port', '0', '--data-dir', dataDir, ...args];
+  const { child, ended, stdout, stderr } = start(all, env);
+  const table = new Promise<string>((resolve) => {
+    child.stdout?.on('data', () => {
+      const url = /Inference API\s+(\S+)\/v1/.exec(stdout())?.[1];
+      if (url !== undefined && stdout().includes('API docs')) resolve(url);
+    });
+  });
+  const url = await Promise.race([table, ended]);
+  if (typeof url !== 'string') throw new Error(`the server ended: ${url.stderr}${url.stdout}`);
+  return { child, url, dataDir, stdout, stderr, ended };
+}
+
+function start(args: string[], env: Record<string, string>, cwd?: string) {
+  const child = spawn(join(root, 'millrace'), args, {
+    cwd: cwd ?? makeFolder(),
+    env: { PATH: process.env.PATH ?? '', HOME: makeFolder(), ...env },
+  });
+  children.push(child);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  const ended = new Promise<Finished>((resolve) => {
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  return { child, ended, stdout: () => stdout, stderr: () => stderr };
+}

@@ -1,0 +1,114 @@
+// The weights of a server without the server: a database, a folder, a hub, and a person who may pull.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { pino } from 'pino';
+import { createAudit } from '../../src/accounts/audit.ts';
+import type { SessionPrincipal } from '../../src/accounts/principal.ts';
+import { openDatabase } from '../../src/db/open.ts';
+import type { Database, WeightPullRow } from '../../src/db/tables.ts';
+import { createCatalog } from '../../src/inference/catalog.ts';
+import {
+  type LocalWeights,
+  openWeights,
+  type WeightsOptions,
+} from '../../src/inference/weights/open.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { newId } from '../../src/lib/ids.ts';
+import { createDatabase, type DatabaseKind, stopOwnPostgres } from './databases.ts';
+import type { TestHub } from './hub.ts';
+import { until } from './until.ts';
+
+export interface TestWeights extends LocalWeights {
+  readonly db: Database;
+  readonly dataDir: string;
+  readonly person: SessionPrincipal;
+  /** Resolves to the pull once it is neither waiting nor running. */
+  ended(id: string): Promise<WeightPullRow>;
+}
+
+export type TestWeightsOptions = Partial<WeightsOptions> & {
+  database?: DatabaseKind;
+  /** Open again what an earlier one left. */
+  on?: TestWeights;
+};
+
+const cleanups: (() => Promise<unknown>)[] = [];
+
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  await stopOwnPostgres();
+});
+
+export async function openTestWeights(
+  hub: TestHub,
+  { database = 'sqlite', on, ...options }: TestWeightsOptions = {},
+): Promise<TestWeights> {
+  const { db, dataDir, person } = on ?? (await makeGround(database));
+  const weights = await openWeights(
+    {
+      db,
+      clock: systemClock,
+      log: pino({ level: 'silent' }),
+      audit: createAudit(systemClock),
+      catalog: createCatalog(),
+    },
+    {
+      dataDir,
+      hubUrl: hub.url,
+      hubToken: null,
+      concurrency: 2,
+      diskReserveBytes: 0,
+      beatMs: 20,
+      retry: { delayMs: 1, maxDelayMs: 5, maxFailures: 4 },
+      ...options,
+    },
+  );
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= weights.stop();
+    return stopped;
+  };
+  cleanups.push(stop);
+  weights.start();
+  return {
+    ...weights,
+    stop,
+    db,
+    dataDir,
+    person,
+    ended: (id) =>
+      until('the pull ends', async () => {
+        const row = await weights.pulls.get(person.accountId, id);
+        return row.state === 'queued' || row.state === 'running' ? undefined : row;
+      }),
+  };
+}
+
+async function makeGround(
+  database: DatabaseKind,
+): Promise<Pick<TestWeights, 'db' | 'dataDir' | 'person'>> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-weights-'));
+  cleanups.push(() => rm(dataDir, { recursive: true, force: true }));
+  const { url, drop } = await createDatabase(database);
+  cleanups.push(drop);
+  const db = await openDatabase({ url, poolSize: 4, dataDir });
+  cleanups.push(() => db.destroy());
+  const accountId = newId();
+  await db
+    .insertInto('accounts')
+    .values({ id: accountId, name: 'test', created_at: Date.now() })
+    .execute();
+  const person: SessionPrincipal = {
+    kind: 'session',
+    accountId,
+    address: '127.0.0.1',
+    sessionId: newId(),
+    userId: newId(),
+    email: 'owner@example.com',
+    role: 'owner',
+  };
+  return { db, dataDir, person };
+}
