@@ -41,20 +41,21 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
       .execute();
     if (due.length === 0) return [];
     const token = newId();
-    // The conditions stand here again: a process that waited for the row sees them fail.
-    const won = await db
-      .updateTable(as(table))
-      .set({ claim: token, claimed_until: now + leaseMs })
-      .where(
-        'id',
-        'in',
-        due.map(({ id }) => id),
-      )
-      .where('due_at', '<=', now)
-      .where('claimed_until', '<=', now)
-      .returning('id')
-      .execute();
-    return won.map(({ id }) => ({ id, token }));
+    const won: Claim[] = [];
+    for (const { id } of due) {
+      // The conditions stand here again: a process that waited for the row sees them fail. One row at a
+      // time, because a write to several could wait for one that waits for it.
+      const row = await db
+        .updateTable(as(table))
+        .set({ claim: token, claimed_until: now + leaseMs })
+        .where('id', '=', id)
+        .where('due_at', '<=', now)
+        .where('claimed_until', '<=', now)
+        .returning('id')
+        .executeTakeFirst();
+      if (row !== undefined) won.push({ id, token });
+    }
+    return won;
   }
 
   async function holding<Result>(table: WorkTable, claim: Claim, work: () => Promise<Result>) {

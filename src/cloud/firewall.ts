@@ -1,7 +1,6 @@
 // Inbound rules: one set for the whole account, and rulesets that instances name at launch. A change is
 // written down and carried to running machines by the reconciler.
 
-import { isIPv4 } from 'node:net';
 import type { Audit } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
 import { lockAccount } from '../db/lock-account.ts';
@@ -9,13 +8,8 @@ import type { Database, FirewallRulesetRow, InstanceRow, Tx } from '../db/tables
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import type { FirewallRule as MachineRule } from './drivers/driver.ts';
-import {
-  invalidParameters,
-  quotaExceeded,
-  regionNotFound,
-  rulesetInUse,
-  rulesetNotFound,
-} from './errors.ts';
+import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from './errors.ts';
+import { defaultRules, openRules, toMachineRule, toStoredRule } from './firewall-rule.ts';
 import { findRegion, regionWithoutFirewall, toRegion } from './regions.ts';
 import type { FirewallRule, NewRuleset, Ruleset, RulesetChange } from './schema.ts';
 import { toWireTime } from './wire-time.ts';
@@ -29,16 +23,8 @@ export interface Firewall {
   update(principal: Principal, id: string, change: RulesetChange): Promise<Ruleset>;
   remove(principal: Principal, id: string): Promise<void>;
   /** What applies to one machine: the account's rules and those of its rulesets. */
-  rulesOf(instance: InstanceRow): Promise<MachineRule[]>;
+  rulesOf(instance: InstanceRow): Promise<readonly MachineRule[]>;
 }
-
-const anywhere = '0.0.0.0/0';
-
-/** An account that never set rules has ssh and ping open. */
-const defaultRules: FirewallRule[] = [
-  { protocol: 'tcp', port_range: [22, 22], source_network: anywhere, description: 'ssh' },
-  { protocol: 'icmp', source_network: anywhere, description: 'ping' },
-];
 
 export function createFirewall(
   db: Database,
@@ -61,6 +47,7 @@ export function createFirewall(
     const rules = input.map(toStoredRule);
     const { accountId } = principal;
     await db.transaction().execute(async (tx) => {
+      await lockAccount(tx, accountId);
       const text = JSON.stringify(rules);
       await tx
         .insertInto('firewall_rules')
@@ -117,6 +104,7 @@ export function createFirewall(
 
   async function update(principal: Principal, id: string, { name, rules }: RulesetChange) {
     await db.transaction().execute(async (tx) => {
+      await lockAccount(tx, principal.accountId);
       const old = await getRow(tx, principal.accountId, id);
       const row = {
         ...old,
@@ -147,9 +135,9 @@ export function createFirewall(
     });
   }
 
-  async function rulesOf(instance: InstanceRow): Promise<MachineRule[]> {
+  async function rulesOf(instance: InstanceRow): Promise<readonly MachineRule[]> {
     if (instance.region === regionWithoutFirewall) {
-      return [{ protocol: 'all', portRange: null, sourceNetwork: anywhere }];
+      return openRules;
     }
     const rulesets = await db
       .selectFrom('firewall_rulesets')
@@ -218,41 +206,5 @@ async function toRuleset(db: Database, row: FirewallRulesetRow): Promise<Ruleset
     rules: JSON.parse(row.rules),
     created: toWireTime(row.created_at),
     instance_ids: await usersOf(db, row.id),
-  };
-}
-
-/** Checks what a schema can't say; members we don't know are dropped. */
-function toStoredRule(rule: FirewallRule, index: number): FirewallRule {
-  const { protocol, source_network, description } = rule;
-  const range = rule.port_range ?? undefined;
-  const at = (member: string) => `Error in request body at 'rules[${index}].${member}'`;
-  if (protocol === 'icmp' && range !== undefined) {
-    throw invalidParameters(`${at('port_range')}: icmp has no ports`);
-  }
-  if (protocol !== 'icmp' && range === undefined) {
-    throw invalidParameters(`${at('port_range')}: Field required`);
-  }
-  if (range !== undefined && (range[0] ?? 0) > (range[1] ?? 0)) {
-    throw invalidParameters(`${at('port_range')}: the first port is above the last`);
-  }
-  if (!isNetwork(source_network)) {
-    throw invalidParameters(`${at('source_network')}: Input is not a valid IPv4 network`);
-  }
-  return { protocol, ...(range && { port_range: range }), source_network, description };
-}
-
-function isNetwork(text: string): boolean {
-  const [address = '', bits, ...rest] = text.split('/');
-  return isIPv4(address) && rest.length === 0 && (bits === undefined || isPrefix(bits));
-}
-
-const isPrefix = (bits: string) => /^\d{1,2}$/.test(bits) && Number(bits) <= 32;
-
-function toMachineRule({ protocol, port_range, source_network }: FirewallRule): MachineRule {
-  const [low, high] = port_range ?? [];
-  return {
-    protocol,
-    portRange: low === undefined || high === undefined ? null : [low, high],
-    sourceNetwork: source_network.includes('/') ? source_network : `${source_network}/32`,
   };
 }

@@ -10,7 +10,8 @@ export interface Outcome {
   readonly dueInMs: number | null;
 }
 
-const pollMs = 500;
+const pollMs = 250;
+const minBackoffMs = 500;
 const maxBackoffMs = 60_000;
 const bootDeadlineMs = 15 * 60_000;
 const actionDeadlineMs = 5 * 60_000;
@@ -39,10 +40,7 @@ async function boot(
   now: number,
 ): Promise<Outcome> {
   const state = await driver.inspect(row.id);
-  const late: Partial<InstanceRow> =
-    row.status === 'booting' && now - row.launched_at > bootDeadlineMs
-      ? { status: 'unhealthy', status_reason: row.last_error ?? 'The machine did not come up.' }
-      : {};
+  const late = whenLate(row, now, 'The machine has not come up.');
   // A machine that stands half-made because we died in the middle is asked for again.
   if (state.state === 'absent' || (state.state === 'stopped' && row.asked_at === null)) {
     for (const { id } of spec.filesystems) await driver.createFilesystem(id);
@@ -61,6 +59,12 @@ async function boot(
     changes: observe(row, state, now),
     dueInMs: row.firewall_stale === 0 ? null : 0,
   };
+}
+
+/** Past its time an instance is unhealthy, and still tried. */
+function whenLate(row: InstanceRow, now: number, reason: string): Partial<InstanceRow> {
+  const late = row.status === 'booting' && now - row.launched_at > bootDeadlineMs;
+  return late ? { status: 'unhealthy', status_reason: reason } : {};
 }
 
 async function reboot(
@@ -121,7 +125,7 @@ export function observe(row: InstanceRow, state: MachineState, now: number): Par
 }
 
 /** What a step that threw makes of the row. */
-export function fail(row: InstanceRow, error: unknown): Outcome {
+export function fail(row: InstanceRow, error: unknown, now: number): Outcome {
   const reason = error instanceof Error ? error.message : String(error);
   const hopeless = error instanceof DriverError && error.failure === 'impossible';
   const tired = row.action !== null && row.attempts + 1 >= maxActionAttempts;
@@ -137,10 +141,10 @@ export function fail(row: InstanceRow, error: unknown): Outcome {
     return { changes, dueInMs: null };
   }
   return {
-    changes: { attempts: row.attempts + 1, last_error: reason },
+    changes: { attempts: row.attempts + 1, last_error: reason, ...whenLate(row, now, reason) },
     dueInMs: backoffMs(row.attempts),
   };
 }
 
 export const backoffMs = (attempts: number): number =>
-  Math.min(maxBackoffMs, pollMs * 2 ** Math.min(attempts, 10));
+  Math.min(maxBackoffMs, minBackoffMs * 2 ** Math.min(attempts, 10));

@@ -3,6 +3,7 @@
 
 import type { Audit, AuditAction } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
+import { lockAccount } from '../db/lock-account.ts';
 import type { Database, InstanceRow, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { instanceBusy, instanceNotFound } from './errors.ts';
@@ -113,7 +114,7 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
       });
     });
 
-  /** Locks each row in the order of their ids, so that two commands never wait for each other. */
+  /** All or none. Commands of an account take turns, so that two never wait for each other's rows. */
   async function command(
     { accountId }: Principal,
     ids: readonly string[],
@@ -122,7 +123,8 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
     const wanted = [...new Set(ids)];
     if (wanted.length === 0) return [];
     const instances = await db.transaction().execute(async (tx) => {
-      for (const id of wanted.toSorted()) {
+      await lockAccount(tx, accountId);
+      for (const id of wanted) {
         const row = await tx
           .updateTable('instances')
           .set((old) => ({ version: old('version', '+', 1) }))

@@ -33,7 +33,8 @@ export interface ReconcilerParts {
   log: Logger;
 }
 
-const tickMs = 250;
+/** For what other processes left or wrote; our own work is looked at when it is due. */
+const tickMs = 1_000;
 const observeMs = 2_000;
 const maxInFlight = 32;
 const observedAtOnce = 32;
@@ -76,7 +77,10 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       const running = claims
         .holding(table, claim, () => work(claim))
         .catch((error) => log.error({ err: error, table, id: claim.id }, 'reconciling failed'))
-        .finally(() => inFlight.delete(running));
+        .finally(() => {
+          inFlight.delete(running);
+          if (inFlight.size === maxInFlight - 1) nudge();
+        });
       inFlight.add(running);
     }
     return taken.length;
@@ -96,7 +100,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
         { err: error, instance: row.id, attempt: row.attempts + 1 },
         'a machine step failed',
       );
-      return fail(row, error);
+      return fail(row, error, clock.now());
     });
     // Somebody asked for something newer meanwhile: the row is still due, and the claim must go.
     if (!(await apply(row, outcome, claim.token))) await claims.release('instances', claim);
@@ -125,6 +129,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       return true;
     });
     if (applied) announce(row, changes);
+    if (applied && dueInMs !== null && dueInMs < tickMs) setTimeout(nudge, dueInMs + 1).unref();
     return applied;
   }
 
@@ -150,12 +155,18 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       .execute();
     cursor = rows.length < observedAtOnce ? '' : (rows.at(-1)?.id ?? '');
     await Promise.all(
-      rows.map(async (row) => {
-        const changes = observe(row, await driver.inspect(row.id), clock.now());
-        if (Object.keys(changes).length === 0) return;
-        await apply(row, { changes, dueInMs: null }, null);
-      }),
+      rows.map((row) =>
+        observeOne(row).catch((error) =>
+          log.warn({ err: error, instance: row.id }, 'a machine could not be observed'),
+        ),
+      ),
     );
+  }
+
+  async function observeOne(row: InstanceRow): Promise<void> {
+    const changes = observe(row, await driver.inspect(row.id), clock.now());
+    if (Object.keys(changes).length === 0) return;
+    await apply(row, { changes, dueInMs: null }, null);
   }
 
   async function settle(): Promise<void> {

@@ -6,6 +6,7 @@ import type { MachineUsage } from '../../src/cloud/machine-usage.ts';
 import { createHandClock } from '../support/clock.ts';
 import { databases } from '../support/databases.ts';
 import { type SessionFetch, startTestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { publicKey } from './support.ts';
 
 async function launch(session: SessionFetch): Promise<string> {
@@ -19,14 +20,6 @@ async function launch(session: SessionFetch): Promise<string> {
   });
   const { data } = (await response.json()) as { data: { instance_ids: string[] } };
   return data.instance_ids[0] as string;
-}
-
-async function until(what: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 15_000;
-  while (!(await what())) {
-    assert(Date.now() < deadline, 'it did not come to pass');
-    await new Promise((done) => setTimeout(done, 20));
-  }
 }
 
 for (const database of databases) {
@@ -56,7 +49,7 @@ for (const database of databases) {
       assert.equal(part.data[0]?.seconds, 1800);
       assert.equal(part.data[0]?.cents, 5);
       await session('/api/v1/instance-operations/terminate', { json: { instance_ids: [id] } });
-      await until(async () => {
+      await until('the instance is gone', async () => {
         clock.turn(500);
         const response = await session(`/api/v1/instances/${id}`);
         const { data } = (await response.json()) as { data?: { status: string } };
@@ -108,7 +101,7 @@ for (const database of databases) {
       await server.stop();
       const again = await startTestServer({ on: server, config });
       const same = again.withCookie(session.cookie);
-      await until(async () => {
+      await until('the instance is active', async () => {
         const response = await same(`/api/v1/instances/${id}`);
         const { data } = (await response.json()) as { data: { status: string } };
         return data.status === 'active';

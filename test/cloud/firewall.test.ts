@@ -137,6 +137,28 @@ for (const database of databases) {
       assert.equal((await createRuleset(cloud)).body.error.code, 'global/quota-exceeded');
     });
 
+    test('rules, commands and the reconciler at once never get into each other’s way', async () => {
+      const cloud = await startCloud(database);
+      const ids: string[] = [];
+      for (let count = 0; count < 6; count++) ids.push(await cloud.launch());
+      await cloud.settle();
+      for (let round = 0; round < 5; round++) {
+        const answers = await Promise.all([
+          put(cloud, [web]),
+          cloud.call('POST', '/instance-operations/terminate', { instance_ids: [ids[round]] }),
+          put(cloud, []),
+          cloud.call('POST', '/instance-operations/restart', { instance_ids: [ids[5]] }),
+          cloud.call('POST', '/instance-operations/restart', {
+            instance_ids: ids.slice(round + 1).toReversed(),
+          }),
+          cloud.cloud.reconciler.settle().then(() => ({ status: 200 })),
+        ]);
+        for (const { status } of answers) assert([200, 409].includes(status), `${status}`);
+        await cloud.settle();
+      }
+      assert.equal((await cloud.instance(ids[5] as string)).status, 'active');
+    });
+
     test('in us-south-1 rules have no effect', async () => {
       const cloud = await startCloud(database, { region: 'us-south-1' });
       await put(cloud, []);

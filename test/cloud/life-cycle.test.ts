@@ -16,7 +16,7 @@ for (const database of databases) {
         const { status, ip } = await instance(id);
         seen.push(`${status} ${ip === undefined ? 'without' : 'with'} ip`);
         await cloud.reconciler.settle();
-        clock.turn(500);
+        clock.turn(250);
       }
       assert.deepEqual(
         [...new Set(seen)],
@@ -29,7 +29,7 @@ for (const database of databases) {
       const id = await launch();
       await cloud.reconciler.settle();
       driver.revive(id);
-      clock.turn(500);
+      clock.turn(250);
       await cloud.reconciler.settle();
       const { status, ip } = await instance(id);
       assert.equal(status, 'booting');
@@ -164,6 +164,39 @@ for (const database of databases) {
       assert.equal((await instance(id)).status, 'unhealthy');
       const [detail] = await cloud.details.list(accountId);
       assert.match(detail?.status_reason ?? '', /never run this machine/);
+    });
+
+    test('a machine that does not come up in time is unhealthy, and active if it comes up later', async () => {
+      const { launch, instance, driver, settle, cloud, clock } = await startCloud(database);
+      const id = await launch();
+      const real = driver.launch;
+      driver.launch = async () => {
+        throw new Error('The host is full.');
+      };
+      for (let minute = 0; minute < 17; minute++) {
+        await cloud.reconciler.settle();
+        clock.turn(60_000);
+      }
+      assert.equal((await instance(id)).status, 'unhealthy');
+      driver.launch = real;
+      await settle();
+      assert.equal((await instance(id)).status, 'active');
+    });
+
+    test('a restart that keeps failing is given up, with the reason', async () => {
+      const { call, launchActive, instance, driver, settle, cloud, accountId } =
+        await startCloud(database);
+      const id = await launchActive();
+      driver.restart = async () => {
+        throw new Error('The switch is stuck.');
+      };
+      await call('POST', '/instance-operations/restart', { instance_ids: [id] });
+      await settle();
+      const { status, actions } = await instance(id);
+      assert.equal(status, 'unhealthy');
+      assert.equal(actions.restart.available, true);
+      const [detail] = await cloud.details.list(accountId);
+      assert.equal(detail?.status_reason, 'The switch is stuck.');
     });
 
     test('a launch that the driver forgot is asked for again', async () => {
