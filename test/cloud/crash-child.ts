@@ -86,7 +86,9 @@ async function storm(): Promise<never> {
           say(`launched ${await launch()}`);
           break;
         case 2:
-          if (id !== '') await cloud.instances.restart(principal, [id], 'restart');
+          if (id === '') break;
+          await cloud.instances.restart(principal, [id], 'restart');
+          say(`restarted ${id}`);
           break;
         default:
           if (id === '' || instances.length < 3) break;
