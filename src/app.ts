@@ -13,6 +13,7 @@ import Fastify, {
 } from 'fastify';
 import { accountsDialect } from './accounts/errors.ts';
 import { type AccountParts, accountRoutes } from './accounts/routes.ts';
+import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { dashboardRoutes } from './dashboard.ts';
@@ -73,6 +74,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => inferenceRoutes(scope, parts.inference), { prefix: '/v1' });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => accountRoutes(scope, parts.accounts), { prefix: '/dashboard/api' });
+  app.register(async (scope) => cloudDashboardRoutes(scope, parts.cloud), {
+    prefix: '/dashboard/api',
+  });
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
   });

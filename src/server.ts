@@ -17,7 +17,9 @@ import { createSessions } from './accounts/sessions.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createThrottle } from './accounts/throttle.ts';
 import { createApp } from './app.ts';
-import { createSshKeys } from './cloud/ssh-keys.ts';
+import { type CloudOptions, createCloud } from './cloud/cloud.ts';
+import { createDriver } from './cloud/drivers/index.ts';
+import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
@@ -104,6 +106,12 @@ export async function startServer(
       onEvent: (event) => log.info({ backend: model.name, ...event }, 'model process'),
     });
   }
+
+  const driver = await createDriver(config.cloud.driver, {
+    dataDir: config.data_dir,
+    log: (message) => log.info({ driver: config.cloud.driver }, message),
+  });
+  const cloud = await createCloud(db, clock, { audit, driver, log }, toCloudOptions(config));
   let draining = false;
   let url = '';
 
@@ -139,9 +147,7 @@ export async function startServer(
       authenticator,
       limiter: createRateLimiter(clock),
       limits: toCloudLimits(config),
-      sshKeys: createSshKeys(db, clock, audit, {
-        maxPerAccount: config.cloud.ssh_keys_per_account,
-      }),
+      cloud,
     },
     weights: { authenticator, catalog, ...weights },
     dashboard,
@@ -161,9 +167,11 @@ export async function startServer(
   if (config.inference.preload) {
     standIn.preload().catch((error) => log.error({ err: error }, 'the stand-in did not load'));
   }
+  cloud.reconciler.start();
   weights.start();
   const chores = [
     every(5_000, () => weights.tidy()),
+    every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
@@ -188,6 +196,8 @@ export async function startServer(
     await app.close();
     clearTimeout(cut);
     await backends.close();
+    await cloud.reconciler.stop();
+    await driver.close();
     await apiKeys.flushLastUsed();
     await db.destroy();
     log.flush();
@@ -221,6 +231,24 @@ function toUrl(config: Config, { address, port, family }: AddressInfo): string {
   const everywhere = address === '0.0.0.0' || address === '::';
   const host = everywhere ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
   return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
+}
+
+function toCloudOptions({ cloud, database }: Config): CloudOptions {
+  return {
+    region: cloud.region,
+    emulate: cloud.emulate,
+    emulatedInstances: cloud.emulated_instances,
+    prices: cloud.prices,
+    instancesPerAccount: cloud.instances_per_account,
+    filesystemsPerAccount: cloud.filesystems_per_account,
+    rulesetsPerAccount: cloud.firewall_rulesets_per_account,
+    sshKeysPerAccount: cloud.ssh_keys_per_account,
+    leaseMs: 10_000,
+    // A SQLite file belongs to one server; PostgreSQL may have many.
+    alone: database.url === null,
+    system: readSystemName(),
+    architecture: readArchitecture(),
+  };
 }
 
 function toCloudLimits({ cloud }: Config) {

@@ -19,7 +19,7 @@ const sources = files.filter((file) => /^(src|test|bench|web)\/.*\.(ts|tsx|js)$/
 const mayImport: Record<string, string[]> = {
   lib: [],
   db: ['lib'],
-  config: ['lib'],
+  config: ['lib', 'cloud/regions.ts'],
   accounts: ['db', 'lib'],
   inference: ['accounts', 'db', 'lib'],
   cloud: ['accounts', 'db', 'lib'],

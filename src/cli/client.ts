@@ -11,12 +11,16 @@ export interface Client {
 }
 
 const timeoutMs = 60_000;
+const maxWaits = 5;
+const maxWaitSeconds = 15;
 
 /** `session`: the dashboard's endpoints need a sign-in. `any`: a key will do. */
 export function createClient(needs: 'session' | 'any', credentials = loadCredentials()): Client {
   const authorization = authorize(needs, credentials);
   const call = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> => {
-    const response = await send(credentials.url, method, path, authorization, body);
+    const response = await sendPatiently(() =>
+      send(credentials.url, method, path, authorization, body),
+    );
     const text = await response.text();
     if (response.ok) return JSON.parse(text) as Answer;
     throw new CliError(explain(response, text));
@@ -27,6 +31,18 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     post: (path, body) => call('POST', path, body ?? {}),
     delete: (path) => call('DELETE', path),
   };
+}
+
+/** The cloud API takes one request a second, and some commands need two or three. */
+async function sendPatiently(sendOnce: () => Promise<Response>): Promise<Response> {
+  for (let wait = 0; ; wait++) {
+    const response = await sendOnce();
+    const seconds = Number(response.headers.get('retry-after'));
+    const worthIt = response.status === 429 && seconds > 0 && seconds <= maxWaitSeconds;
+    if (!worthIt || wait >= maxWaits) return response;
+    await response.body?.cancel();
+    await new Promise((done) => setTimeout(done, seconds * 1000));
+  }
 }
 
 export async function send(

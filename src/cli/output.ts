@@ -3,8 +3,15 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 
-/** Ends the command with its message on stderr and exit code 1. */
-export class CliError extends Error {}
+/** Ends the command with its message on stderr, if it has one, and an exit code. */
+export class CliError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 export function printTable(headers: string[], rows: string[][]): void {
   const widths = headers.map((header, column) =>

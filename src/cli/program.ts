@@ -2,6 +2,8 @@
 
 import { Command, CommanderError } from 'commander';
 import { configCommand } from './config/command.ts';
+import { filesystemsCommand } from './filesystems/command.ts';
+import { instancesCommand } from './instances/command.ts';
 import { keysCommand } from './keys/command.ts';
 import { modelsCommand } from './models/command.ts';
 import { CliError } from './output.ts';
@@ -24,6 +26,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(whoamiCommand())
     .addCommand(keysCommand())
     .addCommand(sshKeysCommand())
+    .addCommand(instancesCommand())
+    .addCommand(filesystemsCommand())
     .addCommand(modelsCommand());
   forEveryCommand(program, (command) => command.exitOverride());
   try {
@@ -32,8 +36,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (error instanceof CliError) {
-      console.error(error.message);
-      return 1;
+      if (error.message !== '') console.error(error.message);
+      return error.exitCode;
     }
     throw error;
   }

@@ -51,6 +51,99 @@ export const quotaExceeded = () =>
     'Delete what you no longer need, or ask your operator to raise the quota.',
   );
 
+const doesNotExist = (message: string, suggestion: string) =>
+  new CloudError(404, 'global/object-does-not-exist', message, suggestion);
+
+export const keyInUse = () =>
+  new CloudError(
+    400,
+    'ssh-keys/key-in-use',
+    'Key is currently in use, cannot delete',
+    'Terminate the instances that were launched with it first.',
+  );
+
+/** One client looks for "Region" and "does not exist" in exactly this code. */
+export const regionNotFound = (name: string) =>
+  invalidParameters(`Region ${shorten(name)} does not exist`);
+
+export const tooManyInstances = () => invalidParameters('Requested too many instances.');
+
+export const typeNotFound = (name: string) =>
+  doesNotExist(
+    `Instance type '${shorten(name)}' does not exist.`,
+    'Choose a name from the instance types and try again.',
+  );
+
+export const launchKeyNotFound = (name: string) =>
+  doesNotExist(
+    `SSH key with name '${shorten(name)}' does not exist, or you do not have permission to access it.`,
+    'Add the SSH key to your account, or choose another, and try again.',
+  );
+
+export const imageNotFound = (name: string, region: string) =>
+  doesNotExist(
+    `Image '${shorten(name)}' does not exist in region '${region}'.`,
+    'Choose an image from the list of images and try again.',
+  );
+
+export const launchFilesystemNotFound = (name: string, region: string) =>
+  doesNotExist(
+    `Filesystem with name '${shorten(name)}' does not exist in region '${region}', or you do not have permission to access it.`,
+    'Choose a filesystem in the same region as the instance and try again.',
+  );
+
+export const insufficientCapacity = () =>
+  new CloudError(
+    400,
+    'instance-operations/launch/insufficient-capacity',
+    'Not enough capacity to fulfill launch request.',
+    'Choose an instance type with more availability, or try again later.',
+  );
+
+export const instanceBusy = () =>
+  new CloudError(
+    409,
+    'global/conflict',
+    'The request conflicts with the current state of the resource.',
+    "Wait until the instance's actions say that this is possible, then try again.",
+  );
+
+export const filesystemNameTaken = (name: string) =>
+  new CloudError(
+    400,
+    'global/duplicate',
+    `A filesystem is called '${name}' already.`,
+    'Choose another name.',
+  );
+
+export const filesystemNotFound = () =>
+  doesNotExist('Filesystem was not found.', 'Check the filesystem ID and try again.');
+
+export const filesystemInUse = () =>
+  new CloudError(
+    400,
+    'filesystems/filesystem-in-use',
+    'Filesystem is in use by one or more instances.',
+    'Terminate the instances that use it, wait until they are gone, and try again.',
+  );
+
+export const rulesetNotFound = () =>
+  doesNotExist(
+    'Firewall ruleset does not exist or you do not have permission to access it.',
+    'Check your firewall ruleset ID and try again.',
+  );
+
+export const rulesetInUse = () =>
+  new CloudError(
+    400,
+    'firewall-rulesets/firewall-ruleset-in-use',
+    'Firewall ruleset is in use by one or more instances.',
+    'Terminate all instances that are using the ruleset before deleting it.',
+  );
+
+/** What was sent comes back in messages, so that it can be recognised; not all of it. */
+const shorten = (text: string) => (text.length > 80 ? `${text.slice(0, 80)}...` : text);
+
 const refusals: Record<RefusalCode, { code: string; message?: string; suggestion?: string }> = {
   no_credentials: {
     code: 'global/invalid-api-key',

@@ -7,41 +7,72 @@ import { type Authenticator, principalOf } from '../accounts/authenticate.ts';
 import { applyDialect } from '../lib/dialect.ts';
 import type { RateLimiter } from '../lib/rate-limit.ts';
 import { Type } from '../lib/type.ts';
-import { cloudDialect, instanceNotFound } from './errors.ts';
+import type { Cloud } from './cloud.ts';
+import { cloudDialect } from './errors.ts';
+import { firewallRoutes } from './firewall-routes.ts';
+import { instanceRoutes } from './instance-routes.ts';
 import { type CloudLimits, limitRequests } from './limits.ts';
-import { IdParams, NewSshKey, Region, SshKey } from './schema.ts';
-import type { SshKeys } from './ssh-keys.ts';
+import { regions } from './regions.ts';
+import {
+  AuditEvent,
+  AuditQuery,
+  Filesystem,
+  IdParams,
+  Image,
+  NewFilesystem,
+  NewSshKey,
+  ok,
+  Region,
+  SshKey,
+} from './schema.ts';
+import { toId } from './wire-id.ts';
 
 export interface CloudParts {
   authenticator: Authenticator;
   limiter: RateLimiter;
   limits: CloudLimits;
-  sshKeys: SshKeys;
+  cloud: Cloud;
 }
 
 /** 1 MB of user_data, JSON-escaped at its usual worst, and the rest of a launch. */
 const maxBodyBytes = 1_153_434;
 
-const ok = <S extends Parameters<typeof Type.Array>[0]>(data: S) => ({
-  200: Type.Object({ data }),
-});
-
 export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
-  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { cloud } = parts;
+  scope.addHook('onRoute', (route) => {
+    route.bodyLimit = maxBodyBytes;
+  });
   applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
+  ignoreTypeOfNothing(scope);
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);
-  const tags = ['Cloud'];
+  instanceRoutes(scope, cloud);
+  sshKeyRoutes(scope, cloud);
+  filesystemRoutes(scope, cloud);
+  firewallRoutes(scope, cloud);
+  catalogRoutes(scope, cloud);
+}
 
+/** Clients send a content type with every DELETE; without a body it means nothing. */
+function ignoreTypeOfNothing(scope: FastifyInstance): void {
+  scope.addHook('onRequest', ({ method, headers }, _reply, done) => {
+    const empty = (headers['content-length'] ?? '0') === '0' && !headers['transfer-encoding'];
+    if (method === 'DELETE' && empty) delete headers['content-type'];
+    done();
+  });
+}
+
+function sshKeyRoutes(scope: FastifyInstance, { sshKeys }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const tags = ['SSH keys'];
   app.get(
     '/ssh-keys',
     { schema: { tags, summary: 'List SSH keys', response: ok(Type.Array(SshKey)) } },
-    async (request) => ({ data: await parts.sshKeys.list(principalOf(request).accountId) }),
+    async (request) => ({ data: await sshKeys.list(principalOf(request).accountId) }),
   );
   app.post(
     '/ssh-keys',
     {
-      bodyLimit: maxBodyBytes,
       schema: {
         tags,
         summary: 'Add an SSH key, or generate one',
@@ -49,7 +80,7 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
         response: ok(SshKey),
       },
     },
-    async (request) => ({ data: await parts.sshKeys.add(principalOf(request), request.body) }),
+    async (request) => ({ data: await sshKeys.add(principalOf(request), request.body) }),
   );
   app.delete(
     '/ssh-keys/:id',
@@ -62,36 +93,79 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
       },
     },
     async (request) => {
-      await parts.sshKeys.remove(principalOf(request), toId(request.params.id));
+      await sshKeys.remove(principalOf(request), toId(request.params.id));
       return { data: {} };
     },
   );
+}
 
-  app.get('/instances', { schema: { tags, summary: 'List running instances' } }, async () => ({
-    data: [],
-  }));
+/** Two spellings: lists with a hyphen, changes without. */
+function filesystemRoutes(scope: FastifyInstance, { filesystems }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const tags = ['Filesystems'];
   app.get(
-    '/instances/:id',
-    { schema: { tags, summary: 'Get one instance', params: IdParams } },
-    async () => {
-      throw instanceNotFound();
+    '/file-systems',
+    { schema: { tags, summary: 'List filesystems', response: ok(Type.Array(Filesystem)) } },
+    async (request) => ({ data: await filesystems.list(principalOf(request).accountId) }),
+  );
+  app.post(
+    '/filesystems',
+    {
+      schema: {
+        tags,
+        summary: 'Create a filesystem',
+        body: NewFilesystem,
+        response: ok(Filesystem),
+      },
     },
+    async (request) => ({ data: await filesystems.create(principalOf(request), request.body) }),
   );
-  app.get(
-    '/instance-types',
-    { schema: { tags, summary: 'List instance types and where they have capacity' } },
-    async () => ({ data: {} }),
-  );
-  app.get('/file-systems', { schema: { tags, summary: 'List filesystems' } }, async () => ({
-    data: [],
-  }));
-  app.get('/images', { schema: { tags, summary: 'List images' } }, async () => ({ data: [] }));
-  app.get(
-    '/regions',
-    { schema: { tags, summary: 'List regions', response: ok(Type.Array(Region)) } },
-    async () => ({ data: [] }),
+  app.delete(
+    '/filesystems/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete a filesystem and all that is in it',
+        params: IdParams,
+        response: ok(Type.Object({ deleted_ids: Type.Array(Type.String()) })),
+      },
+    },
+    async (request) => {
+      const id = toId(request.params.id);
+      await filesystems.remove(principalOf(request), id);
+      return { data: { deleted_ids: [id] } };
+    },
   );
 }
 
-/** Ids may be sent with dashes; we keep them without. */
-const toId = (id: string) => id.replaceAll('-', '').toLowerCase();
+function catalogRoutes(scope: FastifyInstance, { images, auditEvents }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const tags = ['Catalog'];
+  app.get(
+    '/images',
+    { schema: { tags, summary: 'List images', response: ok(Type.Array(Image)) } },
+    async () => ({ data: images.list() }),
+  );
+  app.get(
+    '/regions',
+    { schema: { tags, summary: 'List regions', response: ok(Type.Array(Region)) } },
+    async () => ({ data: [...regions] }),
+  );
+  app.get(
+    '/audit-events',
+    {
+      schema: {
+        tags,
+        summary: 'List what was changed, newest first',
+        querystring: AuditQuery,
+        response: {
+          200: Type.Object({
+            data: Type.Array(AuditEvent),
+            page_token: Type.Union([Type.String(), Type.Null()]),
+          }),
+        },
+      },
+    },
+    async (request) => auditEvents.page(principalOf(request).accountId, request.query),
+  );
+}

@@ -1,13 +1,23 @@
 // The cloud API's wire types. Response schemas are closed: strict clients break on members they don't know.
+// Unknown members of requests are ignored, as old clients still send some.
 
-import { Maybe, type Static } from '../lib/schema.ts';
+import type { TSchema } from 'typebox';
+import { Maybe, OneOf, type Static } from '../lib/schema.ts';
 import { Type } from '../lib/type.ts';
 import { idPattern } from './errors.ts';
 
-export const IdParams = Type.Object({ id: Type.String({ pattern: idPattern, maxLength: 64 }) });
+/** Any text a database can hold: PostgreSQL knows no NUL. */
+const Text = (minLength: number, maxLength: number) =>
+  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
+const Id = Type.String({ pattern: idPattern, maxLength: 64 });
+
+/** Every answer of this API is a 200 around `data`. */
+export const ok = <S extends TSchema>(data: S) => ({ 200: Type.Object({ data }) });
+
+export const IdParams = Type.Object({ id: Id });
 
 export const NewSshKey = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 64 }),
+  name: Text(1, 64),
   public_key: Maybe(Type.String({ minLength: 1, maxLength: 16_384 })),
 });
 
@@ -22,6 +32,201 @@ export const SshKey = Type.Object({
 
 export const Region = Type.Object({ name: Type.String(), description: Type.String() });
 
+export const InstanceType = Type.Object({
+  name: Type.String(),
+  description: Type.String(),
+  gpu_description: Type.String(),
+  price_cents_per_hour: Type.Integer(),
+  specs: Type.Object({
+    vcpus: Type.Integer(),
+    memory_gib: Type.Integer(),
+    storage_gib: Type.Integer(),
+    gpus: Type.Integer(),
+  }),
+});
+
+/** An object keyed by type name; the order of its members is part of the contract. */
+export const InstanceTypes = Type.Record(
+  Type.String(),
+  Type.Object({
+    instance_type: InstanceType,
+    regions_with_capacity_available: Type.Array(Region),
+  }),
+);
+
+const ImageChoice = Type.Union([
+  Type.Object({ id: Type.String({ maxLength: 64 }) }),
+  Type.Object({ family: Type.String({ maxLength: 64 }) }),
+]);
+
+const Tag = Type.Object({
+  key: Type.String({ maxLength: 55, pattern: '^[a-z][a-z0-9\\-:]+$' }),
+  value: Text(0, 128),
+});
+
+const Mount = Type.Object({
+  mount_point: Type.String({
+    maxLength: 256,
+    pattern: '^(/home|/lambda/nfs|/data)[/a-zA-Z0-9\\-]*$',
+  }),
+  file_system_id: Id,
+});
+
+export const Launch = Type.Object({
+  region_name: Type.String({ maxLength: 128 }),
+  instance_type_name: Type.String({ maxLength: 128 }),
+  ssh_key_names: Type.Array(Text(0, 64), { minItems: 1, maxItems: 1 }),
+  file_system_names: Maybe(Type.Array(Type.String({ maxLength: 60 }), { maxItems: 24 })),
+  file_system_mounts: Maybe(Type.Array(Mount, { maxItems: 24 })),
+  hostname: Maybe(Type.String({ pattern: '^[a-z0-9][0-9a-z\\-]{0,62}$' })),
+  name: Maybe(Text(0, 64)),
+  image: Maybe(ImageChoice),
+  user_data: Maybe(Text(0, 1_048_576)),
+  tags: Maybe(Type.Array(Tag, { maxItems: 50 })),
+  firewall_rulesets: Maybe(Type.Array(Type.Object({ id: Id }), { maxItems: 20 })),
+  quantity: Maybe(Type.Integer({ minimum: 1 })),
+});
+
+export const LaunchedIds = Type.Object({ instance_ids: Type.Array(Type.String()) });
+
+const ActionAvailability = Type.Object({
+  available: Type.Boolean(),
+  reason_code: Type.Optional(Type.String()),
+  reason_description: Type.Optional(Type.String()),
+});
+
+export const Instance = Type.Object({
+  id: Type.String(),
+  name: Type.Optional(Type.String()),
+  ip: Type.Optional(Type.String()),
+  private_ip: Type.Optional(Type.String()),
+  ssh_port: Type.Optional(Type.Integer({ description: 'Only when it is not 22.' })),
+  status: OneOf(['booting', 'active', 'unhealthy', 'terminating', 'terminated']),
+  ssh_key_names: Type.Array(Type.String()),
+  file_system_names: Type.Array(Type.String()),
+  file_system_mounts: Type.Optional(
+    Type.Array(Type.Object({ mount_point: Type.String(), file_system_id: Type.String() })),
+  ),
+  region: Region,
+  instance_type: InstanceType,
+  hostname: Type.Optional(Type.String()),
+  is_reserved: Type.Boolean(),
+  actions: Type.Object({
+    migrate: ActionAvailability,
+    rebuild: ActionAvailability,
+    restart: ActionAvailability,
+    cold_reboot: ActionAvailability,
+    terminate: ActionAvailability,
+  }),
+  tags: Type.Optional(Type.Array(Type.Object({ key: Type.String(), value: Type.String() }))),
+  firewall_rulesets: Type.Optional(Type.Array(Type.Object({ id: Type.String() }))),
+});
+
+export const Rename = Type.Object({ name: Maybe(Text(0, 64)) });
+
+/** An empty list is fine: one client sends it when there is nothing left to end. */
+export const InstanceIds = Type.Object({ instance_ids: Type.Array(Id, { maxItems: 1000 }) });
+
+export const NewFilesystem = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: 60, pattern: '^[a-zA-Z]+[0-9a-zA-Z\\-]*$' }),
+  region: Type.String({ maxLength: 128 }),
+});
+
+export const Filesystem = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  mount_point: Type.String(),
+  created: Type.String(),
+  created_by: Type.Object({
+    id: Type.String(),
+    email: Type.String(),
+    status: OneOf(['active', 'deactivated']),
+  }),
+  is_in_use: Type.Boolean(),
+  region: Region,
+  bytes_used: Type.Optional(Type.Integer()),
+});
+
+export const Image = Type.Object({
+  id: Type.String(),
+  created_time: Type.String(),
+  updated_time: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  family: Type.String(),
+  version: Type.String(),
+  architecture: OneOf(['x86_64', 'arm64']),
+  region: Region,
+});
+
+const Port = Type.Integer({ minimum: 1, maximum: 65535 });
+
+export const FirewallRule = Type.Object({
+  protocol: OneOf(['tcp', 'udp', 'icmp', 'all']),
+  port_range: Maybe(Type.Array(Port, { minItems: 2, maxItems: 2 })),
+  source_network: Type.String({ maxLength: 64 }),
+  description: Text(0, 128),
+});
+
+const Rules = Type.Array(FirewallRule, { maxItems: 20 });
+
+/** As answered: what is not there is left out. */
+export const FirewallRules = Type.Array(
+  Type.Object({
+    protocol: Type.String(),
+    port_range: Type.Optional(Type.Array(Type.Integer())),
+    source_network: Type.String(),
+    description: Type.String(),
+  }),
+);
+
+export const NewFirewallRules = Type.Object({ data: Rules });
+export const NewRuleset = Type.Object({
+  name: Text(1, 64),
+  region: Type.String({ maxLength: 128 }),
+  rules: Rules,
+});
+export const RulesetChange = Type.Object({ name: Maybe(Text(1, 64)), rules: Maybe(Rules) });
+export const GlobalRulesetChange = Type.Object({ rules: Maybe(Rules) });
+
+export const Ruleset = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  region: Region,
+  rules: FirewallRules,
+  created: Type.String(),
+  instance_ids: Type.Array(Type.String()),
+});
+
+export const GlobalRuleset = Type.Object({
+  id: Type.Literal('global'),
+  name: Type.String(),
+  rules: FirewallRules,
+});
+
+export const AuditQuery = Type.Object({
+  start: Type.Optional(Type.String({ maxLength: 64 })),
+  end: Type.Optional(Type.String({ maxLength: 64 })),
+  page_token: Type.Optional(Type.String({ maxLength: 128 })),
+  resource_type: Type.Optional(Type.String({ maxLength: 128 })),
+});
+
+const Lrn = Type.Union([Type.String(), Type.Null()]);
+
+export const AuditEvent = Type.Object({
+  service_name: Type.String(),
+  resource_name: Type.String(),
+  action: Type.String(),
+  catalog_version: Type.String(),
+  event_id: Type.String(),
+  event_time: Type.String(),
+  actor_lrn: Lrn,
+  resource_lrns: Type.Array(Type.String()),
+  resource_owner_lrn: Lrn,
+  request_api_key_lrn: Lrn,
+  additional_details: Type.Object({}, { additionalProperties: true }),
+});
+
 export const CloudErrorBody = Type.Object({
   error: Type.Object({
     code: Type.String(),
@@ -32,3 +237,18 @@ export const CloudErrorBody = Type.Object({
 
 export type NewSshKey = Static<typeof NewSshKey>;
 export type SshKey = Static<typeof SshKey>;
+export type InstanceType = Static<typeof InstanceType>;
+export type InstanceTypes = Static<typeof InstanceTypes>;
+export type ImageChoice = Static<typeof ImageChoice>;
+export type Launch = Static<typeof Launch>;
+export type Instance = Static<typeof Instance>;
+export type Filesystem = Static<typeof Filesystem>;
+export type NewFilesystem = Static<typeof NewFilesystem>;
+export type Image = Static<typeof Image>;
+export type FirewallRule = Static<typeof FirewallRule>;
+export type Ruleset = Static<typeof Ruleset>;
+export type NewRuleset = Static<typeof NewRuleset>;
+export type RulesetChange = Static<typeof RulesetChange>;
+export type GlobalRuleset = Static<typeof GlobalRuleset>;
+export type AuditEvent = Static<typeof AuditEvent>;
+export type AuditQuery = Static<typeof AuditQuery>;

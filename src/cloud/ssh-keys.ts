@@ -10,7 +10,7 @@ import type { Database, SshKeyRow } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import { InvalidKey, type PublicKey, parsePublicKey } from '../lib/openssh.ts';
-import { invalidParameters, nameTaken, quotaExceeded, sshKeyNotFound } from './errors.ts';
+import { invalidParameters, keyInUse, nameTaken, quotaExceeded, sshKeyNotFound } from './errors.ts';
 import type { NewSshKey, SshKey } from './schema.ts';
 
 export interface SshKeys {
@@ -78,6 +78,8 @@ export function createSshKeys(
 
   async function remove(principal: Principal, id: string): Promise<void> {
     await db.transaction().execute(async (tx) => {
+      // A launch with this key waits, or has been counted below.
+      await lockAccount(tx, principal.accountId);
       const row = await tx
         .deleteFrom('ssh_keys')
         .where('id', '=', id)
@@ -85,6 +87,14 @@ export function createSshKeys(
         .returningAll()
         .executeTakeFirst();
       if (row === undefined) throw sshKeyNotFound();
+      const user = await tx
+        .selectFrom('instances')
+        .select('id')
+        .where('account_id', '=', principal.accountId)
+        .where('ssh_key_id', '=', id)
+        .where('status', '!=', 'terminated')
+        .executeTakeFirst();
+      if (user !== undefined) throw keyInUse();
       const details = { name: row.name, fingerprint: row.fingerprint };
       await audit.record(tx, principal, { action: 'ssh_key.deleted', resourceId: id, details });
     });

@@ -1,6 +1,7 @@
 // Every setting, with its default and its explanation. The file's JSON Schema, the example file, the
 // validation and the Config type all come from here.
 
+import { regions } from '../cloud/regions.ts';
 import { OneOf, type Static } from '../lib/schema.ts';
 import { Type } from '../lib/type.ts';
 
@@ -174,6 +175,36 @@ export const ConfigSchema = Type.Object(
         requests_per_second: Type.Number({ default: 1, exclusiveMinimum: 0, maximum: 100_000 }),
         launch_interval_seconds: Type.Number({ default: 10, minimum: 0, maximum: 86_400 }),
         ssh_keys_per_account: Type.Integer({ default: 1024, minimum: 1, maximum: 1_000_000 }),
+        instances_per_account: Type.Integer({ default: 100, minimum: 0, maximum: 60_000 }),
+        filesystems_per_account: Type.Integer({ default: 24, minimum: 0, maximum: 10_000 }),
+        firewall_rulesets_per_account: Type.Integer({ default: 100, minimum: 0, maximum: 10_000 }),
+        driver: Type.Unsafe<'scripted'>({
+          ...OneOf(['scripted']),
+          default: 'scripted',
+          description: 'What makes the machines. scripted makes none and only remembers them.',
+        }),
+        region: Type.Unsafe<string>({
+          ...OneOf(regions.map(({ name }) => name)),
+          default: 'us-west-1',
+          description:
+            'Where this host says it is: one of the codes clients know, such as us-west-1 or europe-central-1.',
+        }),
+        emulate: Type.Boolean({
+          default: false,
+          description: 'Give every type of the public catalog capacity, without its hardware.',
+        }),
+        emulated_instances: Type.Integer({
+          default: 16,
+          minimum: 1,
+          maximum: 10_000,
+          description: 'How many emulated instances may run at once.',
+        }),
+        prices: Type.Unsafe<Record<string, number>>({
+          type: 'object',
+          additionalProperties: { type: 'integer', minimum: 0, maximum: 10_000_000 },
+          default: {},
+          description: 'Cents an hour by instance type, e.g. {"cpu_1x_general": 5}.',
+        }),
       },
       { ...section, description: 'The API at /api/v1.' },
     ),

@@ -1,0 +1,28 @@
+// millrace instances list.
+
+import { Command } from 'commander';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+import { listInstances } from './find.ts';
+
+export function listCommand(): Command {
+  return new Command('list')
+    .description('list running instances')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const data = await listInstances(createClient('any'));
+      if (json) return printJson(data);
+      printTable(
+        ['ID', 'NAME', 'STATUS', 'IP', 'TYPE', 'REGION', 'CENTS/HOUR'],
+        data.map(({ id, name, status, ip, ssh_port, instance_type, region }) => [
+          id,
+          name ?? '-',
+          status,
+          ip === undefined ? '-' : ssh_port === undefined ? ip : `${ip}:${ssh_port}`,
+          instance_type.name,
+          region.name,
+          String(instance_type.price_cents_per_hour),
+        ]),
+      );
+    });
+}

@@ -1,0 +1,31 @@
+// millrace instances types: what can be launched, first what has capacity now.
+
+import { Command } from 'commander';
+import type { InstanceTypes } from '../../cloud/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+
+export function typesCommand(): Command {
+  return new Command('types')
+    .description('list instance types that have capacity')
+    .option('--all', 'also those without capacity')
+    .option('--json', 'print JSON')
+    .action(async ({ all, json }: { all?: true; json?: true }) => {
+      const { data } = await createClient('any').get<{ data: InstanceTypes }>(
+        '/api/v1/instance-types',
+      );
+      if (json) return printJson(data);
+      const rows = Object.values(data)
+        .filter((row) => all || row.regions_with_capacity_available.length > 0)
+        .map(({ instance_type: { name, description, specs, price_cents_per_hour }, ...row }) => [
+          name,
+          description,
+          String(specs.vcpus),
+          String(specs.memory_gib),
+          String(specs.gpus),
+          String(price_cents_per_hour),
+          row.regions_with_capacity_available.map((region) => region.name).join(',') || '-',
+        ]);
+      printTable(['TYPE', 'DESCRIPTION', 'VCPUS', 'GIB', 'GPUS', 'CENTS/HOUR', 'CAPACITY'], rows);
+    });
+}

@@ -1,0 +1,88 @@
+// What the dashboard needs of the cloud beyond the public API: costs, reasons, boot logs and live updates.
+
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { type Authenticator, sessionOf } from '../accounts/authenticate.ts';
+import { clientGone } from '../lib/client-gone.ts';
+import { invalidBody, notFound } from '../lib/errors.ts';
+import { openEventStream } from '../lib/sse.ts';
+import { Type } from '../lib/type.ts';
+import type { Cloud } from './cloud.ts';
+import { CloudError } from './errors.ts';
+import { IdParams } from './schema.ts';
+import { toId } from './wire-id.ts';
+
+const Span = Type.Object({
+  from: Type.String({ format: 'date-time' }),
+  to: Type.String({ format: 'date-time' }),
+});
+
+/** A browser tab holds one stream; more than this is a leak or an attack. */
+const maxStreamsPerAccount = 100;
+
+export function cloudDashboardRoutes(
+  scope: FastifyInstance,
+  { authenticator, cloud }: { authenticator: Authenticator; cloud: Cloud },
+): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  authenticator.requireSession(scope);
+
+  app.get('/usage/machines', { schema: { querystring: Span } }, async (request) => {
+    const [from, to] = [Date.parse(request.query.from), Date.parse(request.query.to)];
+    if (from >= to) throw invalidBody('from must be before to.', 'from');
+    const data = await cloud.usages.between(sessionOf(request).accountId, from, to);
+    const sum = (member: 'seconds' | 'cents') =>
+      data.reduce((total, usage) => total + usage[member], 0);
+    return {
+      data,
+      total: { seconds: sum('seconds'), cents: Math.round(sum('cents') * 100) / 100 },
+    };
+  });
+  app.get('/instances', async (request) => ({
+    data: await cloud.details.list(sessionOf(request).accountId),
+  }));
+  app.get('/instances/:id/boot-log', { schema: { params: IdParams } }, async (request) => {
+    const { accountId } = sessionOf(request);
+    const log = await cloud.details
+      .bootLog(accountId, toId(request.params.id))
+      .catch((error: unknown) => {
+        throw error instanceof CloudError ? notFound('This instance') : error;
+      });
+    return { data: log };
+  });
+  eventRoutes(app, cloud);
+}
+
+function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
+  const open = new Map<string, number>();
+  const streams = new Set<() => void>();
+  // Streams never end by themselves, and closing waits for them.
+  app.addHook('preClose', async () => {
+    for (const end of streams) end();
+  });
+
+  /** One event per change; the data is the instance's id and status, to read it again by. */
+  app.get('/events', (request, reply) => {
+    const { accountId } = sessionOf(request);
+    const count = open.get(accountId) ?? 0;
+    if (count >= maxStreamsPerAccount) {
+      throw invalidBody('This account has too many event streams open.');
+    }
+    open.set(accountId, count + 1);
+    const stream = openEventStream(reply, clientGone(reply.raw));
+    stream.send(JSON.stringify({ type: 'ready' }));
+    const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {
+      // A reader that does not read loses events instead of filling our memory; it reads the list anyway.
+      if (reply.raw.writableNeedDrain) return;
+      stream.send(JSON.stringify({ type: 'instance', id: instanceId, status }));
+    });
+    streams.add(stream.end);
+    reply.raw.once('close', () => {
+      unsubscribe();
+      streams.delete(stream.end);
+      const left = (open.get(accountId) ?? 1) - 1;
+      if (left > 0) open.set(accountId, left);
+      else open.delete(accountId);
+    });
+  });
+}

@@ -1,0 +1,54 @@
+// What the dashboard shows of instances beyond the public API, whose strict clients would trip over more
+// members: since when, why unhealthy, and what the machine printed while booting.
+
+import type { Database } from '../db/tables.ts';
+import type { Driver } from './drivers/driver.ts';
+import { instanceNotFound } from './errors.ts';
+
+export interface InstanceDetail {
+  readonly id: string;
+  readonly status: string;
+  readonly status_reason: string | null;
+  /** What went wrong last, while it is still being tried. */
+  readonly last_error: string | null;
+  readonly launched_at: string;
+  readonly booted_at: string | null;
+  readonly price_cents_per_hour: number;
+}
+
+export interface InstanceDetails {
+  list(accountId: string): Promise<InstanceDetail[]>;
+  bootLog(accountId: string, id: string): Promise<string>;
+}
+
+export function createInstanceDetails(db: Database, driver: Driver): InstanceDetails {
+  return {
+    async list(accountId) {
+      const rows = await db
+        .selectFrom('instances')
+        .select(['id', 'status', 'status_reason', 'last_error', 'launched_at', 'booted_at'])
+        .select('price_cents_per_hour')
+        .where('account_id', '=', accountId)
+        .where('status', '!=', 'terminated')
+        .orderBy('launched_at')
+        .orderBy('id')
+        .execute();
+      return rows.map((row) => ({
+        ...row,
+        launched_at: new Date(row.launched_at).toISOString(),
+        booted_at: row.booted_at === null ? null : new Date(row.booted_at).toISOString(),
+      }));
+    },
+    async bootLog(accountId, id) {
+      const row = await db
+        .selectFrom('instances')
+        .select('id')
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .where('status', '!=', 'terminated')
+        .executeTakeFirst();
+      if (row === undefined) throw instanceNotFound();
+      return driver.bootLog(row.id);
+    },
+  };
+}

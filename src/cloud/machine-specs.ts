@@ -1,0 +1,43 @@
+// What the driver needs to know of an instance, gathered from its rows.
+
+import type { Database, InstanceRow } from '../db/tables.ts';
+import type { MachineSpec } from './drivers/driver.ts';
+import type { Firewall } from './firewall.ts';
+import { toPlainPath } from './launch.ts';
+
+export async function loadSpec(
+  db: Database,
+  firewall: Firewall,
+  row: InstanceRow,
+): Promise<MachineSpec> {
+  const gpus = await db
+    .selectFrom('instance_gpus')
+    .select('address')
+    .where('instance_id', '=', row.id)
+    .orderBy('address')
+    .execute();
+  const filesystems = await db
+    .selectFrom('instance_filesystems')
+    .select(['filesystem_id', 'mount_point'])
+    .where('instance_id', '=', row.id)
+    .orderBy('mount_point')
+    .execute();
+  return {
+    id: row.id,
+    hostname: row.hostname ?? row.address.replaceAll('.', '-'),
+    ip: row.address,
+    vcpus: row.vcpus,
+    memoryGib: row.memory_gib,
+    storageGib: row.storage_gib,
+    gpus: gpus.map(({ address }) => address),
+    authorizedKeys: [row.ssh_public_key],
+    filesystems: filesystems.map(({ filesystem_id, mount_point }) => ({
+      id: filesystem_id,
+      mountPoint: toPlainPath(mount_point),
+    })),
+    userData: row.user_data,
+    // Every image stands for the host's system; its name is what people see.
+    image: 'host',
+    firewall: await firewall.rulesOf(row),
+  };
+}

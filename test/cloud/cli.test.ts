@@ -1,0 +1,65 @@
+// The CLI's words for machines, against a real server: what they print and how they end.
+
+import assert from 'node:assert';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import type { Instance } from '../../src/cloud/schema.ts';
+import { makeFolder, runMillrace, serveMillrace } from '../support/process.ts';
+import { publicKey } from './support.ts';
+
+describe('the CLI and machines', () => {
+  let env: Record<string, string>;
+  const run = (...words: string[]) => runMillrace(words, { env });
+  before(async () => {
+    const folder = makeFolder();
+    const config = join(folder, 'millrace.yaml');
+    writeFileSync(config, 'cloud:\n  driver: scripted\n  rate_limit: false\n');
+    const key = 'a-key-for-the-cli-of-this-test-only';
+    const server = await serveMillrace(['--config', config], { MILLRACE_API_KEY: key });
+    env = { HOME: folder, MILLRACE_URL: server.url, MILLRACE_API_KEY: key };
+    writeFileSync(join(folder, 'id.pub'), publicKey);
+    const added = await run('ssh-keys', 'add', 'laptop', join(folder, 'id.pub'));
+    assert.equal(added.code, 0, added.stderr);
+  });
+
+  test('a machine is launched, waited for, listed, restarted and terminated', async () => {
+    const launched = await run('instances', 'launch', 'cpu_1x_general', '--name', 'box', '--wait');
+    assert.equal(launched.code, 0, launched.stderr);
+    assert.match(launched.stdout, /^[0-9a-f]{32}\n$/);
+    assert.match(launched.stderr, /active at 127\.77\./);
+    const list = await run('instances', 'list');
+    assert.match(list.stdout, /^ID +NAME +STATUS/);
+    assert.match(list.stdout, /box +active +127\.77\.\d+\.\d+ +cpu_1x_general +us-west-1/);
+    assert.equal((await run('instances', 'restart', 'box')).code, 0);
+    const ended = await run('instances', 'terminate', launched.stdout.slice(0, 8), '--yes');
+    assert.equal(ended.stdout, `Terminating ${launched.stdout.trim()}.\n`);
+  });
+
+  test('--json prints what a program can read', async () => {
+    const launched = await run('instances', 'launch', 'cpu_1x_general', '--wait', '--json');
+    const instance = JSON.parse(launched.stdout) as Instance;
+    assert.equal(instance.status, 'active');
+    const { stdout } = await run('instances', 'list', '--json');
+    assert((JSON.parse(stdout) as Instance[]).some(({ id }) => id === instance.id));
+  });
+
+  test('what cannot be done is said, with exit code 1', async () => {
+    const type = await run('instances', 'launch', 'gpu_1x_a10');
+    assert.deepEqual(
+      [type.code, type.stderr],
+      [1, 'No region has capacity for gpu_1x_a10. See `millrace instances types`.\n'],
+    );
+    const ssh = await run('instances', 'ssh', 'nobody');
+    assert.equal(ssh.code, 1);
+    assert.match(ssh.stderr, /There is no instance nobody\./);
+  });
+
+  test('filesystems are created, listed and deleted', async () => {
+    const made = await run('filesystems', 'create', 'data', 'us-west-1');
+    assert.match(made.stdout, /^Created data \([0-9a-f]{32}\)\. Machines see it at \/lambda\/nfs/);
+    assert.match((await run('filesystems', 'list')).stdout, /data +us-west-1/);
+    assert.equal((await run('filesystems', 'delete', 'data', '--yes')).code, 0);
+    assert.equal((await run('filesystems', 'delete', 'data', '--yes')).code, 1);
+  });
+});

@@ -1,0 +1,131 @@
+// The process that crash.test.ts kills: the cloud on its database and driver, commanding itself at random.
+// What it has acknowledged stands on stdout, written at once, so that a kill can't take it back.
+
+import { writeSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { pino } from 'pino';
+import { createAudit } from '../../src/accounts/audit.ts';
+import type { KeyPrincipal } from '../../src/accounts/principal.ts';
+import { createCloud } from '../../src/cloud/cloud.ts';
+import { createDriver, type DriverName } from '../../src/cloud/drivers/index.ts';
+import { CloudError } from '../../src/cloud/errors.ts';
+import { openDatabase } from '../../src/db/open.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createRandom } from './random.ts';
+
+export interface CrashOptions {
+  dataDir: string;
+  driver: DriverName;
+  accountId: string;
+  seed: number;
+  /** `storm` commands at random until killed; `calm` ends everything and exits. */
+  mode: 'storm' | 'calm';
+}
+
+const options = JSON.parse(process.argv[2] ?? '') as CrashOptions;
+const { dataDir, accountId } = options;
+const random = createRandom(options.seed);
+const say = (line: string) => writeSync(1, `${line}\n`);
+
+const db = await openDatabase({ url: null, poolSize: 1, dataDir });
+const driver = await createDriver(options.driver, { dataDir, log: () => {} });
+say(`found ${JSON.stringify(await takeStock())}`);
+const cloud = await createCloud(
+  db,
+  systemClock,
+  { audit: createAudit(systemClock), driver, log: pino({ level: 'silent' }) },
+  {
+    region: 'us-west-1',
+    emulate: false,
+    emulatedInstances: 1,
+    prices: {},
+    instancesPerAccount: 1000,
+    filesystemsPerAccount: 24,
+    rulesetsPerAccount: 10,
+    sshKeysPerAccount: 10,
+    leaseMs: 10_000,
+    alone: true,
+    system: 'test',
+    architecture: 'x86_64',
+  },
+);
+const principal: KeyPrincipal = {
+  kind: 'key',
+  keyId: '0'.repeat(32),
+  accountId,
+  scopes: ['cloud'],
+  address: '127.0.0.1',
+};
+// Otherwise the cache is written at the end, which a killed process does not have.
+flushCompileCache();
+cloud.reconciler.start();
+say('ready');
+await (options.mode === 'storm' ? storm() : calm());
+
+/** Machines without a living row, and instances that had booted and have no machine. */
+async function takeStock(): Promise<{ strays: string[]; lost: string[] }> {
+  const machines = await driver.list();
+  const rows = await db.selectFrom('instances').select(['id', 'status', 'booted_at']).execute();
+  const living = new Set(rows.flatMap(({ id, status }) => (status === 'terminated' ? [] : [id])));
+  const booted = rows.filter(({ status, booted_at }) => status === 'active' && booted_at !== null);
+  return {
+    strays: machines.filter((id) => !living.has(id)),
+    lost: booted.map(({ id }) => id).filter((id) => !machines.includes(id)),
+  };
+}
+
+async function storm(): Promise<never> {
+  for (;;) {
+    await pause(random(10));
+    const instances = await cloud.instances.list(accountId);
+    const { id } = instances[random(instances.length)] ?? { id: '' };
+    try {
+      switch (random(4)) {
+        case 0:
+        case 1:
+          say(`launched ${await launch()}`);
+          break;
+        case 2:
+          if (id === '') break;
+          await cloud.instances.restart(principal, [id], 'restart');
+          say(`restarted ${id}`);
+          break;
+        default:
+          if (id === '' || instances.length < 3) break;
+          await cloud.instances.terminate(principal, [id]);
+          say(`terminated ${id}`);
+      }
+    } catch (error) {
+      // Full, busy or just gone: what a client would be told.
+      if (!(error instanceof CloudError)) throw error;
+    }
+  }
+}
+
+function launch(): Promise<string> {
+  return cloud.launch(principal, {
+    region_name: 'us-west-1',
+    instance_type_name: 'cpu_1x_general',
+    ssh_key_names: ['laptop'],
+  });
+}
+
+async function calm(): Promise<void> {
+  const living = await cloud.instances.list(accountId);
+  await cloud.instances.terminate(
+    principal,
+    living.map(({ id }) => id),
+  );
+  while ((await cloud.instances.list(accountId)).length > 0) await pause(20);
+  say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
+  let launches = 0;
+  while (await launch().then(Boolean, () => false)) launches++;
+  say(`capacity ${launches} of ${cloud.offers.totals.vcpus}`);
+  await cloud.reconciler.stop();
+  await driver.close();
+  await db.destroy();
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms));
+}

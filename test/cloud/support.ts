@@ -1,0 +1,242 @@
+// The cloud API in this process: a real database, the scripted driver, a clock turned by hand and a
+// reconciler that works when told to. Requests go in by inject().
+
+import assert from 'node:assert';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import cookie from '@fastify/cookie';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { pino } from 'pino';
+import { createApiKeys } from '../../src/accounts/api-keys.ts';
+import { createAudit, system } from '../../src/accounts/audit.ts';
+import { createAuthenticator } from '../../src/accounts/authenticate.ts';
+import { createInvitations } from '../../src/accounts/invitations.ts';
+import { createSessions } from '../../src/accounts/sessions.ts';
+import { createSignIn } from '../../src/accounts/sign-in.ts';
+import { createThrottle } from '../../src/accounts/throttle.ts';
+import { type Cloud, type CloudOptions, createCloud } from '../../src/cloud/cloud.ts';
+import {
+  createScriptedDriver,
+  type ScriptedDriver,
+  type ScriptedOptions,
+} from '../../src/cloud/drivers/scripted.ts';
+import type { CloudLimits } from '../../src/cloud/limits.ts';
+import { cloudRoutes } from '../../src/cloud/routes.ts';
+import type { Instance, SshKey } from '../../src/cloud/schema.ts';
+import { openDatabase } from '../../src/db/open.ts';
+import type { Database } from '../../src/db/tables.ts';
+import { createRateLimiter } from '../../src/lib/rate-limit.ts';
+import { createHandClock, type HandClock } from '../support/clock.ts';
+import { createDatabase, type DatabaseKind, stopOwnPostgres } from '../support/databases.ts';
+
+export interface TestCloud {
+  app: FastifyInstance;
+  cloud: Cloud;
+  db: Database;
+  driver: ScriptedDriver;
+  clock: HandClock;
+  accountId: string;
+  key: string;
+  /** Another process on the same database and the same host. */
+  another(): Promise<Cloud>;
+  /** Another account's key. */
+  stranger(): Promise<string>;
+  call<Data = unknown>(
+    method: string,
+    path: string,
+    body?: unknown,
+    key?: string,
+  ): Promise<Answer<Data>>;
+  /** Turns the clock in small steps until the reconciler has nothing to do. */
+  settle(): Promise<void>;
+  addKey(name?: string): Promise<string>;
+  /** Launches with sensible defaults and answers the id. */
+  launch(over?: Record<string, unknown>): Promise<string>;
+  /** Launches and waits for `active`. */
+  launchActive(over?: Record<string, unknown>): Promise<string>;
+  instance(id: string): Promise<Instance>;
+}
+
+export interface Answer<Data> {
+  status: number;
+  headers: Record<string, unknown>;
+  body: {
+    data: Data;
+    error: { code: string; message: string; suggestion?: string };
+    page_token?: string | null;
+  };
+}
+
+interface Launched {
+  instance_ids: string[];
+}
+
+const cleanups: (() => Promise<unknown>)[] = [];
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  await stopOwnPostgres();
+});
+
+export const publicKey = makePublicKey();
+
+export async function startCloud(
+  database: DatabaseKind = 'sqlite',
+  options: Partial<CloudOptions> & { driver?: ScriptedOptions; limits?: CloudLimits } = {},
+): Promise<TestCloud> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-cloud-'));
+  const { url, drop } = await createDatabase(database);
+  const db = await openDatabase({ url, poolSize: 10, dataDir });
+  const clock = createHandClock();
+  const audit = createAudit(clock);
+  const log = pino({ level: 'silent' });
+  const apiKeys = createApiKeys(db, clock, audit);
+  const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
+  const invitations = createInvitations(db, clock, audit, { invitationDays: 1 });
+  const throttle = createThrottle(db, clock);
+  const signIn = createSignIn(
+    db,
+    clock,
+    { audit, sessions, throttle, invitations },
+    { loginAttempts: 10 },
+  );
+  const { id: accountId } = await signIn.ensureAccount();
+  const newKey = async (account: string) => {
+    const input = { label: 'test', scopes: ['cloud'] as const, expiresAt: null };
+    return (await apiKeys.create(account, input, system)).key;
+  };
+  const key = await newKey(accountId);
+  const driver = createScriptedDriver(options.driver);
+  const make = () => createCloud(db, clock, { audit, driver, log }, { ...defaults, ...options });
+  const cloud = await make();
+  const app = Fastify({
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    routerOptions: { maxParamLength: 512 },
+  });
+  await app.register(cookie);
+  const parts = {
+    authenticator: createAuthenticator(apiKeys, sessions),
+    limiter: createRateLimiter(clock),
+    limits: options.limits ?? { requests: null, launches: null },
+    cloud,
+  };
+  app.register(async (scope) => cloudRoutes(scope, parts), { prefix: '/api/v1' });
+  cleanups.push(async () => {
+    await app.close();
+    await cloud.reconciler.stop();
+    await db.destroy();
+    await drop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  const call: TestCloud['call'] = async (method, path, body, as = key) => {
+    const response = await app.inject({
+      method: method as 'GET',
+      url: `/api/v1${path}`,
+      headers: {
+        authorization: `Bearer ${as}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+    });
+    return { status: response.statusCode, headers: response.headers, body: response.json() };
+  };
+
+  async function settle() {
+    for (let turn = 0; turn < 500; turn++) {
+      await cloud.reconciler.settle();
+      const next = await db
+        .selectFrom('instances')
+        .select((row) => row.fn.min('due_at').as('at'))
+        .where('due_at', 'is not', null)
+        .executeTakeFirst();
+      if (next?.at == null) return;
+      clock.turn(Math.max(1, next.at - clock.now()));
+    }
+    assert.fail('the reconciler never came to rest');
+  }
+
+  async function addKey(name = 'laptop') {
+    const input = { name, public_key: publicKey };
+    const { status, body } = await call<SshKey>('POST', '/ssh-keys', input);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.data.id;
+  }
+
+  async function launch(over: Record<string, unknown> = {}) {
+    const { status, body } = await call<Launched>('POST', '/instance-operations/launch', {
+      region_name: 'us-west-1',
+      instance_type_name: 'cpu_1x_general',
+      ssh_key_names: ['laptop'],
+      ...over,
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.data.instance_ids[0] as string;
+  }
+
+  async function instance(id: string) {
+    const { status, body } = await call<Instance>('GET', `/instances/${id}`);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.data;
+  }
+
+  await addKey();
+  return {
+    app,
+    cloud,
+    db,
+    driver,
+    clock,
+    accountId,
+    key,
+    another: make,
+    async stranger() {
+      const id = 'f'.repeat(32);
+      await db
+        .insertInto('accounts')
+        .values({ id, name: 'other', created_at: clock.now() })
+        .execute();
+      return newKey(id);
+    },
+    call,
+    settle,
+    addKey,
+    launch,
+    async launchActive(over) {
+      const id = await launch(over);
+      await settle();
+      assert.equal((await instance(id)).status, 'active');
+      return id;
+    },
+    instance,
+  };
+}
+
+const defaults: CloudOptions = {
+  region: 'us-west-1',
+  emulate: false,
+  emulatedInstances: 16,
+  prices: {},
+  instancesPerAccount: 100,
+  filesystemsPerAccount: 24,
+  rulesetsPerAccount: 100,
+  sshKeysPerAccount: 1024,
+  leaseMs: 10_000,
+  alone: false,
+  system: 'Debian GNU/Linux 12 (bookworm)',
+  architecture: 'x86_64',
+};
+
+function makePublicKey(): string {
+  const { publicKey: key } = generateKeyPairSync('ed25519');
+  const raw = key.export({ type: 'spki', format: 'der' }).subarray(-32);
+  const field = (bytes: Buffer) => {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(bytes.length);
+    return Buffer.concat([length, bytes]);
+  };
+  const blob = Buffer.concat([field(Buffer.from('ssh-ed25519')), field(raw)]);
+  return `ssh-ed25519 ${blob.toString('base64')} test`;
+}
