@@ -44,6 +44,10 @@ export interface RunningServer {
   /** Null once somebody has joined. */
   setupLink: string | null;
   database: 'SQLite' | 'PostgreSQL';
+  /** Which model answers for those without a backend. */
+  standIn: string;
+  /** How machines are kept apart, in a sentence. */
+  machines: string;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
 }
@@ -109,6 +113,7 @@ export async function startServer(
 
   const driver = await createDriver(config.cloud.driver, {
     dataDir: config.data_dir,
+    isolation: config.cloud.isolation,
     log: (message) => log.info({ driver: config.cloud.driver }, message),
   });
   const cloud = await createCloud(db, clock, { audit, driver, log }, toCloudOptions(config));
@@ -208,6 +213,8 @@ export async function startServer(
     firstApiKey: first?.key ?? null,
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
+    standIn: standIn.name,
+    machines: (await driver.describe()).isolation,
     stop,
   };
 }
