@@ -211,18 +211,15 @@ describe('inference over HTTP', () => {
 
   test('a schema’s length holds also when the model writes broken bytes', async () => {
     const schema = { type: 'string', maxLength: 3 };
-    for (const seed of [1, 2, 3]) {
-      const response = await chat({
-        temperature: 2,
-        seed,
-        // The tokens of the bare bytes E0 and F0: decoded, each would become several characters.
-        logit_bias: { 165: 100, 181: 100 },
-        response_format: { type: 'json_schema', json_schema: { name: 's', schema } },
-      });
-      const answer = (await response.json()) as Answer;
-      const value = JSON.parse(answer.choices[0]?.message.content ?? '') as string;
-      assert([...value].length <= 3 && !value.includes('\ufffd'), JSON.stringify(value));
-    }
+    const response = await chat({
+      // The tokens of the bytes E0 and 82: E0 82 82 passes llama.cpp as one character, and is decoded as
+      // three that stand for broken bytes.
+      logit_bias: { 165: 100, 233: 100 },
+      response_format: { type: 'json_schema', json_schema: { name: 's', schema } },
+    });
+    const answer = (await response.json()) as Answer;
+    const value = JSON.parse(answer.choices[0]?.message.content ?? '') as string;
+    assert([...value].length <= 3 && !value.includes('\ufffd'), JSON.stringify(value));
   });
 
   test('a schema that can’t be enforced is refused by name', async () => {
