@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { totalmem } from 'node:os';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createApiKeys } from './accounts/api-keys.ts';
@@ -29,6 +30,7 @@ import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
 import { grammars } from './inference/grammar/grammars.ts';
+import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
@@ -44,6 +46,10 @@ export interface RunningServer {
   /** Null once somebody has joined. */
   setupLink: string | null;
   database: 'SQLite' | 'PostgreSQL';
+  /** Which model answers for those without a backend. */
+  standIn: string;
+  /** How machines are kept apart, in a sentence. */
+  machines: string;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
 }
@@ -90,6 +96,7 @@ export async function startServer(
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const dashboard = createDashboardBuild(log);
+  const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
   const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
     openLocalEngine({ name, modelPath: path }),
@@ -97,18 +104,27 @@ export async function startServer(
   watchLoad(registry, standIn.name, standIn.status);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
-    return createLocalEngine({
+    const share = memory.share(model.modelPath);
+    const engine = createLocalEngine({
       ...model,
+      memoryLimit: share.limit,
       grammars,
       gpu: config.inference.gpu ? 'auto' : false,
       idleMs: config.inference.idle_minutes * 60_000,
       threads: config.inference.threads,
-      onEvent: (event) => log.info({ backend: model.name, ...event }, 'model process'),
+      onEvent(event) {
+        share.see(event);
+        // What the native library prints could quote a prompt's grammar.
+        if (event.kind !== 'output') log.info({ backend: model.name, ...event }, 'model process');
+      },
     });
+    share.own(engine);
+    return engine;
   }
 
   const driver = await createDriver(config.cloud.driver, {
     dataDir: config.data_dir,
+    isolation: config.cloud.isolation,
     log: (message) => log.info({ driver: config.cloud.driver }, message),
   });
   const cloud = await createCloud(db, clock, { audit, driver, log }, toCloudOptions(config));
@@ -208,6 +224,8 @@ export async function startServer(
     firstApiKey: first?.key ?? null,
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
+    standIn: standIn.name,
+    machines: (await driver.describe()).isolation,
     stop,
   };
 }
@@ -221,6 +239,9 @@ function toStandIn({ inference }: Config) {
   if (inference.stand_in === null) return builtinModel;
   return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
+
+const toMemoryLimit = ({ inference }: Config) =>
+  inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;
 
 const isHttps = ({ server }: Config) =>
   server.tls_certificate !== null || (server.public_url?.startsWith('https://') ?? false);

@@ -64,13 +64,21 @@ function signalled(): Promise<void> {
   });
 }
 
-function renderTable({ url, firstApiKey, setupLink, database }: RunningServer): string {
+const builtinSentence = 'the small built-in model answers until a model has its own backend';
+
+function renderTable(server: RunningServer): string {
+  const { url, firstApiKey, setupLink, database, standIn, machines } = server;
   const rows = [
     ['Inference API', `${url}/v1`],
     ['Cloud API', `${url}/api/v1`],
     ['Dashboard', url],
     ...(setupLink === null ? [] : [['Set-up link', `${setupLink}  (works once)`]]),
     ...(firstApiKey === null ? [] : [['First API key', `${firstApiKey}  (not shown again)`]]),
+    [
+      'Models',
+      standIn === 'builtin' ? builtinSentence : `${standIn} answers until a model has its own`,
+    ],
+    ['Machines', machines],
     ['State', database],
     ['API docs', `${url}/docs`],
   ];

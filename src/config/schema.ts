@@ -125,6 +125,13 @@ export const ConfigSchema = Type.Object(
           maximum: 100_000,
           description: 'A model on this machine is let go after so long without a request.',
         }),
+        memory_limit_gib: Type.Unsafe<number | null>({
+          type: ['number', 'null'],
+          exclusiveMinimum: 0,
+          default: null,
+          description:
+            'What all models on this machine may take together. Three quarters of its memory when null.',
+        }),
         threads: Type.Unsafe<number | null>({
           type: ['integer', 'null'],
           minimum: 1,
@@ -178,10 +185,17 @@ export const ConfigSchema = Type.Object(
         instances_per_account: Type.Integer({ default: 100, minimum: 0, maximum: 60_000 }),
         filesystems_per_account: Type.Integer({ default: 24, minimum: 0, maximum: 10_000 }),
         firewall_rulesets_per_account: Type.Integer({ default: 100, minimum: 0, maximum: 10_000 }),
-        driver: Type.Unsafe<'scripted'>({
-          ...OneOf(['scripted']),
-          default: 'scripted',
-          description: 'What makes the machines. scripted makes none and only remembers them.',
+        driver: Type.Unsafe<'sandbox' | 'scripted'>({
+          ...OneOf(['sandbox', 'scripted']),
+          default: 'sandbox',
+          description:
+            'What makes the machines: sandbox, on this host. scripted makes none and only remembers them.',
+        }),
+        isolation: Type.Unsafe<'auto' | 'none'>({
+          ...OneOf(['auto', 'none']),
+          default: 'auto',
+          description:
+            'auto isolates sandboxes by Linux namespaces and refuses to launch where it can not. none runs them as plain processes, for people who trust each other.',
         }),
         region: Type.Unsafe<string>({
           ...OneOf(regions.map(({ name }) => name)),

@@ -28,7 +28,11 @@ const random = createRandom(options.seed);
 const say = (line: string) => writeSync(1, `${line}\n`);
 
 const db = await openDatabase({ url: null, poolSize: 1, dataDir });
-const driver = await createDriver(options.driver, { dataDir, log: () => {} });
+const driver = await createDriver(options.driver, {
+  dataDir,
+  isolation: 'auto',
+  log: () => {},
+});
 say(`found ${JSON.stringify(await takeStock())}`);
 const cloud = await createCloud(
   db,

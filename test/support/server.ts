@@ -30,7 +30,8 @@ export type SessionFetch = TestServer['fetch'] & { readonly cookie: string };
 export interface TestOptions {
   database?: DatabaseKind;
   clock?: Clock;
-  /** Any part of the configuration; the cloud's rate limit is off unless given. */
+  /** Any part of the configuration; the cloud's rate limit is off and its machines
+   * are scripted unless given. */
   config?: DeepPartial<Config>;
   presetApiKey?: string;
   /** Start again on what an earlier server left. */
@@ -55,7 +56,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     server: { port: 0, drain_seconds: 1 },
     database: { url: databaseUrl },
     log: { level: 'silent' },
-    cloud: { rate_limit: false },
+    cloud: { rate_limit: false, driver: 'scripted' },
   });
   const loaded = {
     config: merge(config, options.config ?? {}) as Config,

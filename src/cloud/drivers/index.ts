@@ -2,16 +2,20 @@
 
 import { join } from 'node:path';
 import type { Driver } from './driver.ts';
+import { createSandboxDriver } from './sandbox/sandbox.ts';
 import { createScriptedDriver } from './scripted.ts';
 
 export interface DriverOptions {
   dataDir: string;
+  isolation: 'auto' | 'none';
   log: (message: string) => void;
 }
 
 export type DriverName = keyof typeof drivers;
 
 const drivers = {
+  sandbox: ({ dataDir, isolation, log }: DriverOptions): Promise<Driver> =>
+    createSandboxDriver({ dataDir, isolation, log }),
   scripted: async ({ dataDir }: DriverOptions): Promise<Driver> =>
     createScriptedDriver({ folder: join(dataDir, 'scripted-machines') }),
 } as const;
