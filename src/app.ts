@@ -78,7 +78,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal('invalid_json', 'Only "Expect: 100-continue" is understood.');
     const { body } = dialectOf(request.url ?? '/').refuse(refusal);
-    response.writeHead(417, jsonHeaders(newId())).end(JSON.stringify(body));
+    const text = JSON.stringify(body);
+    const length = { 'content-length': Buffer.byteLength(text) };
+    response.writeHead(417, { ...jsonHeaders(newId()), ...length }).end(text);
   });
   app.server.on('connect', (request, socket) => {
     const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);
