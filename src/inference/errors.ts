@@ -15,9 +15,16 @@ export class InferenceError extends Error {
   constructor(
     status: number,
     message: string,
-    detail: { type?: string; code?: string; param?: string; headers?: Record<string, string> } = {},
+    detail: {
+      type?: string;
+      code?: string;
+      param?: string;
+      headers?: Record<string, string>;
+      /** For the log. */
+      cause?: unknown;
+    } = {},
   ) {
-    super(message);
+    super(message, { cause: detail.cause });
     this.name = 'InferenceError';
     this.status = status;
     this.type = detail.type ?? 'invalid_request_error';
@@ -39,11 +46,12 @@ export const modelNotFound = (model: string) =>
     { code: 'model_not_found', param: 'model' },
   );
 
-export const modelUnavailable = (model: string) =>
+export const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
   new InferenceError(503, `No healthy backend serves ${model} at the moment. Try again shortly.`, {
     type: 'service_unavailable_error',
     code: 'model_unavailable',
-    headers: { 'retry-after': '5' },
+    headers: retryAfter(retryAfterMs),
+    cause,
   });
 
 export const overloaded = (model: string, retryAfterMs: number) =>
@@ -57,10 +65,11 @@ export const overloaded = (model: string, retryAfterMs: number) =>
     },
   );
 
-export const backendFailed = (model: string) =>
+export const backendFailed = (model: string, cause: unknown) =>
   new InferenceError(502, `The backend of ${model} failed while it was answering. Try again.`, {
     type: 'server_error',
     code: 'upstream_error',
+    cause,
   });
 
 export const internalError = () =>
@@ -85,11 +94,13 @@ export const unsupportedContentType = (param: string, kind: string) =>
 /** What an engine's failure means to a client; undefined for what no engine said. */
 export function toInferenceError(error: unknown, model: string): InferenceError | undefined {
   if (!(error instanceof EngineError)) return undefined;
+  const retryAfterMs = error.retryAfterMs ?? 1000;
+  if (error.code === 'model_unavailable') return modelUnavailable(model, retryAfterMs, error);
   switch (error.failure) {
     case 'overloaded':
-      return overloaded(model, error.retryAfterMs ?? 1000);
+      return overloaded(model, retryAfterMs);
     case 'unavailable':
-      return error.code === 'model_unavailable' ? modelUnavailable(model) : backendFailed(model);
+      return backendFailed(model, error);
     case 'rejected':
       return invalidRequest(error.code ?? 'invalid_value', error.param, error.message);
   }

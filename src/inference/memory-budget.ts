@@ -26,17 +26,17 @@ interface Taker {
 const overhead = 1.5;
 
 export function createMemoryBudget(limitBytes: number): MemoryBudget {
-  /** Loaded longest ago first. */
-  const loaded = new Set<Taker>();
+  /** Loaded or being loaded, longest ago first. */
+  const taken = new Set<Taker>();
 
   function makeRoom(bytes: number, taker: Taker): number {
-    const others = [...loaded].filter((other) => other !== taker);
+    const others = [...taken].filter((other) => other !== taker);
     let left = others.reduce((sum, other) => sum - other.bytes, limitBytes);
-    for (const { engine, bytes: taken } of others) {
+    for (const { engine, bytes: held } of others) {
       if (left >= bytes) break;
       if (engine?.status().requests !== 0) continue;
       void engine.unload();
-      left += taken;
+      left += held;
     }
     return left;
   }
@@ -50,13 +50,16 @@ export function createMemoryBudget(limitBytes: number): MemoryBudget {
         },
         limit() {
           const size = statSync(modelPath, { throwIfNoEntry: false })?.size ?? 0;
-          return makeRoom(size * overhead, taker);
+          const left = makeRoom(size * overhead, taker);
+          // Taken at once, as a guess: another load may begin before this one knows what it needs.
+          taker.bytes = Math.min(size * overhead, Math.max(0, left));
+          taken.add(taker);
+          return left;
         },
         see(event) {
           if (event.kind === 'ready') {
             taker.bytes = event.memoryBytes;
-            loaded.add(taker);
-          } else if (event.kind === 'exited') loaded.delete(taker);
+          } else if (event.kind === 'exited') taken.delete(taker);
         },
       };
     },

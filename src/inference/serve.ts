@@ -40,6 +40,7 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       contextWindow: served.contextWindow,
       onUsage: account.used,
     };
+    const begunMs = reply.elapsedTime;
     const envelope = newEnvelope(task.kind, served.id, clock.now());
     try {
       if (task.body.stream !== true) return await plain(engine, task, call, envelope);
@@ -48,6 +49,7 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       account.failed();
       // Nobody is left to tell.
       if (signal.aborted) return reply.hijack();
+      if (!reply.sent) announce(engine, reply.elapsedTime - begunMs);
       throw toInferenceError(error, served.id) ?? error;
     } finally {
       meter.record({

@@ -1,9 +1,11 @@
-// Exact token counts for the Llama-3 vocabulary without weights, for the fallback rule: a request can be
-// sent to the right model before any engine has seen it. Loaded on first use.
+// Token counts for the Llama-3 vocabulary without weights, for the fallback rule: a request can be sent to
+// the right model before any engine has seen it. Texts are counted exactly; of templates the usual frame is
+// counted, and tools as their JSON. Loaded on first use.
 
 import { readFile } from 'node:fs/promises';
 import type { Tokenizer } from 'hypertok';
 import type { Task } from './engine.ts';
+import type { ChatRequest } from './schema.ts';
 
 export interface TokenCounter {
   /** Tokens of the prompt after the chat template; stops counting once it is over `limit`. */
@@ -13,7 +15,9 @@ export interface TokenCounter {
 /** Special tokens and role name around each message, in Llama-3's template and in ChatML alike. */
 const tokensPerMessage = 5;
 /** Beginning of text, and the opening of the answer. */
-const tokensPerPrompt = 4;
+const tokensPerChat = 4;
+/** Beginning of text. Prompts of token ids are taken as they are. */
+const tokensPerText = 1;
 /** Encoded in one go without the event loop noticing. */
 const sliceLength = 65_536;
 
@@ -30,17 +34,31 @@ export function createLlama3Counter(): TokenCounter {
   async function count(task: Task, limit: number): Promise<number> {
     loading ??= load();
     const tokenizer = await loading;
-    let total = tokensPerPrompt;
-    for (const piece of pieces(task)) {
+    let most = 0;
+    // Several prompts are several sequences: the longest one decides.
+    for (const prompt of prompts(task)) {
+      most = Math.max(most, await countPieces(tokenizer, prompt, limit));
+      if (most > limit) break;
+    }
+    return most;
+  }
+
+  async function countPieces(
+    tokenizer: Tokenizer,
+    pieces: Iterable<string | number>,
+    limit: number,
+  ): Promise<number> {
+    let total = 0;
+    for (const piece of pieces) {
       if (typeof piece === 'number') {
         total += piece;
-      } else {
-        for (let at = 0; at < piece.length && total <= limit; ) {
-          if (at > 0) await new Promise(setImmediate);
-          const end = sliceEnd(piece, at);
-          total += tokenizer.encodeSync(piece.slice(at, end)).length;
-          at = end;
-        }
+        continue;
+      }
+      for (let at = 0; at < piece.length && total <= limit; ) {
+        if (at > 0) await new Promise(setImmediate);
+        const end = sliceEnd(piece, at);
+        total += tokenizer.encodeSync(piece.slice(at, end)).length;
+        at = end;
       }
       if (total > limit) break;
     }
@@ -61,27 +79,26 @@ function sliceEnd(text: string, start: number): number {
   return end;
 }
 
-/** Texts to encode, and numbers of tokens that are known without. */
-function* pieces(task: Task): Generator<string | number> {
+/** Each prompt as texts to encode, and numbers of tokens that are known without. */
+function* prompts(task: Task): Generator<Iterable<string | number>> {
   if (task.kind === 'chat') {
-    for (const message of task.body.messages) {
-      yield tokensPerMessage;
-      if (typeof message.content === 'string') yield message.content;
-      else for (const part of message.content ?? []) yield part.text ?? '';
-      if (message.tool_calls?.length) yield JSON.stringify(message.tool_calls);
-    }
-    if (task.body.tools?.length) yield JSON.stringify(task.body.tools);
+    yield chatPieces(task.body);
     return;
   }
   const { prompt } = task.body;
-  if (typeof prompt === 'string') yield prompt;
-  else if (typeof prompt[0] === 'number') yield prompt.length;
-  // Several prompts are several sequences: the longest one decides.
-  else yield* longest(prompt as (string | number[])[]);
+  const isOne = typeof prompt === 'string' || typeof prompt[0] === 'number';
+  for (const one of (isOne ? [prompt] : prompt) as (string | number[])[]) {
+    yield typeof one === 'string' ? [tokensPerText, one] : [one.length];
+  }
 }
 
-function* longest(prompts: (string | number[])[]): Generator<string | number> {
-  const byLength = prompts.toSorted((one, other) => other.length - one.length);
-  const first = byLength[0];
-  if (first !== undefined) yield typeof first === 'string' ? first : first.length;
+function* chatPieces({ messages, tools }: ChatRequest): Generator<string | number> {
+  yield tokensPerChat;
+  for (const message of messages) {
+    yield tokensPerMessage;
+    if (typeof message.content === 'string') yield message.content;
+    else for (const part of message.content ?? []) yield part.text ?? '';
+    if (message.tool_calls?.length) yield JSON.stringify(message.tool_calls);
+  }
+  if (tools?.length) yield JSON.stringify(tools);
 }

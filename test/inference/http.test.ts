@@ -170,6 +170,21 @@ describe('inference over HTTP', () => {
     assert.equal((await ask(10)).model, 'hermes3-405b');
   });
 
+  test('the 18K rule counts what the engine must hold, to the token', async () => {
+    const ask = async (prompt: unknown, max_tokens: number) => {
+      const json = { model: 'hermes3-405b', prompt, max_tokens };
+      const response = await server.fetch('/v1/completions', { json });
+      assert.equal(response.status, 200, await response.clone().text());
+      return ((await response.json()) as Answer).model;
+    };
+    const ids = (count: number) => Array.from({ length: count }, () => 400);
+    assert.equal(await ask(ids(17_998), 2), 'hermes3-405b');
+    assert.equal(await ask(ids(17_999), 2), 'hermes-3-llama-3.1-405b-fp8-128k');
+    // Fewer characters, more tokens: the prompt that is longest for the engine decides.
+    const prompts = ['a '.repeat(10_500), '龘靐齉'.repeat(6500)];
+    assert.equal(await ask(prompts, 1), 'hermes-3-llama-3.1-405b-fp8-128k');
+  });
+
   test('a prompt over the model’s window is refused with the numbers', async () => {
     const messages = [{ role: 'user', content: 'river '.repeat(140_000) }];
     const response = await chat({ messages, max_tokens: 10 });

@@ -92,7 +92,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     const { caller, contextWindow } = call;
     const context = { caller, contextWindow, ...grammars };
     const stream = createChunkStream(() => giveUp());
-    const giveUp = exchange.ask(call.signal, (id) => ({ kind: 'start', id, task, context }), {
+    const giveUp = exchange.ask(call, (id) => ({ kind: 'start', id, task, context }), {
       chunk(chunk, soFar) {
         call.onUsage?.(soFar);
         stream.push(chunk);
@@ -118,7 +118,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     async countPromptTokens(task, signal) {
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       const listener = { counted: resolve, failed: reject };
-      exchange.ask(signal, (id) => ({ kind: 'count', id, task }), listener);
+      exchange.ask({ signal, caller: 'count' }, (id) => ({ kind: 'count', id, task }), listener);
       return promise;
     },
     preload: exchange.preload,

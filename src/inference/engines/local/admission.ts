@@ -18,10 +18,18 @@ export interface Ticket {
 }
 
 export interface Admission {
-  /** Throws EngineError `overloaded` when the line is full. `onLate` is called after the longest wait. */
-  enter(onLate: (error: EngineError) => void): Ticket;
+  /**
+   * Throws EngineError `overloaded` when the line is full of requests of this caller. Where another caller
+   * has more of them waiting, that one's newest is turned away instead. `onRefused` is called for that, and
+   * after the longest wait.
+   */
+  enter(caller: string, onRefused: (error: EngineError) => void): Ticket;
   overloaded(message: string): EngineError;
   readonly waiting: number;
+}
+
+interface Waiting {
+  refuse(error: EngineError): void;
 }
 
 const remembered = 32;
@@ -30,12 +38,17 @@ const shortestRetryMs = 250;
 
 export function createAdmission(limits: AdmissionLimits, clock: Clock = systemClock): Admission {
   const departures: number[] = [];
+  /** Of each caller, oldest first. */
+  const lines = new Map<string, Set<Waiting>>();
   let waiting = 0;
+  let present = 0;
+  let busySince = 0;
 
+  /** From the pace of this busy time alone: how long nobody came before it says nothing. */
   function retryAfterMs(): number {
-    const first = departures[0];
-    if (first === undefined) return 1000;
-    const msPerRequest = (clock.now() - first) / departures.length;
+    if (departures.length === 0) return 1000;
+    const since = departures.length < remembered ? busySince : (departures[0] ?? busySince);
+    const msPerRequest = (clock.now() - since) / departures.length;
     const estimate = Math.ceil(msPerRequest * (waiting + 1));
     return Math.min(longestRetryMs, Math.max(shortestRetryMs, estimate));
   }
@@ -43,22 +56,42 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock = systemCl
   const overloaded = (message: string) =>
     new EngineError('overloaded', message, { retryAfterMs: retryAfterMs() });
 
+  function makePlace(caller: string): void {
+    const own = lines.get(caller)?.size ?? 0;
+    const longest = [...lines.values()].reduce(
+      (best, line) => (line.size > best.size ? line : best),
+      new Set<Waiting>(),
+    );
+    const full = overloaded(`${waiting} requests are waiting already, which is as many as may.`);
+    if (longest.size <= own + 1) throw full;
+    [...longest].at(-1)?.refuse(full);
+  }
+
   return {
     overloaded,
     get waiting() {
       return waiting;
     },
-    enter(onLate) {
-      if (waiting >= limits.waiting)
-        throw overloaded(`${waiting} requests are waiting already, which is as many as may.`);
+    enter(caller, onRefused) {
+      if (waiting >= limits.waiting) makePlace(caller);
+      if (present++ === 0) {
+        busySince = clock.now();
+        departures.length = 0;
+      }
+      const line = lines.get(caller) ?? new Set();
+      lines.set(caller, line);
+      const entry: Waiting = { refuse: onRefused };
+      line.add(entry);
       waiting++;
       let state: 'waiting' | 'running' | 'gone' = 'waiting';
       const timer = setTimeout(() => {
-        onLate(overloaded(`The request waited ${limits.waitMs} ms for its turn.`));
+        onRefused(overloaded(`The request waited ${limits.waitMs} ms for its turn.`));
       }, limits.waitMs).unref();
       function started(): void {
         if (state !== 'waiting') return;
         state = 'running';
+        line.delete(entry);
+        if (line.size === 0) lines.delete(caller);
         waiting--;
         clearTimeout(timer);
       }
@@ -72,6 +105,7 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock = systemCl
           }
           started();
           state = 'gone';
+          present--;
         },
       };
     },

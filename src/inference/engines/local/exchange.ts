@@ -15,12 +15,18 @@ export interface Listener {
   failed(error: unknown): void;
 }
 
+/** Who asks, and until when. */
+export interface Caller {
+  signal: AbortSignal;
+  caller: string;
+}
+
 export interface Exchange {
   /**
    * Sends the message that is made for a new id. Returns a function that gives the request up. Throws
    * EngineError when it can't be sent, and the signal's reason when that is aborted already.
    */
-  ask(signal: AbortSignal, toMessage: (id: number) => ToChild, listener: Listener): () => void;
+  ask(from: Caller, toMessage: (id: number) => ToChild, listener: Listener): () => void;
   preload(): Promise<void>;
   status(): ExchangeStatus;
   /** Lets the model go unless it is being used. */
@@ -96,11 +102,11 @@ export function createExchange(
   }
 
   return {
-    ask(signal, toMessage, listener) {
+    ask({ signal, caller }, toMessage, listener) {
       signal.throwIfAborted();
       supervisor.ensure();
       const id = ++lastId;
-      const ticket = admission.enter((error) => giveUp(error));
+      const ticket = admission.enter(caller, (error) => giveUp(error));
 
       function leave(): void {
         ticket.left();

@@ -76,7 +76,7 @@ export function createSupervisor(
         events.message(message);
       },
       exit(reason, expected) {
-        events.event({ kind: 'exited', reason, expected });
+        events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
         if (started !== child) return;
         lost(toError(reason), expected);
       },
@@ -88,7 +88,10 @@ export function createSupervisor(
   function toError(reason: string): EngineError {
     if (unable === null)
       return new EngineError('unavailable', `The process that runs ${name} ${reason}.`);
-    return new EngineError(unable.failure, `${name} could not be loaded: ${unable.message}`);
+    return new EngineError(unable.failure, `${name} could not be loaded: ${unable.message}`, {
+      code: 'model_unavailable',
+      retryAfterMs: firstBackOffMs,
+    });
   }
 
   function lost(error: EngineError, expected: boolean): void {
@@ -129,6 +132,7 @@ export function createSupervisor(
       const wait = notBefore - Date.now();
       if (wait > 0)
         throw new EngineError('unavailable', `${name} failed and is being given a pause.`, {
+          code: 'model_unavailable',
           retryAfterMs: wait,
         });
       start();
