@@ -6,6 +6,7 @@ import { after } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { makeFolder, serveMillrace } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 export const password = 'correct horse battery';
 
@@ -99,6 +100,18 @@ export async function joinBy(page: Page, link: string, email: string): Promise<v
   await page.getByLabel('Password', { exact: true }).fill(password);
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+}
+
+/** Machines outlive the server that made them: a test that failed half-way must not leave any. */
+export async function endMachines(page: Page, url: string): Promise<void> {
+  const { request } = page.context();
+  const list = async () => {
+    const { data } = await (await request.get(`${url}/api/v1/instances`)).json();
+    return (data as { id: string }[]).map(({ id }) => id);
+  };
+  const terminate = `${url}/api/v1/instance-operations/terminate`;
+  await request.post(terminate, { data: { instance_ids: await list() } });
+  await until('the machines are gone', async () => (await list()).length === 0);
 }
 
 /** What axe-core calls serious or critical. */

@@ -14,6 +14,8 @@ const pages: { path: string; heading: string }[] = [
   { path: 'api-keys', heading: 'API keys' },
   { path: 'api-keys/new', heading: 'Make an API key' },
   { path: 'models', heading: 'Models' },
+  { path: 'machines', heading: 'Machines' },
+  { path: 'machines/new', heading: 'Launch a machine' },
   { path: 'ssh-keys', heading: 'SSH keys' },
   { path: 'ssh-keys/new', heading: 'Add an SSH key' },
   { path: 'team', heading: 'Team' },

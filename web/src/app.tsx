@@ -14,6 +14,7 @@ import { Shell } from './shell.tsx';
 
 const ApiKeys = lazy(() => import('./pages/api-keys.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
+const Machines = lazy(() => import('./machines/machines.tsx'));
 const Models = lazy(() => import('./pages/models.tsx'));
 const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
@@ -50,6 +51,8 @@ function SignedIn() {
           <Route path="/api-keys/new" component={ApiKeys} />
           <Route path="/playground" component={Playground} />
           <Route path="/models" component={Models} />
+          <Route path="/machines" component={Machines} />
+          <Route path="/machines/new" component={Machines} />
           <Route path="/ssh-keys" component={SshKeys} />
           <Route path="/ssh-keys/new" component={SshKeys} />
           <Route path="/team" component={Team} />
