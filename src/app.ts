@@ -1,5 +1,6 @@
 // The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
 
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import cookie from '@fastify/cookie';
 import swagger from '@fastify/swagger';
@@ -16,6 +17,7 @@ import { type AccountParts, accountRoutes } from './accounts/routes.ts';
 import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
+import { isTerminal, terminalRoutes } from './cloud/terminal.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { inferenceDialect } from './inference/errors.ts';
@@ -57,8 +59,11 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     frameworkErrors: answerBadUrl,
     clientErrorHandler: answerBadHttp,
   };
+  // Elsewhere a wish to upgrade is not heard: a socket that left HTTP is outside of its time limits.
+  const http = { shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url) };
+  const https = parts.https && { ...parts.https, ...http };
   // Fastify types a TLS server as another kind of app, though nothing here could tell them apart.
-  const app = Fastify({ ...options, https: parts.https } as FastifyServerOptions);
+  const app = Fastify({ ...options, ...(https ? { https } : { http }) } as FastifyServerOptions);
 
   await app.register(cookie);
   await app.register(swagger, { openapi: description, hideUntagged: true });
@@ -77,6 +82,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => cloudDashboardRoutes(scope, parts.cloud), {
     prefix: '/dashboard/api',
   });
+  app.register(async (scope) => terminalRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
   });

@@ -121,3 +121,9 @@ export async function findViolations(page: Page): Promise<string[]> {
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
 }
+
+/** Left in the folder that MILLRACE_SCREENSHOTS names, to be looked at. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.MILLRACE_SCREENSHOTS;
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}

@@ -2,11 +2,18 @@
 // With MILLRACE_SCREENSHOTS=<folder> the pages are also left there as pictures.
 
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { findViolations, joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
+import {
+  findViolations,
+  joinBy,
+  noBrowser,
+  openPage,
+  picture,
+  type Served,
+  serve,
+} from './browser.ts';
 
 const pages: { path: string; heading: string }[] = [
   { path: '', heading: 'Home' },
@@ -98,8 +105,3 @@ const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
 
 const fits = (page: Page): Promise<boolean> =>
   page.evaluate('document.documentElement.scrollWidth <= innerWidth');
-
-async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env.MILLRACE_SCREENSHOTS;
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
-}

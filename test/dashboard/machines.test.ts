@@ -8,6 +8,7 @@ import {
   joinBy,
   noBrowser,
   openPage,
+  picture,
   type Served,
   serve,
   type Watched,
@@ -33,11 +34,13 @@ describe('machines', { skip: noBrowser }, () => {
     await dialog.getByRole('radio').first().click();
     await dialog.getByRole('button', { name: 'Next' }).click();
     await dialog.getByRole('combobox', { name: 'Image' }).waitFor();
+    await picture(page, 'machines-launch-place');
     assert.deepEqual(await findViolations(page), []);
     await dialog.getByRole('button', { name: 'Next' }).click();
     await dialog.getByLabel('Name of the machine').fill(name);
     assert.ok(await dialog.getByRole('button', { name: 'Launch' }).isDisabled());
     await chooseKey();
+    await picture(page, 'machines-launch-key');
     assert.deepEqual(await findViolations(page), []);
     await dialog.getByRole('button', { name: 'Launch' }).click();
     await rowOf(name).getByText('active', { exact: true }).waitFor();
@@ -99,6 +102,10 @@ describe('machines', { skip: noBrowser }, () => {
       await page.getByRole('combobox', { name: 'SSH key' }).click();
       await page.getByRole('option', { name: 'my laptop' }).click();
     });
+    await picture(page, 'machines-list');
+    await page.setViewportSize({ width: 360, height: 740 });
+    await picture(page, 'machines-list-phone');
+    await page.setViewportSize({ width: 1280, height: 800 });
     await page.getByRole('button', { name: 'Select all' }).click();
     await page.getByText('2 of 2 selected.').waitFor();
     await page.getByRole('button', { name: 'Restart selected' }).click();

@@ -17,6 +17,7 @@ const Playground = lazy(() => import('./playground/playground.tsx'));
 const Machines = lazy(() => import('./machines/machines.tsx'));
 const Models = lazy(() => import('./pages/models.tsx'));
 const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
+const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
 const AuditLog = lazy(() => import('./pages/audit-log.tsx'));
 
@@ -53,6 +54,7 @@ function SignedIn() {
           <Route path="/models" component={Models} />
           <Route path="/machines" component={Machines} />
           <Route path="/machines/new" component={Machines} />
+          <Route path="/machines/:id/terminal" component={TerminalPage} />
           <Route path="/ssh-keys" component={SshKeys} />
           <Route path="/ssh-keys/new" component={SshKeys} />
           <Route path="/team" component={Team} />

@@ -37,7 +37,7 @@ export function TypeStep({ types, choice, onChange }: LaunchStepProps) {
       {full.length > 0 && (
         <Group>
           <Button variant="subtle" size="compact-sm" onClick={() => setShowsAll(!showsAll)}>
-            {showsAll ? 'Hide' : 'Show'} {full.length} types that have no capacity here
+            {showsAll ? 'Hide' : 'Show'} {full.length} without capacity here
           </Button>
         </Group>
       )}

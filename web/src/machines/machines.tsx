@@ -55,11 +55,24 @@ export default function Machines() {
     {
       name: '',
       cell: (instance) => (
-        <MachineMenu
-          instance={instance}
-          canUse={canUse}
-          onChoose={(task) => setOpen({ task, ids: [instance.id] })}
-        />
+        <Group gap={6} wrap="nowrap" justify="flex-end">
+          {canUse && instance.status === 'active' && (
+            <Button
+              component={Link}
+              href={`/machines/${instance.id}/terminal`}
+              variant="default"
+              size="xs"
+              aria-label={`Terminal of ${nameOf(instance)}`}
+            >
+              Terminal
+            </Button>
+          )}
+          <MachineMenu
+            instance={instance}
+            canUse={canUse}
+            onChoose={(task) => setOpen({ task, ids: [instance.id] })}
+          />
+        </Group>
       ),
     },
   ];
@@ -104,7 +117,8 @@ export default function Machines() {
         empty={
           <Empty title="No machines yet" action={canUse && launch}>
             A machine is a Linux system of your own with an address, a disk and, where this host has
-            them, GPUs. Launching takes three steps and a few seconds; then ssh lets you in.
+            them, GPUs. Launching takes three steps and a few seconds; then you get in by ssh or by
+            a terminal in this page.
           </Empty>
         }
       />
