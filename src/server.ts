@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { totalmem } from 'node:os';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createApiKeys } from './accounts/api-keys.ts';
@@ -29,6 +30,7 @@ import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
 import { grammars } from './inference/grammar/grammars.ts';
+import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
@@ -56,10 +58,10 @@ export async function startServer(
   { config, presetApiKey }: LoadedConfig,
   clock: Clock = systemClock,
 ): Promise<RunningServer> {
-  const log = pino(
-    { level: config.log.level, base: null },
-    pino.destination({ dest: 2, sync: false }),
-  );
+  // Lines leave in blocks, a quarter of a second late at most: one write for each would cost as much as a
+  // small request.
+  const sink = pino.destination({ dest: 2, sync: false, minLength: 8192, periodicFlush: 250 });
+  const log = pino({ level: config.log.level, base: null }, sink);
   const db = await openDatabase({
     url: config.database.url,
     poolSize: config.database.pool_size,
@@ -94,6 +96,7 @@ export async function startServer(
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const dashboard = createDashboardBuild(log);
+  const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
   const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
     openLocalEngine({ name, modelPath: path }),
@@ -101,14 +104,22 @@ export async function startServer(
   watchLoad(registry, standIn.name, standIn.status);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
-    return createLocalEngine({
+    const share = memory.share(model.modelPath);
+    const engine = createLocalEngine({
       ...model,
+      memoryLimit: share.limit,
       grammars,
       gpu: config.inference.gpu ? 'auto' : false,
       idleMs: config.inference.idle_minutes * 60_000,
       threads: config.inference.threads,
-      onEvent: (event) => log.info({ backend: model.name, ...event }, 'model process'),
+      onEvent(event) {
+        share.see(event);
+        // What the native library prints could quote a prompt's grammar.
+        if (event.kind !== 'output') log.info({ backend: model.name, ...event }, 'model process');
+      },
     });
+    share.own(engine);
+    return engine;
   }
 
   const driver = await createDriver(config.cloud.driver, {
@@ -205,7 +216,8 @@ export async function startServer(
     await driver.close();
     await apiKeys.flushLastUsed();
     await db.destroy();
-    log.flush();
+    sink.flushSync();
+    sink.destroy();
   }
 
   return {
@@ -228,6 +240,9 @@ function toStandIn({ inference }: Config) {
   if (inference.stand_in === null) return builtinModel;
   return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
+
+const toMemoryLimit = ({ inference }: Config) =>
+  inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;
 
 const isHttps = ({ server }: Config) =>
   server.tls_certificate !== null || (server.public_url?.startsWith('https://') ?? false);

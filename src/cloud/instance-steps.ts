@@ -27,10 +27,10 @@ export async function step(
   if (row.action !== null) return reboot(row, driver, spec, now);
   if (row.booted_at === null) return boot(row, driver, spec, now);
   const state = await driver.inspect(row.id);
-  if (row.firewall_stale !== 0 && state.state === 'running') {
-    await driver.setFirewall(row.id, spec.firewall);
-  }
-  return { changes: { ...observe(row, state, now), firewall_stale: 0 }, dueInMs: null };
+  const changes = observe(row, state, now);
+  if (state.state !== 'running') return { changes, dueInMs: null };
+  if (row.firewall_stale !== 0) await driver.setFirewall(row.id, spec.firewall);
+  return { changes: { ...changes, firewall_stale: 0 }, dueInMs: null };
 }
 
 async function boot(
@@ -55,10 +55,13 @@ async function boot(
   if (row.ip === null) {
     return { changes: { asked_at: row.asked_at ?? now, ip: state.ip }, dueInMs: pollMs };
   }
-  return {
-    changes: observe(row, state, now),
-    dueInMs: row.firewall_stale === 0 ? null : 0,
-  };
+  return toSettled(row, observe(row, state, now));
+}
+
+/** Nothing is left to do, unless the machine runs with rules that have changed since. */
+export function toSettled(row: InstanceRow, changes: Partial<InstanceRow>): Outcome {
+  const behind = row.firewall_stale !== 0 && changes.status === 'active';
+  return { changes, dueInMs: behind ? 0 : null };
 }
 
 /** Past its time an instance is unhealthy, and still tried. */
@@ -85,10 +88,9 @@ async function reboot(
     const reason = 'The machine did not come up again after it was restarted.';
     return { changes: { ...done, status: 'unhealthy', status_reason: reason }, dueInMs: null };
   }
-  return {
-    changes: { ...observe(row, state, now), ...done },
-    dueInMs: row.firewall_stale === 0 ? null : 0,
-  };
+  // Always written, also when the status stays: the action is over.
+  const status = state.state === 'running' ? 'active' : 'unhealthy';
+  return toSettled(row, { status, ...observe(row, state, now), ...done });
 }
 
 async function end(row: InstanceRow, driver: Driver, now: number): Promise<Outcome> {

@@ -9,7 +9,7 @@ import type { Driver } from './drivers/driver.ts';
 import type { FilesystemWork } from './filesystem-work.ts';
 import type { Firewall } from './firewall.ts';
 import type { InstanceEvents } from './instance-events.ts';
-import { fail, type Outcome, observe, step } from './instance-steps.ts';
+import { fail, type Outcome, observe, step, toSettled } from './instance-steps.ts';
 import { loadSpec } from './machine-specs.ts';
 
 export interface Reconciler {
@@ -103,7 +103,9 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       return fail(row, error, clock.now());
     });
     // Somebody asked for something newer meanwhile: the row is still due, and the claim must go.
-    if (!(await apply(row, outcome, claim.token))) await claims.release('instances', claim);
+    if (await apply(row, outcome, claim.token)) return;
+    await claims.release('instances', claim);
+    nudge();
   }
 
   async function apply(row: InstanceRow, outcome: Outcome, token: string | null) {
@@ -166,7 +168,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   async function observeOne(row: InstanceRow): Promise<void> {
     const changes = observe(row, await driver.inspect(row.id), clock.now());
     if (Object.keys(changes).length === 0) return;
-    await apply(row, { changes, dueInMs: null }, null);
+    await apply(row, toSettled(row, changes), null);
   }
 
   async function settle(): Promise<void> {

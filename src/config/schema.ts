@@ -125,6 +125,13 @@ export const ConfigSchema = Type.Object(
           maximum: 100_000,
           description: 'A model on this machine is let go after so long without a request.',
         }),
+        memory_limit_gib: Type.Unsafe<number | null>({
+          type: ['number', 'null'],
+          exclusiveMinimum: 0,
+          default: null,
+          description:
+            'What all models on this machine may take together. Three quarters of its memory when null.',
+        }),
         threads: Type.Unsafe<number | null>({
           type: ['integer', 'null'],
           minimum: 1,

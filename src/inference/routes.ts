@@ -30,8 +30,9 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   });
   const tags = ['Inference'];
 
-  // The list changes only with the configuration, so its bytes are made once.
-  const list = Buffer.from(JSON.stringify({ object: 'list', data: catalog.list().map(toModel) }));
+  // The list changes only with the configuration, so it is made once. A string and not bytes: Node sends it
+  // in one write together with the headers.
+  const list = JSON.stringify({ object: 'list', data: catalog.list().map(toModel) });
   app.get(
     '/models',
     { schema: { tags, summary: 'List models', response: doc(ModelList) } },

@@ -28,7 +28,11 @@ const random = createRandom(options.seed);
 const say = (line: string) => writeSync(1, `${line}\n`);
 
 const db = await openDatabase({ url: null, poolSize: 1, dataDir });
-const driver = await createDriver(options.driver, { dataDir, log: () => {} });
+const driver = await createDriver(options.driver, {
+  dataDir,
+  isolation: 'auto',
+  log: () => {},
+});
 say(`found ${JSON.stringify(await takeStock())}`);
 const cloud = await createCloud(
   db,
@@ -91,7 +95,7 @@ async function storm(): Promise<never> {
           say(`restarted ${id}`);
           break;
         default:
-          if (id === '' || instances.length < 3) break;
+          if (id === '' || instances.length < 2) break;
           await cloud.instances.terminate(principal, [id]);
           say(`terminated ${id}`);
       }
@@ -111,19 +115,30 @@ function launch(): Promise<string> {
 }
 
 async function calm(): Promise<void> {
+  await endAll();
+  say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
+  let launches = 0;
+  while (await launch().then(Boolean, () => false)) launches++;
+  say(`capacity ${launches} of ${cloud.offers.totals.vcpus}`);
+  await endAll();
+  await cloud.reconciler.stop();
+  await driver.close();
+  await db.destroy();
+}
+
+async function endAll(): Promise<void> {
   const living = await cloud.instances.list(accountId);
   await cloud.instances.terminate(
     principal,
     living.map(({ id }) => id),
   );
-  while ((await cloud.instances.list(accountId)).length > 0) await pause(20);
-  say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
-  let launches = 0;
-  while (await launch().then(Boolean, () => false)) launches++;
-  say(`capacity ${launches} of ${cloud.offers.totals.vcpus}`);
-  await cloud.reconciler.stop();
-  await driver.close();
-  await db.destroy();
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const left = await cloud.details.list(accountId);
+    if (left.length === 0) return;
+    if (Date.now() > deadline) throw new Error(`not gone in a minute: ${JSON.stringify(left)}`);
+    await pause(20);
+  }
 }
 
 function pause(ms: number): Promise<void> {

@@ -16,11 +16,11 @@ import type { CrashOptions } from './crash-child.ts';
 import { createRandom } from './random.ts';
 import { publicKey } from './support.ts';
 
-const kills = 40;
+const kills = Number(process.env.MILLRACE_TEST_KILLS ?? 40);
 const seed = Number(process.env.MILLRACE_TEST_SEED ?? 20260101);
 const driver = (process.env.MILLRACE_TEST_DRIVER ?? 'scripted') as CrashOptions['driver'];
 
-test(`forty kills lose nothing (seed ${seed}, driver ${driver})`, async (context) => {
+test(`${kills} kills lose nothing (seed ${seed}, driver ${driver})`, async (context) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-crash-'));
   const db = await openDatabase({ url: null, poolSize: 1, dataDir });
   context.after(async () => {
@@ -64,7 +64,7 @@ test(`forty kills lose nothing (seed ${seed}, driver ${driver})`, async (context
   for (const found of founds) assert.equal(found, '{"strays":[],"lost":[]}');
   const [, free, total] = /^(\d+) of (\d+)$/.exec(capacity) ?? [];
   assert(free !== undefined && free === total, `capacity leaked: ${capacity}`);
-  assert(launched.size > 10, `the storm was calm: ${launched.size} launches`);
+  assert(launched.size >= kills / 4, `the storm was calm: ${launched.size} launches`);
   context.diagnostic(`${commands} commands, ${launched.size} launches, ${kills} kills`);
 });
 

@@ -96,6 +96,20 @@ for (const database of databases) {
       assert.equal((await cloud.instance(booting)).status, 'active');
     });
 
+    test('rules that changed while a machine was down are applied when it is back', async () => {
+      const cloud = await startCloud(database);
+      const id = await cloud.launchActive();
+      cloud.driver.kill(id, 'It fell.');
+      await cloud.cloud.reconciler.observeSome();
+      await put(cloud, []);
+      await cloud.settle();
+      assert.notDeepEqual(cloud.driver.find(id)?.spec.firewall, []);
+      cloud.driver.revive(id);
+      await cloud.cloud.reconciler.observeSome();
+      await cloud.settle();
+      assert.deepEqual(cloud.driver.find(id)?.spec.firewall, []);
+    });
+
     test('a ruleset in use names its instances and cannot be deleted', async () => {
       const cloud = await startCloud(database);
       const made = (await createRuleset(cloud)).body.data;

@@ -99,7 +99,7 @@ describe('the child', () => {
   });
 
   test('that needs more memory than allowed is not loaded', async (t) => {
-    const small = createBuiltinFor(t, { memoryLimitBytes: 50 * 2 ** 20 });
+    const small = createBuiltinFor(t, { memoryLimit: () => 50 * 2 ** 20 });
     await assert.rejects(chatOf(small, 'Hello!'), (error: EngineError) => {
       return error.failure === 'overloaded' && /MiB/.test(error.message);
     });

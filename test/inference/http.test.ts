@@ -209,6 +209,19 @@ describe('inference over HTTP', () => {
     }
   });
 
+  test('a schema’s length holds also when the model writes broken bytes', async () => {
+    const schema = { type: 'string', maxLength: 3 };
+    const response = await chat({
+      // The tokens of the bytes E0 and 82: E0 82 82 passes llama.cpp as one character, and is decoded as
+      // three that stand for broken bytes.
+      logit_bias: { 165: 100, 233: 100 },
+      response_format: { type: 'json_schema', json_schema: { name: 's', schema } },
+    });
+    const answer = (await response.json()) as Answer;
+    const value = JSON.parse(answer.choices[0]?.message.content ?? '') as string;
+    assert([...value].length <= 3 && !value.includes('\ufffd'), JSON.stringify(value));
+  });
+
   test('a schema that can’t be enforced is refused by name', async () => {
     const schema = { type: 'object', properties: { a: { not: { type: 'string' } } } };
     const response = await chat({

@@ -30,7 +30,8 @@ export interface LocalEngineOptions {
   temperature?: number;
   /** The model is let go after so long without a request. Null keeps it. */
   idleMs?: number | null;
-  memoryLimitBytes?: number | null;
+  /** Bytes that weights and cache may take, asked at each load; null for no limit. */
+  memoryLimit?: () => number | null;
   limits?: Partial<AdmissionLimits & RequestLimits>;
   onEvent?: (event: ProcessEvent) => void;
 }
@@ -52,6 +53,8 @@ export interface LocalEngine extends Engine {
   /** Loads the model before it is asked for. Throws EngineError. */
   preload(): Promise<void>;
   status(): LocalEngineStatus;
+  /** Lets the model go unless it is being used. */
+  unload(): Promise<void>;
 }
 
 const defaultLimits: AdmissionLimits & RequestLimits = {
@@ -68,18 +71,18 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const limits = { ...defaultLimits, ...options.limits };
   const exchange = createExchange(
     options.name,
-    {
+    () => ({
       modelPath: options.modelPath,
       gpu: options.gpu ?? false,
       threads: options.threads ?? null,
       sequences: options.sequences ?? 8,
       contextSize: options.contextSize ?? null,
-      memoryLimitBytes: options.memoryLimitBytes ?? null,
+      memoryLimitBytes: options.memoryLimit?.() ?? null,
       standIn: options.standIn ?? false,
       startsText: options.startsText ?? false,
       temperature: options.temperature ?? 1,
       limits,
-    },
+    }),
     { admission: limits, idleMs: options.idleMs ?? null },
     options.onEvent ?? (() => {}),
   );
@@ -120,6 +123,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     },
     preload: exchange.preload,
     status: exchange.status,
+    unload: exchange.unload,
     close: exchange.close,
   };
 }

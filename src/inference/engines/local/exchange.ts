@@ -23,6 +23,8 @@ export interface Exchange {
   ask(signal: AbortSignal, toMessage: (id: number) => ToChild, listener: Listener): () => void;
   preload(): Promise<void>;
   status(): ExchangeStatus;
+  /** Lets the model go unless it is being used. */
+  unload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -43,7 +45,7 @@ const nothing: ChildLoad = { running: 0, waiting: 0 };
 
 export function createExchange(
   name: string,
-  core: CoreOptions,
+  toCore: () => CoreOptions,
   options: { admission: AdmissionLimits; idleMs: number | null },
   onEvent: (event: ProcessEvent) => void,
 ): Exchange {
@@ -52,7 +54,7 @@ export function createExchange(
   let load = nothing;
   let lastId = 0;
 
-  const supervisor = createSupervisor(name, core, options.idleMs, {
+  const supervisor = createSupervisor(name, toCore, options.idleMs, {
     message: receive,
     gone(error) {
       load = nothing;
@@ -134,6 +136,9 @@ export function createExchange(
       queued: admission.waiting,
       ...load,
     }),
+    async unload() {
+      if (entries.size === 0) await supervisor.unload();
+    },
     close: supervisor.close,
   };
 }

@@ -93,6 +93,8 @@ export function createTokenSampler(
         token,
         (values.get(token) ?? 0) - rules.presencePenalty - count * rules.frequencyPenalty,
       );
+    if (grammar !== null)
+      for (const token of vocabulary.overlongTokens) values.set(token, Number.NEGATIVE_INFINITY);
     if (bansEnd())
       for (const token of vocabulary.endTokens) values.set(token, Number.NEGATIVE_INFINITY);
     if (generated < rules.minTokens)

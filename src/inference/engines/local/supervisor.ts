@@ -31,6 +31,8 @@ export interface Supervisor {
   healthy(): void;
   readonly pid: number | null;
   readonly loaded: boolean;
+  /** Ends the child as idleness would. */
+  unload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -39,7 +41,8 @@ const longestBackOffMs = 30_000;
 
 export function createSupervisor(
   name: string,
-  options: CoreOptions,
+  /** Asked at each start. */
+  toOptions: () => CoreOptions,
   idleMs: number | null,
   events: SupervisorEvents,
 ): Supervisor {
@@ -59,7 +62,7 @@ export function createSupervisor(
     // Nobody may be waiting for it.
     loading.promise.catch(() => {});
     unable = null;
-    const started: ModelProcess = startModelProcess(options, {
+    const started: ModelProcess = startModelProcess(toOptions(), {
       output: (line) => events.event({ kind: 'output', line }),
       message(message) {
         if (started !== child) return;
@@ -141,6 +144,7 @@ export function createSupervisor(
     healthy() {
       crashes = 0;
     },
+    unload: () => letGo(`${name} was let go.`),
     async close() {
       closed = true;
       if (idle !== null) clearTimeout(idle);

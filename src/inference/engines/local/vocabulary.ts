@@ -1,6 +1,7 @@
 // Text to token ids and back, as bytes: a token may hold half a character, so only the text of a whole
 // answer is sure to be valid UTF-8.
 
+import { findOverlongTokens } from '../../grammar/overlong.ts';
 import type { RawModel } from './binding.ts';
 
 export interface Vocabulary {
@@ -12,6 +13,8 @@ export interface Vocabulary {
   /** Every token that ends a generation. */
   readonly endTokens: readonly number[];
   isEnd(token: number): boolean;
+  /** Tokens that would break a grammar's promise on lengths; off while one is on. */
+  readonly overlongTokens: readonly number[];
   /** What the token adds to the text; nothing for control tokens. */
   bytes(token: number): Uint8Array;
   /** The token's name for people: its text, also for control tokens. */
@@ -61,6 +64,10 @@ export function createVocabulary(
     textStart: startsText || model.shouldPrependBosToken() ? bos : null,
     endTokens,
     isEnd: (token) => ends.has(token),
+    overlongTokens: findOverlongTokens(
+      allTokens.map((token) => model.getTokenString(token) ?? ''),
+      byteLevel ? 'gpt2' : 'llama',
+    ),
     bytes(token) {
       if (model.getTokenAttributes(token) & (attribute.control | attribute.unknown)) return nothing;
       return vocabulary.nameBytes(token);

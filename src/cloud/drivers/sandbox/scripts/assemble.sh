@@ -6,7 +6,8 @@ set -eu
 
 if [ "$MODE" = mapped ] && [ "${1:-}" != mapped ]; then
   echo map
-  read -r answer && [ "$answer" = mapped ]
+  # Inside && a failed read would not end the shell: the server is gone, so this machine ends too.
+  read -r answer && [ "$answer" = mapped ] || exit 1
   exec setpriv --reuid 0 --regid 0 --clear-groups --inh-caps=-all --ambient-caps=-all \
     /bin/sh "$ROOT/run/machine/assemble" mapped
 fi
@@ -35,7 +36,7 @@ echo "$MOUNTS" | while read -r id target; do
 done
 
 echo ready
-read -r answer && [ "$answer" = go ]
+read -r answer && [ "$answer" = go ] || exit 1
 # Standard error is the boot log, opened outside.
 exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
