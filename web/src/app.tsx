@@ -14,6 +14,8 @@ import { Shell } from './shell.tsx';
 
 const ApiKeys = lazy(() => import('./pages/api-keys.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
+const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
+const Firewall = lazy(() => import('./firewall/firewall.tsx'));
 const Machines = lazy(() => import('./machines/machines.tsx'));
 const Models = lazy(() => import('./pages/models.tsx'));
 const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
@@ -57,6 +59,10 @@ function SignedIn() {
           <Route path="/machines/:id/terminal" component={TerminalPage} />
           <Route path="/ssh-keys" component={SshKeys} />
           <Route path="/ssh-keys/new" component={SshKeys} />
+          <Route path="/filesystems" component={Filesystems} />
+          <Route path="/filesystems/new" component={Filesystems} />
+          <Route path="/firewall" component={Firewall} />
+          <Route path="/firewall/new" component={Firewall} />
           <Route path="/team" component={Team} />
           <Route path="/audit-log" component={AuditLog} />
           <Route component={NotFound} />

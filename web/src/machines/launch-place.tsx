@@ -3,10 +3,11 @@
 import { MultiSelect, Select, Skeleton, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { Filesystem, Image } from '../../../src/cloud/schema.ts';
+import type { Filesystem, Image, Ruleset } from '../../../src/cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import type { LaunchStepProps } from './launch.tsx';
+import { anywhere } from './launch-type.tsx';
 
 export function PlaceStep({ types, choice, onChange }: LaunchStepProps) {
   const images = useQuery({
@@ -16,6 +17,10 @@ export function PlaceStep({ types, choice, onChange }: LaunchStepProps) {
   const filesystems = useQuery({
     queryKey: ['filesystems'],
     queryFn: () => get<List<Filesystem>>('/api/v1/file-systems'),
+  });
+  const rulesets = useQuery({
+    queryKey: ['firewall-rulesets'],
+    queryFn: () => get<List<Ruleset>>('/api/v1/firewall-rulesets'),
   });
   const regions = types?.[choice.type ?? '']?.regions_with_capacity_available ?? [];
   const region = choice.region ?? regions[0]?.name ?? null;
@@ -27,8 +32,10 @@ export function PlaceStep({ types, choice, onChange }: LaunchStepProps) {
     if (region !== choice.region || image !== choice.image) onChange({ region, image });
   });
 
-  if (images.isPending || filesystems.isPending) return <Skeleton h={220} aria-busy="true" />;
+  if (images.isPending || filesystems.isPending || rulesets.isPending)
+    return <Skeleton h={220} aria-busy="true" />;
   const shares = filesystems.data?.data.filter((one) => one.region.name === region) ?? [];
+  const sets = rulesets.data?.data.filter((one) => one.region.name === region) ?? [];
   return (
     <Stack>
       <ErrorNotice error={images.error ?? filesystems.error} />
@@ -39,7 +46,7 @@ export function PlaceStep({ types, choice, onChange }: LaunchStepProps) {
           label: `${name} · ${description}`,
         }))}
         value={region}
-        onChange={(value) => onChange({ region: value, image: null, filesystems: [] })}
+        onChange={(value) => onChange({ ...anywhere, region: value })}
         allowDeselect={false}
       />
       <Select
@@ -59,6 +66,16 @@ export function PlaceStep({ types, choice, onChange }: LaunchStepProps) {
         value={choice.filesystems}
         onChange={(value) => onChange({ filesystems: value })}
       />
+      {sets.length > 0 && (
+        <MultiSelect
+          label="Firewall rulesets"
+          description="In addition to the rules for all machines."
+          placeholder="None"
+          data={sets.map(({ id, name }) => ({ value: id, label: name }))}
+          value={choice.rulesets}
+          onChange={(value) => onChange({ rulesets: value })}
+        />
+      )}
     </Stack>
   );
 }

@@ -6,6 +6,9 @@ import type { InstanceTypes } from '../../../src/cloud/schema.ts';
 import { toPrice } from './instances.ts';
 import type { LaunchStepProps } from './launch.tsx';
 
+/** What belongs to a region is chosen anew with the region. */
+export const anywhere = { region: null, image: null, filesystems: [], rulesets: [] };
+
 type Offer = InstanceTypes[string];
 
 export function TypeStep({ types, choice, onChange }: LaunchStepProps) {
@@ -25,8 +28,7 @@ export function TypeStep({ types, choice, onChange }: LaunchStepProps) {
       <Radio.Group
         aria-label="Type"
         value={choice.type}
-        // Capacity is of a region, and images and filesystems are too.
-        onChange={(type) => onChange({ type, region: null, image: null, filesystems: [] })}
+        onChange={(type) => onChange({ type, ...anywhere })}
       >
         <div className="type-list">
           {shown.map((offer) => (

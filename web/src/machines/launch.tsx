@@ -18,6 +18,8 @@ export interface LaunchChoice {
   region: string | null;
   image: string | null;
   filesystems: string[];
+  /** By id. */
+  rulesets: string[];
   sshKey: string | null;
   name: string;
 }
@@ -42,6 +44,7 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
     region: null,
     image: null,
     filesystems: [],
+    rulesets: [],
     sshKey: null,
     name: '',
   });
@@ -101,12 +104,14 @@ function isDone(step: number, { type, region, image, sshKey }: LaunchChoice): bo
   return step === 1 ? region !== null && image !== null : sshKey !== null;
 }
 
-function toLaunch({ type, region, image, filesystems, sshKey, name }: LaunchChoice): Launch {
+function toLaunch(choice: LaunchChoice): Launch {
+  const { type, region, image, filesystems, rulesets, sshKey, name } = choice;
   return {
     instance_type_name: type ?? '',
     region_name: region ?? '',
     ssh_key_names: [sshKey ?? ''],
     file_system_names: filesystems,
+    firewall_rulesets: rulesets.map((id) => ({ id })),
     ...(image === null ? {} : { image: { id: image } }),
     ...(name.trim() === '' ? {} : { name: name.trim() }),
   };
