@@ -38,10 +38,10 @@ export interface Served {
 }
 
 /** The model is only loaded when it is asked: most of these tests never do. */
-export async function serve(): Promise<Served> {
+export async function serve(args: string[] = []): Promise<Served> {
   const config = join(makeFolder(), 'millrace.yaml');
   writeFileSync(config, 'inference:\n  preload: false\n');
-  const { url, stdout } = await serveMillrace(['--config', config]);
+  const { url, stdout } = await serveMillrace(['--config', config, ...args]);
   return { url, setupLink: findSetupLink(stdout()) };
 }
 

@@ -21,6 +21,7 @@ const pages: { path: string; heading: string }[] = [
   { path: 'api-keys', heading: 'API keys' },
   { path: 'api-keys/new', heading: 'Make an API key' },
   { path: 'models', heading: 'Models' },
+  { path: 'models/pull', heading: 'Pull weights' },
   { path: 'machines', heading: 'Machines' },
   { path: 'machines/new', heading: 'Launch a machine' },
   { path: 'ssh-keys', heading: 'SSH keys' },

@@ -17,7 +17,7 @@ const Playground = lazy(() => import('./playground/playground.tsx'));
 const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
 const Firewall = lazy(() => import('./firewall/firewall.tsx'));
 const Machines = lazy(() => import('./machines/machines.tsx'));
-const Models = lazy(() => import('./pages/models.tsx'));
+const Models = lazy(() => import('./models/models.tsx'));
 const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
 const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
@@ -54,6 +54,7 @@ function SignedIn() {
           <Route path="/api-keys/new" component={ApiKeys} />
           <Route path="/playground" component={Playground} />
           <Route path="/models" component={Models} />
+          <Route path="/models/pull" component={Models} />
           <Route path="/machines" component={Machines} />
           <Route path="/machines/new" component={Machines} />
           <Route path="/machines/:id/terminal" component={TerminalPage} />

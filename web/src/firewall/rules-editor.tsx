@@ -31,7 +31,7 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
           />
           <TextInput
             label="Ports"
-            placeholder={rule.protocol === 'icmp' ? 'none' : 'all, or 22, or 8000-9000'}
+            placeholder={rule.protocol === 'icmp' ? 'none' : 'all, or 80-90'}
             disabled={rule.protocol === 'icmp'}
             value={rule.protocol === 'icmp' ? '' : rule.ports}
             onChange={(event) => change(rule.id, { ports: event.currentTarget.value })}

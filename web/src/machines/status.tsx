@@ -18,6 +18,7 @@ export function Status({ instance, detail }: StatusProps) {
       <Badge
         variant="default"
         tt="none"
+        miw="max-content"
         leftSection={<span className="status-dot" data-status={isActing ? 'booting' : status} />}
       >
         {isActing ? 'restarting' : status}

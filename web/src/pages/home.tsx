@@ -8,7 +8,7 @@ import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
 import { Link } from 'wouter';
 import { useMe } from '../account.ts';
 import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models.ts';
+import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { Page } from '../parts/page.tsx';
 

@@ -6,7 +6,7 @@ import { type RefObject, useEffect, useRef } from 'react';
 import './playground.css';
 import { useMe } from '../account.ts';
 import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models.ts';
+import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { Page } from '../parts/page.tsx';
