@@ -6,6 +6,8 @@ import type { Pull, WeightsOverview } from '../../../src/inference/weights/schem
 import { get } from '../api.ts';
 
 export const weightsKey = ['weights'];
+/** A browser holds six connections to a server, and each of these is one. */
+const maxWatched = 2;
 
 export function useWeights() {
   const client = useQueryClient();
@@ -13,7 +15,10 @@ export function useWeights() {
     queryKey: weightsKey,
     queryFn: () => get<WeightsOverview>('/dashboard/api/weights'),
   });
-  const live = (weights.data?.pulls ?? []).filter(isLive).map(({ id }) => id);
+  const live = (weights.data?.pulls ?? [])
+    .filter(isLive)
+    .map(({ id }) => id)
+    .slice(0, maxWatched);
   const watched = live.join(' ');
 
   useEffect(() => {
