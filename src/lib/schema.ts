@@ -20,6 +20,7 @@ export interface RawViolation {
   keyword: string;
   params: Record<string, unknown>;
   schemaPath?: string;
+  parentSchema?: object;
 }
 
 export type ViolationKind =
@@ -42,6 +43,8 @@ export interface Violation {
   path: (string | number)[];
   /** The bound, the allowed values, the expected types or the pattern; what `kind` needs to be explained. */
   expected: string[];
+  /** The member takes whole numbers only. */
+  isInteger: boolean;
 }
 
 const kinds: Record<string, ViolationKind> = {
@@ -81,7 +84,9 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
   const sameKind = candidates.filter(
     (error) => error.keyword === deepest.keyword && error.instancePath === deepest.instancePath,
   );
-  return { kind, path, expected: [...new Set(sameKind.flatMap(expectation))] };
+  const { type } = (deepest.parentSchema ?? {}) as { type?: unknown };
+  const isInteger = type === 'integer';
+  return { kind, path, expected: [...new Set(sameKind.flatMap(expectation))], isInteger };
 }
 
 /** `messages[2].content`, the form API errors use. */

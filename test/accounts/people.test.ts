@@ -33,6 +33,25 @@ for (const database of databases) {
       assert.equal((await startTestServer({ on: server })).setupLink, null);
     });
 
+    test('links of two starts both work until one of them is used', async () => {
+      const one = await startTestServer({ database });
+      const other = await startTestServer({ on: one });
+      assert(one.setupLink !== null && other.setupLink !== null);
+      await one.joinBy(other.setupLink, 'owner@example.com');
+      const token = one.setupLink.split('/').at(-1);
+      const late = { token, email: 'late@example.com', password };
+      assert.equal((await one.fetch(`${api}/join`, { json: late })).status, 404);
+    });
+
+    test('right sign-ins do not count as attempts', async () => {
+      const config = { accounts: { login_attempts: 1 } };
+      const server = await startTestServer({ database, config });
+      await server.join();
+      for (let n = 0; n < 8; n++) {
+        assert.equal((await login(server, 'owner@example.com')).status, 200);
+      }
+    });
+
     test('two people using one link at once get one account between them', async () => {
       const server = await startTestServer({ database });
       const token = server.setupLink?.split('/').at(-1);
@@ -83,7 +102,7 @@ for (const database of databases) {
     test('guessing many accounts from one address is throttled too', async () => {
       const server = await startTestServer({
         database,
-        config: { accounts: { login_attempts: 2 }, server: { trust_proxy: true } },
+        config: { accounts: { login_attempts: 2 }, server: { trusted_proxies: 1 } },
       });
       const from = (address: string) => ({ 'x-forwarded-for': address });
       for (let n = 0; n < 10; n++) {
@@ -92,7 +111,18 @@ for (const database of databases) {
       }
       const over = await login(server, 'u11@example.com', password, from('203.0.113.7'));
       assert.equal(over.status, 429);
-      const elsewhere = await login(server, 'u11@example.com', password, from('203.0.113.8'));
+      const forged = await login(
+        server,
+        'u11@example.com',
+        password,
+        from('10.9.8.7, 203.0.113.7'),
+      );
+      assert.equal(
+        forged.status,
+        429,
+        'what a client writes in front of the proxy’s word is not believed',
+      );
+      const elsewhere = await login(server, 'u12@example.com', password, from('203.0.113.8'));
       assert.equal(elsewhere.status, 401);
     });
 
