@@ -48,13 +48,16 @@ export async function terminalRoutes(
   scope: FastifyInstance,
   { authenticator, cloud }: { authenticator: Authenticator; cloud: Cloud },
 ): Promise<void> {
-  await scope.register(websocket, { options: { maxPayload: maxMessageBytes } });
-  authenticator.requireSession(scope);
   const open = new Map<string, number>();
   const sockets = new Set<Socket>();
-  scope.addHook('preClose', async () => {
-    for (const socket of sockets) leave(socket, goingAway, 'The server is shutting down.');
+  await scope.register(websocket, {
+    options: { maxPayload: maxMessageBytes },
+    preClose(done: () => void) {
+      for (const socket of sockets) leave(socket, goingAway, 'The server is shutting down.');
+      done();
+    },
   });
+  authenticator.requireSession(scope);
 
   const schema = { params: IdParams, querystring: SizeQuery };
   scope.get(

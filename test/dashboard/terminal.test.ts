@@ -162,6 +162,7 @@ describe('the terminal', { skip: noBrowser }, () => {
     assert.equal(await knock({}), 401);
     assert.equal(await knock({ cookie, origin: 'https://evil.example' }), 403);
     assert.equal(await knock({ cookie, 'sec-fetch-site': 'same-site' }), 403);
+    assert.equal(await knock({ cookie }, '/dashboard/api/me'), 200, 'it was upgraded elsewhere');
     const stranger = path().replace(id, '0'.repeat(32));
     assert.equal(await knock({ cookie }, stranger), 404);
     assert.equal(await knock({ cookie }, path().replace('rows=24', 'rows=0')), 400);
