@@ -2,7 +2,7 @@
 
 import { Button, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { FirewallRule } from '../../../src/cloud/schema.ts';
 import { useMe } from '../account.ts';
@@ -13,15 +13,14 @@ import { parseRule, toFields, toSentence } from './rules.ts';
 import { RulesEditor } from './rules-editor.tsx';
 import { Rulesets } from './rulesets.tsx';
 
-const queryKey = ['firewall-rules'];
-
 export default function Firewall() {
   const { canUse } = useMe();
   const rules = useQuery({
-    queryKey,
+    queryKey: ['firewall-rules'],
     queryFn: () => get<List<FirewallRule>>('/api/v1/firewall-rules'),
-    // What is being edited must not change under the hands.
+    // What is being edited must not change under the hands; coming back to the page reads it anew.
     staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
   });
   return (
     <Page
@@ -37,7 +36,7 @@ export default function Firewall() {
         {rules.data && (
           <Paper withBorder p="md">
             {canUse ? (
-              <GlobalRules key={rules.dataUpdatedAt} saved={rules.data.data} />
+              <GlobalRules saved={rules.data.data} />
             ) : (
               <RuleList rules={rules.data.data} />
             )}
@@ -50,17 +49,14 @@ export default function Firewall() {
 }
 
 function GlobalRules({ saved }: { saved: FirewallRule[] }) {
-  const client = useQueryClient();
   const [rules, setRules] = useState(() => saved.map(toFields));
   const save = useMutation({
     mutationFn: async () => {
       const body = { rules: rules.map(parseRule) };
       await patch('/api/v1/firewall-rulesets/global', body);
     },
-    async onSuccess() {
-      await client.invalidateQueries({ queryKey });
-      notifications.show({ message: 'The rules are saved and apply to all machines.' });
-    },
+    onSuccess: () =>
+      notifications.show({ message: 'The rules are saved and apply to all machines.' }),
   });
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();

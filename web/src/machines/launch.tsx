@@ -79,7 +79,7 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
           <Step
             types={types.data?.data}
             choice={choice}
-            onChange={(change) => setChoice({ ...choice, ...change })}
+            onChange={(change) => setChoice((before) => ({ ...before, ...change }))}
           />
           <ErrorNotice error={launch.error} />
           <Group justify="space-between">

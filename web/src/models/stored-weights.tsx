@@ -23,7 +23,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsProps) {
   const [removing, setRemoving] = useState<Row | null>(null);
 
   async function removeWeights({ name }: Row) {
-    await remove(`/dashboard/api/weights/${name}`);
+    await remove(`/dashboard/api/weights/${name.split('/').map(encodeURIComponent).join('/')}`);
     await client.invalidateQueries({ queryKey: weightsKey });
     notifications.show({ message: `${toShortName(name)} is removed.` });
   }

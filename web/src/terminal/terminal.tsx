@@ -30,7 +30,7 @@ export default function TerminalPage({ params }: { params: { id: string } }) {
     >
       <ErrorNotice error={instances.error} onRetry={() => instances.refetch()} />
       {instances.isPending && <Skeleton h={320} aria-busy="true" />}
-      {instances.data && <Body instance={canUse ? instance : undefined} />}
+      {instances.data && <Body key={params.id} instance={canUse ? instance : undefined} />}
     </Page>
   );
 }
