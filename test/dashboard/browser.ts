@@ -35,14 +35,15 @@ after(async () => {
 export interface Served {
   url: string;
   setupLink: string;
+  dataDir: string;
 }
 
 /** The model is only loaded when it is asked: most of these tests never do. */
 export async function serve(args: string[] = []): Promise<Served> {
   const config = join(makeFolder(), 'millrace.yaml');
   writeFileSync(config, 'inference:\n  preload: false\n');
-  const { url, stdout } = await serveMillrace(['--config', config, ...args]);
-  return { url, setupLink: findSetupLink(stdout()) };
+  const { url, dataDir, stdout } = await serveMillrace(['--config', config, ...args]);
+  return { url, setupLink: findSetupLink(stdout()), dataDir };
 }
 
 export const findSetupLink = (table: string) => /Set-up link +(\S+)/.exec(table)?.[1] ?? '';

@@ -1,6 +1,8 @@
 // A machine from its launch to its end, as a person sees it, on real sandboxes.
 
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import {
   endMachines,
@@ -94,6 +96,19 @@ describe('machines', { skip: noBrowser }, () => {
     await other.getByRole('button', { name: 'Rename', exact: true }).click();
     await rowOf('seen-elsewhere').waitFor();
     await other.context().close();
+  });
+
+  test('a machine that died says why it is not well', async () => {
+    const { page } = watched;
+    const [id] = readdirSync(join(served.dataDir, 'machines'));
+    const file = join(served.dataDir, 'machines', id as string, 'process.json');
+    process.kill(JSON.parse(readFileSync(file, 'utf8')).init.pid, 'SIGKILL');
+    const row = rowOf('seen-elsewhere');
+    await row.getByText('unhealthy', { exact: true }).waitFor();
+    await row.getByText('Its processes ended, or this host was restarted.').waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Terminal of seen-elsewhere' }).count(), 0);
+    await picture(page, 'machines-unhealthy');
+    assert.deepEqual(await findViolations(page), []);
   });
 
   test('several are restarted and terminated at once', async () => {
