@@ -29,7 +29,7 @@ const things = [
     path: '/machines/new',
     icon: IconServer2,
     title: 'Launch a machine',
-    text: 'A Linux machine of your own in three steps, reached by ssh.',
+    text: 'A Linux machine of your own in three steps, reached by ssh or from this page.',
   },
 ];
 
