@@ -27,7 +27,7 @@ import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts'
 import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { methodNotAllowed, Refusal } from './lib/errors.ts';
-import { newId } from './lib/ids.ts';
+import { createIdSequence, newId } from './lib/ids.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {
@@ -49,7 +49,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     logController: new LogController({ disableRequestLogging: true }),
     // Our own lines carry the request id; a logger per request would cost more than the line.
     childLoggerFactory: (logger) => logger,
-    genReqId: newId,
+    genReqId: createIdSequence(),
     trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
     // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
     ajv: {
