@@ -1,5 +1,6 @@
 // The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
 
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import cookie from '@fastify/cookie';
@@ -17,6 +18,7 @@ import { type AccountParts, accountRoutes } from './accounts/routes.ts';
 import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
+import { isTerminal, terminalRoutes } from './cloud/terminal.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { inferenceDialect } from './inference/errors.ts';
@@ -67,13 +69,15 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     frameworkErrors: answerBadUrl,
     clientErrorHandler: answerBadHttp,
   };
-  // Fastify types a TLS server as another kind of app, though nothing here could tell them apart.
-  const app = Fastify({
-    ...options,
-    https: parts.https,
+  const http = {
     // Node would refuse a request without a host by itself, and without a body.
-    http: { requireHostHeader: false },
-  } as FastifyServerOptions);
+    requireHostHeader: false,
+    // Elsewhere a wish to upgrade is not heard: a socket that left HTTP is outside of its time limits.
+    shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url),
+  };
+  const https = parts.https && { ...parts.https, ...http };
+  // Fastify types a TLS server as another kind of app, though nothing here could tell them apart.
+  const app = Fastify({ ...options, ...(https ? { https } : { http }) } as FastifyServerOptions);
 
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal('invalid_json', 'Only "Expect: 100-continue" is understood.');
@@ -103,6 +107,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => cloudDashboardRoutes(scope, parts.cloud), {
     prefix: '/dashboard/api',
   });
+  app.register(async (scope) => terminalRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
   });

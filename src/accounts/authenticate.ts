@@ -18,6 +18,8 @@ export interface Authenticator {
   requireScope(app: FastifyInstance, scope: Scope): void;
   /** For the dashboard's endpoints: a session. */
   requireSession(app: FastifyInstance): void;
+  /** The session of a request as it is now, for what lives on after its request was answered. */
+  findSession(request: FastifyRequest): Promise<SessionPrincipal | undefined>;
 }
 
 interface Carrier {
@@ -114,13 +116,17 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
           throw forbidden('Sign in for this; an API key is not enough.');
         }
       }),
+    findSession: async (request) => {
+      const token = request.cookies[sessionCookie];
+      return token ? sessions.find(token, request.ip) : undefined;
+    },
   };
 }
 
 const isSafe = (request: FastifyRequest) => request.method === 'GET' || request.method === 'HEAD';
 
 /** Browsers say where a request comes from; what says nothing is not a browser and has no cookies to steal. */
-function isOurPage({ headers }: FastifyRequest): boolean {
+export function isOurPage({ headers }: FastifyRequest): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   const { origin } = headers;

@@ -2,7 +2,7 @@
 // members: since when, why unhealthy, and what the machine printed while booting.
 
 import type { Database } from '../db/tables.ts';
-import type { Driver } from './drivers/driver.ts';
+import type { Driver, Terminal, TerminalSize } from './drivers/driver.ts';
 import { instanceNotFound } from './errors.ts';
 
 export interface InstanceDetail {
@@ -19,9 +19,23 @@ export interface InstanceDetail {
 export interface InstanceDetails {
   list(accountId: string): Promise<InstanceDetail[]>;
   bootLog(accountId: string, id: string): Promise<string>;
+  /** A login shell; undefined when the machine is not active, or its driver has no terminals. */
+  openTerminal(accountId: string, id: string, size: TerminalSize): Promise<Terminal | undefined>;
 }
 
 export function createInstanceDetails(db: Database, driver: Driver): InstanceDetails {
+  async function getRow(accountId: string, id: string) {
+    const row = await db
+      .selectFrom('instances')
+      .select(['id', 'status'])
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('status', '!=', 'terminated')
+      .executeTakeFirst();
+    if (row === undefined) throw instanceNotFound();
+    return row;
+  }
+
   return {
     async list(accountId) {
       const rows = await db
@@ -40,15 +54,12 @@ export function createInstanceDetails(db: Database, driver: Driver): InstanceDet
       }));
     },
     async bootLog(accountId, id) {
-      const row = await db
-        .selectFrom('instances')
-        .select('id')
-        .where('id', '=', id)
-        .where('account_id', '=', accountId)
-        .where('status', '!=', 'terminated')
-        .executeTakeFirst();
-      if (row === undefined) throw instanceNotFound();
+      const row = await getRow(accountId, id);
       return driver.bootLog(row.id);
+    },
+    async openTerminal(accountId, id, size) {
+      const row = await getRow(accountId, id);
+      return row.status === 'active' ? driver.attachTerminal?.(row.id, size) : undefined;
     },
   };
 }

@@ -6,6 +6,7 @@ import { after } from 'node:test';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { makeFolder, serveMillrace } from '../support/process.ts';
+import { until } from '../support/until.ts';
 
 export const password = 'correct horse battery';
 
@@ -34,14 +35,15 @@ after(async () => {
 export interface Served {
   url: string;
   setupLink: string;
+  dataDir: string;
 }
 
 /** The model is only loaded when it is asked: most of these tests never do. */
-export async function serve(): Promise<Served> {
+export async function serve(args: string[] = []): Promise<Served> {
   const config = join(makeFolder(), 'millrace.yaml');
   writeFileSync(config, 'inference:\n  preload: false\n');
-  const { url, stdout } = await serveMillrace(['--config', config]);
-  return { url, setupLink: findSetupLink(stdout()) };
+  const { url, dataDir, stdout } = await serveMillrace(['--config', config, ...args]);
+  return { url, setupLink: findSetupLink(stdout()), dataDir };
 }
 
 export const findSetupLink = (table: string) => /Set-up link +(\S+)/.exec(table)?.[1] ?? '';
@@ -101,10 +103,28 @@ export async function joinBy(page: Page, link: string, email: string): Promise<v
   await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
 }
 
+/** Machines outlive the server that made them: a test that failed half-way must not leave any. */
+export async function endMachines(page: Page, url: string): Promise<void> {
+  const { request } = page.context();
+  const list = async () => {
+    const { data } = await (await request.get(`${url}/api/v1/instances`)).json();
+    return (data as { id: string }[]).map(({ id }) => id);
+  };
+  const terminate = `${url}/api/v1/instance-operations/terminate`;
+  await request.post(terminate, { data: { instance_ids: await list() } });
+  await until('the machines are gone', async () => (await list()).length === 0);
+}
+
 /** What axe-core calls serious or critical. */
 export async function findViolations(page: Page): Promise<string[]> {
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
   return page.evaluate(`axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
+}
+
+/** Left in the folder that MILLRACE_SCREENSHOTS names, to be looked at. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.MILLRACE_SCREENSHOTS;
+  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 }

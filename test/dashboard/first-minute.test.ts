@@ -28,7 +28,7 @@ describe('the first minute', { skip: noBrowser }, () => {
   test('the set-up link leads home, where the code has the real address', async () => {
     const { page } = watched;
     assert.equal(await page.title(), 'Home · Millrace');
-    for (const name of ['Chat now', 'Make an API key', 'Add an SSH key']) {
+    for (const name of ['Chat now', 'Make an API key', 'Launch a machine']) {
       await page.getByRole('link', { name }).waitFor();
     }
     for (const language of ['Python', 'TypeScript', 'curl']) {

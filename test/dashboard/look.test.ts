@@ -2,11 +2,18 @@
 // With MILLRACE_SCREENSHOTS=<folder> the pages are also left there as pictures.
 
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { findViolations, joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
+import {
+  findViolations,
+  joinBy,
+  noBrowser,
+  openPage,
+  picture,
+  type Served,
+  serve,
+} from './browser.ts';
 
 const pages: { path: string; heading: string }[] = [
   { path: '', heading: 'Home' },
@@ -14,8 +21,15 @@ const pages: { path: string; heading: string }[] = [
   { path: 'api-keys', heading: 'API keys' },
   { path: 'api-keys/new', heading: 'Make an API key' },
   { path: 'models', heading: 'Models' },
+  { path: 'models/pull', heading: 'Pull weights' },
+  { path: 'machines', heading: 'Machines' },
+  { path: 'machines/new', heading: 'Launch a machine' },
   { path: 'ssh-keys', heading: 'SSH keys' },
   { path: 'ssh-keys/new', heading: 'Add an SSH key' },
+  { path: 'filesystems', heading: 'Filesystems' },
+  { path: 'filesystems/new', heading: 'Make a filesystem' },
+  { path: 'firewall', heading: 'Firewall' },
+  { path: 'firewall/new', heading: 'Make a ruleset' },
   { path: 'team', heading: 'Team' },
   { path: 'audit-log', heading: 'Audit log' },
   { path: 'nowhere', heading: 'Nothing here' },
@@ -96,8 +110,3 @@ const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
 
 const fits = (page: Page): Promise<boolean> =>
   page.evaluate('document.documentElement.scrollWidth <= innerWidth');
-
-async function picture(page: Page, name: string): Promise<void> {
-  const folder = process.env.MILLRACE_SCREENSHOTS;
-  if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
-}

@@ -8,6 +8,7 @@ import {
   joinBy,
   noBrowser,
   openPage,
+  picture,
   type Served,
   serve,
   type Watched,
@@ -98,6 +99,60 @@ describe('the playground', { skip: noBrowser }, () => {
     assert.match(code, /max_tokens=4000/);
     assert.ok(code.includes(`base_url="${served.url}/v1"`));
     await page.keyboard.press('Escape');
+  });
+
+  test('an answer is held to a schema, and each token says how likely it was', async () => {
+    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.getByLabel('Max tokens').fill('60');
+    await page.getByRole('button', { name: 'Example schema' }).click();
+    await page.getByLabel('Show how likely each token was').check();
+    const sent = page.waitForRequest('**/v1/chat/completions');
+    await say('Is water wet?');
+    const { response_format, logprobs } = (await sent).postDataJSON();
+    assert.deepEqual(response_format.json_schema.schema.required, ['answer', 'certain']);
+    assert.equal(logprobs, true);
+    await answers().waitFor();
+    const token = page.locator('.token').first();
+    assert.match((await token.getAttribute('title')) ?? '', /^\d+\.\d%/);
+    assert.match(await page.locator('.turn-text').last().innerText(), /^\s*\{\s*"answer"\s*:/);
+    await picture(page, 'playground-logprobs');
+    assert.deepEqual(await findViolations(page), []);
+    await page.getByLabel('Schema of the answer').fill('');
+    await page.getByLabel('Show how likely each token was').uncheck();
+  });
+
+  test('a tool that the model called is answered by the person', async () => {
+    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.getByRole('button', { name: 'Example tool' }).click();
+    // The small model would often rather talk.
+    await page.route('**/v1/chat/completions', (route) =>
+      route.continue({ postData: { ...route.request().postDataJSON(), tool_choice: 'required' } }),
+    );
+    await say('How is the weather in Oslo?');
+    await page.getByLabel('Result of get_weather').fill('{"sky":"clear"}');
+    await page.unroute('**/v1/chat/completions');
+    await picture(page, 'playground-tools');
+    assert.deepEqual(await findViolations(page), []);
+    const sent = page.waitForRequest('**/v1/chat/completions');
+    await page.getByRole('button', { name: 'Send the results' }).click();
+    const [user, assistant, tool] = (await sent).postDataJSON().messages.slice(-3);
+    assert.equal(user.content, 'How is the weather in Oslo?');
+    assert.equal(assistant.tool_calls[0].function.name, 'get_weather');
+    assert.deepEqual(tool, {
+      role: 'tool',
+      content: '{"sky":"clear"}',
+      tool_call_id: assistant.tool_calls[0].id,
+    });
+    await answers().nth(1).waitFor();
+  });
+
+  test('tools that are not JSON are not sent', async () => {
+    await page.getByLabel('Tools').fill('[{');
+    await page.getByText('The tools are not a JSON array yet').waitFor();
+    await page.getByLabel('Message', { exact: true }).fill('Hello?');
+    assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
+    await page.getByLabel('Tools').fill('');
+    await page.getByRole('button', { name: 'Send' }).waitFor();
   });
 
   test('a refusal is shown in the server’s words with the request id', async () => {

@@ -65,6 +65,8 @@ describe('the team', { skip: noBrowser }, () => {
     assert.equal(await status(viewer, 'POST', '/dashboard/api/api-keys', key), 403);
     assert.equal(await status(viewer, 'POST', '/api/v1/ssh-keys', { name: 'sneaky' }), 403);
     assert.equal(await status(viewer, 'GET', '/dashboard/api/invitations'), 403);
+    const terminal = `/dashboard/api/instances/${'0'.repeat(32)}/terminal?columns=80&rows=24`;
+    assert.equal(await status(viewer, 'GET', terminal), 403);
     assert.equal(await status(viewer, 'GET', '/dashboard/api/api-keys'), 200);
   });
 

@@ -14,8 +14,12 @@ import { Shell } from './shell.tsx';
 
 const ApiKeys = lazy(() => import('./pages/api-keys.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
-const Models = lazy(() => import('./pages/models.tsx'));
+const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
+const Firewall = lazy(() => import('./firewall/firewall.tsx'));
+const Machines = lazy(() => import('./machines/machines.tsx'));
+const Models = lazy(() => import('./models/models.tsx'));
 const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
+const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
 const AuditLog = lazy(() => import('./pages/audit-log.tsx'));
 
@@ -50,8 +54,16 @@ function SignedIn() {
           <Route path="/api-keys/new" component={ApiKeys} />
           <Route path="/playground" component={Playground} />
           <Route path="/models" component={Models} />
+          <Route path="/models/pull" component={Models} />
+          <Route path="/machines" component={Machines} />
+          <Route path="/machines/new" component={Machines} />
+          <Route path="/machines/:id/terminal" component={TerminalPage} />
           <Route path="/ssh-keys" component={SshKeys} />
           <Route path="/ssh-keys/new" component={SshKeys} />
+          <Route path="/filesystems" component={Filesystems} />
+          <Route path="/filesystems/new" component={Filesystems} />
+          <Route path="/firewall" component={Firewall} />
+          <Route path="/firewall/new" component={Firewall} />
           <Route path="/team" component={Team} />
           <Route path="/audit-log" component={AuditLog} />
           <Route component={NotFound} />

@@ -12,10 +12,9 @@ import './style.css';
 import { meKey } from './account.ts';
 import { ApiError } from './api.ts';
 import { App } from './app.tsx';
+import { nonce } from './nonce.ts';
 import { cssVariables, theme } from './theme.ts';
 
-/** Styles made while the page runs are only allowed with the nonce that came with it. */
-const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 // The name under which the library that locks scrolling behind dialogs looks for it.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 

@@ -13,6 +13,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import IconDatabase from '@tabler/icons-react/dist/esm/icons/IconDatabase.mjs';
 import IconDeviceDesktop from '@tabler/icons-react/dist/esm/icons/IconDeviceDesktop.mjs';
 import IconHistory from '@tabler/icons-react/dist/esm/icons/IconHistory.mjs';
 import IconHome from '@tabler/icons-react/dist/esm/icons/IconHome.mjs';
@@ -20,6 +21,8 @@ import IconKey from '@tabler/icons-react/dist/esm/icons/IconKey.mjs';
 import IconLogout from '@tabler/icons-react/dist/esm/icons/IconLogout.mjs';
 import IconMessage from '@tabler/icons-react/dist/esm/icons/IconMessage.mjs';
 import IconMoon from '@tabler/icons-react/dist/esm/icons/IconMoon.mjs';
+import IconServer2 from '@tabler/icons-react/dist/esm/icons/IconServer2.mjs';
+import IconShield from '@tabler/icons-react/dist/esm/icons/IconShield.mjs';
 import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
 import IconSun from '@tabler/icons-react/dist/esm/icons/IconSun.mjs';
 import IconTerminal2 from '@tabler/icons-react/dist/esm/icons/IconTerminal2.mjs';
@@ -37,7 +40,10 @@ const places = [
   { path: '/playground', name: 'Playground', icon: IconMessage, use: true },
   { path: '/api-keys', name: 'API keys', icon: IconKey },
   { path: '/models', name: 'Models', icon: IconSparkles },
+  { path: '/machines', name: 'Machines', icon: IconServer2 },
   { path: '/ssh-keys', name: 'SSH keys', icon: IconTerminal2 },
+  { path: '/filesystems', name: 'Filesystems', icon: IconDatabase },
+  { path: '/firewall', name: 'Firewall', icon: IconShield },
   { path: '/team', name: 'Team', icon: IconUsers },
   { path: '/audit-log', name: 'Audit log', icon: IconHistory },
 ];

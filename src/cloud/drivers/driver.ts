@@ -79,8 +79,29 @@ export interface Driver {
   /** What the machine printed while booting, newest last; at most 256 KiB. */
   bootLog(id: string): Promise<string>;
 
+  /** A login shell as `ubuntu`, for the browser; undefined when the machine does not run. The terminal ends
+   * with the shell, with the machine, or by `kill`. Drivers without terminals leave this out. */
+  attachTerminal?(id: string, size: TerminalSize): Promise<Terminal | undefined>;
+
   /** Stops serving sessions. Machines that can live on do; after a new start they are adopted by `inspect`. */
   close(): Promise<void>;
+}
+
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export interface Terminal {
+  onData(listener: (data: Buffer) => void): void;
+  /** False when the program inside reads too slowly; `onDrain` says when to go on. */
+  write(data: Buffer): boolean;
+  onDrain(listener: () => void): void;
+  resize(size: TerminalSize): void;
+  pause(): void;
+  resume(): void;
+  onExit(listener: (exit: { code: number; signal: number | null }) => void): void;
+  kill(): void;
 }
 
 export interface DriverReport {

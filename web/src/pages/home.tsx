@@ -3,12 +3,12 @@
 import { Anchor, Code, Group, Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import IconKey from '@tabler/icons-react/dist/esm/icons/IconKey.mjs';
 import IconMessage from '@tabler/icons-react/dist/esm/icons/IconMessage.mjs';
+import IconServer2 from '@tabler/icons-react/dist/esm/icons/IconServer2.mjs';
 import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
-import IconTerminal2 from '@tabler/icons-react/dist/esm/icons/IconTerminal2.mjs';
 import { Link } from 'wouter';
 import { useMe } from '../account.ts';
 import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models.ts';
+import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { Page } from '../parts/page.tsx';
 
@@ -26,10 +26,10 @@ const things = [
     text: 'For programs. Works with the OpenAI libraries and with the cloud API.',
   },
   {
-    path: '/ssh-keys/new',
-    icon: IconTerminal2,
-    title: 'Add an SSH key',
-    text: 'Machines let you in with it. Bring your own, or have one made here.',
+    path: '/machines/new',
+    icon: IconServer2,
+    title: 'Launch a machine',
+    text: 'A Linux machine of your own in three steps, reached by ssh or from this page.',
   },
 ];
 
@@ -47,10 +47,10 @@ const thingsToSee = [
     text: 'Which programs have access, and when they last used it.',
   },
   {
-    path: '/ssh-keys',
-    icon: IconTerminal2,
-    title: 'See the SSH keys',
-    text: 'Who can be let into machines.',
+    path: '/machines',
+    icon: IconServer2,
+    title: 'See the machines',
+    text: 'What runs, since when, and what it costs.',
   },
 ];
 

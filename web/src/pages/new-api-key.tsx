@@ -17,7 +17,7 @@ import type { ApiKey } from '../../../src/accounts/schema.ts';
 import { type Scope, scopeName } from '../account.ts';
 import { post } from '../api.ts';
 import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models.ts';
+import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { ShownOnce } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';

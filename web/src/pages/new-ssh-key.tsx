@@ -15,6 +15,7 @@ import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { NewSshKey, SshKey } from '../../../src/cloud/schema.ts';
 import { post } from '../api.ts';
+import { download, toPemName } from '../parts/download.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 
 interface DialogProps {
@@ -108,7 +109,7 @@ export function NewSshKeyDialog({ onAdded, onClose }: DialogProps) {
 
 function Generated({ name, pem, onClose }: { name: string; pem: string; onClose: () => void }) {
   const [saved, setSaved] = useState(false);
-  const file = `${name.replaceAll(/[^\w.-]+/g, '-')}.pem`;
+  const file = toPemName(name);
   return (
     <Stack>
       <Alert variant="default">
@@ -124,7 +125,7 @@ function Generated({ name, pem, onClose }: { name: string; pem: string; onClose:
       </Button>
       <Text size="sm">ssh only takes a key file that others can’t read:</Text>
       <pre className="code-block">
-        <code>{`chmod 400 ${file}\nssh -i ${file} <user>@<machine>`}</code>
+        <code>{`chmod 400 ${file}\nssh -i ${file} ubuntu@<machine>`}</code>
       </pre>
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose} disabled={!saved}>
@@ -133,13 +134,4 @@ function Generated({ name, pem, onClose }: { name: string; pem: string; onClose:
       </Group>
     </Stack>
   );
-}
-
-function download(name: string, text: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'application/x-pem-file' }));
-  link.download = name;
-  link.click();
-  // The browser has taken the content over by the time of its next task.
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

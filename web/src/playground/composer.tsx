@@ -7,13 +7,15 @@ import { type KeyboardEvent, useState } from 'react';
 
 interface ComposerProps {
   answering: boolean;
+  /** Nothing can be sent now. */
+  blocked: boolean;
   onSend: (text: string) => void;
   onStop: () => void;
 }
 
-export function Composer({ answering, onSend, onStop }: ComposerProps) {
+export function Composer({ answering, blocked, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState('');
-  const ready = text.trim() !== '' && !answering;
+  const ready = text.trim() !== '' && !answering && !blocked;
   const send = () => {
     if (!ready) return;
     onSend(text.trim());

@@ -1,7 +1,6 @@
 // The playground's conversation. It is kept in this browser and nowhere else, and goes when its person
 // signs out.
 
-import type { ChatRequest } from '../../../src/inference/schema.ts';
 import type { ApiError } from '../api.ts';
 
 /** Null leaves a setting to the model. */
@@ -32,12 +31,31 @@ export interface Outcome {
   failure: Failure | null;
 }
 
+export interface ToolCall {
+  id: string;
+  name: string;
+  /** JSON, as the model wrote it. */
+  arguments: string;
+}
+
+/** One token of an answer, with the likeliest others in its place. */
+export interface TokenChance {
+  token: string;
+  logprob: number;
+  others: { token: string; logprob: number }[];
+}
+
 export interface Turn {
   id: string;
-  role: 'user' | 'assistant';
+  role: 'user' | 'assistant' | 'tool';
   text: string;
   /** On answers that have ended. */
   outcome: Outcome | null;
+  toolCalls?: ToolCall[];
+  /** On results: which call they are of. */
+  toolCallId?: string;
+  /** Only when they were asked for; not kept in storage, being many times the text. */
+  tokens?: TokenChance[];
 }
 
 export interface Conversation {
@@ -45,6 +63,10 @@ export interface Conversation {
   model: string | null;
   system: string;
   settings: Settings;
+  /** JSON as it was written, which may not be valid yet; empty for none. */
+  tools: string;
+  schema: string;
+  logprobs: boolean;
   turns: Turn[];
 }
 
@@ -65,6 +87,9 @@ export const emptyConversation: Conversation = {
   model: null,
   system: '',
   settings: emptySettings,
+  tools: '',
+  schema: '',
+  logprobs: false,
   turns: [],
 };
 
@@ -75,26 +100,6 @@ export const newTurn = (role: Turn['role'], text: string): Turn => ({
   text,
   outcome: null,
 });
-
-/** Answers that failed before their first word are no part of what the model is told. */
-export function toRequest(conversation: Conversation, model: string): ChatRequest {
-  const { system, settings, turns } = conversation;
-  const { stop, ...numbers } = settings;
-  const chosen = Object.entries(numbers).filter(([, value]) => value !== null);
-  return {
-    model,
-    messages: [
-      ...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]),
-      ...turns
-        .filter(({ role, text }) => role === 'user' || text !== '')
-        .map(({ role, text }) => ({ role, content: text })),
-    ],
-    ...Object.fromEntries(chosen),
-    ...(stop ? { stop } : {}),
-    stream: true,
-    stream_options: { include_usage: true },
-  };
-}
 
 const storageKey = (userId: string) => `millrace.conversation.${userId}`;
 /** Browsers give a site about five million characters for everything. */
@@ -116,12 +121,12 @@ export function loadConversation(userId: string): Conversation {
 
 /** What an older version of this page stored may look different. */
 const isTurn = (turn: Partial<Turn> | null) =>
-  (turn?.role === 'user' || turn?.role === 'assistant') && typeof turn.text === 'string';
+  ['user', 'assistant', 'tool'].includes(turn?.role ?? '') && typeof turn?.text === 'string';
 
 /** The oldest turns are left behind when it grows too long to keep. */
 export function storeConversation(userId: string, conversation: Conversation): void {
-  let { turns } = conversation;
-  let text = JSON.stringify(conversation);
+  let turns = conversation.turns.map(({ tokens, ...turn }) => turn);
+  let text = JSON.stringify({ ...conversation, turns });
   while (text.length > maxStored && turns.length > 0) {
     turns = turns.slice(2);
     text = JSON.stringify({ ...conversation, turns });

@@ -6,12 +6,12 @@ import { type RefObject, useEffect, useRef } from 'react';
 import './playground.css';
 import { useMe } from '../account.ts';
 import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models.ts';
+import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { Page } from '../parts/page.tsx';
 import { Composer } from './composer.tsx';
-import { toRequest } from './conversation.ts';
+import { toRequest } from './request.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { TurnView } from './turn-view.tsx';
 import { useChat } from './use-chat.ts';
@@ -79,7 +79,17 @@ function Chat() {
           )}
           <ErrorNotice error={models.error} />
           <Turns chat={chat} />
-          <Composer answering={answering} onSend={chat.send} onStop={chat.stop} />
+          {chat.problem && (
+            <Text size="sm" c="var(--mantine-color-error)" role="status">
+              {chat.problem}
+            </Text>
+          )}
+          <Composer
+            answering={answering}
+            blocked={chat.problem !== null}
+            onSend={chat.send}
+            onStop={chat.stop}
+          />
         </section>
         <Paper component="aside" withBorder p="md" visibleFrom="md" aria-label="Settings">
           {form}
@@ -118,9 +128,10 @@ function Turns({ chat }: { chat: ReturnType<typeof useChat> }) {
           answering={answering}
           onEdit={chat.edit}
           onRegenerate={chat.regenerate}
+          onResults={chat.sendResults}
         />
       ))}
-      {last?.role === 'user' && !answering && (
+      {last && last.role !== 'assistant' && !answering && (
         <Button variant="default" size="xs" onClick={chat.regenerate}>
           Get an answer
         </Button>

@@ -1,7 +1,13 @@
 // The system prompt and how the model samples. An empty field leaves the choice to the model.
 
 import { Button, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from '@mantine/core';
-import { type Conversation, emptySettings, type Settings } from './conversation.ts';
+import {
+  type Conversation,
+  emptyConversation,
+  emptySettings,
+  type Settings,
+} from './conversation.ts';
+import { ShapeForm } from './shape-form.tsx';
 
 type NumberName = Exclude<keyof Settings, 'stop'>;
 
@@ -68,10 +74,14 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
           onChange={(event) => set({ stop: event.currentTarget.value || null })}
         />
       </SimpleGrid>
+      <ShapeForm conversation={conversation} onChange={onChange} />
       <Button
         variant="default"
         size="xs"
-        onClick={() => onChange({ settings: emptySettings, system: '' })}
+        onClick={() => {
+          const { tools, schema, logprobs, system: none } = emptyConversation;
+          onChange({ settings: emptySettings, system: none, tools, schema, logprobs });
+        }}
       >
         Reset
       </Button>

@@ -2,11 +2,34 @@
 
 import type { ChatRequest } from '../../../src/inference/schema.ts';
 import { ApiError, send } from '../api.ts';
-import type { Outcome } from './conversation.ts';
+import type { Outcome, TokenChance, ToolCall } from './conversation.ts';
 import { readEvents } from './events.ts';
 
+/** What has arrived of an answer; it grows in place. */
+export interface Answer {
+  text: string;
+  tokens: TokenChance[];
+  toolCalls: ToolCall[];
+}
+
+interface CallPiece {
+  index: number;
+  id?: string;
+  function?: { name?: string; arguments?: string };
+}
+
+interface Chance {
+  token: string;
+  logprob: number;
+  top_logprobs?: { token: string; logprob: number }[];
+}
+
 interface Chunk {
-  choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[];
+  choices?: {
+    delta?: { content?: string | null; tool_calls?: CallPiece[] };
+    logprobs?: { content?: Chance[] | null } | null;
+    finish_reason?: string | null;
+  }[];
   usage?: { prompt_tokens: number; completion_tokens: number } | null;
   error?: { message: string; code?: string };
 }
@@ -15,7 +38,7 @@ interface Chunk {
 export async function streamChat(
   request: ChatRequest,
   signal: AbortSignal,
-  onText: (text: string) => void,
+  onChange: (answer: Answer) => void,
 ): Promise<Outcome> {
   const outcome: Outcome = {
     servedBy: null,
@@ -38,7 +61,7 @@ export async function streamChat(
     requestId = response.headers.get('x-request-id');
     outcome.servedBy = response.headers.get('x-served-by');
     if (response.body === null) throw new Error('The server sent no answer.');
-    await follow(response.body, startedAt, outcome, onText);
+    await follow(response.body, startedAt, outcome, onChange);
     if (outcome.finish === null) throw new Error('The answer broke off before its end.');
   } catch (error) {
     if (signal.aborted) outcome.finish = 'stopped';
@@ -51,19 +74,19 @@ async function follow(
   body: ReadableStream<Uint8Array>,
   startedAt: number,
   outcome: Outcome,
-  onText: (text: string) => void,
+  onChange: (answer: Answer) => void,
 ): Promise<void> {
+  const answer: Answer = { text: '', tokens: [], toolCalls: [] };
   let firstAt: number | null = null;
   for await (const data of readEvents(body)) {
     if (data === '[DONE]') return;
     const { choices, usage, error } = JSON.parse(data) as Chunk;
     if (error) throw new Error(error.message);
     const [choice] = choices ?? [];
-    const text = choice?.delta?.content;
-    if (text) {
+    if (choice && add(answer, choice)) {
       firstAt ??= performance.now();
       outcome.firstTokenMs = firstAt - startedAt;
-      onText(text);
+      onChange(answer);
     }
     outcome.finish = choice?.finish_reason ?? outcome.finish;
     if (!usage) continue;
@@ -75,6 +98,23 @@ async function follow(
       outcome.tokensPerSecond = (usage.completion_tokens - 1) / seconds;
     }
   }
+}
+
+/** Whether there was anything to add. */
+function add(answer: Answer, { delta, logprobs }: NonNullable<Chunk['choices']>[number]): boolean {
+  const text = delta?.content ?? '';
+  answer.text += text;
+  for (const { token, logprob, top_logprobs = [] } of logprobs?.content ?? []) {
+    answer.tokens.push({ token, logprob, others: top_logprobs });
+  }
+  for (const piece of delta?.tool_calls ?? []) {
+    const call = answer.toolCalls[piece.index] ?? { id: '', name: '', arguments: '' };
+    answer.toolCalls[piece.index] = call;
+    call.id ||= piece.id ?? '';
+    call.name += piece.function?.name ?? '';
+    call.arguments += piece.function?.arguments ?? '';
+  }
+  return text !== '' || (delta?.tool_calls?.length ?? 0) > 0;
 }
 
 function toFailure(error: unknown, requestId: string | null) {

@@ -7,7 +7,9 @@ import { useState } from 'react';
 import { ApiError } from '../api.ts';
 import { CopyIcon } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
+import { AnswerText } from './answer-text.tsx';
 import type { Outcome, Turn } from './conversation.ts';
+import { ToolCalls } from './tool-calls.tsx';
 
 interface TurnProps {
   turn: Turn;
@@ -15,9 +17,11 @@ interface TurnProps {
   answering: boolean;
   onEdit: (id: string, text: string) => void;
   onRegenerate: () => void;
+  onResults: (results: { id: string; text: string }[]) => void;
 }
 
-export function TurnView({ turn, isLast, answering, onEdit, onRegenerate }: TurnProps) {
+export function TurnView(props: TurnProps) {
+  const { turn, isLast, answering, onEdit, onRegenerate } = props;
   const [editing, setEditing] = useState(false);
   if (editing) {
     const finish = (text: string | null) => {
@@ -25,6 +29,18 @@ export function TurnView({ turn, isLast, answering, onEdit, onRegenerate }: Turn
       if (text !== null) onEdit(turn.id, text);
     };
     return <TurnEditor text={turn.text} onFinish={finish} />;
+  }
+  if (turn.role === 'tool') {
+    return (
+      <div className="turn turn-user">
+        <Text component="h2" size="xs" c="dimmed">
+          Result of the tool
+        </Text>
+        <Paper px="md" py="xs" className="turn-text turn-bubble">
+          {turn.text}
+        </Paper>
+      </div>
+    );
   }
   if (turn.role === 'user') {
     return (
@@ -61,7 +77,14 @@ export function TurnView({ turn, isLast, answering, onEdit, onRegenerate }: Turn
           Waiting for the first word…
         </Text>
       ) : (
-        <div className="turn-text">{text}</div>
+        <AnswerText text={text} tokens={turn.tokens} />
+      )}
+      {turn.toolCalls && turn.toolCalls.length > 0 && (
+        <ToolCalls
+          calls={turn.toolCalls}
+          open={isLast && outcome !== null && !answering}
+          onResults={props.onResults}
+        />
       )}
       {outcome?.failure && (
         <ErrorNotice

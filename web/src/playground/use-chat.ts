@@ -9,9 +9,9 @@ import {
   newTurn,
   storeConversation,
   type Turn,
-  toRequest,
 } from './conversation.ts';
-import { streamChat } from './stream-chat.ts';
+import { findProblem, toRequest } from './request.ts';
+import { type Answer, streamChat } from './stream-chat.ts';
 
 /** Text is shown this often at most, however fast it comes. */
 const showEveryMs = 40;
@@ -21,6 +21,7 @@ export function useChat(userId: string, defaultModel: string) {
   const [answering, setAnswering] = useState(false);
   const running = useRef<AbortController | null>(null);
   const model = conversation.model ?? defaultModel;
+  const problem = findProblem(conversation);
 
   useEffect(() => {
     if (!answering) storeConversation(userId, conversation);
@@ -29,12 +30,13 @@ export function useChat(userId: string, defaultModel: string) {
 
   /** Asks for an answer to these turns. */
   async function answer(turns: Turn[]) {
+    if (problem !== null) return;
     running.current?.abort();
     const controller = new AbortController();
     running.current = controller;
     const turn = newTurn('assistant', '');
     const request = toRequest({ ...conversation, turns }, model);
-    let text = '';
+    let latest: Answer = { text: '', tokens: [], toolCalls: [] };
     const show = (change: Partial<Turn>) =>
       setConversation((before) => ({
         ...before,
@@ -46,15 +48,15 @@ export function useChat(userId: string, defaultModel: string) {
     setAnswering(true);
     setConversation((before) => ({ ...before, turns: [...turns, turn] }));
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const outcome = await streamChat(request, controller.signal, (piece) => {
-      text += piece;
+    const outcome = await streamChat(request, controller.signal, (grown) => {
+      latest = grown;
       timer ??= setTimeout(() => {
         timer = undefined;
-        show({ text });
+        show({ text: latest.text });
       }, showEveryMs);
     });
     clearTimeout(timer);
-    show({ text, outcome });
+    show({ ...latest, outcome });
     if (running.current !== controller) return;
     running.current = null;
     setAnswering(false);
@@ -69,14 +71,22 @@ export function useChat(userId: string, defaultModel: string) {
     conversation,
     model,
     answering,
+    /** Why nothing can be sent, or null. */
+    problem,
     update,
     send: (text: string) => answer([...conversation.turns, newTurn('user', text)]),
     stop: () => running.current?.abort(),
     /** A new answer in place of the last one. */
     regenerate() {
-      const last = conversation.turns.findLastIndex(({ role }) => role === 'user');
+      const last = conversation.turns.findLastIndex(({ role }) => role !== 'assistant');
       return answer(conversation.turns.slice(0, last + 1));
     },
+    /** What the tools that the model called have answered, by the id of the call. */
+    sendResults: (results: { id: string; text: string }[]) =>
+      answer([
+        ...conversation.turns,
+        ...results.map(({ id, text }) => ({ ...newTurn('tool', text), toolCallId: id })),
+      ]),
     /** Says something else at that point; what followed is dropped. */
     edit(id: string, text: string) {
       const at = conversation.turns.findIndex((turn) => turn.id === id);

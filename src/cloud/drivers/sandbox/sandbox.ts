@@ -29,7 +29,7 @@ import {
 import { openNamespaces } from './namespaces.ts';
 import { applyRules } from './network.ts';
 import { isAlive } from './process-identity.ts';
-import { openTerminal, type Terminal, type TerminalSize } from './terminal.ts';
+import { openTerminal } from './terminal.ts';
 import { createTurns } from './turns.ts';
 import { measureUsage } from './usage.ts';
 
@@ -46,10 +46,8 @@ export interface SandboxOptions {
   readonly log?: (message: string) => void;
 }
 
-export interface SandboxDriver extends Driver {
-  /** A login shell of a running machine; undefined when it does not run. */
-  attachTerminal(id: string, size: TerminalSize): Promise<Terminal | undefined>;
-}
+/** It has terminals. */
+export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal'>>;
 
 const bootLogBytes = 256 * 1024;
 

@@ -4,9 +4,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import type { ServerChannel, Session } from 'ssh2';
+import type { Terminal } from '../driver.ts';
 import { nodeInside } from './agent-program.ts';
 import { type RunningMachine, signalInside, spawnInside } from './enter.ts';
-import { openTerminal, type Terminal } from './terminal.ts';
+import { openTerminal } from './terminal.ts';
 
 const variableLimit = 64;
 const variableBytes = 4096;

@@ -3,25 +3,9 @@
 
 import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
+import type { Terminal, TerminalSize } from '../driver.ts';
 import { enterCommand, outerEnvironment, type RunningMachine } from './enter.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
-
-export interface TerminalSize {
-  readonly columns: number;
-  readonly rows: number;
-}
-
-export interface Terminal {
-  onData(listener: (data: Buffer) => void): void;
-  /** False when the program inside reads too slowly; `onDrain` says when to go on. */
-  write(data: Buffer): boolean;
-  onDrain(listener: () => void): void;
-  resize(size: TerminalSize): void;
-  pause(): void;
-  resume(): void;
-  onExit(listener: (exit: { code: number; signal: number | null }) => void): void;
-  kill(): void;
-}
 
 export interface TerminalOptions extends TerminalSize {
   /** Null for the login shell. */

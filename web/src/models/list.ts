@@ -1,8 +1,8 @@
 // The models of this server, and the one to show when none was chosen.
 
 import { useQuery } from '@tanstack/react-query';
-import type { Model } from '../../src/inference/schema.ts';
-import { get, type List } from './api.ts';
+import type { Model } from '../../../src/inference/schema.ts';
+import { get, type List } from '../api.ts';
 
 export function useModels() {
   return useQuery({ queryKey: ['models'], queryFn: () => get<List<Model>>('/v1/models') });

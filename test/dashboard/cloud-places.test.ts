@@ -1,0 +1,91 @@
+// Filesystems and firewall rules, made, changed and deleted in the page.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { findViolations, joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
+
+describe('filesystems and firewall', { skip: noBrowser }, () => {
+  let served: Served;
+  let page: Page;
+  let complaints: string[];
+  before(async () => {
+    served = await serve();
+    ({ page, complaints } = await openPage({ reducedMotion: 'reduce' }));
+    await joinBy(page, served.setupLink, 'owner@example.com');
+  });
+
+  const read = async (path: string) =>
+    (await (await page.context().request.get(`${served.url}/api/v1/${path}`)).json()).data;
+  const dialog = () => page.getByRole('dialog');
+
+  test('a filesystem is made in the region of the machines, and deleted', async () => {
+    await page.getByRole('link', { name: 'Filesystems' }).click();
+    await page.getByRole('link', { name: 'Make a filesystem' }).click();
+    await dialog().getByLabel('Name').fill('datasets');
+    await dialog().getByRole('button', { name: 'Make it' }).click();
+    const row = page.getByRole('row', { name: /datasets/ });
+    await row.waitFor();
+    assert.match(await row.innerText(), /us-west-1/);
+    assert.deepEqual(await findViolations(page), []);
+    await page.getByRole('button', { name: 'Delete datasets' }).click();
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'No filesystems yet' }).waitFor();
+    assert.deepEqual(await read('file-systems'), []);
+  });
+
+  test('a name that is taken is refused in plain words', async () => {
+    for (const _ of ['first', 'second']) {
+      await page.goto(`${served.url}/#/filesystems/new`);
+      await dialog().getByLabel('Name').fill('twice');
+      await dialog().getByRole('button', { name: 'Make it' }).click();
+      await page.getByText(/twice/).first().waitFor();
+    }
+    const notice = await dialog().getByRole('alert').innerText();
+    assert.match(notice, /called 'twice' already/);
+    assert.match(notice, /Request id [0-9a-f]{32}/);
+    await page.keyboard.press('Escape');
+  });
+
+  test('the rules for all machines are changed as fields', async () => {
+    await page.getByRole('link', { name: 'Firewall' }).click();
+    await page.getByRole('button', { name: 'Add a rule' }).click();
+    const rule = page.getByRole('group', { name: 'Rule 3' });
+    await rule.getByLabel('Ports').fill('web');
+    await rule.getByLabel('From').fill('203.0.113.0/24');
+    await rule.getByLabel('Description').fill('web');
+    await page.getByRole('button', { name: 'Save the rules' }).click();
+    await page.getByText('“web” is not a port such as 22').waitFor();
+    await rule.getByLabel('Ports').fill('8000-9000');
+    await page.getByRole('button', { name: 'Remove rule 2' }).click();
+    await page.getByRole('button', { name: 'Save the rules' }).click();
+    await page.getByText('The rules are saved').waitFor();
+    const rules = await read('firewall-rules');
+    assert.deepEqual(rules.at(-1), {
+      protocol: 'tcp',
+      port_range: [8000, 9000],
+      source_network: '203.0.113.0/24',
+      description: 'web',
+    });
+    assert.equal(rules.length, 2);
+    assert.deepEqual(await findViolations(page), []);
+  });
+
+  test('a ruleset is made, changed and deleted', async () => {
+    await page.getByRole('link', { name: 'Make a ruleset' }).click();
+    await dialog().getByLabel('Name').fill('web servers');
+    await dialog().getByLabel('Ports').fill('80');
+    assert.deepEqual(await findViolations(page), []);
+    await dialog().getByRole('button', { name: 'Make it' }).click();
+    const row = page.getByRole('row', { name: /web servers/ });
+    await row.getByText('tcp 80 from anywhere').waitFor();
+    await page.getByRole('button', { name: 'Edit web servers' }).click();
+    await dialog().getByLabel('Ports').fill('443');
+    await dialog().getByRole('button', { name: 'Save the ruleset' }).click();
+    await row.getByText('tcp 443 from anywhere').waitFor();
+    await page.getByRole('button', { name: 'Delete web servers' }).click();
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'No rulesets' }).waitFor();
+    assert.deepEqual(complaints, []);
+  });
+});

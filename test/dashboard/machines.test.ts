@@ -1,0 +1,141 @@
+// A machine from its launch to its end, as a person sees it, on real sandboxes.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import {
+  endMachines,
+  findViolations,
+  joinBy,
+  noBrowser,
+  openPage,
+  picture,
+  type Served,
+  serve,
+  type Watched,
+} from './browser.ts';
+
+describe('machines', { skip: noBrowser }, () => {
+  let served: Served;
+  let watched: Watched;
+  before(async () => {
+    served = await serve();
+    watched = await openPage({ reducedMotion: 'reduce' });
+    await joinBy(watched.page, served.setupLink, 'owner@example.com');
+  });
+
+  after(() => endMachines(watched.page, served.url));
+
+  const rowOf = (name: string) => watched.page.getByRole('row', { name: new RegExp(name) });
+
+  async function launch(name: string, chooseKey: () => Promise<void>) {
+    const { page } = watched;
+    await page.getByRole('link', { name: 'Launch a machine' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('radio').first().click();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByRole('combobox', { name: 'Image' }).waitFor();
+    await picture(page, 'machines-launch-place');
+    assert.deepEqual(await findViolations(page), []);
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByLabel('Name of the machine').fill(name);
+    assert.ok(await dialog.getByRole('button', { name: 'Launch' }).isDisabled());
+    await chooseKey();
+    await picture(page, 'machines-launch-key');
+    assert.deepEqual(await findViolations(page), []);
+    await dialog.getByRole('button', { name: 'Launch' }).click();
+    await rowOf(name).getByText('active', { exact: true }).waitFor();
+  }
+
+  test('three steps launch one, and its key is downloaded on the way', async () => {
+    const { page } = watched;
+    await launch('first-machine', async () => {
+      await page.getByLabel('Or make a new key called').fill('my laptop');
+      const downloading = page.waitForEvent('download');
+      await page.getByRole('button', { name: 'Make and download' }).click();
+      const file = await downloading;
+      assert.equal(file.suggestedFilename(), 'my-laptop.pem');
+      const pem = (await (await file.createReadStream()).toArray()).join('');
+      assert.match(pem, /^-----BEGIN RSA PRIVATE KEY-----\n/);
+    });
+    const row = await rowOf('first-machine').innerText();
+    assert.match(row, /ssh -i my-laptop\.pem( -p \d+)? ubuntu@\d+\.\d+\.\d+\.\d+/);
+    assert.match(row, /\$\d+\.\d\d\/hour/);
+    assert.deepEqual(await findViolations(page), []);
+  });
+
+  test('the boot log is shown', async () => {
+    const { page } = watched;
+    await page.getByRole('button', { name: 'More for first-machine' }).click();
+    await page.getByRole('menuitem', { name: 'Boot log' }).click();
+    const dialog = page.getByRole('dialog', { name: /Boot log of “first-machine”/ });
+    await dialog.locator('pre').waitFor();
+    assert.deepEqual(await findViolations(page), []);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+  });
+
+  test('a renamed machine has its new name in the list', async () => {
+    const { page } = watched;
+    await page.getByRole('button', { name: 'More for first-machine' }).click();
+    await page.getByRole('menuitem', { name: 'Rename' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('renamed-machine');
+    await page.getByRole('button', { name: 'Rename', exact: true }).click();
+    await rowOf('renamed-machine').waitFor();
+  });
+
+  test('what is done elsewhere is seen without asking again', async () => {
+    const { page: other } = await openPage({
+      storageState: await watched.page.context().storageState(),
+    });
+    await other.goto(`${served.url}/#/machines`);
+    await other.getByRole('button', { name: 'More for renamed-machine' }).click();
+    await other.getByRole('menuitem', { name: 'Rename' }).click();
+    await other.getByLabel('Name', { exact: true }).fill('seen-elsewhere');
+    await other.getByRole('button', { name: 'Rename', exact: true }).click();
+    await rowOf('seen-elsewhere').waitFor();
+    await other.context().close();
+  });
+
+  test('a machine that died says why it is not well', async () => {
+    const { page } = watched;
+    const [id] = readdirSync(join(served.dataDir, 'machines'));
+    const file = join(served.dataDir, 'machines', id as string, 'process.json');
+    process.kill(JSON.parse(readFileSync(file, 'utf8')).init.pid, 'SIGKILL');
+    const row = rowOf('seen-elsewhere');
+    await row.getByText('unhealthy', { exact: true }).waitFor();
+    await row.getByText('Its processes ended, or this host was restarted.').waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Terminal of seen-elsewhere' }).count(), 0);
+    await picture(page, 'machines-unhealthy');
+    assert.deepEqual(await findViolations(page), []);
+  });
+
+  test('several are restarted and terminated at once', async () => {
+    const { page } = watched;
+    await launch('second-machine', async () => {
+      await page.getByRole('combobox', { name: 'SSH key' }).click();
+      await page.getByRole('option', { name: 'my laptop' }).click();
+    });
+    await picture(page, 'machines-list');
+    await page.setViewportSize({ width: 360, height: 740 });
+    await picture(page, 'machines-list-phone');
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole('button', { name: 'Select all' }).click();
+    await page.getByText('2 of 2 selected.').waitFor();
+    await page.getByRole('button', { name: 'Restart selected' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Restart' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Terminate selected' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Terminate 2 machines?' });
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    assert.equal(await page.getByRole('row').count(), 3, 'cancelling terminated them');
+    await page.getByRole('button', { name: 'Terminate selected' }).click();
+    await dialog.getByRole('button', { name: 'Terminate' }).click();
+    await page.getByRole('heading', { name: 'No machines yet' }).waitFor();
+  });
+
+  test('nothing was forbidden by the policy and nothing broke', () => {
+    assert.deepEqual(watched.complaints, []);
+  });
+});

@@ -1,0 +1,75 @@
+// Rules as rows of fields.
+
+import { ActionIcon, Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
+import { newRule, type RuleFields } from './rules.ts';
+import './firewall.css';
+
+const protocols = ['tcp', 'udp', 'icmp', 'all'];
+const maxRules = 20;
+
+interface RulesEditorProps {
+  rules: RuleFields[];
+  onChange: (rules: RuleFields[]) => void;
+}
+
+export function RulesEditor({ rules, onChange }: RulesEditorProps) {
+  const change = (id: string, fields: Partial<RuleFields>) =>
+    onChange(rules.map((rule) => (rule.id === id ? { ...rule, ...fields } : rule)));
+  return (
+    <Stack gap="sm">
+      {rules.length === 0 && <Text size="sm">No rules: nothing may come in.</Text>}
+      {rules.map((rule, index) => (
+        <fieldset key={rule.id} className="rule">
+          <legend className="only-heard">Rule {index + 1}</legend>
+          <Select
+            label="Protocol"
+            data={protocols}
+            value={rule.protocol}
+            onChange={(value) => change(rule.id, { protocol: value as RuleFields['protocol'] })}
+            allowDeselect={false}
+          />
+          <TextInput
+            label="Ports"
+            placeholder={rule.protocol === 'icmp' ? 'none' : 'all, or 80-90'}
+            disabled={rule.protocol === 'icmp'}
+            value={rule.protocol === 'icmp' ? '' : rule.ports}
+            onChange={(event) => change(rule.id, { ports: event.currentTarget.value })}
+          />
+          <TextInput
+            label="From"
+            placeholder="203.0.113.0/24"
+            value={rule.source}
+            onChange={(event) => change(rule.id, { source: event.currentTarget.value })}
+            required
+            withAsterisk={false}
+          />
+          <TextInput
+            label="Description"
+            value={rule.description}
+            maxLength={128}
+            onChange={(event) => change(rule.id, { description: event.currentTarget.value })}
+          />
+          <ActionIcon
+            variant="default"
+            size="lg"
+            aria-label={`Remove rule ${index + 1}`}
+            onClick={() => onChange(rules.filter(({ id }) => id !== rule.id))}
+          >
+            <IconX size={16} aria-hidden />
+          </ActionIcon>
+        </fieldset>
+      ))}
+      <Group>
+        <Button
+          variant="default"
+          size="xs"
+          disabled={rules.length >= maxRules}
+          onClick={() => onChange([...rules, newRule()])}
+        >
+          Add a rule
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

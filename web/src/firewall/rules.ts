@@ -1,0 +1,65 @@
+// Firewall rules between the form, where ports are a text, and the API, where they are two numbers.
+
+import type { FirewallRule } from '../../../src/cloud/schema.ts';
+
+export interface RuleFields {
+  /** For the list on the screen; rules have no id of their own. */
+  id: string;
+  protocol: FirewallRule['protocol'];
+  /** `22`, `8000-9000`, or empty for all. */
+  ports: string;
+  source: string;
+  description: string;
+}
+
+const allPorts = [1, 65535];
+const anywhere = '0.0.0.0/0';
+
+/** Pages that came over plain HTTP have no crypto.randomUUID. */
+const newId = () => Math.random().toString(36);
+
+export const newRule = (): RuleFields => ({
+  id: newId(),
+  protocol: 'tcp',
+  ports: '',
+  source: anywhere,
+  description: '',
+});
+
+export function toFields(rule: FirewallRule): RuleFields {
+  return {
+    id: newId(),
+    protocol: rule.protocol,
+    ports: toPortText(rule.port_range),
+    source: rule.source_network,
+    description: rule.description,
+  };
+}
+
+/** Throws what to tell the person. */
+export function parseRule({ protocol, ports, source, description }: RuleFields): FirewallRule {
+  const rule = { protocol, source_network: source.trim(), description: description.trim() };
+  return protocol === 'icmp' ? rule : { ...rule, port_range: parsePorts(ports) };
+}
+
+function parsePorts(text: string): number[] {
+  if (text.trim() === '') return allPorts;
+  const [, low, high = low] = /^\s*(\d{1,5})\s*(?:[-–]\s*(\d{1,5})\s*)?$/.exec(text) ?? [];
+  if (low === undefined) {
+    throw new Error(`“${text}” is not a port such as 22 or a range such as 8000-9000.`);
+  }
+  return [Number(low), Number(high)];
+}
+
+function toPortText(range: FirewallRule['port_range']): string {
+  const [low, high] = range ?? allPorts;
+  if (low === allPorts[0] && high === allPorts[1]) return '';
+  return low === high ? String(low) : `${low}-${high}`;
+}
+
+/** e.g. `tcp 22 from 0.0.0.0/0`. */
+export function toSentence(rule: FirewallRule): string {
+  const ports = rule.protocol === 'icmp' ? '' : ` ${toPortText(rule.port_range) || 'all ports'}`;
+  const source = rule.source_network === anywhere ? 'anywhere' : rule.source_network;
+  return `${rule.protocol}${ports} from ${source}`;
+}

@@ -1,0 +1,122 @@
+// Rulesets: more rules for the machines that name them when they are launched.
+
+import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
+import { useMe } from '../account.ts';
+import { get, type List, remove } from '../api.ts';
+import { Confirm } from '../parts/confirm.tsx';
+import { type Column, Empty, Records } from '../parts/records.tsx';
+import { toSentence } from './rules.ts';
+import { RulesetDialog } from './ruleset-dialog.tsx';
+
+const queryKey = ['firewall-rulesets'];
+
+export function Rulesets() {
+  const { canUse } = useMe();
+  const client = useQueryClient();
+  const [location, navigate] = useLocation();
+  const [editing, setEditing] = useState<Ruleset | null>(null);
+  const [deleting, setDeleting] = useState<Ruleset | null>(null);
+  const rulesets = useQuery({
+    queryKey,
+    queryFn: () => get<List<Ruleset>>('/api/v1/firewall-rulesets'),
+  });
+  const refresh = () => client.invalidateQueries({ queryKey });
+
+  async function deleteRuleset({ id, name }: Ruleset) {
+    await remove(`/api/v1/firewall-rulesets/${id}`);
+    await refresh();
+    notifications.show({ message: `The ruleset “${name}” is deleted.` });
+  }
+
+  const make = (
+    <Button variant="default" component={Link} href="/firewall/new">
+      Make a ruleset
+    </Button>
+  );
+  const columns: Column<Ruleset>[] = [
+    {
+      name: 'Name',
+      cell: ({ name }) => (
+        <Text size="sm" fw={500} className="breakable">
+          {name}
+        </Text>
+      ),
+    },
+    { name: 'Region', cell: ({ region }) => region.name },
+    {
+      name: 'Lets in',
+      cell: ({ rules }) =>
+        rules.map((rule) => toSentence(rule as FirewallRule)).join('; ') || 'nothing',
+    },
+    { name: 'Machines', cell: ({ instance_ids }) => instance_ids.length },
+  ];
+  if (canUse) {
+    columns.push({
+      name: '',
+      cell: (ruleset) => (
+        <Group gap={6} wrap="nowrap" justify="flex-end">
+          <Button
+            variant="default"
+            size="xs"
+            onClick={() => setEditing(ruleset)}
+            aria-label={`Edit ${ruleset.name}`}
+          >
+            Edit
+          </Button>
+          <Button
+            variant="default"
+            size="xs"
+            onClick={() => setDeleting(ruleset)}
+            aria-label={`Delete ${ruleset.name}`}
+          >
+            Delete
+          </Button>
+        </Group>
+      ),
+    });
+  }
+  return (
+    <Stack gap="sm">
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          For some machines
+        </Title>
+        {canUse && rulesets.data?.data.length !== 0 && make}
+      </Group>
+      <Records
+        label="Rulesets"
+        query={rulesets}
+        rows={rulesets.data?.data}
+        columns={columns}
+        likely={1}
+        empty={
+          <Empty title="No rulesets" action={canUse && make}>
+            A ruleset lets more in to the machines that name it when they are launched, e.g. a web
+            server’s ports to web servers only.
+          </Empty>
+        }
+      />
+      {canUse && location === '/firewall/new' && (
+        <RulesetDialog ruleset={null} onSaved={refresh} onClose={() => navigate('/firewall')} />
+      )}
+      {editing && (
+        <RulesetDialog ruleset={editing} onSaved={refresh} onClose={() => setEditing(null)} />
+      )}
+      {deleting && (
+        <Confirm
+          title={`Delete “${deleting.name}”?`}
+          action="Delete"
+          onConfirm={() => deleteRuleset(deleting)}
+          onClose={() => setDeleting(null)}
+        >
+          Machines launched from now on can’t be given this ruleset.
+        </Confirm>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,65 @@
+// The conversation as the request that asks for its next answer.
+
+import type { ChatRequest } from '../../../src/inference/schema.ts';
+import type { Conversation, Turn } from './conversation.ts';
+
+/** Why it can't be sent, or null: what the model is to be held to has to be JSON. */
+export function findProblem({ tools, schema }: Conversation): string | null {
+  if (tools.trim() !== '' && !Array.isArray(parse(tools))) {
+    return 'The tools are not a JSON array yet, so nothing can be sent.';
+  }
+  if (schema.trim() !== '' && !isObject(parse(schema))) {
+    return 'The schema is not a JSON object yet, so nothing can be sent.';
+  }
+  return null;
+}
+
+/** Answers that failed before their first word are no part of what the model is told. */
+export function toRequest(conversation: Conversation, model: string): ChatRequest {
+  const { system, settings, turns, logprobs } = conversation;
+  const { stop, ...numbers } = settings;
+  const chosen = Object.entries(numbers).filter(([, value]) => value !== null);
+  const tools = parse(conversation.tools);
+  const schema = parse(conversation.schema);
+  return {
+    model,
+    messages: [
+      ...(system.trim() === '' ? [] : [{ role: 'system' as const, content: system }]),
+      ...turns.flatMap((turn, index) => toMessages(turn, turns[index + 1])),
+    ],
+    ...Object.fromEntries(chosen),
+    ...(stop ? { stop } : {}),
+    ...(Array.isArray(tools) ? { tools } : {}),
+    ...(isObject(schema)
+      ? { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }
+      : {}),
+    ...(logprobs ? { logprobs, top_logprobs: 4 } : {}),
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+}
+
+/** Calls that were never answered are left out: a model would wait for their results. */
+function toMessages(turn: Turn, next: Turn | undefined): ChatRequest['messages'] {
+  const { role, text, toolCalls = [], toolCallId } = turn;
+  if (role === 'user') return [{ role, content: text }];
+  if (role === 'tool') return [{ role, content: text, tool_call_id: toolCallId ?? '' }];
+  if (next?.role !== 'tool') return text === '' ? [] : [{ role, content: text }];
+  const tool_calls = toolCalls.map(({ id, ...call }) => ({
+    id,
+    type: 'function' as const,
+    function: call,
+  }));
+  return [{ role, content: text || null, tool_calls }];
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

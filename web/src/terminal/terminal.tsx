@@ -1,0 +1,88 @@
+// A machine's shell as a page of its own.
+
+import { Anchor, Button, Group, Skeleton, Text } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import { Link } from 'wouter';
+import type { Instance } from '../../../src/cloud/schema.ts';
+import { useMe } from '../account.ts';
+import { nameOf, useInstances } from '../machines/instances.ts';
+import { ErrorNotice } from '../parts/error-notice.tsx';
+import { Page } from '../parts/page.tsx';
+import { Empty } from '../parts/records.tsx';
+import { connect } from './connect.ts';
+import '@xterm/xterm/css/xterm.css';
+import './terminal.css';
+
+export default function TerminalPage({ params }: { params: { id: string } }) {
+  const { canUse } = useMe();
+  const instances = useInstances();
+  const instance = instances.data?.data.find(({ id }) => id === params.id);
+  const back = (
+    <Anchor component={Link} href="/machines" underline="always">
+      All machines
+    </Anchor>
+  );
+  return (
+    <Page
+      title={instance ? `Terminal of ${nameOf(instance)}` : 'Terminal'}
+      description="A login shell as ubuntu. It ends when this page is left; Shift+Esc takes the keyboard back."
+      actions={back}
+    >
+      <ErrorNotice error={instances.error} onRetry={() => instances.refetch()} />
+      {instances.isPending && <Skeleton h={320} aria-busy="true" />}
+      {instances.data && <Body key={params.id} instance={canUse ? instance : undefined} />}
+    </Page>
+  );
+}
+
+function Body({ instance }: { instance: Instance | undefined }) {
+  // A machine that ended leaves what its shell printed last on the screen.
+  const wasActive = useRef(false);
+  wasActive.current ||= instance?.status === 'active';
+  const [attempt, setAttempt] = useState(1);
+  const lastId = useRef('');
+  if (instance) lastId.current = instance.id;
+  if (!wasActive.current) {
+    return (
+      <Empty title="There is no shell to show">
+        {instance
+          ? `This machine is ${instance.status}. The terminal opens by itself once it is active.`
+          : 'This machine does not run, or you may not use machines.'}
+      </Empty>
+    );
+  }
+  return <Shell key={attempt} id={lastId.current} onAgain={() => setAttempt(attempt + 1)} />;
+}
+
+function Shell({ id, onAgain }: { id: string; onAgain: () => void }) {
+  const element = useRef<HTMLDivElement>(null);
+  const [state, setState] = useState<'connecting' | 'open' | 'closed'>('connecting');
+  const [reason, setReason] = useState<string | null>(null);
+  useEffect(() => {
+    const connection = connect(element.current as HTMLDivElement, id, {
+      onOpen: () => setState('open'),
+      onClose(why) {
+        setReason(why);
+        setState('closed');
+      },
+    });
+    return connection.close;
+  }, [id]);
+  return (
+    <div>
+      <div ref={element} className="shell-frame" />
+      <Group mt="xs" mih={30} justify="space-between">
+        <Text size="sm" c="dimmed" role="status">
+          {state === 'connecting' && 'Connecting…'}
+          {state === 'open' && 'Connected.'}
+          {state === 'closed' && (reason ?? 'The connection was lost, or was never made.')}
+        </Text>
+        {state === 'closed' && (
+          <Button variant="default" size="xs" onClick={onAgain}>
+            Connect again
+          </Button>
+        )}
+      </Group>
+    </div>
+  );
+}
