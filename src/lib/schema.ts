@@ -42,6 +42,8 @@ export interface Violation {
   path: (string | number)[];
   /** The bound, the allowed values, the expected types or the pattern; what `kind` needs to be explained. */
   expected: string[];
+  /** The bound itself is refused too. */
+  exclusive: boolean;
 }
 
 const kinds: Record<string, ViolationKind> = {
@@ -81,7 +83,12 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
   const sameKind = candidates.filter(
     (error) => error.keyword === deepest.keyword && error.instancePath === deepest.instancePath,
   );
-  return { kind, path, expected: [...new Set(sameKind.flatMap(expectation))] };
+  return {
+    kind,
+    path,
+    expected: [...new Set(sameKind.flatMap(expectation))],
+    exclusive: deepest.keyword.startsWith('exclusive'),
+  };
 }
 
 /** `messages[2].content`, the form API errors use. */
