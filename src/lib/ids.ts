@@ -5,8 +5,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 /** 32 lower-case hex: a UUID without its dashes. */
 export const newId = (): string => randomUUID().replaceAll('-', '');
 
-export const isId = (text: string): boolean => /^[0-9a-f]{32}$/.test(text);
-
 const alphanumerics = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
 /** Unbiased: bytes past the last whole multiple of 62 are thrown away. */
