@@ -1,6 +1,7 @@
 // The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
 
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import cookie from '@fastify/cookie';
 import swagger from '@fastify/swagger';
 import Fastify, {
@@ -21,14 +22,16 @@ import type { DashboardBuild } from './dashboard-build.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
+import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
-import { Refusal } from './lib/errors.ts';
+import { methodNotAllowed, Refusal } from './lib/errors.ts';
 import { newId } from './lib/ids.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {
   log: FastifyBaseLogger;
-  trustProxy: boolean;
+  /** How many hops of x-forwarded-for to believe. */
+  trustedProxies: number;
   https: { cert: Buffer; key: Buffer } | null;
   ops: OpsParts;
   accounts: AccountParts;
@@ -45,10 +48,17 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     // Our own lines carry the request id; a logger per request would cost more than the line.
     childLoggerFactory: (logger) => logger,
     genReqId: newId,
-    trustProxy: parts.trustProxy,
+    trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
     // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
-    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
+    ajv: {
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        verbose: true,
+      },
+    },
+    routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
     requestTimeout: 120_000,
     keepAliveTimeout: 75_000,
     // Ours says so in each API's dialect.
@@ -58,12 +68,26 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     clientErrorHandler: answerBadHttp,
   };
   // Fastify types a TLS server as another kind of app, though nothing here could tell them apart.
-  const app = Fastify({ ...options, https: parts.https } as FastifyServerOptions);
+  const app = Fastify({
+    ...options,
+    https: parts.https,
+    // Node would refuse a request without a host by itself, and without a body.
+    http: { requireHostHeader: false },
+  } as FastifyServerOptions);
 
+  app.server.on('checkExpectation', (request, response) => {
+    const refusal = new Refusal('invalid_json', 'Only "Expect: 100-continue" is understood.');
+    const { body } = dialectOf(request.url ?? '/').refuse(refusal);
+    response.writeHead(417, jsonHeaders(newId())).end(JSON.stringify(body));
+  });
+  app.server.on('connect', (request, socket) => {
+    const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);
+    answerSocket(socket, '405 Method Not Allowed', accountsDialect.refuse(refusal).body);
+  });
   await app.register(cookie);
   await app.register(swagger, { openapi: description, hideUntagged: true });
-  applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
   observeRequests(app, parts.ops.registry);
+  applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
   app.addHook('onRequest', (request, reply, done) => {
     if (!parts.ops.isDraining() || !isApi(request.url)) return done();
     reply.header('connection', 'close');
@@ -107,10 +131,7 @@ function dialectOf(url: string): Dialect {
 function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = new Refusal('unknown_url', 'The address in the request cannot be read.');
   const { status, body } = dialectOf(request.raw.url ?? '/').refuse(refusal);
-  reply
-    .code(status)
-    .headers({ 'x-request-id': request.id, 'content-type': 'application/json; charset=utf-8' })
-    .send(JSON.stringify(body));
+  reply.code(status).headers(jsonHeaders(request.id)).send(JSON.stringify(body));
 }
 
 /** It was not HTTP, or headers beyond the bounds: there is no request, only a socket. */
@@ -129,12 +150,19 @@ function answerBadHttp(
     ? new Refusal('too_large', 'The headers of the request are too large.')
     : new Refusal('invalid_json', 'This is not a valid HTTP request.');
   const { status, body } = dialectOf(url).refuse(refusal);
-  const [code, reason] = tooBig
-    ? [431, 'Request Header Fields Too Large']
-    : [status, 'Bad Request'];
+  const line = tooBig ? '431 Request Header Fields Too Large' : `${status} Bad Request`;
+  answerSocket(socket, line, body);
+}
+
+const jsonHeaders = (requestId: string) => ({
+  'content-type': 'application/json; charset=utf-8',
+  'x-request-id': requestId,
+});
+
+/** Where there is no response to write to. */
+function answerSocket(socket: Duplex, line: string, body: unknown): void {
   const text = JSON.stringify(body);
-  socket.end(
-    `HTTP/1.1 ${code} ${reason}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-  );
+  const headers = { ...jsonHeaders(newId()), 'content-length': Buffer.byteLength(text) };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${line}\r\n${lines.join('')}connection: close\r\n\r\n${text}`);
 }

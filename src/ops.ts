@@ -20,7 +20,7 @@ export function opsRoutes(app: FastifyInstance, { db, registry, isDraining }: Op
   app.get('/readyz', async (_request, reply) => {
     if (isDraining()) return reply.code(503).send({ status: 'draining' });
     try {
-      await sql`select 1`.execute(db);
+      await Promise.race([sql`select 1`.execute(db), timeout(readyMs)]);
       return { status: 'ok' };
     } catch {
       return reply.code(503).send({ status: 'database unavailable' });
@@ -45,6 +45,12 @@ export function opsRoutes(app: FastifyInstance, { db, registry, isDraining }: Op
     return page;
   });
 }
+
+/** A database that takes longer is not there for those who ask. */
+const readyMs = 2000;
+
+const timeout = (ms: number) =>
+  new Promise((_, reject) => setTimeout(reject, ms, new Error('too slow')).unref());
 
 /** One log line and one observation per request. Routes, not addresses: those hold ids. */
 export function observeRequests(app: FastifyInstance, registry: Registry): void {

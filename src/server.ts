@@ -7,12 +7,11 @@ import { totalmem } from 'node:os';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createApiKeys } from './accounts/api-keys.ts';
-import { createAudit, system } from './accounts/audit.ts';
+import { createAudit } from './accounts/audit.ts';
 import { createAuditLog } from './accounts/audit-log.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
 import { createMembers } from './accounts/members.ts';
-import { scopes } from './accounts/principal.ts';
 import { toJoinLink } from './accounts/routes.ts';
 import { createSessions } from './accounts/sessions.ts';
 import { createSignIn } from './accounts/sign-in.ts';
@@ -133,7 +132,7 @@ export async function startServer(
 
   const app = await createApp({
     log,
-    trustProxy: config.server.trust_proxy,
+    trustedProxies: config.server.trusted_proxies,
     https: readTls(config),
     ops: { db, registry, isDraining: () => draining },
     accounts: {
@@ -171,14 +170,11 @@ export async function startServer(
 
   const account = await signIn.ensureAccount();
   if (presetApiKey !== null) await apiKeys.preset(account.id, presetApiKey);
-  const first =
-    account.created && presetApiKey === null
-      ? await apiKeys.create(account.id, { label: 'first', scopes, expiresAt: null }, system)
-      : null;
-  const setupToken = await invitations.renewSetup(account.id);
-
   await app.listen({ host: config.server.host, port: config.server.port });
   url = toUrl(config, app.server.address() as AddressInfo);
+  // Only now, because they are shown once: a start that fails must not use them up.
+  const firstApiKey = await apiKeys.createFirst(account.id);
+  const setupToken = await invitations.renewSetup(account.id);
   dashboard.start();
   if (config.inference.preload) {
     standIn.preload().catch((error) => log.error({ err: error }, 'the stand-in did not load'));
@@ -202,19 +198,22 @@ export async function startServer(
 
   async function stop() {
     draining = true;
-    dashboard.stop();
     for (const chore of chores) clearInterval(chore);
     await weights.stop();
-    const cut = setTimeout(
-      () => app.server.closeAllConnections(),
-      config.server.drain_seconds * 1000,
-    );
+    // A connection that falls idle after its last answer would else be waited for until the end.
+    const hurry = setInterval(() => app.server.closeIdleConnections(), 100);
+    const drainMs = config.server.drain_seconds * 1000;
+    const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
     await app.close();
+    clearInterval(hurry);
     clearTimeout(cut);
     await backends.close();
     await cloud.reconciler.stop();
     await driver.close();
-    await apiKeys.flushLastUsed();
+    dashboard.stop();
+    await apiKeys
+      .flushLastUsed()
+      .catch((error) => log.error({ err: error }, 'the last uses of keys are lost'));
     await db.destroy();
     sink.flushSync();
     sink.destroy();
@@ -222,7 +221,7 @@ export async function startServer(
 
   return {
     url,
-    firstApiKey: first?.key ?? null,
+    firstApiKey,
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,

@@ -1,14 +1,15 @@
 // API keys: made once, shown once, kept as a hash. Looking one up is on every request's path, so found
 // keys are remembered for a second: that is how long a key revoked by another process may live on here.
 
-import type { ApiKeyRow, Database } from '../db/tables.ts';
+import { lockAccount } from '../db/lock-account.ts';
+import type { ApiKeyRow, Database, Tx } from '../db/tables.ts';
 import { createBoundedCache } from '../lib/bounded-cache.ts';
 import type { Clock } from '../lib/clock.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
 import { newId, randomAlphanumerics } from '../lib/ids.ts';
 import { equalHashes, hashToken, maskSecret } from '../lib/secrets.ts';
-import type { Actor, Audit } from './audit.ts';
-import type { Principal, Scope } from './principal.ts';
+import { type Actor, type Audit, system } from './audit.ts';
+import { type Principal, type Scope, scopes } from './principal.ts';
 
 export interface NewApiKey {
   label: string;
@@ -30,6 +31,8 @@ export interface ApiKeys {
     input: NewApiKey,
     actor: Actor,
   ): Promise<{ row: ApiKeyRow; key: string }>;
+  /** The first key of an account that never had one; null when it had. */
+  createFirst(accountId: string): Promise<string | null>;
   /** Stores a key the operator chose, unless it is there already. */
   preset(accountId: string, key: string): Promise<void>;
   list(accountId: string): Promise<ApiKeyRow[]>;
@@ -47,35 +50,64 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
   const lastUsed = new Map<string, number>();
 
   async function create(accountId: string, input: NewApiKey, actor: Actor) {
-    if (input.expiresAt !== null && input.expiresAt <= clock.now()) {
-      throw invalidBody('expires_at is in the past.', 'expires_at');
-    }
+    return db.transaction().execute((tx) => insert(tx, accountId, input, actor));
+  }
+
+  async function insert(tx: Tx, accountId: string, input: NewApiKey, actor: Actor) {
+    checkExpiry(input.expiresAt);
     const key = `secret_${toKeyLabel(input.label)}_${newId()}.${randomAlphanumerics(32)}`;
     const row = toRow(accountId, input, key, actor.kind === 'session' ? actor.userId : null);
-    await db.transaction().execute(async (tx) => {
-      const { count } = await tx
-        .selectFrom('api_keys')
-        .select((row) => row.fn.countAll<number>().as('count'))
-        .where('account_id', '=', accountId)
-        .where('revoked_at', 'is', null)
-        .executeTakeFirstOrThrow();
-      if (count >= maxKeysPerAccount) {
-        throw invalidBody(`The account has ${maxKeysPerAccount} keys. Revoke some first.`);
-      }
-      await tx.insertInto('api_keys').values(row).execute();
-      await audit.record(tx, { ...actor, accountId }, toEntry('api_key.created', row));
-    });
+    await lockAccount(tx, accountId);
+    if ((await countKeys(tx, accountId)) >= maxKeysPerAccount) {
+      throw invalidBody(`The account has ${maxKeysPerAccount} keys. Revoke some first.`);
+    }
+    await tx.insertInto('api_keys').values(row).execute();
+    await audit.record(tx, { ...actor, accountId }, toEntry('api_key.created', row));
     return { row, key };
   }
 
+  function checkExpiry(at: number | null): void {
+    if (at === null || at > clock.now()) return;
+    // Not a number either: a leap second is a time to the schema and none to JavaScript.
+    const what = Number.isNaN(at) ? 'is not a time that can be used' : 'is in the past';
+    throw invalidBody(`expires_at ${what}.`, 'expires_at');
+  }
+
+  async function countKeys(tx: Tx, accountId: string): Promise<number> {
+    const { count } = await tx
+      .selectFrom('api_keys')
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .where('account_id', '=', accountId)
+      .where('revoked_at', 'is', null)
+      .executeTakeFirstOrThrow();
+    return count;
+  }
+
+  async function createFirst(accountId: string) {
+    return db.transaction().execute(async (tx) => {
+      await lockAccount(tx, accountId);
+      const key = await tx
+        .selectFrom('api_keys')
+        .select('id')
+        .where('account_id', '=', accountId)
+        .executeTakeFirst();
+      if (key !== undefined) return null;
+      const input: NewApiKey = { label: 'first', scopes, expiresAt: null };
+      return (await insert(tx, accountId, input, system)).key;
+    });
+  }
+
   async function preset(accountId: string, key: string) {
-    const input: NewApiKey = { label: 'preset', scopes: ['inference', 'cloud'], expiresAt: null };
-    const row = toRow(accountId, input, key, null);
-    await db
-      .insertInto('api_keys')
-      .values(row)
-      .onConflict((conflict) => conflict.column('hash').doNothing())
-      .execute();
+    const row = toRow(accountId, { label: 'preset', scopes, expiresAt: null }, key, null);
+    return db.transaction().execute(async (tx) => {
+      const { numInsertedOrUpdatedRows } = await tx
+        .insertInto('api_keys')
+        .values(row)
+        .onConflict((conflict) => conflict.column('hash').doNothing())
+        .executeTakeFirst();
+      if (numInsertedOrUpdatedRows === 0n) return;
+      await audit.record(tx, { ...system, accountId }, toEntry('api_key.created', row));
+    });
   }
 
   function toRow(accountId: string, input: NewApiKey, key: string, userId: string | null) {
@@ -128,6 +160,7 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
   }
 
   async function look(hash: string): Promise<FoundApiKey | undefined> {
+    const ticket = found.ticket();
     const row = await db
       .selectFrom('api_keys')
       .selectAll()
@@ -141,7 +174,7 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
       scopes: JSON.parse(row.scopes),
       expiresAt: row.expires_at,
     };
-    found.set(hash, key);
+    found.set(hash, key, ticket);
     return markUsed(key);
   }
 
@@ -153,14 +186,13 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
   }
 
   async function flushLastUsed() {
-    const uses = [...lastUsed];
-    lastUsed.clear();
-    for (const [id, at] of uses) {
+    for (const [id, at] of [...lastUsed]) {
       await db.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute();
+      if (lastUsed.get(id) === at) lastUsed.delete(id);
     }
   }
 
-  return { create, preset, list, revoke, find, flushLastUsed };
+  return { create, createFirst, preset, list, revoke, find, flushLastUsed };
 }
 
 /** The label as part of a key: what a shell, a header and a double click all take as one word. */

@@ -11,8 +11,10 @@ export type AuditAction =
   | 'user.joined'
   | 'user.login_succeeded'
   | 'user.login_failed'
+  | 'user.login_throttled'
   | 'user.logged_out'
   | 'user.password_changed'
+  | 'user.password_change_failed'
   | 'member.role_changed'
   | 'member.removed'
   | 'invitation.created'
@@ -44,9 +46,16 @@ export interface AuditEntry {
 }
 
 /** Who did it: a principal, or what is known when nobody is signed in yet. */
-export type Actor = Principal | { kind: 'nobody'; accountId: string | null; address: string };
+export type Actor =
+  | Principal
+  | { kind: 'visitor'; accountId: string | null; userId: string | null; address: string };
 
-export const system: Actor = { kind: 'nobody', accountId: null, address: 'server' };
+export const system: Actor = {
+  kind: 'visitor',
+  accountId: null,
+  userId: null,
+  address: 'server',
+};
 
 export interface Audit {
   record(db: Database | Tx, actor: Actor, entry: AuditEntry): Promise<void>;
@@ -63,7 +72,7 @@ export function createAudit(clock: Clock): Audit {
           at: clock.now(),
           action,
           resource_id: resourceId ?? null,
-          user_id: actor.kind === 'session' ? actor.userId : null,
+          user_id: actor.kind === 'key' ? null : actor.userId,
           api_key_id: actor.kind === 'key' ? actor.keyId : null,
           address: actor.address,
           details: JSON.stringify(details ?? {}),

@@ -4,6 +4,7 @@
 import assert from 'node:assert';
 import type {} from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { clientAddress } from '../lib/client-address.ts';
 import { forbidden, invalidCredentials, noCredentials } from '../lib/errors.ts';
 import { maskSecret } from '../lib/secrets.ts';
 import type { ApiKeys } from './api-keys.ts';
@@ -50,13 +51,13 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
     const toPrincipal = (one: Awaited<typeof found>): KeyPrincipal => {
       if (one === undefined) throw invalidCredentials(maskSecret(key));
       const { id, accountId, scopes } = one;
-      return { kind: 'key', keyId: id, accountId, scopes, address: request.ip };
+      return { kind: 'key', keyId: id, accountId, scopes, address: clientAddress(request) };
     };
     return found instanceof Promise ? found.then(toPrincipal) : toPrincipal(found);
   }
 
   async function withSession(request: FastifyRequest, token: string): Promise<SessionPrincipal> {
-    const session = await sessions.find(token, request.ip);
+    const session = await sessions.find(token, clientAddress(request));
     if (session === undefined) throw noCredentials();
     if (!isSafe(request) && !isOurPage(request)) {
       throw forbidden('This request came from a page of another site.');

@@ -4,7 +4,8 @@ import type { Dialect, Rendered } from '../lib/dialect.ts';
 import { toPathText } from '../lib/schema.ts';
 
 export const accountsDialect: Dialect = {
-  refuse({ code, status, message, param, retryAfterMs }): Rendered {
+  refuse({ code, status, message: said, param, retryAfterMs }): Rendered {
+    const message = code === 'no_credentials' ? 'You are not signed in.' : said;
     const headers: Record<string, string> =
       retryAfterMs === null ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
     return { status, headers, body: { error: { code, message, param } } };

@@ -7,11 +7,11 @@ import type { Clock } from '../lib/clock.ts';
 import { notFound } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { hashToken, newToken } from '../lib/secrets.ts';
-import type { Audit } from './audit.ts';
+import { type Audit, system } from './audit.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 
 export interface Invitations {
-  /** A fresh set-up token while nobody has joined; null once somebody has. */
+  /** Another set-up token while nobody has joined; null once somebody has. */
   renewSetup(accountId: string): Promise<string | null>;
   create(principal: SessionPrincipal, role: Role): Promise<{ row: InvitationRow; token: string }>;
   list(accountId: string): Promise<InvitationRow[]>;
@@ -22,7 +22,7 @@ export interface Invitations {
   take(tx: Tx, token: string): Promise<InvitationRow>;
 }
 
-const setupDays = 30;
+const setupDays = 2;
 const deadLink = () => notFound('This link was used, has expired or never was: it');
 
 export function createInvitations(
@@ -40,12 +40,19 @@ export function createInvitations(
         .where('account_id', '=', accountId)
         .executeTakeFirst();
       if (member !== undefined) return null;
-      await tx
-        .deleteFrom('invitations')
-        .where('account_id', '=', accountId)
-        .where('created_by', 'is', null)
-        .execute();
-      return (await add(tx, accountId, 'owner', null, setupDays)).token;
+      await tx.deleteFrom('invitations').where('expires_at', '<=', clock.now()).execute();
+      // Links of other replicas and of earlier starts go on working until one of them is used.
+      const { row, token } = await add(tx, accountId, 'owner', null, setupDays);
+      await audit.record(
+        tx,
+        { ...system, accountId },
+        {
+          action: 'invitation.created',
+          resourceId: row.id,
+          details: { role: row.role, setup: true },
+        },
+      );
+      return token;
     });
   }
 
@@ -120,6 +127,13 @@ export function createInvitations(
       .returningAll()
       .executeTakeFirst();
     if (row === undefined) throw deadLink();
+    if (row.created_by === null) {
+      await tx
+        .deleteFrom('invitations')
+        .where('account_id', '=', row.account_id)
+        .where('created_by', 'is', null)
+        .execute();
+    }
     return row;
   }
 

@@ -67,8 +67,16 @@ export function createMembers(db: Database, audit: Audit, sessions: Sessions): M
         .where('account_id', '=', principal.accountId)
         .where('user_id', '=', userId)
         .execute();
-      await tx.deleteFrom('users').where('id', '=', userId).execute();
-      await audit.record(tx, principal, { action: 'member.removed', resourceId: userId });
+      const user = await tx
+        .deleteFrom('users')
+        .where('id', '=', userId)
+        .returning('email')
+        .executeTakeFirstOrThrow();
+      await audit.record(tx, principal, {
+        action: 'member.removed',
+        resourceId: userId,
+        details: { email: user.email, role },
+      });
     });
     sessions.forget();
   }

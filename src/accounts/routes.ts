@@ -4,6 +4,7 @@ import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ApiKeyRow } from '../db/tables.ts';
+import { clientAddress } from '../lib/client-address.ts';
 import { applyDialect } from '../lib/dialect.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
@@ -61,7 +62,7 @@ export const toJoinLink = (publicUrl: string, token: string) => `${publicUrl}/#/
 function doorRoutes(scope: FastifyInstance, { signIn, invitations, secure }: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const visitor = (request: FastifyRequest) => ({
-    address: request.ip,
+    address: clientAddress(request),
     userAgent: request.headers['user-agent'] ?? '',
   });
   const welcome = (reply: FastifyReply, { token, expiresAt }: StartedSession) => {

@@ -5,7 +5,11 @@ import { Type } from '../lib/type.ts';
 import { roles, scopes } from './principal.ts';
 
 const closed = { additionalProperties: false } as const;
-const Email = Type.String({ minLength: 3, maxLength: 254, pattern: '^[^@\\s]+@[^@\\s]+$' });
+const Email = Type.String({
+  minLength: 3,
+  maxLength: 254,
+  pattern: '^[^@\\s\\u0000]+@[^@\\s\\u0000]+$',
+});
 const Password = Type.String({ minLength: 1, maxLength: 1024 });
 
 export const IdParams = Type.Object({ id: Type.String({ pattern: '^[0-9a-f]{32}$' }) });
@@ -28,7 +32,7 @@ export const RoleChange = Type.Object({ role: OneOf(roles) }, closed);
 
 export const NewApiKey = Type.Object(
   {
-    label: Type.String({ minLength: 1, maxLength: 64 }),
+    label: Type.String({ minLength: 1, maxLength: 64, pattern: '^[^\\p{Cc}]+$' }),
     scopes: Maybe(
       Type.Array(OneOf(scopes), { minItems: 1, maxItems: scopes.length, uniqueItems: true }),
     ),
@@ -54,7 +58,7 @@ export const AuditQuery = Type.Object(
   {
     before: Type.Optional(Type.String({ maxLength: 64 })),
     limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
-    action: Type.Optional(Type.String({ maxLength: 64 })),
+    action: Type.Optional(Type.String({ maxLength: 64, pattern: '^[a-z_]+\\.[a-z_]+$' })),
   },
   closed,
 );

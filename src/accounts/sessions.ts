@@ -43,10 +43,13 @@ export function createSessions(
   audit: Audit,
   options: { sessionDays: number },
 ): Sessions {
-  const found = createBoundedCache<SessionPrincipal & { expiresAt: number }>(clock, {
-    maxEntries: 10_000,
-    maxAgeMs: 1000,
-  });
+  const found = createBoundedCache<Omit<SessionPrincipal, 'address'> & { expiresAt: number }>(
+    clock,
+    {
+      maxEntries: 10_000,
+      maxAgeMs: 1000,
+    },
+  );
 
   async function start(tx: Tx, who: { userId: string; accountId: string }, visitor: Visitor) {
     const token = newToken();
@@ -69,11 +72,13 @@ export function createSessions(
 
   async function find(token: string, address: string): Promise<SessionPrincipal | undefined> {
     const hash = hashToken(token);
-    const session = found.get(hash) ?? (await look(hash, address));
-    return session === undefined || session.expiresAt <= clock.now() ? undefined : session;
+    const session = found.get(hash) ?? (await look(hash));
+    if (session === undefined || session.expiresAt <= clock.now()) return undefined;
+    return { ...session, address };
   }
 
-  async function look(hash: string, address: string) {
+  async function look(hash: string) {
+    const ticket = found.ticket();
     const row = await db
       .selectFrom('sessions')
       .innerJoin('users', 'users.id', 'sessions.user_id')
@@ -95,9 +100,8 @@ export function createSessions(
       email: row.email,
       role: row.role as Role,
       expiresAt: row.expires_at,
-      address,
     };
-    found.set(hash, session);
+    found.set(hash, session, ticket);
     return session;
   }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { conflict, invalidBody, Refusal, rateLimited } from '../lib/errors.ts';
 import { newId } from '../lib/ids.ts';
 import { hashPassword, hashToken, newToken, verifyPassword } from '../lib/secrets.ts';
-import { type Audit, system } from './audit.ts';
+import { type Actor, type Audit, system } from './audit.ts';
 import type { Invitations } from './invitations.ts';
 import type { SessionPrincipal } from './principal.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
@@ -23,6 +23,9 @@ export interface SignIn {
 
 /** Fixed, so that replicas starting at once on a new database make one account and not several. */
 const firstAccountId = '00000000000000000000000000000001';
+
+/** Per network address in 15 minutes; a link is used once, so few need a second try. */
+const joinAttempts = 30;
 
 const wrongLogin = () =>
   new Refusal('invalid_credentials', 'The e-mail address or the password is wrong.');
@@ -54,6 +57,10 @@ export function createSignIn(
 
   async function join(token: string, email: string, password: string, visitor: Visitor) {
     checkPassword(password);
+    const { waitMs } = await throttle.attempt(`join-from:${visitor.address}`, joinAttempts);
+    if (waitMs > 0) throw rateLimited('Too many attempts to join. Try again later.', waitMs);
+    // Hashing costs memory and time, so only for a link that works.
+    await invitations.get(token);
     const passwordHash = await hashPassword(password);
     return db.transaction().execute(async (tx) => {
       const invitation = await invitations.take(tx, token);
@@ -76,11 +83,7 @@ export function createSignIn(
         created_at: clock.now(),
       };
       await tx.insertInto('memberships').values(membership).execute();
-      const actor = {
-        kind: 'nobody' as const,
-        accountId: invitation.account_id,
-        address: visitor.address,
-      };
+      const actor = toActor(visitor, invitation.account_id, user.id);
       await audit.record(tx, actor, {
         action: 'user.joined',
         resourceId: user.id,
@@ -92,13 +95,18 @@ export function createSignIn(
 
   async function login(email: string, password: string, visitor: Visitor) {
     const address = email.toLowerCase();
-    const perAddress = await throttle.attempt(
-      `login-from:${visitor.address}`,
-      options.loginAttempts * 5,
-    );
-    const perUser = await throttle.attempt(`login-as:${hashToken(address)}`, options.loginAttempts);
-    const waitMs = Math.max(perAddress, perUser);
-    if (waitMs > 0) throw rateLimited('Too many sign-in attempts. Try again later.', waitMs);
+    const keys = [`login-from:${visitor.address}`, `login-as:${hashToken(address)}`] as const;
+    const perAddress = await throttle.attempt(keys[0], options.loginAttempts * 5);
+    const perUser = await throttle.attempt(keys[1], options.loginAttempts);
+    const waitMs = Math.max(perAddress.waitMs, perUser.waitMs);
+    if (waitMs > 0) {
+      const entry = { action: 'user.login_throttled' as const, details: { email: address } };
+      // Once per window: the log must not be a way to fill the disk.
+      if (perAddress.isFirst || perUser.isFirst) {
+        await audit.record(db, toActor(visitor, await findAccount(address), null), entry);
+      }
+      throw rateLimited('Too many sign-in attempts. Try again later.', waitMs);
+    }
     const user = await db
       .selectFrom('users')
       .innerJoin('memberships', 'memberships.user_id', 'users.id')
@@ -108,26 +116,23 @@ export function createSignIn(
       .executeTakeFirst();
     decoy ??= hashPassword(newToken());
     const right = await verifyPassword(password, user?.password_hash ?? (await decoy));
-    const actor = {
-      kind: 'nobody' as const,
-      accountId: user?.account_id ?? null,
-      address: visitor.address,
-    };
+    const actor = toActor(visitor, user?.account_id ?? null, null);
     const details = { email: address };
     if (user === undefined || !right) {
       await audit.record(db, actor, { action: 'user.login_failed', details });
       throw wrongLogin();
     }
-    await throttle.forget(`login-as:${hashToken(address)}`);
+    for (const key of keys) await throttle.forgive(key);
     return db.transaction().execute(async (tx) => {
       const entry = { action: 'user.login_succeeded' as const, resourceId: user.id, details };
-      await audit.record(tx, actor, entry);
+      await audit.record(tx, toActor(visitor, user.account_id, user.id), entry);
       return sessions.start(tx, { userId: user.id, accountId: user.account_id }, visitor);
     });
   }
 
   async function changePassword(principal: SessionPrincipal, current: string, next: string) {
-    const waitMs = await throttle.attempt(`password:${principal.userId}`, options.loginAttempts);
+    const key = `password:${principal.userId}`;
+    const { waitMs } = await throttle.attempt(key, options.loginAttempts);
     if (waitMs > 0) throw rateLimited('Too many attempts. Try again later.', waitMs);
     checkPassword(next);
     const user = await db
@@ -136,8 +141,10 @@ export function createSignIn(
       .where('id', '=', principal.userId)
       .executeTakeFirstOrThrow();
     if (!(await verifyPassword(current, user.password_hash))) {
+      await audit.record(db, principal, { action: 'user.password_change_failed' });
       throw invalidBody('The current password is wrong.', 'current_password');
     }
+    await throttle.forgive(key);
     const passwordHash = await hashPassword(next);
     await db.transaction().execute(async (tx) => {
       await tx
@@ -151,8 +158,25 @@ export function createSignIn(
     sessions.forget();
   }
 
+  async function findAccount(email: string): Promise<string | null> {
+    const row = await db
+      .selectFrom('users')
+      .innerJoin('memberships', 'memberships.user_id', 'users.id')
+      .select('memberships.account_id')
+      .where('users.email', '=', email)
+      .executeTakeFirst();
+    return row?.account_id ?? null;
+  }
+
   return { ensureAccount, join, login, changePassword };
 }
+
+const toActor = (visitor: Visitor, accountId: string | null, userId: string | null): Actor => ({
+  kind: 'visitor',
+  accountId,
+  userId,
+  address: visitor.address,
+});
 
 function checkPassword(password: string): void {
   if (password.length < 10) {

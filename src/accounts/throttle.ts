@@ -8,9 +8,10 @@ import type { Clock } from '../lib/clock.ts';
 const windowMs = 15 * 60_000;
 
 export interface Throttle {
-  /** Counts one attempt: 0 when it may go on, else the milliseconds to wait. */
-  attempt(key: string, limit: number): Promise<number>;
-  forget(key: string): Promise<void>;
+  /** Counts one attempt. `waitMs` is 0 when it may go on; `isFirst` on the first that may not. */
+  attempt(key: string, limit: number): Promise<{ waitMs: number; isFirst: boolean }>;
+  /** An attempt that turned out right does not count. */
+  forgive(key: string): Promise<void>;
   /** Deletes what no longer matters. */
   sweep(): Promise<void>;
 }
@@ -31,10 +32,16 @@ export function createThrottle(db: Database, clock: Clock): Throttle {
         )
         .returning(['attempts', 'window_started_at'])
         .executeTakeFirstOrThrow();
-      return row.attempts <= limit ? 0 : row.window_started_at + windowMs - now;
+      const waitMs = row.attempts <= limit ? 0 : row.window_started_at + windowMs - now;
+      return { waitMs, isFirst: row.attempts === limit + 1 };
     },
-    async forget(key) {
-      await db.deleteFrom('throttles').where('key', '=', key).execute();
+    async forgive(key) {
+      await db
+        .updateTable('throttles')
+        .set((row) => ({ attempts: row('attempts', '-', 1) }))
+        .where('key', '=', key)
+        .where('attempts', '>', 0)
+        .execute();
     },
     async sweep() {
       const cut = clock.now() - windowMs;

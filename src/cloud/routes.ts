@@ -43,7 +43,6 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
     route.bodyLimit = maxBodyBytes;
   });
   applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
-  ignoreTypeOfNothing(scope);
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);
   instanceRoutes(scope, cloud);
@@ -51,15 +50,6 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
   filesystemRoutes(scope, cloud);
   firewallRoutes(scope, cloud);
   catalogRoutes(scope, cloud);
-}
-
-/** Clients send a content type with every DELETE; without a body it means nothing. */
-function ignoreTypeOfNothing(scope: FastifyInstance): void {
-  scope.addHook('onRequest', ({ method, headers }, _reply, done) => {
-    const empty = (headers['content-length'] ?? '0') === '0' && !headers['transfer-encoding'];
-    if (method === 'DELETE' && empty) delete headers['content-type'];
-    done();
-  });
 }
 
 function sshKeyRoutes(scope: FastifyInstance, { sshKeys }: Cloud): void {

@@ -39,9 +39,12 @@ export const ConfigSchema = Type.Object(
           description:
             'The address people reach the server by, for links. Made from host and port when null.',
         }),
-        trust_proxy: Type.Boolean({
-          default: false,
-          description: 'Believe x-forwarded-for. Turn on only behind a proxy that sets it.',
+        trusted_proxies: Type.Integer({
+          default: 0,
+          minimum: 0,
+          maximum: 10,
+          description:
+            'How many proxies stand in front and add to x-forwarded-for. With 0 it is not believed.',
         }),
         tls_certificate: NullableString('A PEM file. Set both this and tls_key to serve HTTPS.'),
         tls_key: NullableString('The PEM file with the private key of tls_certificate.'),

@@ -18,6 +18,8 @@ export function createPostgresDialect(url: string, poolSize: number): Dialect {
     types,
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 30_000,
+    // A database that hangs is one that failed.
+    query_timeout: 30_000,
     application_name: 'millrace',
   });
   // An idle connection that breaks is dropped and replaced; the next query reports what still fails.

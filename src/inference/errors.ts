@@ -144,14 +144,14 @@ export function retryAfter(ms: number): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
 }
 
-function explain({ kind, path, expected, exclusive }: Violation, body: unknown) {
+function explain({ kind, path, expected, exclusive, isInteger }: Violation, body: unknown) {
   const name = path.length === 0 ? 'The body' : toPathText(path);
   const value = path.reduce<unknown>(
     (node, part) => (node as Record<string, unknown>)?.[part],
     body,
   );
-  const got = Array.isArray(value) ? 'an array' : value === null ? 'null' : `a ${typeof value}`;
-  const number = Number.isInteger(value) ? 'integer' : 'decimal';
+  const got = Array.isArray(value) ? 'an array' : value == null ? 'missing' : `a ${typeof value}`;
+  const number = isInteger ? 'integer' : 'decimal';
   const bound = expected[0];
   switch (kind) {
     case 'missing':

@@ -5,7 +5,9 @@ import type { Clock } from './clock.ts';
 
 export interface BoundedCache<Value> {
   get(key: string): Value | undefined;
-  set(key: string, value: Value): void;
+  /** Taken before a value is looked up elsewhere, and given with it: what `clear` overtook is not kept. */
+  ticket(): number;
+  set(key: string, value: Value, ticket: number): void;
   clear(): void;
 }
 
@@ -14,7 +16,9 @@ export function createBoundedCache<Value>(
   options: { maxEntries: number; maxAgeMs: number },
 ): BoundedCache<Value> {
   const entries = new Map<string, { value: Value; diesAt: number }>();
+  let generation = 0;
   return {
+    ticket: () => generation,
     get(key) {
       const entry = entries.get(key);
       if (entry === undefined) return undefined;
@@ -22,7 +26,8 @@ export function createBoundedCache<Value>(
       entries.delete(key);
       return undefined;
     },
-    set(key, value) {
+    set(key, value, ticket) {
+      if (ticket !== generation) return;
       entries.delete(key);
       if (entries.size >= options.maxEntries) {
         const oldest = entries.keys().next().value;
@@ -30,6 +35,9 @@ export function createBoundedCache<Value>(
       }
       entries.set(key, { value, diesAt: clock.now() + options.maxAgeMs });
     },
-    clear: () => entries.clear(),
+    clear() {
+      generation++;
+      entries.clear();
+    },
   };
 }

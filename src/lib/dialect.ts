@@ -43,7 +43,7 @@ export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyR
   app.setErrorHandler((error, request, reply) => {
     send(reply, render(dialect, error, request, body.maxBytes), request, error);
   });
-  app.setNotFoundHandler((request, reply) => {
+  const refuseUnknown = (request: FastifyRequest, reply: FastifyReply) => {
     const path = request.url.split('?', 1)[0] as string;
     const allowed = routes.methodsOf(path);
     if (allowed.length > 0) reply.header('allow', allowed.join(', '));
@@ -52,6 +52,17 @@ export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyR
         ? methodNotAllowed(request.method, path, allowed)
         : unknownUrl(request.method, path);
     send(reply, dialect.refuse(refusal), request, refusal);
+  };
+  app.setNotFoundHandler(refuseUnknown);
+  // Before the body is read: what is wrong with it does not matter then.
+  app.addHook('onRequest', (request, reply, done) => {
+    // Scopes inside inherit this hook, and have their own answer.
+    if (request.is404 && request.server === app) return refuseUnknown(request, reply);
+    ignoreEmptyBody(request);
+    done();
+  });
+  app.addHook('onRoute', (route) => {
+    route.bodyLimit ??= body.maxBytes;
   });
   app.removeAllContentTypeParsers();
   const types = body.anyContentType ? '*' : /^application\/([a-z0-9.-]+\+)?json\s*(;|$)/i;
@@ -64,6 +75,13 @@ export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyR
   });
 }
 
+/** Clients send a content type with every request; where no body is wanted and none came it means nothing. */
+function ignoreEmptyBody({ headers, routeOptions }: FastifyRequest): void {
+  if (headers['content-type'] === undefined || routeOptions.schema?.body !== undefined) return;
+  const isEmpty = headers['transfer-encoding'] === undefined && !Number(headers['content-length']);
+  if (isEmpty) delete headers['content-type'];
+}
+
 function render(
   dialect: Dialect,
   error: unknown,
@@ -73,7 +91,7 @@ function render(
   if (error instanceof Refusal) return dialect.refuse(error);
   const own = dialect.own(error);
   if (own !== undefined) return own;
-  const { validation, validationContext, code } = error as FastifyError;
+  const { validation, validationContext, code, statusCode } = error as FastifyError;
   if (validation !== undefined) {
     const part = validationContext ?? 'body';
     const value = (request as unknown as Record<string, unknown>)[part];
@@ -89,9 +107,15 @@ function render(
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return dialect.refuse(invalidJson('it is empty'));
     default:
-      return dialect.refuse(internal(error));
+      return dialect.refuse(
+        isClientFault({ statusCode }) ? invalidJson('it could not be read') : internal(error),
+      );
   }
 }
+
+/** What the framework itself refuses: a method that needs a body and has none, say. */
+const isClientFault = ({ statusCode = 500 }: { statusCode?: number }) =>
+  statusCode >= 400 && statusCode < 500;
 
 function send(reply: FastifyReply, rendered: Rendered, request: FastifyRequest, error: unknown) {
   if (rendered.status >= 500 && rendered.status !== 503) {

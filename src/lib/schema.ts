@@ -20,6 +20,7 @@ export interface RawViolation {
   keyword: string;
   params: Record<string, unknown>;
   schemaPath?: string;
+  parentSchema?: object;
 }
 
 export type ViolationKind =
@@ -44,6 +45,8 @@ export interface Violation {
   expected: string[];
   /** The bound itself is refused too. */
   exclusive: boolean;
+  /** The member takes whole numbers only. */
+  isInteger: boolean;
 }
 
 const kinds: Record<string, ViolationKind> = {
@@ -83,11 +86,13 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
   const sameKind = candidates.filter(
     (error) => error.keyword === deepest.keyword && error.instancePath === deepest.instancePath,
   );
+  const { type } = (deepest.parentSchema ?? {}) as { type?: unknown };
   return {
     kind,
     path,
     expected: [...new Set(sameKind.flatMap(expectation))],
     exclusive: deepest.keyword.startsWith('exclusive'),
+    isInteger: type === 'integer',
   };
 }
 

@@ -41,6 +41,7 @@ for (const database of databases) {
           'api_key.created',
           'user.login_failed',
           'user.joined',
+          'invitation.created',
           'api_key.created',
           'account.created',
         ],
@@ -68,8 +69,8 @@ for (const database of databases) {
         seen.push(...page.data.map(({ id }) => id));
         before = page.next === null ? '' : `&before=${page.next}`;
       } while (before !== '');
-      assert.equal(seen.length, 10);
-      assert.equal(new Set(seen).size, 10);
+      assert.equal(seen.length, 11);
+      assert.equal(new Set(seen).size, 11);
       const filtered = await owner(`${api}/audit-events?action=user.joined`);
       assert.equal(((await filtered.json()) as { data: Event[] }).data.length, 1);
       assert.equal((await owner(`${api}/audit-events?limit=0`)).status, 400);

@@ -83,7 +83,7 @@ for (const database of databases) {
     test('guessing many accounts from one address is throttled too', async () => {
       const server = await startTestServer({
         database,
-        config: { accounts: { login_attempts: 2 }, server: { trust_proxy: true } },
+        config: { accounts: { login_attempts: 2 }, server: { trusted_proxies: 1 } },
       });
       const from = (address: string) => ({ 'x-forwarded-for': address });
       for (let n = 0; n < 10; n++) {
@@ -92,7 +92,18 @@ for (const database of databases) {
       }
       const over = await login(server, 'u11@example.com', password, from('203.0.113.7'));
       assert.equal(over.status, 429);
-      const elsewhere = await login(server, 'u11@example.com', password, from('203.0.113.8'));
+      const forged = await login(
+        server,
+        'u11@example.com',
+        password,
+        from('10.9.8.7, 203.0.113.7'),
+      );
+      assert.equal(
+        forged.status,
+        429,
+        'what a client writes in front of the proxy’s word is not believed',
+      );
+      const elsewhere = await login(server, 'u12@example.com', password, from('203.0.113.8'));
       assert.equal(elsewhere.status, 401);
     });
 

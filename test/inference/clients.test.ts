@@ -125,7 +125,7 @@ describe('the official openai package', () => {
     const hot = { model, messages: ask, temperature: 9 };
     await assert.rejects(client().chat.completions.create(hot), (error) => {
       assert(error instanceof OpenAI.BadRequestError);
-      assert.deepEqual([error.code, error.param], ['integer_above_max_value', 'temperature']);
+      assert.deepEqual([error.code, error.param], ['decimal_above_max_value', 'temperature']);
       return true;
     });
   });

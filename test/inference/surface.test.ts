@@ -182,7 +182,7 @@ describe('the inference surface', () => {
       'messages[0].tool_call_id',
     ],
     ['temperature too high', { temperature: 2.5 }, 'decimal_above_max_value', 'temperature'],
-    ['temperature too low', { temperature: -1 }, 'integer_below_min_value', 'temperature'],
+    ['temperature too low', { temperature: -1 }, 'decimal_below_min_value', 'temperature'],
     ['temperature as text', { temperature: '1' }, 'invalid_type', 'temperature'],
     ['n of 0', { n: 0 }, 'integer_below_min_value', 'n'],
     ['n of 129', { n: 129 }, 'integer_above_max_value', 'n'],
@@ -230,7 +230,7 @@ describe('the inference surface', () => {
       'invalid_value',
       'tool_choice.function.name',
     ],
-    ['a bias over 100', { logit_bias: { 5: 101 } }, 'integer_above_max_value', 'logit_bias[5]'],
+    ['a bias over 100', { logit_bias: { 5: 101 } }, 'decimal_above_max_value', 'logit_bias[5]'],
     ['a bias for no token', { logit_bias: { hello: 1 } }, 'invalid_value', 'logit_bias'],
     ['min over max tokens', { min_tokens: 9, max_tokens: 5 }, 'invalid_value', 'min_tokens'],
   ];
