@@ -61,8 +61,9 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     for (const end of streams) end();
   });
 
+  // A HEAD would wait for an end that never comes.
   /** One event per change; the data is the instance's id and status, to read it again by. */
-  app.get('/events', (request, reply) => {
+  app.get('/events', { exposeHeadRoute: false }, (request, reply) => {
     const { accountId } = sessionOf(request);
     const count = open.get(accountId) ?? 0;
     if (count >= maxStreamsPerAccount) {
