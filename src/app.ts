@@ -25,7 +25,7 @@ import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts'
 import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { methodNotAllowed, Refusal } from './lib/errors.ts';
-import { newId } from './lib/ids.ts';
+import { createIdSequence, newId } from './lib/ids.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {
@@ -47,7 +47,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     logController: new LogController({ disableRequestLogging: true }),
     // Our own lines carry the request id; a logger per request would cost more than the line.
     childLoggerFactory: (logger) => logger,
-    genReqId: newId,
+    genReqId: createIdSequence(),
     trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
     // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
     ajv: {
@@ -78,7 +78,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal('invalid_json', 'Only "Expect: 100-continue" is understood.');
     const { body } = dialectOf(request.url ?? '/').refuse(refusal);
-    response.writeHead(417, jsonHeaders(newId())).end(JSON.stringify(body));
+    const text = JSON.stringify(body);
+    const length = { 'content-length': Buffer.byteLength(text) };
+    response.writeHead(417, { ...jsonHeaders(newId()), ...length }).end(text);
   });
   app.server.on('connect', (request, socket) => {
     const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);

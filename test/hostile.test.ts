@@ -205,6 +205,18 @@ describe('hostile bytes', () => {
     ],
     ['a zero byte in the path', 'GET /v1/mod\u0000els HTTP/1.1\r\nhost: x\r\n\r\n'],
   ];
+  rawRequests.push(
+    [
+      'an expectation nobody knows',
+      'GET /v1/models HTTP/1.1\r\nhost: x\r\nexpect: tea\r\nconnection: close\r\n\r\n',
+    ],
+    ['a tunnel', 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n'],
+    ['no host', 'GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n'],
+    [
+      'a method of another protocol',
+      'QUERY /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
+    ],
+  );
   for (const [name, bytes] of rawRequests) {
     test(`${name}: a 4xx in JSON, and the connection ends`, async () => {
       const answer = await sendRaw(bytes);

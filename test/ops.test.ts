@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { describe, test } from 'node:test';
-import { serveMillrace } from './support/process.ts';
+import { makeFolder, runMillrace, serveMillrace } from './support/process.ts';
 import { startTestServer } from './support/server.ts';
 
 describe('operations', () => {
@@ -127,6 +127,33 @@ describe('operations', () => {
     assert(text.trimEnd().endsWith('data: [DONE]'));
     assert(text.includes('"finish_reason":"length"'));
     assert.equal((await server.ended).code, 0);
+  });
+
+  test('after the last answer a drain does not wait for a client that keeps its connection', async () => {
+    const server = await serveMillrace();
+    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${server.url}/v1/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model: 'hermes3-8b', prompt: 'x', max_tokens: 300, stream: true }),
+    });
+    server.child.kill('SIGTERM');
+    await answer.text();
+    const answered = performance.now();
+    assert.equal((await server.ended).code, 0);
+    assert(performance.now() - answered < 10_000, 'it waited for the whole drain time');
+  });
+
+  test('a start that fails uses up neither the first key nor the set-up link', async () => {
+    const taken = await serveMillrace();
+    const { port } = new URL(taken.url);
+    const dataDir = makeFolder();
+    const failed = await runMillrace(['serve', '--port', port, '--data-dir', dataDir]);
+    assert.equal(failed.code, 1);
+    const server = await serveMillrace(['--data-dir', dataDir]);
+    assert.match(server.stdout(), /First API key {2}secret_first_/);
+    assert.match(server.stdout(), /Set-up link/);
   });
 
   test('a second SIGTERM ends at once', async () => {

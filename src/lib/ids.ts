@@ -5,6 +5,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 /** 32 lower-case hex: a UUID without its dashes. */
 export const newId = (): string => randomUUID().replaceAll('-', '');
 
+/** Ids for what is many and short-lived: as unlikely to meet again, a tenth of the cost. */
+export function createIdSequence(): () => string {
+  const prefix = randomBytes(10).toString('hex');
+  let count = 0;
+  return () => prefix + (count++).toString(16).padStart(12, '0');
+}
+
 const alphanumerics = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
 /** Unbiased: bytes past the last whole multiple of 62 are thrown away. */

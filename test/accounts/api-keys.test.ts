@@ -91,6 +91,8 @@ for (const database of databases) {
       const owner = await server.join();
       const late = await makeKey(owner, { label: 'late', expires_at: '2025-12-31T00:00:00Z' });
       assert.equal(late.status, 400);
+      const leap = await makeKey(owner, { label: 'leap', expires_at: '2026-12-31T23:59:60Z' });
+      assert.equal(leap.status, 400);
       const { body } = await makeKey(owner, { label: 'soon', expires_at: '2026-01-01T00:01:00Z' });
       const headers = { authorization: `Bearer ${body.key}` };
       assert.equal((await server.fetch('/v1/models', { headers })).status, 200);

@@ -46,6 +46,8 @@ for (const database of databases) {
           'account.created',
         ],
       );
+      const joined = data.find(({ action }) => action === 'user.joined');
+      assert(joined?.user_id, 'the log says who joined');
       const [byKey, byPerson] = data;
       assert(byKey?.api_key_id && byKey.user_id === null);
       assert(byPerson?.user_id && byPerson.api_key_id === null);

@@ -33,6 +33,25 @@ for (const database of databases) {
       assert.equal((await startTestServer({ on: server })).setupLink, null);
     });
 
+    test('links of two starts both work until one of them is used', async () => {
+      const one = await startTestServer({ database });
+      const other = await startTestServer({ on: one });
+      assert(one.setupLink !== null && other.setupLink !== null);
+      await one.joinBy(other.setupLink, 'owner@example.com');
+      const token = one.setupLink.split('/').at(-1);
+      const late = { token, email: 'late@example.com', password };
+      assert.equal((await one.fetch(`${api}/join`, { json: late })).status, 404);
+    });
+
+    test('right sign-ins do not count as attempts', async () => {
+      const config = { accounts: { login_attempts: 1 } };
+      const server = await startTestServer({ database, config });
+      await server.join();
+      for (let n = 0; n < 8; n++) {
+        assert.equal((await login(server, 'owner@example.com')).status, 200);
+      }
+    });
+
     test('two people using one link at once get one account between them', async () => {
       const server = await startTestServer({ database });
       const token = server.setupLink?.split('/').at(-1);

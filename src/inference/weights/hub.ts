@@ -1,7 +1,7 @@
 // A client of a Hugging Face-compatible hub: what a repository holds, and the bytes of one file from any
 // offset. The token goes to the hub itself and to no host that the hub redirects to.
 
-import { Agent, type Dispatcher, request } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
 import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
 
 export interface HubFile {
@@ -60,12 +60,19 @@ export function createHub(
 ): Hub {
   const hub = options.url.replace(/\/+$/, '');
   const { origin } = new URL(hub);
-  const agent = new Agent({
-    connections: 32,
-    connect: { timeout: stallMs },
-    headersTimeout: stallMs,
-    bodyTimeout: stallMs,
-  });
+  let agent: Agent | undefined;
+
+  /** Loaded when something is pulled: most servers never do, and it takes 10 MB. */
+  async function send(url: URL, headers: Record<string, string>, signal: AbortSignal) {
+    const { Agent, request } = await import('undici');
+    agent ??= new Agent({
+      connections: 32,
+      connect: { timeout: stallMs },
+      headersTimeout: stallMs,
+      bodyTimeout: stallMs,
+    });
+    return request(url, { dispatcher: agent, signal, headers });
+  }
 
   /** Follows redirects itself, because who gets the token is decided at each hop. */
   async function get(
@@ -75,15 +82,12 @@ export function createHub(
   ): Promise<Answer> {
     let url = start;
     for (let hops = 0; hops <= maxRedirects; hops++) {
-      const authorization =
+      const authorization: Record<string, string> =
         options.token !== null && url.origin === origin
           ? { authorization: `Bearer ${options.token}` }
           : {};
-      const answer = await request(url, {
-        dispatcher: agent,
-        signal,
-        headers: { 'user-agent': 'millrace', ...headers, ...authorization },
-      }).catch((error) => {
+      const sent = { 'user-agent': 'millrace', ...headers, ...authorization };
+      const answer = await send(url, sent, signal).catch((error) => {
         throw unavailable(error, signal);
       });
       const { location } = answer.headers;
@@ -170,7 +174,9 @@ export function createHub(
       await discard(answer);
       throw hubUnavailable(hub, 'it sent another part of the file than was asked for');
     },
-    close: () => agent.destroy(),
+    async close() {
+      await agent?.destroy();
+    },
   };
 }
 
