@@ -29,7 +29,8 @@ export function cloudDashboardRoutes(
 
   app.get('/usage/machines', { schema: { querystring: Span } }, async (request) => {
     const [from, to] = [Date.parse(request.query.from), Date.parse(request.query.to)];
-    if (from >= to) throw invalidBody('from must be before to.', 'from');
+    // Not `from >= to`: a leap second is a time to the schema and no number to JavaScript.
+    if (!(from < to)) throw invalidBody('from must be before to.', 'from');
     const data = await cloud.usages.between(sessionOf(request).accountId, from, to);
     const sum = (member: 'seconds' | 'cents') =>
       data.reduce((total, usage) => total + usage[member], 0);

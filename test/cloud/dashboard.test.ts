@@ -61,10 +61,12 @@ for (const database of databases) {
       assert.deepEqual(later.data, ended.data);
       const outside = await usage('2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z');
       assert.deepEqual(outside.data, []);
-      const wrong = await session(
-        '/dashboard/api/usage/machines?from=2026-03-01T00:00:00Z&to=2026-02-01T00:00:00Z',
-      );
-      assert.equal(wrong.status, 400);
+      for (const end of ['2026-02-01T00:00:00Z', '2026-12-31T23:59:60Z']) {
+        const wrong = await session(
+          `/dashboard/api/usage/machines?from=2026-03-01T00:00:00Z&to=${end}`,
+        );
+        assert.equal(wrong.status, 400);
+      }
     });
 
     test('the event stream tells of changes as they happen, and ends with the server', async () => {
