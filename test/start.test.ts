@@ -1,10 +1,11 @@
 // A start that can't be is refused in one sentence that names the cause, and never with a stack.
 
 import assert from 'node:assert';
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { makeDataDirectory } from '../src/db/data-directory.ts';
 import { makeFolder, runMillrace, serveMillrace } from './support/process.ts';
 
 const refuse = async (args: string[], env: Record<string, string> = {}) => {
@@ -29,6 +30,22 @@ describe('a start that is refused', () => {
   }, async () => {
     const said = await refuse(['--data-dir', '/proc/nope/data']);
     assert.match(said, /^The data directory .*\/proc/);
+  });
+
+  test('a data directory that may not be made is about the folder, not about listening', () => {
+    const folder = makeFolder();
+    chmodSync(folder, 0o500);
+    // Root may do everything, so it becomes nobody for a moment.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.(65534);
+    try {
+      assert.throws(() => makeDataDirectory(join(folder, 'data')), {
+        name: 'StartError',
+        message: `The data directory ${folder}/data can't be used: permission denied.`,
+      });
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+    }
   });
 
   test('a database file that is none', async () => {

@@ -62,8 +62,10 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     for (const end of streams) end();
   });
 
-  // A HEAD would wait for an end that never comes.
-  /** One event per change; the data is the instance's id and status, to read it again by. */
+  /**
+   * One event per change; the data is the instance's id and status, to read it again by. There is no HEAD:
+   * its answer would wait for an end that never comes.
+   */
   app.get('/events', { exposeHeadRoute: false }, (request, reply) => {
     const { accountId } = sessionOf(request);
     const count = open.get(accountId) ?? 0;

@@ -75,6 +75,8 @@ for (const database of databases) {
         config: { cloud: { driver: 'scripted', rate_limit: false } },
       });
       const session = await server.join();
+      const head = await session('/dashboard/api/events', { method: 'HEAD' });
+      assert.equal(head.status, 405, 'a HEAD of it would never end');
       const response = await session('/dashboard/api/events');
       assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
       assert(response.body !== null);
