@@ -76,7 +76,7 @@ for (const database of databases) {
       });
       const session = await server.join();
       const head = await session('/dashboard/api/events', { method: 'HEAD' });
-      assert.equal(head.status, 405, 'a HEAD of it would never end');
+      assert([404, 405].includes(head.status), 'the answer to a HEAD would never end');
       const response = await session('/dashboard/api/events');
       assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
       assert(response.body !== null);
