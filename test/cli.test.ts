@@ -63,6 +63,25 @@ describe('the CLI', () => {
     assert.match(refused.stderr, /wrong, revoked or expired/);
   });
 
+  test('e-mail and password can come from a pipe, in one piece', async () => {
+    const signedIn = await runMillrace(['login'], {
+      env,
+      input: 'me@example.com\na long enough password\n',
+    });
+    assert.deepEqual([signedIn.code, signedIn.stderr], [0, '']);
+    assert.equal(signedIn.stdout, `Signed in to ${server.url} as me@example.com.\n`);
+  });
+
+  test('input that ends before an answer is an error with a sentence', async () => {
+    for (const [args, question] of [
+      [['login'], 'E-mail:'],
+      [['login', '--email', 'me@example.com'], 'Password:'],
+    ] as const) {
+      const { code, stderr } = await runMillrace([...args], { env });
+      assert.deepEqual([code, stderr], [1, `The input ended before an answer to "${question}".\n`]);
+    }
+  });
+
   test('ssh keys are generated into a file only the owner can read, and deleted', async () => {
     const cwd = makeFolder();
     const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';

@@ -64,6 +64,14 @@ describe('configuration', () => {
         'millrace.yaml:2: server.port is 70000, but must be at most 65535.',
       ],
       ['server:\n  port: "x"\n', 'millrace.yaml:2: server.port is "x", but must be integer.'],
+      [
+        'cloud:\n  requests_per_second: 0\n',
+        'millrace.yaml:2: cloud.requests_per_second is 0, but must be more than 0.',
+      ],
+      [
+        'log:\n  level: info\nserver.port: 1\n',
+        'millrace.yaml:3: server.port is one name, but settings are nested: write server: and port: below it.',
+      ],
       ['server: 5\n', 'millrace.yaml:1: server is 5, but must be object.'],
       [
         'server:\n  tls_key: a.pem\n',
@@ -87,10 +95,45 @@ describe('configuration', () => {
     assert.match(problems('', { MILLRACE_API_KEY: 'short' })[0] ?? '', /^MILLRACE_API_KEY: /);
   });
 
+  test('a text where a section belongs is told, also when the environment sets a part of it', () => {
+    assert.deepEqual(problems('server: text\n', { MILLRACE_PORT: '1' }), [
+      'millrace.yaml:1: server is "text", but must be object.',
+    ]);
+  });
+
+  test('addresses are checked, and one with a password is not repeated', () => {
+    assert.match(
+      problems('', { MILLRACE_PUBLIC_URL: 'javascript:x' })[0] ?? '',
+      /^MILLRACE_PUBLIC_URL: server\.public_url must be an address that begins with http/,
+    );
+    assert.deepEqual(problems('', { DATABASE_URL: 'postgres://me:secret@host:99999/x' }), [
+      'DATABASE_URL: database.url is not an address such as postgres://user:password@host:5432/name.',
+    ]);
+    for (const url of ['postgres://me:secret@/x?host=/run', 'postgres://me@h/x']) {
+      assert.deepEqual(problems('', { DATABASE_URL: url }), []);
+    }
+  });
+
+  test('files that TLS needs must be there, readable and a pair', () => {
+    const tls = (certificate: string, key: string) =>
+      problems(`server:\n  tls_certificate: ${certificate}\n  tls_key: ${key}\n`);
+    const file = join(folder, 'any.pem');
+    writeFileSync(file, 'not a certificate');
+    assert.deepEqual(tls('/no/such.pem', folder), [
+      "millrace.yaml:2: server.tls_certificate /no/such.pem can't be read: there is no such file.",
+      `millrace.yaml:3: server.tls_key ${folder} can't be read: it is a folder.`,
+    ]);
+    assert.match(tls(file, file)[0] ?? '', /^millrace\.yaml:2: .* are not a PEM pair: /);
+  });
+
   test('a file that is no YAML, or is missing, is an error with its place', () => {
     assert.match(problems('server:\n  port: [1\n')[0] ?? '', /^millrace\.yaml:\d+: /);
     assert.match(problems('- a\n')[0] ?? '', /must hold settings/);
     assert.throws(() => loadConfig({ config: '/no/such/file.yaml' }, {}), /no such file/);
+    assert.throws(() => loadConfig({ config: folder }, {}), {
+      name: 'ConfigError',
+      message: `${folder}: can't be read: it is a folder.`,
+    });
   });
 
   test('the example has every setting once, at its default, and is the committed file', () => {

@@ -31,6 +31,7 @@ const mayImport: Record<string, string[]> = {
     'inference/weights/schema.ts',
     'cloud/schema.ts',
     'server.ts',
+    'package.json',
   ],
 };
 

@@ -3,6 +3,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { toReason } from '../lib/start-error.ts';
+import { CliError } from './output.ts';
 
 export interface Credentials {
   url: string;
@@ -15,13 +17,23 @@ const defaultUrl = 'http://127.0.0.1:8080';
 
 export function loadCredentials(environment = process.env): Credentials {
   const file = credentialsFile(environment);
-  const saved = existsSync(file)
-    ? (JSON.parse(readFileSync(file, 'utf8')) as { url: string; session: string })
-    : null;
+  const saved = existsSync(file) ? parseSaved(file) : null;
   const url = (environment.MILLRACE_URL ?? saved?.url ?? defaultUrl).replace(/\/+$/, '');
   // A session belongs to the server it was made on and is never sent to another.
   const session = saved !== null && saved.url === url ? saved.session : null;
   return { url, session, apiKey: environment.MILLRACE_API_KEY ?? null };
+}
+
+function parseSaved(file: string): { url: string; session: string } {
+  try {
+    const { url, session } = JSON.parse(readFileSync(file, 'utf8'));
+    if (typeof url === 'string' && typeof session === 'string') return { url, session };
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof TypeError)) {
+      throw new CliError(`${file} can't be read: ${toReason(error)}.`, 1, error);
+    }
+  }
+  throw new CliError(`${file} is damaged. Delete it and run \`millrace login\` again.`);
 }
 
 export function saveSession(url: string, session: string, environment = process.env): void {

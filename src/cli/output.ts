@@ -1,14 +1,11 @@
-// What the terminal sees: tables, JSON for programs, questions, and errors that say what to do.
-
-import { createInterface } from 'node:readline/promises';
-import { Writable } from 'node:stream';
+// What the terminal sees: tables, JSON for programs, and errors that say what to do.
 
 /** Ends the command with its message on stderr, if it has one, and an exit code. */
 export class CliError extends Error {
   readonly exitCode: number;
 
-  constructor(message: string, exitCode = 1) {
-    super(message);
+  constructor(message: string, exitCode = 1, cause?: unknown) {
+    super(message, { cause });
     this.exitCode = exitCode;
   }
 }
@@ -26,29 +23,3 @@ export function printTable(headers: string[], rows: string[][]): void {
 }
 
 export const printJson = (value: unknown) => console.log(JSON.stringify(value, null, 2));
-
-export async function ask(question: string): Promise<string> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return (await terminal.question(question)).trim();
-  } finally {
-    terminal.close();
-  }
-}
-
-/** Reads without showing what is typed; from a pipe it reads a line. */
-export async function askSecret(question: string): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write(question);
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({
-    input: process.stdin,
-    output: silent,
-    terminal: process.stdin.isTTY === true,
-  });
-  try {
-    return await terminal.question('');
-  } finally {
-    terminal.close();
-    if (process.stdin.isTTY) process.stderr.write('\n');
-  }
-}

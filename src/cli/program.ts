@@ -1,6 +1,8 @@
 // Every command, as a table of contents. Each verb is a file in the folder of its noun.
 
 import { Command, CommanderError } from 'commander';
+import millrace from '../../package.json' with { type: 'json' };
+import { wantsDetails } from '../config/load.ts';
 import { configCommand } from './config/command.ts';
 import { filesystemsCommand } from './filesystems/command.ts';
 import { instancesCommand } from './instances/command.ts';
@@ -17,7 +19,7 @@ import { sshKeysCommand } from './ssh-keys/command.ts';
 export async function runCli(argv: readonly string[]): Promise<number> {
   const program = new Command('millrace')
     .description('A GPU cloud and model API on your own machines.')
-    .version('0.1.0')
+    .version(millrace.version)
     .showHelpAfterError('(add --help for how it is used)')
     .addCommand(serveCommand())
     .addCommand(configCommand())
@@ -37,11 +39,27 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (error instanceof CliError) {
       if (error.message !== '') console.error(error.message);
+      if (error.cause !== undefined && wantsDetails()) console.error(toStack(error.cause));
       return error.exitCode;
     }
-    throw error;
+    return reportUnexpected(error);
   }
 }
+
+/** The last resort: a stack is for those who asked for one. */
+function reportUnexpected(error: unknown): number {
+  const { message } = error instanceof Error ? error : { message: String(error) };
+  console.error(
+    wantsDetails()
+      ? toStack(error)
+      : `Something went wrong: ${message.split('\n')[0]} (MILLRACE_LOG_LEVEL=debug shows details.)`,
+  );
+  return 1;
+}
+
+/** The text alone: an error's other members can hold secrets, such as the address of a database. */
+const toStack = (error: unknown) =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error);
 
 function forEveryCommand(command: Command, action: (command: Command) => void): void {
   action(command);

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import { overrides } from '../config/schema.ts';
+import { StartError } from '../lib/start-error.ts';
 import type { RunningServer } from '../server.ts';
 import { orExplain } from './config/command.ts';
 import { CliError } from './output.ts';
@@ -36,19 +37,22 @@ async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServ
   try {
     return await startServer(loaded);
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const { host, port } = loaded.config.server;
-    if (code === 'EADDRINUSE') {
-      throw new CliError(`Port ${port} on ${host} is taken. Choose another with --port.`);
-    }
-    if (code === 'EACCES' || code === 'EADDRNOTAVAIL') {
-      throw new CliError(`Can't listen on ${host}:${port}: ${message}`);
-    }
-    if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === '28P01' || code === '3D000') {
-      throw new CliError(`The database can't be reached: ${message || code}`);
-    }
-    throw error;
+    throw explain(error, loaded.config.server);
   }
+}
+
+/** What the database and the files refuse says so itself; what is left of the network is listening. */
+function explain(error: unknown, { host, port }: { host: string; port: number }): unknown {
+  if (error instanceof StartError) return new CliError(error.message, 1, error.cause);
+  const { syscall, code, message } = error as NodeJS.ErrnoException;
+  if (syscall === 'getaddrinfo') {
+    return new CliError(`Can't listen on ${host}: no address is known by this name (${code}).`);
+  }
+  if (syscall !== 'listen') return error;
+  if (code === 'EADDRINUSE') {
+    return new CliError(`Port ${port} on ${host} is taken. Choose another with --port.`);
+  }
+  return new CliError(`Can't listen on ${host}:${port}: ${message}`);
 }
 
 /** Resolves at the first signal; the second ends the process where it stands. */

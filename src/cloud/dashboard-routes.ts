@@ -29,7 +29,8 @@ export function cloudDashboardRoutes(
 
   app.get('/usage/machines', { schema: { querystring: Span } }, async (request) => {
     const [from, to] = [Date.parse(request.query.from), Date.parse(request.query.to)];
-    if (from >= to) throw invalidBody('from must be before to.', 'from');
+    // Not `from >= to`: a leap second is a time to the schema and no number to JavaScript.
+    if (!(from < to)) throw invalidBody('from must be before to.', 'from');
     const data = await cloud.usages.between(sessionOf(request).accountId, from, to);
     const sum = (member: 'seconds' | 'cents') =>
       data.reduce((total, usage) => total + usage[member], 0);
@@ -61,8 +62,11 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     for (const end of streams) end();
   });
 
-  /** One event per change; the data is the instance's id and status, to read it again by. */
-  app.get('/events', (request, reply) => {
+  /**
+   * One event per change; the data is the instance's id and status, to read it again by. There is no HEAD:
+   * its answer would wait for an end that never comes.
+   */
+  app.get('/events', { exposeHeadRoute: false }, (request, reply) => {
     const { accountId } = sessionOf(request);
     const count = open.get(accountId) ?? 0;
     if (count >= maxStreamsPerAccount) {

@@ -215,7 +215,7 @@ const typeNames: Record<string, string> = {
   object: 'dictionary',
 };
 
-function explain({ kind, expected }: Violation): string {
+function explain({ kind, expected, exclusive }: Violation): string {
   const bound = expected[0] ?? '';
   const plural = bound === '1' ? '' : 's';
   switch (kind) {
@@ -224,9 +224,9 @@ function explain({ kind, expected }: Violation): string {
     case 'type':
       return `Input should be a valid ${expected.map((type) => typeNames[type] ?? type).join(' or ')}`;
     case 'too_small':
-      return `Input should be greater than or equal to ${bound}`;
+      return `Input should be greater than ${exclusive ? '' : 'or equal to '}${bound}`;
     case 'too_large':
-      return `Input should be less than or equal to ${bound}`;
+      return `Input should be less than ${exclusive ? '' : 'or equal to '}${bound}`;
     case 'too_short':
       return `String should have at least ${bound} character${plural}`;
     case 'too_long':

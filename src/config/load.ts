@@ -6,8 +6,10 @@ import { createRequire } from 'node:module';
 import { Ajv, type ErrorObject } from 'ajv';
 import type { TSchema } from 'typebox';
 import type * as Yaml from 'yaml';
-import { nearest } from '../lib/nearest.ts';
-import { toPathText, toViolation, type Violation } from '../lib/schema.ts';
+import { toViolation } from '../lib/schema.ts';
+import { toReason } from '../lib/start-error.ts';
+import { crossCheck, type PlaceOf } from './cross-check.ts';
+import { explain, schemaAt } from './explain.ts';
 import { type Config, ConfigSchema, overrides } from './schema.ts';
 
 export class ConfigError extends Error {
@@ -48,10 +50,11 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
     const fromFlag = flags[path];
     const value = fromFlag ?? environment[env];
     if (value === undefined || value === '') continue;
-    places.set(path, fromFlag === undefined ? env : (flag?.split(' ')[0] as string));
-    assign(tree, path, value);
+    const parts = path.split('.');
+    places.set(parts.join('/'), fromFlag === undefined ? env : (flag?.split(' ')[0] as string));
+    assign(tree, parts, value);
   }
-  validate(tree, (path) => places.get(path) ?? source.placeOf(path));
+  validate(tree, (path) => places.get(path.join('/')) ?? source.placeOf(path));
   return {
     config: deepFreeze(tree) as Config,
     file,
@@ -59,9 +62,14 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
   };
 }
 
+/** Asked for at MILLRACE_LOG_LEVEL=debug: stacks of what fails, beside the sentence. */
+export function wantsDetails(environment: Environment = process.env): boolean {
+  return ['debug', 'trace'].includes(environment.MILLRACE_LOG_LEVEL ?? '');
+}
+
 interface Source {
   tree: Tree;
-  placeOf(path: string): string;
+  placeOf: PlaceOf;
 }
 
 const emptySource: Source = { tree: {}, placeOf: () => 'settings' };
@@ -72,7 +80,7 @@ const loadYaml = () => createRequire(import.meta.url)('yaml') as typeof Yaml;
 function readSource(file: string): Source {
   const { LineCounter, parseDocument, isMap, isScalar } = loadYaml();
   const lines = new LineCounter();
-  const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines });
+  const document = parseDocument(readText(file), { lineCounter: lines });
   if (document.errors.length > 0) {
     throw new ConfigError(
       document.errors.map((error) => {
@@ -89,12 +97,14 @@ function readSource(file: string): Source {
   }
 
   /** Where the key stands, or the nearest parent of it that is in the file. */
-  function keyOffset(path: string[]): number | null {
+  function keyOffset(path: readonly (string | number)[]): number | null {
     let found: number | null = null;
     let current: unknown = document.contents;
     for (const part of path) {
       if (!isMap(current)) break;
-      const pair = current.items.find(({ key }) => isScalar(key) && String(key.value) === part);
+      const pair = current.items.find(
+        ({ key }) => isScalar(key) && String(key.value) === String(part),
+      );
       if (pair === undefined) break;
       if (isScalar(pair.key) && pair.key.range) found = pair.key.range[0];
       current = pair.value;
@@ -105,10 +115,18 @@ function readSource(file: string): Source {
   return {
     tree: tree as Tree,
     placeOf(path) {
-      const offset = keyOffset(path.split('.'));
+      const offset = keyOffset(path);
       return offset === null ? file : `${file}:${lines.linePos(offset).line}`;
     },
   };
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError([`${file}: can't be read: ${toReason(error)}.`]);
+  }
 }
 
 function withDefaults(schema: TSchema, value: unknown): unknown {
@@ -132,79 +150,32 @@ function withDefaults(schema: TSchema, value: unknown): unknown {
   return filled;
 }
 
-function assign(tree: Tree, path: string, text: string): void {
-  const parts = path.split('.');
-  const last = parts.pop() as string;
-  const parent = parts.reduce((node, part) => node[part] as Tree, tree);
+function assign(tree: Tree, path: readonly string[], text: string): void {
+  const parent = path.slice(0, -1).reduce<unknown>((node, part) => (node as Tree)[part], tree);
+  // A file with a text where a section belongs: validation says so.
+  if (typeof parent !== 'object' || parent === null) return;
   const type = schemaAt(path)?.type;
-  parent[last] = type === 'integer' || type === 'number' ? toNumber(text) : text;
+  const value = type === 'integer' || type === 'number' ? toNumber(text) : text;
+  Object.assign(parent, { [path.at(-1) as string]: value });
 }
 
 const toNumber = (text: string) => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
-function schemaAt(
-  path: string,
-): { type?: unknown; properties?: Record<string, TSchema> } | undefined {
-  let schema: { type?: unknown; properties?: Record<string, TSchema> } | undefined = ConfigSchema;
-  for (const part of path.split('.')) schema = schema?.properties?.[part];
-  return schema;
-}
-
-function validate(tree: Tree, placeOf: (path: string) => string): void {
+function validate(tree: Tree, placeOf: PlaceOf): void {
   const check = new Ajv({ allErrors: true, strict: false, allowUnionTypes: true }).compile(
     ConfigSchema,
   );
   if (check(tree)) {
-    crossCheck(tree as Config, placeOf);
+    const problems = crossCheck(tree as Config, placeOf);
+    if (problems.length > 0) throw new ConfigError(problems);
     return;
   }
   throw new ConfigError(
     (check.errors ?? []).map((error: ErrorObject) => {
       const violation = toViolation([error]);
-      const path = toPathText(violation.path);
-      return `${placeOf(path)}: ${explain(violation, path, tree)}`;
+      return `${placeOf(violation.path)}: ${explain(violation, tree)}`;
     }),
   );
-}
-
-/** What no single setting can say: values that only make sense together. */
-function crossCheck({ server }: Config, placeOf: (path: string) => string): void {
-  if ((server.tls_certificate === null) !== (server.tls_key === null)) {
-    throw new ConfigError([
-      `${placeOf('server')}: set both server.tls_certificate and server.tls_key, or neither.`,
-    ]);
-  }
-}
-
-function explain({ kind, expected }: Violation, path: string, tree: Tree): string {
-  const shown = JSON.stringify(
-    path.split('.').reduce<unknown>((node, part) => (node as Tree)?.[part], tree),
-  );
-  switch (kind) {
-    case 'unknown_member': {
-      const parent = path.split('.').slice(0, -1).join('.');
-      const known = Object.keys((parent ? schemaAt(parent) : ConfigSchema)?.properties ?? {});
-      const match = nearest(path.split('.').at(-1) as string, known);
-      const full = match === undefined ? undefined : parent ? `${parent}.${match}` : match;
-      return `${path} is not a setting. ${full ? `Did you mean ${full}?` : `Known here: ${known.join(', ')}.`}`;
-    }
-    case 'type':
-      return `${path} is ${shown}, but must be ${expected.join(' or ')}.`;
-    case 'too_small':
-      return `${path} is ${shown}, but must be at least ${expected[0]}.`;
-    case 'too_large':
-      return `${path} is ${shown}, but must be at most ${expected[0]}.`;
-    case 'not_allowed':
-      return `${path} is ${shown}, but must be one of ${expected.join(', ')}.`;
-    case 'too_short':
-      return `${path} must not be empty.`;
-    case 'format':
-      return path === 'database.url'
-        ? 'database.url must begin with postgres:// or postgresql://.'
-        : `${path} does not have the right form (${expected[0]}).`;
-    default:
-      return `${path} is not valid.`;
-  }
 }
 
 function parsePresetKey(value: string | undefined): string | null {

@@ -7,6 +7,8 @@ import { Type } from '../lib/type.ts';
 
 const section = { additionalProperties: false } as const;
 
+const webAddress = '^https?://[^\\s?#@]+$';
+
 const NullableString = (description: string) =>
   Type.Unsafe<string | null>({
     type: ['string', 'null'],
@@ -30,9 +32,13 @@ export const ConfigSchema = Type.Object(
           description: 'The address to listen on. 0.0.0.0 opens it to the network.',
         }),
         port: Type.Integer({ default: 8080, minimum: 0, maximum: 65535 }),
-        public_url: NullableString(
-          'The address people reach the server by, for links. Made from host and port when null.',
-        ),
+        public_url: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: webAddress,
+          default: null,
+          description:
+            'The address people reach the server by, for links. Made from host and port when null.',
+        }),
         trusted_proxies: Type.Integer({
           default: 0,
           minimum: 0,
@@ -150,7 +156,7 @@ export const ConfigSchema = Type.Object(
       {
         hub_url: Type.String({
           default: 'https://huggingface.co',
-          pattern: '^https?://[^\\s?#@]+$',
+          pattern: webAddress,
           description:
             'The hub that weights are pulled from: Hugging Face or one that speaks like it.',
         }),

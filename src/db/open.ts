@@ -2,6 +2,8 @@
 
 import { join } from 'node:path';
 import { type Dialect, Kysely } from 'kysely';
+import { StartError, toReason } from '../lib/start-error.ts';
+import { makeDataDirectory } from './data-directory.ts';
 import { migrate } from './migrate.ts';
 import { createSqliteDialect } from './sqlite.ts';
 import type { Database, Tables } from './tables.ts';
@@ -13,14 +15,24 @@ export interface DatabaseOptions {
   readonly dataDir: string;
 }
 
+/** Throws a StartError that says which database can't be used, and why. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const db: Database = new Kysely<Tables>({ dialect: await createDialect(options) });
-  await migrate(db);
-  return db;
+  makeDataDirectory(options.dataDir);
+  try {
+    const db: Database = new Kysely<Tables>({ dialect: await createDialect(options) });
+    await migrate(db);
+    return db;
+  } catch (error) {
+    // The address holds a password, so it is not shown.
+    const name = options.url === null ? sqliteFile(options.dataDir) : 'at database.url';
+    throw new StartError(`The database ${name} can't be used: ${toReason(error)}.`, error);
+  }
 }
 
+const sqliteFile = (dataDir: string) => join(dataDir, 'millrace.db');
+
 async function createDialect({ url, poolSize, dataDir }: DatabaseOptions): Promise<Dialect> {
-  if (url === null) return createSqliteDialect(join(dataDir, 'millrace.db'));
+  if (url === null) return createSqliteDialect(sqliteFile(dataDir));
   const { createPostgresDialect } = await import('./postgres.ts');
   return createPostgresDialect(url, poolSize);
 }

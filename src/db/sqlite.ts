@@ -1,8 +1,7 @@
 // SQLite through Node's own module. Kysely's dialect speaks to better-sqlite3's interface; this is the
 // difference, plus a bounded cache of prepared statements.
 
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { type Dialect, type SqliteDatabase, SqliteDialect } from 'kysely';
 
@@ -13,7 +12,7 @@ export function createSqliteDialect(file: string): Dialect {
 }
 
 function openFile(file: string): SqliteDatabase {
-  if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  createPrivately(file);
   const database = new DatabaseSync(file, { timeout: 10_000 });
   database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on');
   const statements = new Map<string, StatementSync>();
@@ -38,4 +37,13 @@ function openFile(file: string): SqliteDatabase {
   }
 
   return { prepare, close: () => database.close() };
+}
+
+/** For its owner alone. SQLite gives the files it makes beside it the same mode. */
+function createPrivately(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }

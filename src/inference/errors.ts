@@ -155,7 +155,7 @@ export function retryAfter(ms: number): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
 }
 
-function explain({ kind, path, expected, isInteger }: Violation, body: unknown) {
+function explain({ kind, path, expected, exclusive, isInteger }: Violation, body: unknown) {
   const name = path.length === 0 ? 'The body' : toPathText(path);
   const value = path.reduce<unknown>(
     (node, part) => (node as Record<string, unknown>)?.[part],
@@ -177,12 +177,12 @@ function explain({ kind, path, expected, isInteger }: Violation, body: unknown) 
     case 'too_small':
       return {
         code: `${number}_below_min_value`,
-        message: `${name} is ${value}; the least is ${bound}.`,
+        message: `${name} is ${value}; ${exclusive ? 'it must be more than' : 'the least is'} ${bound}.`,
       };
     case 'too_large':
       return {
         code: `${number}_above_max_value`,
-        message: `${name} is ${value}; the most is ${bound}.`,
+        message: `${name} is ${value}; ${exclusive ? 'it must be less than' : 'the most is'} ${bound}.`,
       };
     case 'too_short':
       return {

@@ -5,8 +5,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 /** 32 lower-case hex: a UUID without its dashes. */
 export const newId = (): string => randomUUID().replaceAll('-', '');
 
-export const isId = (text: string): boolean => /^[0-9a-f]{32}$/.test(text);
-
 /** Ids for what is many and short-lived: as unlikely to meet again, a tenth of the cost. */
 export function createIdSequence(): () => string {
   const prefix = randomBytes(10).toString('hex');

@@ -43,6 +43,8 @@ export interface Violation {
   path: (string | number)[];
   /** The bound, the allowed values, the expected types or the pattern; what `kind` needs to be explained. */
   expected: string[];
+  /** The bound itself is refused too. */
+  exclusive: boolean;
   /** The member takes whole numbers only. */
   isInteger: boolean;
 }
@@ -85,8 +87,13 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
     (error) => error.keyword === deepest.keyword && error.instancePath === deepest.instancePath,
   );
   const { type } = (deepest.parentSchema ?? {}) as { type?: unknown };
-  const isInteger = type === 'integer';
-  return { kind, path, expected: [...new Set(sameKind.flatMap(expectation))], isInteger };
+  return {
+    kind,
+    path,
+    expected: [...new Set(sameKind.flatMap(expectation))],
+    exclusive: deepest.keyword.startsWith('exclusive'),
+    isInteger: type === 'integer',
+  };
 }
 
 /** `messages[2].content`, the form API errors use. */

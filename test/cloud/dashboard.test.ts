@@ -61,10 +61,12 @@ for (const database of databases) {
       assert.deepEqual(later.data, ended.data);
       const outside = await usage('2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z');
       assert.deepEqual(outside.data, []);
-      const wrong = await session(
-        '/dashboard/api/usage/machines?from=2026-03-01T00:00:00Z&to=2026-02-01T00:00:00Z',
-      );
-      assert.equal(wrong.status, 400);
+      for (const end of ['2026-02-01T00:00:00Z', '2026-12-31T23:59:60Z']) {
+        const wrong = await session(
+          `/dashboard/api/usage/machines?from=2026-03-01T00:00:00Z&to=${end}`,
+        );
+        assert.equal(wrong.status, 400);
+      }
     });
 
     test('the event stream tells of changes as they happen, and ends with the server', async () => {
@@ -73,6 +75,8 @@ for (const database of databases) {
         config: { cloud: { driver: 'scripted', rate_limit: false } },
       });
       const session = await server.join();
+      const head = await session('/dashboard/api/events', { method: 'HEAD' });
+      assert([404, 405].includes(head.status), 'the answer to a HEAD would never end');
       const response = await session('/dashboard/api/events');
       assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
       assert(response.body !== null);

@@ -3,7 +3,8 @@
 import { Command } from 'commander';
 import type { Filesystem } from '../../cloud/schema.ts';
 import { createClient } from '../client.ts';
-import { ask, CliError } from '../output.ts';
+import { CliError } from '../output.ts';
+import { withQuestions } from '../questions.ts';
 
 export function deleteCommand(): Command {
   return new Command('delete')
@@ -16,7 +17,9 @@ export function deleteCommand(): Command {
       const found = data.find(({ id, name }) => id === wanted || name === wanted);
       if (found === undefined) throw new CliError(`There is no filesystem ${wanted}.`);
       if (!yes && process.stdin.isTTY) {
-        const answer = await ask(`Delete ${found.name} and all that is in it? [y/N] `);
+        const answer = await withQuestions(({ ask }) =>
+          ask(`Delete ${found.name} and all that is in it? [y/N] `),
+        );
         if (!/^y(es)?$/i.test(answer)) throw new CliError('Nothing was deleted.');
       }
       await client.delete(`/api/v1/filesystems/${found.id}`);

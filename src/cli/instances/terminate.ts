@@ -2,7 +2,8 @@
 
 import { Command } from 'commander';
 import { createClient } from '../client.ts';
-import { ask, CliError } from '../output.ts';
+import { CliError } from '../output.ts';
+import { withQuestions } from '../questions.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function terminateCommand(): Command {
@@ -16,7 +17,9 @@ export function terminateCommand(): Command {
       const chosen = wanted.map((one) => pickInstance(instances, one));
       if (!yes && process.stdin.isTTY) {
         const names = chosen.map(({ id, name }) => (name ? `${name} (${id})` : id)).join(', ');
-        const answer = await ask(`Terminate ${names}? Their disks are lost. [y/N] `);
+        const answer = await withQuestions(({ ask }) =>
+          ask(`Terminate ${names}? Their disks are lost. [y/N] `),
+        );
         if (!/^y(es)?$/i.test(answer)) throw new CliError('Nothing was terminated.');
       }
       const ids = chosen.map(({ id }) => id);

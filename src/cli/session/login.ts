@@ -3,7 +3,8 @@
 import { Command } from 'commander';
 import { explain, send } from '../client.ts';
 import { loadCredentials, saveSession } from '../credentials.ts';
-import { ask, askSecret, CliError } from '../output.ts';
+import { CliError } from '../output.ts';
+import { withQuestions } from '../questions.ts';
 
 interface Options {
   url?: string;
@@ -19,7 +20,7 @@ export function loginCommand(): Command {
     .option('--link <link>', 'an invitation or the set-up link from the server’s start')
     .addHelpText(
       'after',
-      '\nThe password is asked for, or read from standard input when that is a pipe.',
+      '\nWhat is asked for is read from standard input, line by line, when that is a pipe.',
     )
     .action(login);
 }
@@ -27,8 +28,10 @@ export function loginCommand(): Command {
 async function login(options: Options): Promise<void> {
   const link = options.link === undefined ? null : parseLink(options.link);
   const url = (link?.url ?? options.url ?? loadCredentials().url).replace(/\/+$/, '');
-  const email = options.email ?? (await ask('E-mail: '));
-  const password = await askSecret(link === null ? 'Password: ' : 'Choose a password: ');
+  const { email, password } = await withQuestions(async ({ ask, askSecret }) => ({
+    email: options.email ?? (await ask('E-mail: ')),
+    password: await askSecret(link === null ? 'Password: ' : 'Choose a password: '),
+  }));
   const response =
     link === null
       ? await send(url, 'POST', '/dashboard/api/login', {}, { email, password })

@@ -1,0 +1,54 @@
+// What no schema can say: values that only make sense together, and files that must be there. Each problem
+// is a sentence that begins with its place.
+
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { toReason } from '../lib/start-error.ts';
+import type { Config } from './schema.ts';
+
+/** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
+export type PlaceOf = (path: readonly (string | number)[]) => string;
+
+export function crossCheck({ server, database }: Config, placeOf: PlaceOf): string[] {
+  return [...checkTls(server, placeOf), ...checkDatabaseUrl(database.url, placeOf)];
+}
+
+function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {
+  const { tls_certificate, tls_key } = server;
+  if (tls_certificate === null && tls_key === null) return [];
+  if (tls_certificate === null || tls_key === null) {
+    return [
+      `${placeOf(['server'])}: set both server.tls_certificate and server.tls_key, or neither.`,
+    ];
+  }
+  const problems: string[] = [];
+  const read = (name: 'tls_certificate' | 'tls_key', file: string) => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      const place = placeOf(['server', name]);
+      problems.push(`${place}: server.${name} ${file} can't be read: ${toReason(error)}.`);
+      return '';
+    }
+  };
+  const pair = { cert: read('tls_certificate', tls_certificate), key: read('tls_key', tls_key) };
+  if (problems.length > 0) return problems;
+  try {
+    createSecureContext(pair);
+    return [];
+  } catch (error) {
+    const place = placeOf(['server', 'tls_certificate']);
+    return [
+      `${place}: server.tls_certificate and server.tls_key are not a PEM pair: ${(error as Error).message}.`,
+    ];
+  }
+}
+
+/** The sentence does not show the address: it holds a password. */
+function checkDatabaseUrl(url: string | null, placeOf: PlaceOf): string[] {
+  // The driver takes an address without a host, as for a socket, and one with spaces.
+  if (url === null || URL.canParse(url.replace('@/', '@host/').replaceAll(' ', '%20'))) return [];
+  return [
+    `${placeOf(['database', 'url'])}: database.url is not an address such as postgres://user:password@host:5432/name.`,
+  ];
+}
