@@ -107,16 +107,34 @@ const seam = '\ufdd0';
 
 async function toChatTokens(core: Core, prompt: ChatPrompt): Promise<number[]> {
   const controls = core.vocabulary.controlTexts;
-  // What a user writes is text: "<|im_end|>" in a message must not end it.
-  const messages = prompt.messages.map((message) => ({
-    ...message,
-    content: controls === null ? message.content : message.content.replaceAll(controls, openSeam),
-  }));
-  const rendered = core.template.render({ ...prompt, messages });
+  // What a user writes is text: "<|im_end|>" in a message, a tool or its arguments must not end it.
+  const { messages, tools } = prompt;
+  const rendered = core.template.render(
+    controls === null ? prompt : { ...prompt, ...openSeams({ messages, tools }, controls) },
+  );
   const tokens: number[] = [];
   for (const part of rendered.split(seam))
     for (const token of await core.vocabulary.tokenize(part, true)) tokens.push(token);
   return withStart(core.vocabulary.bos, tokens);
+}
+
+/** Arguments and schemas are nested as their writer likes; a stack is not. */
+const maxDepth = 512;
+
+/** The same value with a seam in every control text, in the names of members too. */
+function openSeams<Value>(value: Value, controls: RegExp, depth?: number): Value;
+function openSeams(value: unknown, controls: RegExp, depth = 0): unknown {
+  if (typeof value === 'string') return value.replaceAll(controls, openSeam);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > maxDepth)
+    throw rejected(
+      'Tools and tool calls may not be nested so deeply.',
+      'invalid_value',
+      'messages',
+    );
+  if (Array.isArray(value)) return value.map((item) => openSeams(item, controls, depth + 1));
+  const members = Object.entries(value);
+  return Object.fromEntries(members.map((member) => openSeams(member, controls, depth + 1)));
 }
 
 function openSeam(control: string): string {
