@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { EngineError } from '../../src/inference/engine.ts';
+import type { ChatRequest } from '../../src/inference/schema.ts';
 import {
   call,
   chat,
@@ -67,6 +68,39 @@ describe('a conversation', () => {
         call(),
       ),
       rejectedWith('invalid_value', 'add_generation_prompt'),
+    );
+  });
+
+  test('goes on from exactly what its last message says, whatever that is', async (t) => {
+    // Then a plain prompt is read as it stands, like a chat's.
+    const plainly = createBuiltinFor(t, { startsText: false });
+    for (const content of [
+      'end',
+      'i',
+      '|',
+      '>',
+      '\n',
+      '',
+      ' im_end ',
+      'one <|im_end|',
+      ' two\n\n',
+    ]) {
+      const messages = [...toMessages('Hi'), { role: 'assistant' as const, content }];
+      const prompt = `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n${content}`;
+      const plain = await completionOf(plainly, { prompt, max_tokens: 8 });
+      const { choices, usage } = await chatOf(plainly, {
+        messages,
+        continue_final_message: true,
+        max_tokens: 8,
+      });
+      assert.equal(choices[0]?.message.content, plain.choices[0]?.text, JSON.stringify(content));
+      assert.equal(usage.prompt_tokens, plain.usage.prompt_tokens, JSON.stringify(content));
+    }
+    const called = toCalled({ id: '1', function: { name: 'look', arguments: '{}' } });
+    const messages = (called.body as ChatRequest).messages.slice(0, 2);
+    await assert.rejects(
+      count(chat({ messages, continue_final_message: true })),
+      rejectedWith('invalid_value', 'messages'),
     );
   });
 

@@ -239,6 +239,18 @@ describe('a chat template', () => {
     assert.match(rendered, /<tool_call>\{"name":"look","arguments":\{"at":1\}\}<\/tool_call>/);
   });
 
+  test('that trims or drops the last message does so only where the answer does not go on', () => {
+    const messages = [{ role: 'assistant', content: 'Once upon \n' }];
+    const continued = { ...prompt, messages, continues: true, addsGenerationPrompt: false };
+    const trims = "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] | trim }};{% endfor %}";
+    const rendered = createChatTemplate(trims, specialText).render(continued);
+    assert.equal(rendered, '[assistant]Once upon \n');
+    assert.throws(
+      () => createChatTemplate('{{ bos_token }}', specialText).render(continued),
+      (error: EngineError) => error.failure === 'rejected' && error.param === 'messages',
+    );
+  });
+
   test('that is absent is the common one, and its start token is known', () => {
     const rendered = createChatTemplate(null, specialText).render(prompt);
     assert.match(rendered, /<\|im_start\|>system\nBe brief\.<\|im_end\|>/);
