@@ -227,9 +227,11 @@ describe('a tool call', () => {
 
   test('streams its name first and its arguments after, in pieces that join to JSON', async () => {
     const chunks = await collect(await engine.stream(chat(body), call()));
-    const deltas = chunks
+    const made = chunks
       .flatMap(({ choices }) => choices as ChatChoiceDelta[])
-      .flatMap(({ delta }) => delta.tool_calls ?? []);
+      .flatMap(({ delta }) => (delta.tool_calls === undefined ? [] : [delta.tool_calls]));
+    assert.ok(made.every(({ length }) => length === 1));
+    const deltas = made.flat();
     assert.deepEqual(
       { ...deltas[0], id: null },
       { index: 0, id: null, type: 'function', function: { name: 'get_weather', arguments: '' } },

@@ -45,20 +45,16 @@ export function createChatOutput(
     });
   }
 
-  function send(content: string, toolCalls: ToolCallDelta[], scored: PlacedToken[]): void {
-    if (content === '' && toolCalls.length === 0 && scored.length === 0) return;
-    begin();
-    emit({
-      index,
-      delta: {
-        ...((content !== '' || toolCalls.length === 0) && { content }),
-        ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-      },
-      logprobs: options.logprobs
-        ? { content: scored.map((entry) => toChatEntry(vocabulary, entry)), refusal: null }
-        : null,
-      finish_reason: null,
-    });
+  /** One call's delta a chunk: clients keep one entry per index of each. */
+  function send(content: string, parts: readonly ToolCallDelta[], scored: PlacedToken[]): void {
+    const deltas: ChatChoiceDelta['delta'][] = parts.map((part) => ({ tool_calls: [part] }));
+    if (content !== '' || (parts.length === 0 && scored.length > 0)) deltas.unshift({ content });
+    for (const [at, delta] of deltas.entries()) {
+      begin();
+      const entries = at === 0 ? scored.map((entry) => toChatEntry(vocabulary, entry)) : [];
+      const logprobs = options.logprobs ? { content: entries, refusal: null } : null;
+      emit({ index, delta, logprobs, finish_reason: null });
+    }
   }
 
   /** Only where the opening begins with a token: then the grammar can read it again from there. */
