@@ -29,6 +29,7 @@ export interface RequestRun {
   completionTokens: number;
   cachedTokens: number;
   started(prompt: Prompt): void;
+  counted(): void;
   failed(error: Error): void;
 }
 
@@ -69,6 +70,7 @@ export function createWork(
       },
       onToken() {
         request.completionTokens++;
+        request.counted();
       },
       onScore: lane.score,
       onError: request.failed,

@@ -35,6 +35,7 @@ export async function startRequest(
       backlog.started(prompt);
       output.started();
     },
+    counted: () => output.counted?.(soFar()),
     failed(error) {
       cancel();
       output.failed(error);
