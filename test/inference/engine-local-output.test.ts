@@ -172,6 +172,23 @@ describe('scores', () => {
     }
   });
 
+  test('of a text beyond the basic plane are placed by code points, echoed and generated', async () => {
+    const { choices } = await completionOf(engine, {
+      prompt: '👩 🇫🇷 The sky is blue. The sky is',
+      echo: true,
+      logprobs: 0,
+      max_tokens: 3,
+    });
+    const points = [...(choices[0]?.text ?? '')];
+    const { tokens, text_offset } = choices[0]?.logprobs ?? { tokens: [], text_offset: [] };
+    const whole = tokens.flatMap((token, at) => (token.startsWith('bytes:') ? [] : [at]));
+    assert.ok(whole.length > 5 && whole.length < tokens.length);
+    for (const at of whole) {
+      const [token, offset] = [tokens[at] ?? '', text_offset[at] ?? -1];
+      assert.equal(points.slice(offset, offset + [...token].length).join(''), token);
+    }
+  });
+
   test('of a prompt name the token, its rank and the likeliest instead', async () => {
     const { choices } = await completionOf(engine, {
       prompt: 'The sky is blue',

@@ -5,7 +5,7 @@ import type { FinishReason } from '../../engine.ts';
 import type { ScoredToken, Scorer } from './logprobs.ts';
 import type { SamplingRules, TokenSampler } from './sampling.ts';
 import type { Family, Work } from './scheduler.ts';
-import { createTextStream } from './text.ts';
+import { countCharacters, createTextStream } from './text.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export interface PlacedToken extends ScoredToken {
@@ -55,7 +55,7 @@ export function createChoice(
   let scored: PlacedToken[] = [];
 
   function send(piece: string, last: boolean): void {
-    sent += piece.length;
+    sent += countCharacters(piece);
     const ready = last ? scored : scored.filter(({ offset }) => offset < sent);
     scored = last ? [] : scored.slice(ready.length);
     if (piece !== '' || ready.length > 0) output.text(piece, ready);
@@ -102,7 +102,8 @@ export function createChoice(
       const piece = text.push(vocabulary.bytes(token));
       if (generated >= rules.minTokens) text.watch();
       if (piece.stop !== null) {
-        scored = scored.filter(({ offset }) => offset < sent + piece.text.length);
+        const end = sent + countCharacters(piece.text);
+        scored = scored.filter(({ offset }) => offset < end);
         send(piece.text, true);
         return finish('stop', piece.stop);
       }

@@ -14,7 +14,7 @@ export interface TextStream {
   end(): string;
   /** Looks for stop strings from here on; text before does not count. */
   watch(): void;
-  /** Characters decoded so far, sent or held. */
+  /** Characters decoded so far, sent or held, as `countCharacters` has them. */
   readonly length: number;
 }
 
@@ -39,7 +39,7 @@ export function createTextStream(
     },
     push(bytes) {
       const fresh = decoder.decode(bytes, { stream: true });
-      length += fresh.length;
+      length += countCharacters(fresh);
       if (!watches || patterns.length === 0) {
         const text = held + fresh;
         held = '';
@@ -62,6 +62,13 @@ export function createTextStream(
     },
   };
 }
+
+/** Code points, which is what most languages count a string in; JavaScript counts some twice. */
+export function countCharacters(text: string): number {
+  return text.length - (text.match(surrogatePair)?.length ?? 0);
+}
+
+const surrogatePair = /[\ud800-\udbff][\udc00-\udfff]/g;
 
 /** The stop that is complete first, reading on character by character; the longest of those. */
 export function findStop(
