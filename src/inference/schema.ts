@@ -141,6 +141,8 @@ export const CompletionRequest = Type.Object(
       tokenIds,
       Type.Array(tokenIds, { minItems: 1, maxItems: 2048 }),
     ]),
+    /** Zero, together with `echo`, scores a prompt. */
+    max_tokens: Maybe(Type.Integer({ minimum: 0 })),
     logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 5 })),
     prompt_logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 20 })),
     echo: Maybe(Type.Boolean()),

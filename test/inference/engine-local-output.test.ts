@@ -189,6 +189,21 @@ describe('scores', () => {
     }
   });
 
+  test('of an echoed prompt come without a token generated when none is wanted', async () => {
+    const body = { prompt: ['The sky is blue', 'Once'], echo: true, logprobs: 1, n: 2 };
+    const some = await completionOf(engine, { ...body, max_tokens: 1 });
+    const none = await completionOf(engine, { ...body, max_tokens: 0 });
+    assert.equal(none.usage.completion_tokens, 0);
+    assert.equal(none.usage.prompt_tokens, some.usage.prompt_tokens);
+    for (const [at, { text, finish_reason, logprobs }] of none.choices.entries()) {
+      assert.equal(text, body.prompt[Math.floor(at / 2)]);
+      assert.equal(finish_reason, 'length');
+      assert.equal(logprobs?.tokens.join(''), text);
+      const expected = some.choices[at]?.logprobs?.token_logprobs.slice(0, -1);
+      assert.deepEqual(logprobs?.token_logprobs, expected);
+    }
+  });
+
   test('of a prompt name the token, its rank and the likeliest instead', async () => {
     const { choices } = await completionOf(engine, {
       prompt: 'The sky is blue',

@@ -235,6 +235,20 @@ describe('inference over HTTP', () => {
     );
   });
 
+  test('a completion of no tokens is for an echo; a chat always has some', async () => {
+    const scored = await complete({ max_tokens: 0, echo: true, logprobs: 0 });
+    const answer = (await scored.json()) as Answer;
+    assert.equal(scored.status, 200, JSON.stringify(answer));
+    assert.equal(answer.choices[0]?.text, 'Once upon a time');
+    for (const response of [await complete({ max_tokens: 0 }), await chat({ max_tokens: 0 })]) {
+      const { error } = (await response.json()) as { error: { code: string; param: string } };
+      assert.deepEqual(
+        [response.status, error.code, error.param],
+        [400, 'integer_below_min_value', 'max_tokens'],
+      );
+    }
+  });
+
   test('suffix is refused: this model can’t fill in the middle', async () => {
     const response = await complete({ suffix: ' the end', max_tokens: 2 });
     const { error } = (await response.json()) as { error: { code: string; param: string } };

@@ -88,6 +88,7 @@ export function createChoice(
     failed: options.onError,
     dispose: sampler.dispose,
     async next(index) {
+      if (options.limit === 0) return finish('length', null);
       const token = await sampler.sample(index);
       if (this.cancelled) return null;
       if (token < 0) return finish('stop', null);
