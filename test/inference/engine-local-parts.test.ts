@@ -192,8 +192,9 @@ test('pieces of a text join to it and never split a character', () => {
 });
 
 test('seeds of more than 32 bits count in full, negative ones too', () => {
-  const seeds = [0, 1, 2 ** 32, 2 ** 40, -1, -2, 2 ** 53 - 1].map(toSeed);
+  const seeds = [0, 1, 2 ** 32, 2 ** 40, -1, -2, 2 ** 53 - 1].map((seed) => toSeed(seed, 0));
   assert.equal(new Set(seeds.slice(0, 4)).size, 4);
+  assert.equal(toSeed(2 ** 53 - 2, 1), toSeed(2 ** 53 - 1, 0));
   assert.ok(seeds.every((seed) => Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32));
 });
 

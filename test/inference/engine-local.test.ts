@@ -141,6 +141,16 @@ describe('sampling', () => {
     assert.equal(third.choices[0]?.text, first[1]);
   });
 
+  test('takes seeds of the whole 64 bits, and its choices differ there too', async () => {
+    const body = { prompt: 'My favourite', temperature: 1.2, n: 3, max_tokens: 16 };
+    for (const seed of [2 ** 63, -(2 ** 63)]) {
+      const first = (await completionOf(engine, { ...body, seed })).choices.map((it) => it.text);
+      const again = (await completionOf(engine, { ...body, seed })).choices.map((it) => it.text);
+      assert.deepEqual(again, first);
+      assert.equal(new Set(first).size, 3);
+    }
+  });
+
   test('without a seed differs from time to time', async () => {
     const body = { prompt: 'My favourite', temperature: 1.5, n: 4, max_tokens: 12 };
     const { choices } = await completionOf(engine, body);

@@ -249,6 +249,16 @@ describe('inference over HTTP', () => {
     }
   });
 
+  test('a seed has 64 bits', async () => {
+    for (const [seed, status] of [
+      [2 ** 63, 200],
+      [-(2 ** 63), 200],
+      [2 ** 64, 400],
+      [0.5, 400],
+    ] as const)
+      assert.equal((await complete({ seed, max_tokens: 1 })).status, status, String(seed));
+  });
+
   test('suffix is refused: this model can’t fill in the middle', async () => {
     const response = await complete({ suffix: ' the end', max_tokens: 2 });
     const { error } = (await response.json()) as { error: { code: string; param: string } };

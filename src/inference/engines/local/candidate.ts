@@ -109,7 +109,7 @@ function toOutput(
 
 /** Choices of a seeded request differ from each other and repeat with it: each has the next seed. */
 function toRules(core: Core, { body }: Task, candidate: number): SamplingRules {
-  const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed + candidate);
+  const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed, candidate);
   try {
     return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
   } catch (error) {

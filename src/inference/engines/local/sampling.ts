@@ -62,9 +62,10 @@ export function toSamplingRules(
   };
 }
 
-/** The binding takes 32 bits; both halves of a longer seed count. */
-export function toSeed(seed: number): number {
-  const wide = BigInt(seed);
+/** The binding takes 32 bits; both halves of a longer seed count. Each step on is another seed. */
+export function toSeed(seed: number, step: number): number {
+  // As numbers, large seeds would swallow the step.
+  const wide = BigInt(seed) + BigInt(step);
   return Number(BigInt.asUintN(32, wide ^ ((wide >> 32n) * 0x9e3779b1n)));
 }
 
