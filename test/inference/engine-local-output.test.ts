@@ -289,6 +289,18 @@ describe('a tool call', () => {
     assert.equal(none.choices[0]?.finish_reason, 'stop');
   });
 
+  test('is not broken off by a stop string, forced or not', async () => {
+    for (const tool_choice of ['auto', 'required'] as const)
+      for (const stop of ['"', 'P', 'city', '}', ['>never', '{"', ':']]) {
+        const { choices } = await chatOf(engine, { ...body, tool_choice, stop });
+        const [made] = choices[0]?.message.tool_calls ?? [];
+        assert.equal(choices[0]?.finish_reason, 'tool_calls');
+        assert.deepEqual(JSON.parse(made?.function.arguments ?? ''), { city: 'Paris' });
+      }
+    const { choices } = await chatOf(engine, { ...body, tool_choice: 'auto', stop: '<tool' });
+    assert.equal(choices[0]?.message.tool_calls, null);
+  });
+
   test('of a tool that was not offered is refused', async () => {
     const tool_choice = { type: 'function' as const, function: { name: 'launch' } };
     await assert.rejects(

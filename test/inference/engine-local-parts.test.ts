@@ -38,7 +38,7 @@ describe('a text stream', () => {
     for (let round = 0; round < 400; round++) {
       const text = word(1 + random(20));
       const stops = Array.from({ length: 1 + random(3) }, () => word(1 + random(3)));
-      const stream = createTextStream(stops, false, true);
+      const stream = createTextStream(stops, false, null);
       const bytes = Buffer.from(text);
       let sent = '';
       let stop: string | null = null;
@@ -58,7 +58,7 @@ describe('a text stream', () => {
   });
 
   test('shows bytes that are no text as replacement characters, at the end too', () => {
-    const stream = createTextStream([], false, true);
+    const stream = createTextStream([], false, null);
     assert.equal(stream.push(Uint8Array.of(0xff)).text, '\ufffd');
     assert.equal(stream.push(Uint8Array.of(0xe6, 0x97)).text, '');
     assert.equal(stream.end(), '\ufffd');

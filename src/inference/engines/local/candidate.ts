@@ -4,6 +4,7 @@ import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '../../engine.ts';
 import type { GrammarState } from './binding.ts';
 import { createChatOutput } from './chat-output.ts';
+import { toolOpening } from './chat-template.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';
 import { createCompletionOutput } from './completion-output.ts';
 import { type Core, type RequestContext, rejected } from './core.ts';
@@ -58,7 +59,9 @@ export function createWork(
       prompt: prompt.tokens,
       family,
       limit: prompt.limit,
-      stops: [task.body.stop ?? []].flat(),
+      // A call that was asked for is made.
+      stops: forcesCall(task) ? [] : [task.body.stop ?? []].flat(),
+      callOpening: offersTools(task) ? toolOpening : null,
       includeStop: task.body.include_stop_str_in_output ?? false,
       rules,
       topLogprobs: toTopLogprobs(task) ?? (request.scored ? 0 : null),
@@ -88,11 +91,10 @@ function toOutput(
   const { index } = lane;
   const emit = (choice: ChatChoiceDelta | CompletionChoice) => lane.emit(choice);
   if (task.kind === 'chat') {
-    const { tools, tool_choice, logprobs } = task.body;
     const options = {
       index,
-      logprobs: logprobs ?? false,
-      tools: (tools ?? []).length > 0 && tool_choice !== 'none',
+      logprobs: task.body.logprobs ?? false,
+      tools: offersTools(task),
       lazyGrammar: context.lazyGrammar,
     };
     return createChatOutput(core.binding, core.vocabulary, sampler, options, emit);
@@ -105,6 +107,15 @@ function toOutput(
     promptLogprobs: prompt_logprobs == null ? null : scores.entries,
   };
   return createCompletionOutput(core.vocabulary, options, emit);
+}
+
+function offersTools({ kind, body }: Task): boolean {
+  return kind === 'chat' && (body.tools ?? []).length > 0 && body.tool_choice !== 'none';
+}
+
+function forcesCall({ kind, body }: Task): boolean {
+  if (kind !== 'chat' || body.tool_choice == null) return false;
+  return body.tool_choice === 'required' || typeof body.tool_choice === 'object';
 }
 
 /** Choices of a seeded request differ from each other and repeat with it: each has the next seed. */

@@ -78,6 +78,9 @@ export function createChatOutput(
   }
 
   return {
+    get inCall() {
+      return calls?.inCall ?? false;
+    },
     token(token) {
       begin();
       if (!constrained) recent = [...recent, token].slice(-tagTokens);

@@ -19,6 +19,8 @@ export interface ChoiceOutput {
   text(text: string, scored: PlacedToken[]): void;
   /** The choice goes on after this token. */
   flush(): void;
+  /** Inside a tool call, where a stop string would break its arguments. */
+  readonly inCall: boolean;
   end(reason: Extract<FinishReason, 'stop' | 'length'>, stop: string | number | null): void;
 }
 
@@ -29,6 +31,8 @@ export interface ChoiceOptions {
   /** Tokens it may generate. */
   limit: number;
   stops: readonly string[];
+  /** What a tool call begins with; null when none can be made. */
+  callOpening: string | null;
   includeStop: boolean;
   rules: SamplingRules;
   /** How many alternatives to score for each token; null for no scores. */
@@ -49,7 +53,7 @@ export function createChoice(
   output: ChoiceOutput,
 ): Work {
   const { rules, sampler } = options;
-  const text = createTextStream(options.stops, options.includeStop, rules.minTokens === 0);
+  const text = createTextStream(options.stops, options.includeStop, options.callOpening);
   let generated = 0;
   let sent = 0;
   let scored: PlacedToken[] = [];
@@ -100,8 +104,8 @@ export function createChoice(
       await place(token, index);
       if (this.cancelled) return null;
       output.token(token);
+      text.watch(generated > rules.minTokens && !output.inCall);
       const piece = text.push(vocabulary.bytes(token));
-      if (generated >= rules.minTokens) text.watch();
       if (piece.stop !== null) {
         const end = sent + countCharacters(piece.text);
         scored = scored.filter(({ offset }) => offset < end);

@@ -58,6 +58,7 @@ export function createCompletionOutput(
   }
 
   return {
+    inCall: false,
     token: begin,
     // Kept until the choice knows whether it ends here: the last text carries the finish reason.
     text(text, scored) {
