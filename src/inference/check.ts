@@ -55,6 +55,9 @@ function checkShared(body: ChatRequest | CompletionRequest): void {
       `min_tokens is over the most tokens asked for (${maxTokens}).`,
     );
   }
+  if ([body.stop ?? []].flat().includes('')) {
+    throw invalidValue('stop', 'A stop string has at least one character.');
+  }
   for (const id of Object.keys(body.logit_bias ?? {})) {
     if (!/^\d{1,10}$/.test(id)) {
       throw invalidValue('logit_bias', 'The members of logit_bias are token ids, such as "42".');

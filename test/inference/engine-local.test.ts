@@ -188,6 +188,16 @@ describe('sampling', () => {
     );
   });
 
+  test('refuses stop tokens that do not exist', async () => {
+    await assert.rejects(
+      engine.answer(completion({ stop_token_ids: [5, 8192] }), call()),
+      (error: EngineError) =>
+        error.failure === 'rejected' &&
+        error.code === 'invalid_value' &&
+        error.param === 'stop_token_ids',
+    );
+  });
+
   test('is moved off repetition by each of the three penalties', async () => {
     const body = { prompt: 'The sky is', max_tokens: 40 };
     const plain = (await completionOf(engine, body)).choices[0]?.text ?? '';

@@ -259,6 +259,18 @@ describe('inference over HTTP', () => {
       assert.equal((await complete({ seed, max_tokens: 1 })).status, status, String(seed));
   });
 
+  test('a stop that could never be found is refused by name', async () => {
+    for (const [param, value] of [
+      ['stop', ''],
+      ['stop', ['end', '']],
+      ['stop_token_ids', [2 ** 40]],
+    ] as const)
+      for (const response of [await chat({ [param]: value }), await complete({ [param]: value })]) {
+        const { error } = (await response.json()) as { error: { code: string; param: string } };
+        assert.deepEqual([response.status, error.code, error.param], [400, 'invalid_value', param]);
+      }
+  });
+
   test('suffix is refused: this model can’t fill in the middle', async () => {
     const response = await complete({ suffix: ' the end', max_tokens: 2 });
     const { error } = (await response.json()) as { error: { code: string; param: string } };

@@ -121,11 +121,7 @@ function forcesCall({ kind, body }: Task): boolean {
 /** Choices of a seeded request differ from each other and repeat with it: each has the next seed. */
 function toRules(core: Core, { body }: Task, candidate: number): SamplingRules {
   const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed, candidate);
-  try {
-    return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
-  } catch (error) {
-    throw rejected(`${(error as Error).message}.`, 'invalid_value', 'logit_bias');
-  }
+  return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
 }
 
 function toTopLogprobs(task: Task): number | null {
