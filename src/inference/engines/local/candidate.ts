@@ -2,12 +2,12 @@
 
 import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '../../engine.ts';
-import type { GrammarState } from './binding.ts';
+import type { Grammar } from './binding.ts';
 import { createChatOutput } from './chat-output.ts';
 import { toolOpening } from './chat-template.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';
 import { createCompletionOutput } from './completion-output.ts';
-import { type Core, type RequestContext, rejected } from './core.ts';
+import type { Core, RequestContext } from './core.ts';
 import type { PromptScores } from './prompt-scores.ts';
 import type { Prompt } from './prompts.ts';
 import {
@@ -27,6 +27,10 @@ export interface RequestRun {
   readonly context: RequestContext;
   /** Scores decide which candidates are answered. */
   readonly scored: boolean;
+  /** Followed from the first token; null for none. */
+  readonly grammar: Grammar | null;
+  /** Followed once the model opens a tool call; null for none. Throws when it can't be parsed. */
+  readonly lazyGrammar: (() => Grammar) | null;
   completionTokens: number;
   cachedTokens: number;
   started(prompt: Prompt): void;
@@ -50,7 +54,7 @@ export function createWork(
   const { core, task, context } = request;
   const rules = toRules(core, task, candidate);
   const sampler = createTokenSampler(core.binding, core.vocabulary, rules, prompt.tokens);
-  if (context.grammar !== null) sampler.constrain(toGrammarState(core, context.grammar, task));
+  if (request.grammar !== null) sampler.constrain(core.binding.createGrammarState(request.grammar));
   return createChoice(
     core.vocabulary,
     core.scorer,
@@ -83,7 +87,7 @@ export function createWork(
 }
 
 function toOutput(
-  { core, task, context }: RequestRun,
+  { core, task, lazyGrammar }: RequestRun,
   { prompt, scores }: PromptRun,
   lane: Lane,
   sampler: TokenSampler,
@@ -95,7 +99,7 @@ function toOutput(
       index,
       logprobs: task.body.logprobs ?? false,
       tools: offersTools(task),
-      lazyGrammar: context.lazyGrammar,
+      lazyGrammar,
     };
     return createChatOutput(core.binding, core.vocabulary, sampler, options, emit);
   }
@@ -127,13 +131,4 @@ function toRules(core: Core, { body }: Task, candidate: number): SamplingRules {
 function toTopLogprobs(task: Task): number | null {
   if (task.kind === 'completion') return task.body.logprobs ?? null;
   return task.body.logprobs ? (task.body.top_logprobs ?? 0) : null;
-}
-
-function toGrammarState(core: Core, gbnf: string, task: Task): GrammarState {
-  try {
-    return core.binding.createGrammarState(gbnf);
-  } catch {
-    const param = task.kind === 'chat' && task.body.tools ? 'tools' : 'response_format';
-    throw rejected('No grammar can be built from this schema.', 'invalid_value', param);
-  }
 }

@@ -1,7 +1,7 @@
 // A choice as chat deltas: the role first, content and tool calls as they come, the finish reason last.
 
 import type { ChatChoiceDelta, ToolCallDelta } from '../../engine.ts';
-import type { Binding } from './binding.ts';
+import type { Binding, Grammar } from './binding.ts';
 import { toolOpening } from './chat-template.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import { toChatEntry } from './logprobs.ts';
@@ -15,7 +15,7 @@ export interface ChatOutputOptions {
   /** Tool calls are looked for in the text. */
   tools: boolean;
   /** Switched on when the model opens a tool call by itself; null when it is on from the start. */
-  lazyGrammar: string | null;
+  lazyGrammar: (() => Grammar) | null;
 }
 
 /** A tag is a few tokens at most. */
@@ -69,7 +69,7 @@ export function createChatOutput(
     );
     if (from < 0 || options.lazyGrammar === null) return;
     try {
-      const state = binding.createGrammarState(options.lazyGrammar);
+      const state = binding.createGrammarState(options.lazyGrammar());
       for (const token of recent.slice(from)) binding.acceptInGrammar(state, token);
       sampler.constrain(state);
     } catch {
