@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Task, Usage } from '../../src/inference/engine.ts';
+import type { EngineError, Task, Usage } from '../../src/inference/engine.ts';
 import { builtinModel } from '../../src/inference/engines/builtin.ts';
 import { type LoadedModel, loadModel } from '../../src/inference/engines/local/load.ts';
-import { chat, toMessages, weatherTool } from './builtin.ts';
+import { chat, completion, toMessages, weatherTool } from './builtin.ts';
 
 let model: LoadedModel;
 before(async () => {
@@ -54,4 +54,14 @@ test('a grammar is parsed once for all choices, also one that waits for a tool c
     lazyGrammar: 'root ::= "<tool_call>" [^<]+ "</tool_call>"',
   });
   assert.deepEqual([parse.mock.callCount(), states.mock.callCount()], [2, 8]);
+});
+
+test('a prompt whose request is refused does not count as waiting', async () => {
+  const prompt = 'river '.repeat(60);
+  for (let round = 0; round < 2; round++)
+    await assert.rejects(
+      run(completion({ prompt, logit_bias: { 999999: 1 } })),
+      (error: EngineError) => error.failure === 'rejected',
+    );
+  assert.equal((await run(completion({ prompt, max_tokens: 1 }))).completion_tokens, 1);
 });

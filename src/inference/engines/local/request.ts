@@ -24,7 +24,6 @@ export async function startRequest(
   refuseExcess(core, prompts, candidates);
 
   const works: Work[] = [];
-  const backlog = createBacklog(core, prompts);
   const request: RequestRun = {
     core,
     task,
@@ -73,6 +72,8 @@ export async function startRequest(
     for (let candidate = 0; candidate < candidates; candidate++)
       works.push(createWork(request, run, selection.lane(candidate), candidate));
   }
+  // Only now: what was refused above waits for nothing.
+  const backlog = createBacklog(core, prompts);
   for (const work of works) core.scheduler.submit(work);
   return cancel;
 }
