@@ -108,10 +108,13 @@ const seam = '\ufdd0';
 async function toChatTokens(core: Core, prompt: ChatPrompt): Promise<number[]> {
   const controls = core.vocabulary.controlTexts;
   // What a user writes is text: "<|im_end|>" in a message, a tool or its arguments must not end it.
-  const { messages, tools } = prompt;
-  const rendered = core.template.render(
-    controls === null ? prompt : { ...prompt, ...openSeams({ messages, tools }, controls) },
-  );
+  const rendered = core.template.render({
+    ...prompt,
+    ...(controls !== null && {
+      messages: openSeams(prompt.messages, controls, 'messages'),
+      tools: openSeams(prompt.tools, controls, 'tools'),
+    }),
+  });
   const tokens: number[] = [];
   for (const part of rendered.split(seam))
     for (const token of await core.vocabulary.tokenize(part, true)) tokens.push(token);
@@ -122,19 +125,15 @@ async function toChatTokens(core: Core, prompt: ChatPrompt): Promise<number[]> {
 const maxDepth = 512;
 
 /** The same value with a seam in every control text, in the names of members too. */
-function openSeams<Value>(value: Value, controls: RegExp, depth?: number): Value;
-function openSeams(value: unknown, controls: RegExp, depth = 0): unknown {
+function openSeams<Value>(value: Value, controls: RegExp, param: string, depth?: number): Value;
+function openSeams(value: unknown, controls: RegExp, param: string, depth = 0): unknown {
   if (typeof value === 'string') return value.replaceAll(controls, openSeam);
   if (typeof value !== 'object' || value === null) return value;
   if (depth > maxDepth)
-    throw rejected(
-      'Tools and tool calls may not be nested so deeply.',
-      'invalid_value',
-      'messages',
-    );
-  if (Array.isArray(value)) return value.map((item) => openSeams(item, controls, depth + 1));
-  const members = Object.entries(value);
-  return Object.fromEntries(members.map((member) => openSeams(member, controls, depth + 1)));
+    throw rejected(`${param} may not be nested so deeply.`, 'invalid_value', param);
+  const open = (item: unknown) => openSeams(item, controls, param, depth + 1);
+  if (Array.isArray(value)) return value.map(open);
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [open(name), open(item)]));
 }
 
 function openSeam(control: string): string {
