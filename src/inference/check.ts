@@ -28,6 +28,13 @@ export function checkChat(body: ChatRequest): void {
 export function checkCompletion(body: CompletionRequest): void {
   checkShared(body);
   const { best_of: bestOf, n } = body;
+  if (body.max_tokens === 0 && body.echo !== true) {
+    throw invalidRequest(
+      'integer_below_min_value',
+      'max_tokens',
+      'max_tokens is 0; the least is 1 unless echo is true.',
+    );
+  }
   if (bestOf != null && bestOf < (n ?? 1)) {
     throw invalidValue('best_of', `best_of is ${bestOf}, but must be at least n (${n ?? 1}).`);
   }
@@ -47,6 +54,9 @@ function checkShared(body: ChatRequest | CompletionRequest): void {
       'min_tokens',
       `min_tokens is over the most tokens asked for (${maxTokens}).`,
     );
+  }
+  if ([body.stop ?? []].flat().includes('')) {
+    throw invalidValue('stop', 'A stop string has at least one character.');
   }
   for (const id of Object.keys(body.logit_bias ?? {})) {
     if (!/^\d{1,10}$/.test(id)) {

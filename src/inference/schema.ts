@@ -6,7 +6,8 @@ import { Type } from '../lib/type.ts';
 
 const open = { additionalProperties: true } as const;
 
-const int64 = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER } as const;
+/** 64 bits as far as a JSON number carries them: the greatest is read as the power of two above it. */
+const int64 = { minimum: -(2 ** 63), maximum: 2 ** 63 } as const;
 
 const sampling = {
   model: Type.String({ minLength: 1, maxLength: 256 }),
@@ -141,6 +142,8 @@ export const CompletionRequest = Type.Object(
       tokenIds,
       Type.Array(tokenIds, { minItems: 1, maxItems: 2048 }),
     ]),
+    /** Zero, together with `echo`, scores a prompt. */
+    max_tokens: Maybe(Type.Integer({ minimum: 0 })),
     logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 5 })),
     prompt_logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 20 })),
     echo: Maybe(Type.Boolean()),

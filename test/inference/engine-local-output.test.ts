@@ -172,6 +172,38 @@ describe('scores', () => {
     }
   });
 
+  test('of a text beyond the basic plane are placed by code points, echoed and generated', async () => {
+    const { choices } = await completionOf(engine, {
+      prompt: '👩 🇫🇷 The sky is blue. The sky is',
+      echo: true,
+      logprobs: 0,
+      max_tokens: 3,
+    });
+    const points = [...(choices[0]?.text ?? '')];
+    const { tokens, text_offset } = choices[0]?.logprobs ?? { tokens: [], text_offset: [] };
+    const whole = tokens.flatMap((token, at) => (token.startsWith('bytes:') ? [] : [at]));
+    assert.ok(whole.length > 5 && whole.length < tokens.length);
+    for (const at of whole) {
+      const [token, offset] = [tokens[at] ?? '', text_offset[at] ?? -1];
+      assert.equal(points.slice(offset, offset + [...token].length).join(''), token);
+    }
+  });
+
+  test('of an echoed prompt come without a token generated when none is wanted', async () => {
+    const body = { prompt: ['The sky is blue', 'Once'], echo: true, logprobs: 1, n: 2 };
+    const some = await completionOf(engine, { ...body, max_tokens: 1 });
+    const none = await completionOf(engine, { ...body, max_tokens: 0 });
+    assert.equal(none.usage.completion_tokens, 0);
+    assert.equal(none.usage.prompt_tokens, some.usage.prompt_tokens);
+    for (const [at, { text, finish_reason, logprobs }] of none.choices.entries()) {
+      assert.equal(text, body.prompt[Math.floor(at / 2)]);
+      assert.equal(finish_reason, 'length');
+      assert.equal(logprobs?.tokens.join(''), text);
+      const expected = some.choices[at]?.logprobs?.token_logprobs.slice(0, -1);
+      assert.deepEqual(logprobs?.token_logprobs, expected);
+    }
+  });
+
   test('of a prompt name the token, its rank and the likeliest instead', async () => {
     const { choices } = await completionOf(engine, {
       prompt: 'The sky is blue',
@@ -227,9 +259,11 @@ describe('a tool call', () => {
 
   test('streams its name first and its arguments after, in pieces that join to JSON', async () => {
     const chunks = await collect(await engine.stream(chat(body), call()));
-    const deltas = chunks
+    const made = chunks
       .flatMap(({ choices }) => choices as ChatChoiceDelta[])
-      .flatMap(({ delta }) => delta.tool_calls ?? []);
+      .flatMap(({ delta }) => (delta.tool_calls === undefined ? [] : [delta.tool_calls]));
+    assert.ok(made.every(({ length }) => length === 1));
+    const deltas = made.flat();
     assert.deepEqual(
       { ...deltas[0], id: null },
       { index: 0, id: null, type: 'function', function: { name: 'get_weather', arguments: '' } },
@@ -253,6 +287,18 @@ describe('a tool call', () => {
     const none = await chatOf(engine, { ...body, tool_choice: 'none' });
     assert.equal(none.choices[0]?.message.tool_calls, null);
     assert.equal(none.choices[0]?.finish_reason, 'stop');
+  });
+
+  test('is not broken off by a stop string, forced or not', async () => {
+    for (const tool_choice of ['auto', 'required'] as const)
+      for (const stop of ['"', 'P', 'city', '}', ['>never', '{"', ':']]) {
+        const { choices } = await chatOf(engine, { ...body, tool_choice, stop });
+        const [made] = choices[0]?.message.tool_calls ?? [];
+        assert.equal(choices[0]?.finish_reason, 'tool_calls');
+        assert.deepEqual(JSON.parse(made?.function.arguments ?? ''), { city: 'Paris' });
+      }
+    const { choices } = await chatOf(engine, { ...body, tool_choice: 'auto', stop: '<tool' });
+    assert.equal(choices[0]?.message.tool_calls, null);
   });
 
   test('of a tool that was not offered is refused', async () => {

@@ -38,7 +38,7 @@ describe('a text stream', () => {
     for (let round = 0; round < 400; round++) {
       const text = word(1 + random(20));
       const stops = Array.from({ length: 1 + random(3) }, () => word(1 + random(3)));
-      const stream = createTextStream(stops, false, true);
+      const stream = createTextStream(stops, false, null);
       const bytes = Buffer.from(text);
       let sent = '';
       let stop: string | null = null;
@@ -58,7 +58,7 @@ describe('a text stream', () => {
   });
 
   test('shows bytes that are no text as replacement characters, at the end too', () => {
-    const stream = createTextStream([], false, true);
+    const stream = createTextStream([], false, null);
     assert.equal(stream.push(Uint8Array.of(0xff)).text, '\ufffd');
     assert.equal(stream.push(Uint8Array.of(0xe6, 0x97)).text, '');
     assert.equal(stream.end(), '\ufffd');
@@ -215,8 +215,9 @@ test('pieces of a text join to it and never split a character', () => {
 });
 
 test('seeds of more than 32 bits count in full, negative ones too', () => {
-  const seeds = [0, 1, 2 ** 32, 2 ** 40, -1, -2, 2 ** 53 - 1].map(toSeed);
+  const seeds = [0, 1, 2 ** 32, 2 ** 40, -1, -2, 2 ** 53 - 1].map((seed) => toSeed(seed, 0));
   assert.equal(new Set(seeds.slice(0, 4)).size, 4);
+  assert.equal(toSeed(2 ** 53 - 2, 1), toSeed(2 ** 53 - 1, 0));
   assert.ok(seeds.every((seed) => Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32));
 });
 
@@ -260,6 +261,18 @@ describe('a chat template', () => {
     });
     assert.match(rendered, /^\[system\].*"name":"look"/s);
     assert.match(rendered, /<tool_call>\{"name":"look","arguments":\{"at":1\}\}<\/tool_call>/);
+  });
+
+  test('that trims or drops the last message does so only where the answer does not go on', () => {
+    const messages = [{ role: 'assistant', content: 'Once upon \n' }];
+    const continued = { ...prompt, messages, continues: true, addsGenerationPrompt: false };
+    const trims = "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] | trim }};{% endfor %}";
+    const rendered = createChatTemplate(trims, specialText).render(continued);
+    assert.equal(rendered, '[assistant]Once upon \n');
+    assert.throws(
+      () => createChatTemplate('{{ bos_token }}', specialText).render(continued),
+      (error: EngineError) => error.failure === 'rejected' && error.param === 'messages',
+    );
   });
 
   test('that is absent is the common one, and its start token is known', () => {

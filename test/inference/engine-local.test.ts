@@ -89,6 +89,33 @@ describe('an answer', () => {
   });
 });
 
+describe('usage', () => {
+  test('of best_of candidates is told while they are held back, also to who leaves', async () => {
+    const seen: number[] = [];
+    const controller = new AbortController();
+    const onUsage = (usage: { completion_tokens: number }) => {
+      seen.push(usage.completion_tokens);
+      if (usage.completion_tokens > 20) controller.abort(new Error('left'));
+    };
+    const task = completion({ best_of: 4, temperature: 1, ignore_eos: true, max_tokens: 400 });
+    await assert.rejects(engine.answer(task, call({ onUsage, signal: controller.signal })), /left/);
+    assert.ok(seen.length > 1 && (seen.at(-1) ?? 0) < 400, String(seen));
+    assert.deepEqual(
+      seen,
+      seen.toSorted((a, b) => a - b),
+    );
+  });
+
+  test('counts tokens whose text waits for a stop string', async () => {
+    const seen: number[] = [];
+    const onUsage = (usage: { completion_tokens: number }) => seen.push(usage.completion_tokens);
+    const whole = (await completionOf(engine, { max_tokens: 8 })).choices[0]?.text ?? '';
+    const task = completion({ max_tokens: 8, stop: `${whole}never` });
+    await engine.answer(task, call({ onUsage }));
+    assert.ok(seen.includes(4), String(seen));
+  });
+});
+
 describe('sampling', () => {
   test('at temperature 0 repeats itself, alone, from the cache and among others', async () => {
     const ask = () => chatOf(engine, { messages: toMessages(story), max_tokens: 60 });
@@ -112,6 +139,16 @@ describe('sampling', () => {
     assert.equal(new Set(first).size, 3);
     const third = await completionOf(engine, { ...body, seed: 8, n: 1 });
     assert.equal(third.choices[0]?.text, first[1]);
+  });
+
+  test('takes seeds of the whole 64 bits, and its choices differ there too', async () => {
+    const body = { prompt: 'My favourite', temperature: 1.2, n: 3, max_tokens: 16 };
+    for (const seed of [2 ** 63, -(2 ** 63)]) {
+      const first = (await completionOf(engine, { ...body, seed })).choices.map((it) => it.text);
+      const again = (await completionOf(engine, { ...body, seed })).choices.map((it) => it.text);
+      assert.deepEqual(again, first);
+      assert.equal(new Set(first).size, 3);
+    }
   });
 
   test('without a seed differs from time to time', async () => {
@@ -148,6 +185,16 @@ describe('sampling', () => {
     await assert.rejects(
       engine.answer(completion({ logit_bias: { 999999: 1 } }), call()),
       (error: EngineError) => error.failure === 'rejected' && error.param === 'logit_bias',
+    );
+  });
+
+  test('refuses stop tokens that do not exist', async () => {
+    await assert.rejects(
+      engine.answer(completion({ stop_token_ids: [5, 8192] }), call()),
+      (error: EngineError) =>
+        error.failure === 'rejected' &&
+        error.code === 'invalid_value' &&
+        error.param === 'stop_token_ids',
     );
   });
 

@@ -250,6 +250,42 @@ describe('inference over HTTP', () => {
     );
   });
 
+  test('a completion of no tokens is for an echo; a chat always has some', async () => {
+    const scored = await complete({ max_tokens: 0, echo: true, logprobs: 0 });
+    const answer = (await scored.json()) as Answer;
+    assert.equal(scored.status, 200, JSON.stringify(answer));
+    assert.equal(answer.choices[0]?.text, 'Once upon a time');
+    for (const response of [await complete({ max_tokens: 0 }), await chat({ max_tokens: 0 })]) {
+      const { error } = (await response.json()) as { error: { code: string; param: string } };
+      assert.deepEqual(
+        [response.status, error.code, error.param],
+        [400, 'integer_below_min_value', 'max_tokens'],
+      );
+    }
+  });
+
+  test('a seed has 64 bits', async () => {
+    for (const [seed, status] of [
+      [2 ** 63, 200],
+      [-(2 ** 63), 200],
+      [2 ** 64, 400],
+      [0.5, 400],
+    ] as const)
+      assert.equal((await complete({ seed, max_tokens: 1 })).status, status, String(seed));
+  });
+
+  test('a stop that could never be found is refused by name', async () => {
+    for (const [param, value] of [
+      ['stop', ''],
+      ['stop', ['end', '']],
+      ['stop_token_ids', [2 ** 40]],
+    ] as const)
+      for (const response of [await chat({ [param]: value }), await complete({ [param]: value })]) {
+        const { error } = (await response.json()) as { error: { code: string; param: string } };
+        assert.deepEqual([response.status, error.code, error.param], [400, 'invalid_value', param]);
+      }
+  });
+
   test('suffix is refused: this model can’t fill in the middle', async () => {
     const response = await complete({ suffix: ' the end', max_tokens: 2 });
     const { error } = (await response.json()) as { error: { code: string; param: string } };

@@ -97,6 +97,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
         call.onUsage?.(soFar);
         stream.push(chunk);
       },
+      usage: (soFar) => call.onUsage?.(soFar),
       ended: stream.end,
       failed: stream.fail,
     });

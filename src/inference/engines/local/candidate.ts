@@ -2,11 +2,12 @@
 
 import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '../../engine.ts';
-import type { GrammarState } from './binding.ts';
+import type { Grammar } from './binding.ts';
 import { createChatOutput } from './chat-output.ts';
+import { toolOpening } from './chat-template.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';
 import { createCompletionOutput } from './completion-output.ts';
-import { type Core, type RequestContext, rejected } from './core.ts';
+import type { Core, RequestContext } from './core.ts';
 import type { PromptScores } from './prompt-scores.ts';
 import type { Prompt } from './prompts.ts';
 import {
@@ -26,9 +27,14 @@ export interface RequestRun {
   readonly context: RequestContext;
   /** Scores decide which candidates are answered. */
   readonly scored: boolean;
+  /** Followed from the first token; null for none. */
+  readonly grammar: Grammar | null;
+  /** Followed once the model opens a tool call; null for none. Throws when it can't be parsed. */
+  readonly lazyGrammar: (() => Grammar) | null;
   completionTokens: number;
   cachedTokens: number;
   started(prompt: Prompt): void;
+  counted(): void;
   failed(error: Error): void;
 }
 
@@ -48,7 +54,7 @@ export function createWork(
   const { core, task, context } = request;
   const rules = toRules(core, task, candidate);
   const sampler = createTokenSampler(core.binding, core.vocabulary, rules, prompt.tokens);
-  if (context.grammar !== null) sampler.constrain(toGrammarState(core, context.grammar, task));
+  if (request.grammar !== null) sampler.constrain(core.binding.createGrammarState(request.grammar));
   return createChoice(
     core.vocabulary,
     core.scorer,
@@ -57,7 +63,9 @@ export function createWork(
       prompt: prompt.tokens,
       family,
       limit: prompt.limit,
-      stops: [task.body.stop ?? []].flat(),
+      // A call that was asked for is made.
+      stops: forcesCall(task) ? [] : [task.body.stop ?? []].flat(),
+      callOpening: offersTools(task) ? toolOpening : null,
       includeStop: task.body.include_stop_str_in_output ?? false,
       rules,
       topLogprobs: toTopLogprobs(task) ?? (request.scored ? 0 : null),
@@ -69,6 +77,7 @@ export function createWork(
       },
       onToken() {
         request.completionTokens++;
+        request.counted();
       },
       onScore: lane.score,
       onError: request.failed,
@@ -78,7 +87,7 @@ export function createWork(
 }
 
 function toOutput(
-  { core, task, context }: RequestRun,
+  { core, task, lazyGrammar }: RequestRun,
   { prompt, scores }: PromptRun,
   lane: Lane,
   sampler: TokenSampler,
@@ -86,12 +95,11 @@ function toOutput(
   const { index } = lane;
   const emit = (choice: ChatChoiceDelta | CompletionChoice) => lane.emit(choice);
   if (task.kind === 'chat') {
-    const { tools, tool_choice, logprobs } = task.body;
     const options = {
       index,
-      logprobs: logprobs ?? false,
-      tools: (tools ?? []).length > 0 && tool_choice !== 'none',
-      lazyGrammar: context.lazyGrammar,
+      logprobs: task.body.logprobs ?? false,
+      tools: offersTools(task),
+      lazyGrammar,
     };
     return createChatOutput(core.binding, core.vocabulary, sampler, options, emit);
   }
@@ -105,26 +113,22 @@ function toOutput(
   return createCompletionOutput(core.vocabulary, options, emit);
 }
 
+function offersTools({ kind, body }: Task): boolean {
+  return kind === 'chat' && (body.tools ?? []).length > 0 && body.tool_choice !== 'none';
+}
+
+function forcesCall({ kind, body }: Task): boolean {
+  if (kind !== 'chat' || body.tool_choice == null) return false;
+  return body.tool_choice === 'required' || typeof body.tool_choice === 'object';
+}
+
 /** Choices of a seeded request differ from each other and repeat with it: each has the next seed. */
 function toRules(core: Core, { body }: Task, candidate: number): SamplingRules {
-  const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed + candidate);
-  try {
-    return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
-  } catch (error) {
-    throw rejected(`${(error as Error).message}.`, 'invalid_value', 'logit_bias');
-  }
+  const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed, candidate);
+  return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
 }
 
 function toTopLogprobs(task: Task): number | null {
   if (task.kind === 'completion') return task.body.logprobs ?? null;
   return task.body.logprobs ? (task.body.top_logprobs ?? 0) : null;
-}
-
-function toGrammarState(core: Core, gbnf: string, task: Task): GrammarState {
-  try {
-    return core.binding.createGrammarState(gbnf);
-  } catch {
-    const param = task.kind === 'chat' && task.body.tools ? 'tools' : 'response_format';
-    throw rejected('No grammar can be built from this schema.', 'invalid_value', param);
-  }
 }

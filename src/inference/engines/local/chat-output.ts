@@ -1,7 +1,7 @@
 // A choice as chat deltas: the role first, content and tool calls as they come, the finish reason last.
 
 import type { ChatChoiceDelta, ToolCallDelta } from '../../engine.ts';
-import type { Binding } from './binding.ts';
+import type { Binding, Grammar } from './binding.ts';
 import { toolOpening } from './chat-template.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import { toChatEntry } from './logprobs.ts';
@@ -15,7 +15,7 @@ export interface ChatOutputOptions {
   /** Tool calls are looked for in the text. */
   tools: boolean;
   /** Switched on when the model opens a tool call by itself; null when it is on from the start. */
-  lazyGrammar: string | null;
+  lazyGrammar: (() => Grammar) | null;
 }
 
 /** A tag is a few tokens at most. */
@@ -45,20 +45,16 @@ export function createChatOutput(
     });
   }
 
-  function send(content: string, toolCalls: ToolCallDelta[], scored: PlacedToken[]): void {
-    if (content === '' && toolCalls.length === 0 && scored.length === 0) return;
-    begin();
-    emit({
-      index,
-      delta: {
-        ...((content !== '' || toolCalls.length === 0) && { content }),
-        ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-      },
-      logprobs: options.logprobs
-        ? { content: scored.map((entry) => toChatEntry(vocabulary, entry)), refusal: null }
-        : null,
-      finish_reason: null,
-    });
+  /** One call's delta a chunk: clients keep one entry per index of each. */
+  function send(content: string, parts: readonly ToolCallDelta[], scored: PlacedToken[]): void {
+    const deltas: ChatChoiceDelta['delta'][] = parts.map((part) => ({ tool_calls: [part] }));
+    if (content !== '' || (parts.length === 0 && scored.length > 0)) deltas.unshift({ content });
+    for (const [at, delta] of deltas.entries()) {
+      begin();
+      const entries = at === 0 ? scored.map((entry) => toChatEntry(vocabulary, entry)) : [];
+      const logprobs = options.logprobs ? { content: entries, refusal: null } : null;
+      emit({ index, delta, logprobs, finish_reason: null });
+    }
   }
 
   /** Only where the opening begins with a token: then the grammar can read it again from there. */
@@ -73,7 +69,7 @@ export function createChatOutput(
     );
     if (from < 0 || options.lazyGrammar === null) return;
     try {
-      const state = binding.createGrammarState(options.lazyGrammar);
+      const state = binding.createGrammarState(options.lazyGrammar());
       for (const token of recent.slice(from)) binding.acceptInGrammar(state, token);
       sampler.constrain(state);
     } catch {
@@ -82,6 +78,9 @@ export function createChatOutput(
   }
 
   return {
+    get inCall() {
+      return calls?.inCall ?? false;
+    },
     token(token) {
       begin();
       if (!constrained) recent = [...recent, token].slice(-tagTokens);

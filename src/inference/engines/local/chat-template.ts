@@ -51,13 +51,13 @@ export function createChatTemplate(
       const rendered = attempt(() => {
         template ??= new Template(text);
         return template.render({
-          messages: told,
+          messages: prompt.continues ? markEnd(told) : told,
           ...(tools.length > 0 && knowsTools && { tools }),
           add_generation_prompt: prompt.addsGenerationPrompt,
           ...specialText,
         });
       });
-      return prompt.continues ? cutAfterLast(rendered, told) : rendered;
+      return prompt.continues ? cutAtEnd(rendered) : rendered;
     },
   };
 }
@@ -102,14 +102,27 @@ function toCallText({
   return `${toolOpening}${JSON.stringify({ name: call.name, arguments: call.arguments })}${toolClosing}`;
 }
 
+/** A character that stands in no text; templates that trim keep the white space before it. */
+const endMark = '\ufdd1';
+
+function markEnd(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  return messages.map((message, at) =>
+    at < messages.length - 1 ? message : { ...message, content: message.content + endMark },
+  );
+}
+
 /** Everything a template puts after the last message would tell the model that it has ended. */
-function cutAfterLast(rendered: string, messages: readonly TemplateMessage[]): string {
-  const content = messages.at(-1)?.content ?? '';
-  for (const wanted of [content, content.trim()]) {
-    const at = rendered.lastIndexOf(wanted);
-    if (wanted !== '' && at >= 0) return rendered.slice(0, at + wanted.length);
-  }
-  return rendered;
+function cutAtEnd(rendered: string): string {
+  const at = rendered.lastIndexOf(endMark);
+  if (at >= 0) return rendered.slice(0, at);
+  throw notContinuable("The model's chat template leaves out the last message");
+}
+
+function notContinuable(reason: string): EngineError {
+  return new EngineError('rejected', `${reason}, so the answer can't go on from it.`, {
+    code: 'invalid_value',
+    param: 'messages',
+  });
 }
 
 export function toChatPrompt(body: ChatRequest): ChatPrompt {
@@ -120,6 +133,9 @@ export function toChatPrompt(body: ChatRequest): ChatPrompt {
       'continue_final_message goes on from the last message; add_generation_prompt opens a new one. Set one of them.',
       { code: 'invalid_value', param: 'add_generation_prompt' },
     );
+  // Templates write calls after the content: there is no text at the end to go on from.
+  if (continues && (body.messages.at(-1)?.tool_calls ?? []).length > 0)
+    throw notContinuable('The last message ends with a tool call');
   return {
     messages: body.messages.map(toTemplateMessage),
     tools: body.tool_choice === 'none' ? null : (body.tools ?? null),

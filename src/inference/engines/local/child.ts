@@ -1,13 +1,15 @@
 // Entry of the child process: one model, its own event loop and thread pool. Whatever kills it, the API
 // process lives on; when the API process dies, so does this one.
 
-import { EngineError } from '../../engine.ts';
+import { EngineError, type Usage } from '../../engine.ts';
 import { type LoadedModel, loadModel } from './load.ts';
 import type { RequestEvent, ToChild, ToParent, WireFailure } from './protocol.ts';
 
 type Work = Extract<ToChild, { id: number }>;
 
 let events: RequestEvent[] = [];
+/** Counts that grew since the last chunk of their request. */
+const counts = new Map<number, Usage>();
 let flushing = false;
 let model: LoadedModel | null = null;
 /** What came in while the model was loading. */
@@ -21,6 +23,8 @@ function send(message: ToParent): void {
 function flush(): void {
   if (model === null) return;
   const { running, waiting } = model.scheduler;
+  for (const [id, soFar] of counts) events.push({ kind: 'usage', id, soFar });
+  counts.clear();
   send({ kind: 'batch', events, load: { running, waiting } });
   events = [];
 }
@@ -68,7 +72,11 @@ function handle(loaded: LoadedModel, work: Work): void {
         started = true;
       },
       chunk(chunk, soFar) {
+        counts.delete(id);
         events.push({ kind: 'chunk', id, chunk, soFar });
+      },
+      counted(soFar) {
+        counts.set(id, soFar);
       },
       ended() {
         cancels.delete(id);

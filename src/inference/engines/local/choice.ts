@@ -5,7 +5,7 @@ import type { FinishReason } from '../../engine.ts';
 import type { ScoredToken, Scorer } from './logprobs.ts';
 import type { SamplingRules, TokenSampler } from './sampling.ts';
 import type { Family, Work } from './scheduler.ts';
-import { createTextStream } from './text.ts';
+import { countCharacters, createTextStream } from './text.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export interface PlacedToken extends ScoredToken {
@@ -19,6 +19,8 @@ export interface ChoiceOutput {
   text(text: string, scored: PlacedToken[]): void;
   /** The choice goes on after this token. */
   flush(): void;
+  /** Inside a tool call, where a stop string would break its arguments. */
+  readonly inCall: boolean;
   end(reason: Extract<FinishReason, 'stop' | 'length'>, stop: string | number | null): void;
 }
 
@@ -29,6 +31,8 @@ export interface ChoiceOptions {
   /** Tokens it may generate. */
   limit: number;
   stops: readonly string[];
+  /** What a tool call begins with; null when none can be made. */
+  callOpening: string | null;
   includeStop: boolean;
   rules: SamplingRules;
   /** How many alternatives to score for each token; null for no scores. */
@@ -49,13 +53,13 @@ export function createChoice(
   output: ChoiceOutput,
 ): Work {
   const { rules, sampler } = options;
-  const text = createTextStream(options.stops, options.includeStop, rules.minTokens === 0);
+  const text = createTextStream(options.stops, options.includeStop, options.callOpening);
   let generated = 0;
   let sent = 0;
   let scored: PlacedToken[] = [];
 
   function send(piece: string, last: boolean): void {
-    sent += piece.length;
+    sent += countCharacters(piece);
     const ready = last ? scored : scored.filter(({ offset }) => offset < sent);
     scored = last ? [] : scored.slice(ready.length);
     if (piece !== '' || ready.length > 0) output.text(piece, ready);
@@ -88,6 +92,7 @@ export function createChoice(
     failed: options.onError,
     dispose: sampler.dispose,
     async next(index) {
+      if (options.limit === 0) return finish('length', null);
       const token = await sampler.sample(index);
       if (this.cancelled) return null;
       if (token < 0) return finish('stop', null);
@@ -99,10 +104,11 @@ export function createChoice(
       await place(token, index);
       if (this.cancelled) return null;
       output.token(token);
+      text.watch(generated > rules.minTokens && !output.inCall);
       const piece = text.push(vocabulary.bytes(token));
-      if (generated >= rules.minTokens) text.watch();
       if (piece.stop !== null) {
-        scored = scored.filter(({ offset }) => offset < sent + piece.text.length);
+        const end = sent + countCharacters(piece.text);
+        scored = scored.filter(({ offset }) => offset < end);
         send(piece.text, true);
         return finish('stop', piece.stop);
       }

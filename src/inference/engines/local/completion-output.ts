@@ -3,6 +3,7 @@
 import type { CompletionChoice, CompletionLogprobs, PromptLogprob } from '../../engine.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import { type ScoredToken, toCompletionName, toCompletionTop } from './logprobs.ts';
+import { countCharacters } from './text.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** A prompt token and, when it was scored, how likely it was after those before it. */
@@ -25,7 +26,7 @@ export function createCompletionOutput(
   options: CompletionOutputOptions,
   emit: (choice: CompletionChoice) => void,
 ): ChoiceOutput {
-  const start = options.echo?.text.length ?? 0;
+  const start = countCharacters(options.echo?.text ?? '');
   let unsent: { text: string; scored: PlacedToken[] } | null = null;
   let begun = false;
 
@@ -57,6 +58,7 @@ export function createCompletionOutput(
   }
 
   return {
+    inCall: false,
     token: begin,
     // Kept until the choice knows whether it ends here: the last text carries the finish reason.
     text(text, scored) {
@@ -103,7 +105,7 @@ function toEchoLogprobs(
   let offset = 0;
   const offsets = echoed.map(({ token }) => {
     const at = offset;
-    offset += decoder.decode(vocabulary.bytes(token), { stream: true }).length;
+    offset += countCharacters(decoder.decode(vocabulary.bytes(token), { stream: true }));
     return at;
   });
   return {

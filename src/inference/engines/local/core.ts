@@ -39,6 +39,8 @@ export interface RequestOutput {
   /** The first of its sequences runs. */
   started(): void;
   chunk(chunk: EngineChunk, soFar: Usage): void;
+  /** A token was generated; its text may come later, or never. */
+  counted?(soFar: Usage): void;
   /** Nothing comes after it. */
   ended(): void;
   failed(error: Error): void;

@@ -10,6 +10,7 @@ import { createSupervisor, type ProcessEvent } from './supervisor.ts';
 /** After `ended`, `counted` or `failed` nothing more is called. */
 export interface Listener {
   chunk?(chunk: EngineChunk, soFar: Usage): void;
+  usage?(soFar: Usage): void;
   ended?(): void;
   counted?(tokens: number): void;
   failed(error: unknown): void;
@@ -88,6 +89,7 @@ export function createExchange(
       const entry = entries.get(event.id);
       if (event.kind === 'started') entry?.started();
       else if (event.kind === 'chunk') entry?.listener.chunk?.(event.chunk, event.soFar);
+      else if (event.kind === 'usage') entry?.listener.usage?.(event.soFar);
       else {
         supervisor.healthy();
         entry?.leave();

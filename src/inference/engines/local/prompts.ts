@@ -107,16 +107,33 @@ const seam = '\ufdd0';
 
 async function toChatTokens(core: Core, prompt: ChatPrompt): Promise<number[]> {
   const controls = core.vocabulary.controlTexts;
-  // What a user writes is text: "<|im_end|>" in a message must not end it.
-  const messages = prompt.messages.map((message) => ({
-    ...message,
-    content: controls === null ? message.content : message.content.replaceAll(controls, openSeam),
-  }));
-  const rendered = core.template.render({ ...prompt, messages });
+  // What a user writes is text: "<|im_end|>" in a message, a tool or its arguments must not end it.
+  const rendered = core.template.render({
+    ...prompt,
+    ...(controls !== null && {
+      messages: openSeams(prompt.messages, controls, 'messages'),
+      tools: openSeams(prompt.tools, controls, 'tools'),
+    }),
+  });
   const tokens: number[] = [];
   for (const part of rendered.split(seam))
     for (const token of await core.vocabulary.tokenize(part, true)) tokens.push(token);
   return withStart(core.vocabulary.bos, tokens);
+}
+
+/** Arguments and schemas are nested as their writer likes; a stack is not. */
+const maxDepth = 512;
+
+/** The same value with a seam in every control text, in the names of members too. */
+function openSeams<Value>(value: Value, controls: RegExp, param: string, depth?: number): Value;
+function openSeams(value: unknown, controls: RegExp, param: string, depth = 0): unknown {
+  if (typeof value === 'string') return value.replaceAll(controls, openSeam);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > maxDepth)
+    throw rejected(`${param} may not be nested so deeply.`, 'invalid_value', param);
+  const open = (item: unknown) => openSeams(item, controls, param, depth + 1);
+  if (Array.isArray(value)) return value.map(open);
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [open(name), open(item)]));
 }
 
 function openSeam(control: string): string {

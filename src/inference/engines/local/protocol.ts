@@ -22,6 +22,8 @@ export type ToParent =
 export type RequestEvent =
   | { kind: 'started'; id: number }
   | { kind: 'chunk'; id: number; chunk: EngineChunk; soFar: Usage }
+  /** What was generated without a chunk: held back, or of a candidate that is not chosen. */
+  | { kind: 'usage'; id: number; soFar: Usage }
   | { kind: 'ended'; id: number };
 
 /** Sequences at work and choices waiting for one. */

@@ -1,6 +1,7 @@
 // One request: its prompts and choices put to the scheduler, its counts, and its end.
 
 import { EngineError, type Task, type Usage } from '../../engine.ts';
+import type { Grammar } from './binding.ts';
 import { createWork, type PromptRun, type RequestRun } from './candidate.ts';
 import { type Core, type RequestContext, type RequestOutput, rejected } from './core.ts';
 import { createPromptScores } from './prompt-scores.ts';
@@ -23,18 +24,19 @@ export async function startRequest(
   refuseExcess(core, prompts, candidates);
 
   const works: Work[] = [];
-  const backlog = createBacklog(core, prompts);
   const request: RequestRun = {
     core,
     task,
     context,
     scored: candidates > n,
+    ...parseGrammars(core, task, context),
     completionTokens: 0,
     cachedTokens: 0,
     started(prompt) {
       backlog.started(prompt);
       output.started();
     },
+    counted: () => output.counted?.(soFar()),
     failed(error) {
       cancel();
       output.failed(error);
@@ -70,8 +72,29 @@ export async function startRequest(
     for (let candidate = 0; candidate < candidates; candidate++)
       works.push(createWork(request, run, selection.lane(candidate), candidate));
   }
+  // Only now: what was refused above waits for nothing.
+  const backlog = createBacklog(core, prompts);
   for (const work of works) core.scheduler.submit(work);
   return cancel;
+}
+
+/** Once for all choices, and one that waits for a tool call only when there is one. */
+function parseGrammars({ binding }: Core, task: Task, context: RequestContext) {
+  const { grammar, lazyGrammar } = context;
+  let parsed: Grammar | null = null;
+  function parseLazy(gbnf: string): Grammar {
+    parsed ??= binding.parseGrammar(gbnf);
+    return parsed;
+  }
+  try {
+    return {
+      grammar: grammar === null ? null : binding.parseGrammar(grammar),
+      lazyGrammar: lazyGrammar === null ? null : () => parseLazy(lazyGrammar),
+    };
+  } catch {
+    const param = task.kind === 'chat' && task.body.tools ? 'tools' : 'response_format';
+    throw rejected('No grammar can be built from this schema.', 'invalid_value', param);
+  }
 }
 
 function toCandidates({ kind, body }: Task, n: number): number {

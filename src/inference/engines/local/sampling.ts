@@ -3,6 +3,7 @@
 
 import type { ChatRequest, CompletionRequest } from '../../schema.ts';
 import type { Binding, GrammarState, RawSampler, SamplerConfig } from './binding.ts';
+import { rejected } from './core.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** How far back a repetition is still one; beyond it the oldest tokens are forgiven. */
@@ -32,20 +33,18 @@ export interface TokenSampler {
   dispose(): void;
 }
 
-/** Throws RangeError for a bias on a token the vocabulary does not have. */
+/** Throws EngineError `rejected` for a token that the vocabulary does not have. */
 export function toSamplingRules(
   body: ChatRequest | CompletionRequest,
   defaultTemperature: number,
   seed: number,
   vocabulary: Vocabulary,
 ): SamplingRules {
-  const bias = new Map<number, number>();
-  for (const [key, value] of Object.entries(body.logit_bias ?? {})) {
-    const token = Number(key);
-    if (!Number.isInteger(token) || token < 0 || token >= vocabulary.size)
-      throw new RangeError(`"${key}" is not a token of this model`);
-    bias.set(token, value);
-  }
+  const biases = Object.entries(body.logit_bias ?? {});
+  const bias = new Map(biases.map(([key, value]) => [Number(key), value]));
+  const stopTokens = new Set(body.stop_token_ids ?? []);
+  refuseStrangers(bias.keys(), vocabulary, 'logit_bias');
+  refuseStrangers(stopTokens, vocabulary, 'stop_token_ids');
   return {
     temperature: body.temperature ?? defaultTemperature,
     topP: body.top_p ?? 1,
@@ -57,14 +56,25 @@ export function toSamplingRules(
     seed,
     bias,
     minTokens: body.min_tokens ?? 0,
-    stopTokens: new Set(body.stop_token_ids ?? []),
+    stopTokens,
     ignoreEnd: body.ignore_eos ?? false,
   };
 }
 
-/** The binding takes 32 bits; both halves of a longer seed count. */
-export function toSeed(seed: number): number {
-  const wide = BigInt(seed);
+function refuseStrangers(tokens: Iterable<number>, { size }: Vocabulary, param: string): void {
+  for (const token of tokens)
+    if (!Number.isInteger(token) || token < 0 || token >= size)
+      throw rejected(
+        `${token} is not a token of this model; its vocabulary has ${size} tokens.`,
+        'invalid_value',
+        param,
+      );
+}
+
+/** The binding takes 32 bits; both halves of a longer seed count. Each step on is another seed. */
+export function toSeed(seed: number, step: number): number {
+  // As numbers, large seeds would swallow the step.
+  const wide = BigInt(seed) + BigInt(step);
   return Number(BigInt.asUintN(32, wide ^ ((wide >> 32n) * 0x9e3779b1n)));
 }
 

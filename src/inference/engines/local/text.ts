@@ -12,46 +12,47 @@ export interface TextStream {
   push(bytes: Uint8Array): TextOutput;
   /** What was held back, at the end. */
   end(): string;
-  /** Looks for stop strings from here on; text before does not count. */
-  watch(): void;
-  /** Characters decoded so far, sent or held. */
+  /** Whether stop strings are looked for from here on; text before does not count. */
+  watch(on: boolean): void;
+  /** Characters decoded so far, sent or held, as `countCharacters` has them. */
   readonly length: number;
 }
 
+/** Stop strings do not count after `opening`; who reads it says when they do again. */
 export function createTextStream(
   stops: readonly string[],
   includeStop: boolean,
-  watching: boolean,
+  opening: string | null,
 ): TextStream {
   // A byte order mark is text like any other here.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const patterns = stops.filter((stop) => stop.length > 0);
   let held = '';
   let length = 0;
-  let watches = watching;
+  const awaited = opening === null ? patterns : [...patterns, opening];
+  let watches = true;
 
   return {
     get length() {
       return length;
     },
-    watch() {
-      watches = true;
+    watch(on) {
+      watches = on;
     },
     push(bytes) {
       const fresh = decoder.decode(bytes, { stream: true });
-      length += fresh.length;
-      if (!watches || patterns.length === 0) {
-        const text = held + fresh;
-        held = '';
-        return { text, stop: null };
-      }
+      length += countCharacters(fresh);
       const text = held + fresh;
-      const found = findStop(text, held.length, patterns);
-      if (found !== null) {
-        held = '';
+      const from = held.length;
+      held = '';
+      if (!watches || patterns.length === 0) return { text, stop: null };
+      const found = findStop(text, from, patterns);
+      const opened = opening === null ? null : findStop(text, 0, [opening]);
+      if (opened !== null && (found === null || found.end > opened.end))
+        return { text, stop: null };
+      if (found !== null)
         return { text: text.slice(0, includeStop ? found.end : found.start), stop: found.stop };
-      }
-      const sure = text.length - heldLength(text, patterns);
+      const sure = text.length - heldLength(text, awaited);
       held = text.slice(sure);
       return { text: text.slice(0, sure), stop: null };
     },
@@ -62,6 +63,13 @@ export function createTextStream(
     },
   };
 }
+
+/** Code points, which is what most languages count a string in; JavaScript counts some twice. */
+export function countCharacters(text: string): number {
+  return text.length - (text.match(surrogatePair)?.length ?? 0);
+}
+
+const surrogatePair = /[\ud800-\udbff][\udc00-\udfff]/g;
 
 /** The stop that is complete first, reading on character by character; the longest of those. */
 export function findStop(
