@@ -98,6 +98,16 @@ describe('the rules of a machine', () => {
     const rule = { protocol: 'tcp', portRange: null, sourceNetwork: '0.0.0.0/0; drop' } as const;
     assert.throws(() => toRuleset(subject, [rule]), { failure: 'impossible' });
   });
+  test('a range limits a rule for all protocols too, unless it is every port', () => {
+    const ranged = (low: number, high: number) => {
+      const portRange = [low, high] as const;
+      return toRuleset(subject, [{ protocol: 'all', portRange, sourceNetwork: '192.0.2.0/24' }]);
+    };
+    const source = 'ip saddr 192.0.2.0/24';
+    assert(ranged(80, 90).includes(`${source} meta l4proto { tcp, udp } th dport 80-90 accept\n`));
+    assert(!ranged(80, 90).includes(`${source} accept`));
+    assert(ranged(1, 65_535).includes(`${source} accept\n`));
+  });
   test('every protocol is worded as nftables wants it', () => {
     const text = toRuleset(subject, [
       { protocol: 'all', portRange: null, sourceNetwork: '192.0.2.0/24' },
