@@ -5,22 +5,42 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { Instance } from '../../src/cloud/schema.ts';
-import { makeFolder, runMillrace, serveMillrace } from '../support/process.ts';
+import { makeFolder, type RunningProcess, runMillrace, serveMillrace } from '../support/process.ts';
 import { publicKey } from './support.ts';
 
 describe('the CLI and machines', () => {
   let env: Record<string, string>;
+  let server: RunningProcess;
   const run = (...words: string[]) => runMillrace(words, { env });
   before(async () => {
     const folder = makeFolder();
     const config = join(folder, 'millrace.yaml');
     writeFileSync(config, 'cloud:\n  driver: scripted\n  rate_limit: false\n');
     const key = 'a-key-for-the-cli-of-this-test-only';
-    const server = await serveMillrace(['--config', config], { MILLRACE_API_KEY: key });
+    server = await serveMillrace(['--config', config], { MILLRACE_API_KEY: key });
     env = { HOME: folder, MILLRACE_URL: server.url, MILLRACE_API_KEY: key };
     writeFileSync(join(folder, 'id.pub'), publicKey);
     const added = await run('ssh-keys', 'add', 'laptop', join(folder, 'id.pub'));
     assert.equal(added.code, 0, added.stderr);
+  });
+
+  test('the start-up table says how machines are kept apart and what they reach', () => {
+    const [, machines] = /Machines +(.*)/.exec(server.stdout()) ?? [];
+    assert.match(machines ?? '', /^Scripted: .*\. Scripted: rules are remembered, not enforced\.$/);
+  });
+
+  test('a second server on the same data directory is refused, not one after a kill', async () => {
+    const config = join(makeFolder(), 'millrace.yaml');
+    writeFileSync(config, 'cloud:\n  driver: scripted\n');
+    const first = await serveMillrace(['--config', config]);
+    const again = ['serve', '--port', '0', '--config', config, '--data-dir', first.dataDir];
+    const second = await runMillrace(again);
+    assert.equal(second.code, 1);
+    assert(second.stderr.includes(`Another Millrace already runs on ${first.dataDir}.`));
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const third = await serveMillrace(['--config', config, '--data-dir', first.dataDir]);
+    assert.match(third.url, /^http/);
   });
 
   test('a machine is launched, waited for, listed, restarted and terminated', async () => {

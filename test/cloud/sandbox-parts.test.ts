@@ -131,10 +131,22 @@ test('the description claims only what the host enforces', () => {
     script: null,
     sftpServer: null,
   };
-  assert.match(describeIsolation(host), /no root, no CPU, memory or process limits/);
-  assert.match(describeNetwork(host), /no outbound network, because the server is not root/);
+  assert.match(describeIsolation(host), /no root; no CPU, memory, process or disk limits/);
+  assert.match(describeNetwork(host), /No outbound network, because the server is not root/);
   assert.match(describeIsolation({ ...host, obstacle: 'No.' }), /can't be made here/);
+  assert.equal(describeNetwork({ ...host, obstacle: 'No.' }), '');
   assert.match(describeIsolation({ ...host, mode: 'none' }), /^NOT ISOLATED/);
+  const controlGroups = { version: 2 as const, mounts: [] };
+  for (const changes of [
+    { mode: 'mapped' as const, controlGroups },
+    { mode: 'mapped' as const, controlGroups, canRoute: true },
+    { mode: 'none' as const },
+    {},
+  ]) {
+    const all = { ...host, ...changes };
+    const text = `${describeIsolation(all)} ${describeNetwork(all)}`;
+    assert(text.length <= 160, `${text.length}: ${text}`);
+  }
 });
 
 describe('user data', () => {
