@@ -98,10 +98,13 @@ for (const database of databases) {
         ((await unknown.json()) as CloudError).error.code,
         'global/object-does-not-exist',
       );
-      const wrong = await remove('my-key');
+      const wrong = await remove('42');
       assert.equal(wrong.status, 400);
       const { error } = (await wrong.json()) as CloudError;
-      assert.match(error.message, /^Error in request path at 'id': Input should be a valid UUID/);
+      assert.equal(
+        error.message,
+        "Error in request path at 'id': Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2",
+      );
     });
 
     test('the limit of keys holds exactly under 50 parallel creations', async () => {
@@ -213,8 +216,8 @@ describe('the cloud surface', () => {
       ['/api/v1/ssh-keys', { method: 'POST', body: '{' }, 400, 'global/invalid-parameters'],
       [
         '/api/v1/ssh-keys',
-        { method: 'POST', body: 'x'.repeat(1_200_000) },
-        413,
+        { method: 'POST', body: 'x'.repeat(6_553_601) },
+        400,
         'global/invalid-parameters',
       ],
       ['/api/v1/instances', { headers: { authorization: '' } }, 401, 'global/invalid-api-key'],
