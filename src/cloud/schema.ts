@@ -227,14 +227,6 @@ export const AuditEvent = Type.Object({
   additional_details: Type.Object({}, { additionalProperties: true }),
 });
 
-export const CloudErrorBody = Type.Object({
-  error: Type.Object({
-    code: Type.String(),
-    message: Type.String(),
-    suggestion: Type.Optional(Type.String()),
-  }),
-});
-
 export type NewSshKey = Static<typeof NewSshKey>;
 export type SshKey = Static<typeof SshKey>;
 export type InstanceType = Static<typeof InstanceType>;

@@ -145,6 +145,17 @@ describe('the cloud surface', () => {
     }
   });
 
+  test('no key is generated for a name that is taken', async () => {
+    const server = await startTestServer();
+    await add(server, { name: 'a', public_key: ed25519 });
+    const before = process.cpuUsage();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => add(server, { name: 'a' })));
+    const { user } = process.cpuUsage(before);
+    assert(answers.every(({ status }) => status === 400));
+    // A generated key takes some 200 ms of a processor, a look at the table next to nothing.
+    assert(user < 1_000_000, `${user} µs`);
+  });
+
   test('keys that are no keys are refused in sentences', async () => {
     const server = await startTestServer();
     const cases: [string, RegExp][] = [
