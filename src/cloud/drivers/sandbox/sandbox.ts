@@ -61,6 +61,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
   // Without isolation the machines' user must be able to walk to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
+  if (host.mode === 'none') await chmod(dataDir, folderMode);
   for (const name of ['machines', 'filesystems']) {
     await mkdir(path.join(dataDir, name), { recursive: true });
     await chmod(path.join(dataDir, name), folderMode);
