@@ -1,7 +1,7 @@
 // The CLI's words for machines, against a real server: what they print and how they end.
 
 import assert from 'node:assert';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { Instance } from '../../src/cloud/schema.ts';
@@ -74,6 +74,36 @@ describe('the CLI and machines', () => {
     assert.equal(ssh.code, 1);
     assert.match(ssh.stderr, /There is no instance nobody\./);
   });
+
+  test('why an instance is unhealthy is said to people, and keys are told where to look', async () => {
+    const launch = () =>
+      run('instances', 'launch', 'cpu_1x_general', '--hostname', 'impossible', '--wait');
+    const byKey = await launch();
+    assert.equal(byKey.code, 1);
+    assert.match(
+      byKey.stderr,
+      /is unhealthy after \d+ s.*\nThe reason is in the dashboard at http/,
+    );
+    assert.match((await run('instances', 'list')).stderr, /here after `millrace login`/);
+
+    await signIn();
+    const reason = /[0-9a-f]{32}: The scripted host can never run this machine\.\n$/;
+    assert.match((await launch()).stderr, reason);
+    assert.match((await run('instances', 'list')).stderr, reason);
+  });
+
+  async function signIn() {
+    const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+    const response = await fetch(`${server.url}/dashboard/api/join`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token, email: 'me@example.com', password: 'correct horse battery' }),
+    });
+    const session = /millrace_session=([^;]+)/.exec(response.headers.get('set-cookie') ?? '')?.[1];
+    const folder = join(env.HOME ?? '', '.config', 'millrace');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'session.json'), JSON.stringify({ url: server.url, session }));
+  }
 
   test('filesystems are created, listed and deleted', async () => {
     const made = await run('filesystems', 'create', 'data', 'us-west-1');
