@@ -35,6 +35,7 @@ import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
+import { lockData } from './lib/data-lock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
 
 export interface RunningServer {
@@ -47,7 +48,7 @@ export interface RunningServer {
   database: 'SQLite' | 'PostgreSQL';
   /** Which model answers for those without a backend. */
   standIn: string;
-  /** How machines are kept apart, in a sentence. */
+  /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
@@ -56,7 +57,11 @@ export interface RunningServer {
 export async function startServer(
   { config, presetApiKey }: LoadedConfig,
   clock: Clock = systemClock,
+  /** Off only where a second server in the same directory is the point. */
+  { alone = true }: { alone?: boolean } = {},
 ): Promise<RunningServer> {
+  const owned = config.database.url === null || config.cloud.driver === 'sandbox';
+  const lock = alone && owned ? lockData(config.data_dir) : null;
   // Lines leave in blocks, a quarter of a second late at most: one write for each would cost as much as a
   // small request.
   const sink = pino.destination({ dest: 2, sync: false, minLength: 8192, periodicFlush: 250 });
@@ -215,6 +220,7 @@ export async function startServer(
       .flushLastUsed()
       .catch((error) => log.error({ err: error }, 'the last uses of keys are lost'));
     await db.destroy();
+    lock?.release();
     sink.flushSync();
     sink.destroy();
   }
@@ -225,7 +231,7 @@ export async function startServer(
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
-    machines: (await driver.describe()).isolation,
+    machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
     stop,
   };
 }

@@ -70,7 +70,9 @@ const toLrn = (kind: string, id: string | null) => (id === null ? null : `lrn:cl
 function parseTime(name: string, text: string): number {
   // A "+" in an address is a space unless it was escaped, which clients forget.
   const iso = text.trim().replace(' ', /T.* \d\d:?\d\d$/.test(text) ? '+' : 'T');
-  const ms = /^\d{4}-\d\d-\d\d/.test(iso) ? Date.parse(iso) : Number.NaN;
+  // Without an offset a time is UTC, not of wherever the server stands.
+  const isOpen = iso.includes('T') && !/(z|[+-]\d\d(:?\d\d)?)$/i.test(iso);
+  const ms = /^\d{4}-\d\d-\d\d/.test(iso) ? Date.parse(isOpen ? `${iso}Z` : iso) : Number.NaN;
   if (Number.isNaN(ms)) {
     throw invalidParameters(
       `Error in request query at '${name}': Input should be a valid datetime`,

@@ -183,15 +183,17 @@ export const cloudDialect: Dialect = {
       refusal.retryAfterMs === null
         ? {}
         : { 'retry-after': String(Math.ceil(refusal.retryAfterMs / 1000)) };
-    return { status: refusal.status, headers, body: toBody(code, message, suggestion) };
+    // The contract knows no 413.
+    const status = refusal.code === 'too_large' ? 400 : refusal.status;
+    return { status, headers, body: toBody(code, message, suggestion) };
   },
 
-  violate(violation, part): Rendered {
+  violate(violation, part, value): Rendered {
     const place = { body: 'request body', params: 'request path', querystring: 'request query' }[
       part
     ];
     const at = violation.path.length === 0 ? '' : ` at '${toPathText(violation.path)}'`;
-    const message = `Error in ${place ?? 'request'}${at}: ${explain(violation)}`;
+    const message = `Error in ${place ?? 'request'}${at}: ${explain(violation, value)}`;
     return { status: 400, body: toBody('global/invalid-parameters', message, fixParameters) };
   },
 
@@ -215,7 +217,7 @@ const typeNames: Record<string, string> = {
   object: 'dictionary',
 };
 
-function explain({ kind, expected, exclusive }: Violation): string {
+function explain({ kind, expected, exclusive, path }: Violation, value: unknown): string {
   const bound = expected[0] ?? '';
   const plural = bound === '1' ? '' : 's';
   switch (kind) {
@@ -239,12 +241,23 @@ function explain({ kind, expected, exclusive }: Violation): string {
       return `Input should be ${expected.map((value) => `'${value}'`).join(' or ')}`;
     case 'format':
       return bound === idPattern
-        ? 'Input should be a valid UUID'
+        ? `Input should be a valid UUID${explainLength(findAt(value, path))}`
         : `String should match pattern '${bound}'`;
     default:
       return 'Input is not valid';
   }
 }
+
+/** Only of the form without hyphens can it be said so shortly. */
+function explainLength(id: unknown): string {
+  const isPlain = typeof id === 'string' && id.length !== 32 && !id.includes('-');
+  return isPlain
+    ? `, invalid length: expected length 32 for simple format, found ${id.length}`
+    : '';
+}
+
+const findAt = (value: unknown, path: Violation['path']): unknown =>
+  path.reduce<unknown>((inner, key) => (inner as Record<string, unknown> | null)?.[key], value);
 
 /** A path id that is not a UUID is a 400, and one client falls back to names when it sees that. */
 export const idPattern = '^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$';

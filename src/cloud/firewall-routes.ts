@@ -43,7 +43,7 @@ export function firewallRoutes(scope: FastifyInstance, { firewall }: Cloud): voi
       },
     },
     async (request) => {
-      const rules = await firewall.setAccountRules(principalOf(request), request.body.data);
+      const rules = await firewall.setAccountRules(principalOf(request), request.body.data, 'data');
       return { data: rules.map(toShown) };
     },
   );
@@ -70,7 +70,7 @@ export function firewallRoutes(scope: FastifyInstance, { firewall }: Cloud): voi
       const now =
         rules == null
           ? await firewall.accountRules(principal.accountId)
-          : await firewall.setAccountRules(principal, rules);
+          : await firewall.setAccountRules(principal, rules, 'rules');
       return { data: toGlobal(now) };
     },
   );

@@ -18,11 +18,14 @@ export const openRules: readonly MachineRule[] = [
   { protocol: 'all', portRange: null, sourceNetwork: anywhere },
 ];
 
-/** Checks what a schema can't say; members we don't know are dropped. */
-export function toStoredRule(rule: FirewallRule, index: number): FirewallRule {
+/** Checks what a schema can't say; members we don't know are dropped. `member` is their name in the body. */
+export const parseRules = (rules: readonly FirewallRule[], member: 'data' | 'rules' = 'rules') =>
+  rules.map((rule, index) => parseRule(rule, `${member}[${index}]`));
+
+function parseRule(rule: FirewallRule, place: string): FirewallRule {
   const { protocol, source_network, description } = rule;
   const range = rule.port_range ?? undefined;
-  const at = (member: string) => `Error in request body at 'rules[${index}].${member}'`;
+  const at = (member: string) => `Error in request body at '${place}.${member}'`;
   if (protocol === 'icmp' && range !== undefined) {
     throw invalidParameters(`${at('port_range')}: icmp has no ports`);
   }

@@ -9,14 +9,19 @@ import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import type { FirewallRule as MachineRule } from './drivers/driver.ts';
 import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from './errors.ts';
-import { defaultRules, openRules, toMachineRule, toStoredRule } from './firewall-rule.ts';
+import { defaultRules, openRules, parseRules, toMachineRule } from './firewall-rule.ts';
 import { findRegion, regionWithoutFirewall, toRegion } from './regions.ts';
 import type { FirewallRule, NewRuleset, Ruleset, RulesetChange } from './schema.ts';
 import { toWireTime } from './wire-time.ts';
 
 export interface Firewall {
   accountRules(accountId: string): Promise<FirewallRule[]>;
-  setAccountRules(principal: Principal, rules: readonly FirewallRule[]): Promise<FirewallRule[]>;
+  /** `member` is what the rules are called in the request, for what is said about them. */
+  setAccountRules(
+    principal: Principal,
+    rules: readonly FirewallRule[],
+    member: 'data' | 'rules',
+  ): Promise<FirewallRule[]>;
   list(accountId: string): Promise<Ruleset[]>;
   get(accountId: string, id: string): Promise<Ruleset>;
   create(principal: Principal, input: NewRuleset): Promise<Ruleset>;
@@ -43,8 +48,8 @@ export function createFirewall(
     return row === undefined ? defaultRules : JSON.parse(row.rules);
   }
 
-  async function setAccountRules(principal: Principal, input: readonly FirewallRule[]) {
-    const rules = input.map(toStoredRule);
+  const setAccountRules: Firewall['setAccountRules'] = async (principal, input, member) => {
+    const rules = parseRules(input, member);
     const { accountId } = principal;
     await db.transaction().execute(async (tx) => {
       await lockAccount(tx, accountId);
@@ -60,7 +65,7 @@ export function createFirewall(
     });
     nudge();
     return rules;
-  }
+  };
 
   async function list(accountId: string): Promise<Ruleset[]> {
     const rows = await db
@@ -85,7 +90,7 @@ export function createFirewall(
       account_id: accountId,
       name,
       region,
-      rules: JSON.stringify(rules.map(toStoredRule)),
+      rules: JSON.stringify(parseRules(rules)),
       created_at: clock.now(),
     };
     await db.transaction().execute(async (tx) => {
@@ -109,7 +114,7 @@ export function createFirewall(
       const row = {
         ...old,
         name: name ?? old.name,
-        rules: rules == null ? old.rules : JSON.stringify(rules.map(toStoredRule)),
+        rules: rules == null ? old.rules : JSON.stringify(parseRules(rules)),
       };
       await tx.updateTable('firewall_rulesets').set(row).where('id', '=', id).execute();
       if (rules != null) {

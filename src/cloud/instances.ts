@@ -33,6 +33,9 @@ export interface InstanceParts {
 /** How long a terminated instance can still be read by its id. */
 const afterlifeMs = 3_600_000;
 
+/** Databases limit the parameters of a statement: SQLite to 32,766. */
+const idsPerQuery = 1000;
+
 const auditActions: Record<'restart' | 'power-cycle', AuditAction> = {
   restart: 'instance.restarted',
   'power-cycle': 'instance.power_cycled',
@@ -162,7 +165,14 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
 }
 
 async function view(db: Database | Tx, rows: readonly InstanceRow[]): Promise<Instance[]> {
-  if (rows.length === 0) return [];
+  const instances: Instance[] = [];
+  for (let from = 0; from < rows.length; from += idsPerQuery) {
+    instances.push(...(await viewSome(db, rows.slice(from, from + idsPerQuery))));
+  }
+  return instances;
+}
+
+async function viewSome(db: Database | Tx, rows: readonly InstanceRow[]): Promise<Instance[]> {
   const ids = rows.map(({ id }) => id);
   const filesystems = await db
     .selectFrom('instance_filesystems')
@@ -174,11 +184,14 @@ async function view(db: Database | Tx, rows: readonly InstanceRow[]): Promise<In
     .selectFrom('instance_rulesets')
     .selectAll()
     .where('instance_id', 'in', ids)
+    .orderBy('ruleset_id')
     .execute();
+  const filesystemsOf = Map.groupBy(filesystems, ({ instance_id }) => instance_id);
+  const rulesetsOf = Map.groupBy(rulesets, ({ instance_id }) => instance_id);
   return rows.map((row) =>
     toInstance(row, {
-      filesystems: filesystems.filter(({ instance_id }) => instance_id === row.id),
-      rulesets: rulesets.filter(({ instance_id }) => instance_id === row.id),
+      filesystems: filesystemsOf.get(row.id) ?? [],
+      rulesets: rulesetsOf.get(row.id) ?? [],
     }),
   );
 }

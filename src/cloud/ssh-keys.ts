@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import type { Audit } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
 import { lockAccount } from '../db/lock-account.ts';
-import type { Database, SshKeyRow } from '../db/tables.ts';
+import type { Database, SshKeyRow, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import { InvalidKey, type PublicKey, parsePublicKey } from '../lib/openssh.ts';
@@ -31,6 +31,8 @@ export function createSshKeys(
     if (public_key != null) {
       return toSshKey(await insert(principal, name, parseKey(public_key)));
     }
+    // Before the work, which is long; the insertion asks again.
+    await checkRoom(db, principal.accountId, name);
     const { privateKey } = await generateRsa('rsa', { modulusLength: 3072 });
     const pem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' });
     const row = await insert(principal, name, parsePublicKey(String(pem)));
@@ -44,12 +46,7 @@ export function createSshKeys(
     const { accountId } = principal;
     return db.transaction().execute(async (tx) => {
       await lockAccount(tx, accountId);
-      const own = tx.selectFrom('ssh_keys').where('account_id', '=', accountId);
-      if (await own.select('id').where('name', '=', name).executeTakeFirst()) throw nameTaken(name);
-      const { count } = await own
-        .select((row) => row.fn.countAll<number>().as('count'))
-        .executeTakeFirstOrThrow();
-      if (count >= options.maxPerAccount) throw quotaExceeded();
+      await checkRoom(tx, accountId, name);
       const row: SshKeyRow = {
         id: newId(),
         account_id: accountId,
@@ -63,6 +60,15 @@ export function createSshKeys(
       await audit.record(tx, principal, { action: 'ssh_key.created', resourceId: row.id, details });
       return row;
     });
+  }
+
+  async function checkRoom(where: Database | Tx, accountId: string, name: string) {
+    const own = where.selectFrom('ssh_keys').where('account_id', '=', accountId);
+    if (await own.select('id').where('name', '=', name).executeTakeFirst()) throw nameTaken(name);
+    const { count } = await own
+      .select((row) => row.fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    if (count >= options.maxPerAccount) throw quotaExceeded();
   }
 
   async function list(accountId: string): Promise<SshKey[]> {

@@ -6,6 +6,9 @@ import type { AuditEvent, Filesystem, Ruleset } from '../../src/cloud/schema.ts'
 import { databases } from '../support/databases.ts';
 import { startCloud } from './support.ts';
 
+// A time without an offset must not be taken for one of the server's place.
+process.env.TZ = 'Asia/Tokyo';
+
 for (const database of databases) {
   describe(`audit events on ${database}`, () => {
     test('every change of the cloud is in the log, with what it touched', async () => {
@@ -90,6 +93,10 @@ for (const database of databases) {
       const { data } = (await call<AuditEvent[]>('GET', `/audit-events?start=${at}&end=${at}`))
         .body;
       assert.equal(data.length, 1);
+      for (const time of ['2026-01-01T00:01:00', '2026-01-01 00:01:00.000', '2026-01-01T00:01']) {
+        const path = `/audit-events?start=${time}&end=${time}`;
+        assert.equal((await call<AuditEvent[]>('GET', path)).body.data.length, 1, time);
+      }
       for (const query of ['start=yesterday', 'end=7', 'page_token=x', 'resource_type=api_key']) {
         const { status, body } = await call('GET', `/audit-events?${query}`);
         assert.equal(status, 400, query);

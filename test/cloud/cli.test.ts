@@ -1,26 +1,46 @@
 // The CLI's words for machines, against a real server: what they print and how they end.
 
 import assert from 'node:assert';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { Instance } from '../../src/cloud/schema.ts';
-import { makeFolder, runMillrace, serveMillrace } from '../support/process.ts';
+import { makeFolder, type RunningProcess, runMillrace, serveMillrace } from '../support/process.ts';
 import { publicKey } from './support.ts';
 
 describe('the CLI and machines', () => {
   let env: Record<string, string>;
+  let server: RunningProcess;
   const run = (...words: string[]) => runMillrace(words, { env });
   before(async () => {
     const folder = makeFolder();
     const config = join(folder, 'millrace.yaml');
     writeFileSync(config, 'cloud:\n  driver: scripted\n  rate_limit: false\n');
     const key = 'a-key-for-the-cli-of-this-test-only';
-    const server = await serveMillrace(['--config', config], { MILLRACE_API_KEY: key });
+    server = await serveMillrace(['--config', config], { MILLRACE_API_KEY: key });
     env = { HOME: folder, MILLRACE_URL: server.url, MILLRACE_API_KEY: key };
     writeFileSync(join(folder, 'id.pub'), publicKey);
     const added = await run('ssh-keys', 'add', 'laptop', join(folder, 'id.pub'));
     assert.equal(added.code, 0, added.stderr);
+  });
+
+  test('the start-up table says how machines are kept apart and what they reach', () => {
+    const [, machines] = /Machines +(.*)/.exec(server.stdout()) ?? [];
+    assert.match(machines ?? '', /^Scripted: .*\. Scripted: rules are remembered, not enforced\.$/);
+  });
+
+  test('a second server on the same data directory is refused, not one after a kill', async () => {
+    const config = join(makeFolder(), 'millrace.yaml');
+    writeFileSync(config, 'cloud:\n  driver: scripted\n');
+    const first = await serveMillrace(['--config', config]);
+    const again = ['serve', '--port', '0', '--config', config, '--data-dir', first.dataDir];
+    const second = await runMillrace(again);
+    assert.equal(second.code, 1);
+    assert(second.stderr.includes(`Another Millrace already runs on ${first.dataDir}.`));
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const third = await serveMillrace(['--config', config, '--data-dir', first.dataDir]);
+    assert.match(third.url, /^http/);
   });
 
   test('a machine is launched, waited for, listed, restarted and terminated', async () => {
@@ -54,6 +74,36 @@ describe('the CLI and machines', () => {
     assert.equal(ssh.code, 1);
     assert.match(ssh.stderr, /There is no instance nobody\./);
   });
+
+  test('why an instance is unhealthy is said to people, and keys are told where to look', async () => {
+    const launch = () =>
+      run('instances', 'launch', 'cpu_1x_general', '--hostname', 'impossible', '--wait');
+    const byKey = await launch();
+    assert.equal(byKey.code, 1);
+    assert.match(
+      byKey.stderr,
+      /is unhealthy after \d+ s.*\nThe reason is in the dashboard at http/,
+    );
+    assert.match((await run('instances', 'list')).stderr, /here after `millrace login`/);
+
+    await signIn();
+    const reason = /[0-9a-f]{32}: The scripted host can never run this machine\.\n$/;
+    assert.match((await launch()).stderr, reason);
+    assert.match((await run('instances', 'list')).stderr, reason);
+  });
+
+  async function signIn() {
+    const token = /#\/join\/(\S+)/.exec(server.stdout())?.[1];
+    const response = await fetch(`${server.url}/dashboard/api/join`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token, email: 'me@example.com', password: 'correct horse battery' }),
+    });
+    const session = /millrace_session=([^;]+)/.exec(response.headers.get('set-cookie') ?? '')?.[1];
+    const folder = join(env.HOME ?? '', '.config', 'millrace');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'session.json'), JSON.stringify({ url: server.url, session }));
+  }
 
   test('filesystems are created, listed and deleted', async () => {
     const made = await run('filesystems', 'create', 'data', 'us-west-1');

@@ -78,6 +78,15 @@ for (const database of databases) {
       assert.equal((await put(cloud, Array(20).fill(web))).status, 200);
     });
 
+    test('a refusal names the rule where the request has it', async () => {
+      const cloud = await startCloud(database);
+      const rules = [web, { ...web, port_range: [10, 9] }];
+      const old = await put(cloud, rules);
+      assert.match(old.body.error.message, /^Error in request body at 'data\[1\]\.port_range': /);
+      const changed = await cloud.call('PATCH', '/firewall-rulesets/global', { rules });
+      assert.match(changed.body.error.message, /at 'rules\[1\]\.port_range': /);
+    });
+
     test('changed rules reach machines that run, and those that are still booting', async () => {
       const cloud = await startCloud(database);
       const { id } = (await createRuleset(cloud)).body.data;

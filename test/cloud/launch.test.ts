@@ -216,9 +216,12 @@ for (const database of databases) {
       assert.equal(spec?.firewall.at(-1)?.sourceNetwork, '10.0.0.1/32');
     });
 
-    test('1 MB of user_data is taken', async () => {
+    test('1 MB of user_data is taken, however much longer JSON makes it', async () => {
       const cloud = await startCloud(database);
-      assert.equal((await launch(cloud, { user_data: 'x'.repeat(1_048_576) })).status, 200);
+      for (const letter of ['x', '"', '\u0001']) {
+        const user_data = letter.repeat(1_048_576);
+        assert.equal((await launch(cloud, { user_data })).status, 200);
+      }
     });
 
     test('null means not given', async () => {

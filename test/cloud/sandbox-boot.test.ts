@@ -115,6 +115,31 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.deleteFilesystem(id);
   });
 
+  test('a filesystem over the home, or over all homes, leaves a home to log in to', async () => {
+    const id = 'cd'.repeat(16);
+    await fixture.driver.createFilesystem(id);
+    for (const mountPoint of ['/home', '/home/ubuntu']) {
+      const machine = await fixture.launch({ filesystems: [{ id, mountPoint }] });
+      const command =
+        'pwd; stat -c %U . .bashrc .ssh; touch mine && findmnt -n -o TARGET -T mine; sudo -n true';
+      const { stdout, stderr } = await fixture.client.ssh(machine, command);
+      const owners = 'ubuntu\nubuntu\nubuntu\n';
+      assert.equal(stdout, `/home/ubuntu\n${owners}${mountPoint}\n`, stderr);
+      await fixture.driver.terminate(machine.id);
+    }
+    await fixture.driver.deleteFilesystem(id);
+  });
+
+  test('every host name that the API takes boots', async () => {
+    const hostname = `a${'-'.repeat(62)}`;
+    const machine = await fixture.launch({ hostname });
+    const { stdout } = await fixture.client.ssh(machine, 'uname -n; cat /etc/hostname');
+    assert.equal(stdout, `a\n${hostname}\n`);
+    await fixture.driver.terminate(machine.id);
+    const wanted = fixture.spec({ hostname: 'a b' });
+    await assert.rejects(fixture.driver.launch(wanted), { failure: 'impossible' });
+  });
+
   test('a half-made machine is listed, and launched or removed as if it were new', async () => {
     const wanted = fixture.spec();
     const folder = path.join(fixture.dataDir, 'machines', wanted.id);

@@ -186,6 +186,8 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
 
 describe('a sandbox without isolation', { skip: noSsh, timeout: 30_000 }, () => {
   test('is only made when asked for, says so, and ends with all its processes', async () => {
+    // The server's own data directory is closed to others, too.
+    const mask = process.umask(0o077);
     const fixture = await createFixture({ isolation: 'none', sftpServer: 'own' });
     try {
       const report = await fixture.driver.describe();
@@ -203,6 +205,7 @@ describe('a sandbox without isolation', { skip: noSsh, timeout: 30_000 }, () => 
       const left = await run('pgrep', ['-f', `^sleep 6${process.pid}$`]);
       assert.equal(left.stdout, '');
     } finally {
+      process.umask(mask);
       await fixture.close();
     }
   });

@@ -50,9 +50,10 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
       firewall: [
         { protocol: 'tcp', portRange: [7000, 7001], sourceNetwork: '0.0.0.0/0' },
         { protocol: 'tcp', portRange: [7002, 7002], sourceNetwork: '192.0.2.77/32' },
+        { protocol: 'all', portRange: [7004, 7005], sourceNetwork: '0.0.0.0/0' },
       ],
     });
-    for (const port of [7000, 7002, 7003]) await inside(serve(port));
+    for (const port of [7000, 7002, 7003, 7004]) await inside(serve(port));
     await eventually('it serves', async () => (await fromHost(7000)) !== '');
   });
   after(async () => {
@@ -80,6 +81,7 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
     assert.equal(await fromHost(7000), `${range.private}.0.1`);
     assert.equal(await fromHost(7002), '');
     assert.equal(await fromHost(7003), '');
+    assert.equal(await fromHost(7004), `${range.private}.0.1`);
     assert.equal(await fromWorld(ask(machine.privateIp, 7000)), world.ip);
     assert.equal(await fromWorld(ask(machine.privateIp, 7003)), '');
   });

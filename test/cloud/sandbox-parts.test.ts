@@ -98,6 +98,16 @@ describe('the rules of a machine', () => {
     const rule = { protocol: 'tcp', portRange: null, sourceNetwork: '0.0.0.0/0; drop' } as const;
     assert.throws(() => toRuleset(subject, [rule]), { failure: 'impossible' });
   });
+  test('a range limits a rule for all protocols too, unless it is every port', () => {
+    const ranged = (low: number, high: number) => {
+      const portRange = [low, high] as const;
+      return toRuleset(subject, [{ protocol: 'all', portRange, sourceNetwork: '192.0.2.0/24' }]);
+    };
+    const source = 'ip saddr 192.0.2.0/24';
+    assert(ranged(80, 90).includes(`${source} meta l4proto { tcp, udp } th dport 80-90 accept\n`));
+    assert(!ranged(80, 90).includes(`${source} accept`));
+    assert(ranged(1, 65_535).includes(`${source} accept\n`));
+  });
   test('every protocol is worded as nftables wants it', () => {
     const text = toRuleset(subject, [
       { protocol: 'all', portRange: null, sourceNetwork: '192.0.2.0/24' },
@@ -121,10 +131,22 @@ test('the description claims only what the host enforces', () => {
     script: null,
     sftpServer: null,
   };
-  assert.match(describeIsolation(host), /no root, no CPU, memory or process limits/);
-  assert.match(describeNetwork(host), /no outbound network, because the server is not root/);
+  assert.match(describeIsolation(host), /no root; no CPU, memory, process or disk limits/);
+  assert.match(describeNetwork(host), /No outbound network, because the server is not root/);
   assert.match(describeIsolation({ ...host, obstacle: 'No.' }), /can't be made here/);
+  assert.equal(describeNetwork({ ...host, obstacle: 'No.' }), '');
   assert.match(describeIsolation({ ...host, mode: 'none' }), /^NOT ISOLATED/);
+  const controlGroups = { version: 2 as const, mounts: [] };
+  for (const changes of [
+    { mode: 'mapped' as const, controlGroups },
+    { mode: 'mapped' as const, controlGroups, canRoute: true },
+    { mode: 'none' as const },
+    {},
+  ]) {
+    const all = { ...host, ...changes };
+    const text = `${describeIsolation(all)} ${describeNetwork(all)}`;
+    assert(text.length <= 160, `${text.length}: ${text}`);
+  }
 });
 
 describe('user data', () => {

@@ -63,7 +63,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     file: null,
     presetApiKey: options.presetApiKey ?? null,
   };
-  const server = await startServer(loaded, options.clock ?? systemClock);
+  const server = await startServer(loaded, options.clock ?? systemClock, { alone: false });
   const key = options.presetApiKey ?? server.firstApiKey ?? '';
   let stopped: Promise<void> | undefined;
   const stop = () => {

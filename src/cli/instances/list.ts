@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { createClient } from '../client.ts';
 import { printJson, printTable } from '../output.ts';
 import { listInstances } from './find.ts';
+import { explainInstances } from './reasons.ts';
 
 export function listCommand(): Command {
   return new Command('list')
@@ -24,5 +25,7 @@ export function listCommand(): Command {
           String(instance_type.price_cents_per_hour),
         ]),
       );
+      const unhealthy = data.filter(({ status }) => status === 'unhealthy').map(({ id }) => id);
+      for (const line of await explainInstances(unhealthy)) console.error(line);
     });
 }

@@ -4,6 +4,7 @@
 import type { Instance } from '../../cloud/schema.ts';
 import type { Client } from '../client.ts';
 import { CliError } from '../output.ts';
+import { explainInstances } from './reasons.ts';
 
 /** Slower than the API's limit of one request a second. */
 const pollMs = 1500;
@@ -22,7 +23,8 @@ export async function waitFor(client: Client, id: string): Promise<Instance> {
     }
     if (data.status !== 'booting' || Date.now() - started > giveUpMs) {
       show.end();
-      throw new CliError(`Instance ${id} is ${data.status} after ${seconds} s. It was not ended.`);
+      const news = `Instance ${id} is ${data.status} after ${seconds} s. It was not ended.`;
+      throw new CliError([news, ...(await explainInstances([id]))].join('\n'));
     }
     await new Promise((done) => setTimeout(done, pollMs));
   }

@@ -1,7 +1,7 @@
 // CPU, memory and process limits by cgroup, version 1 or 2. A machine's groups are named by its id, so
 // they are found again without a record.
 
-import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -9,6 +9,8 @@ const parent = 'millrace';
 const controllers = ['cpu', 'memory', 'pids'] as const;
 const periodMicroseconds = 100_000;
 const processesPerVcpu = 1024;
+/** Well over the time a boot may take. */
+const youngMs = 300_000;
 
 export interface ControlGroups {
   readonly version: 1 | 2;
@@ -102,6 +104,22 @@ export async function removeGroups(groups: ControlGroups, id: string) {
         throw new Error(`the control group of ${id} can't be removed (${code})`);
       }
       await pause(20);
+    }
+  }
+}
+
+/**
+ * What is left of machines whose server and data directory are gone. Other servers on this host have
+ * theirs beside ours: the kernel keeps every group that has a process, and one that is about to get its
+ * first is young.
+ */
+export async function removeLeftoverGroups(groups: ControlGroups) {
+  for (const mount of new Set(groups.mounts)) {
+    const names = await readdir(path.join(mount, parent)).catch(() => []);
+    for (const name of names.filter((each) => /^[0-9a-f]{32}$/.test(each))) {
+      const folder = path.join(mount, parent, name);
+      const made = await stat(folder).catch(() => null);
+      if (made && Date.now() - made.mtimeMs > youngMs) await rmdir(folder).catch(() => {});
     }
   }
 }

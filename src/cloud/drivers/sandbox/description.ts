@@ -16,7 +16,8 @@ export async function describeHost({ host, dataDir }: Yard): Promise<DriverRepor
     network: describeNetwork(host),
     vcpus: availableParallelism(),
     memoryGib: Math.floor(totalmem() / 1024 ** 3),
-    storageGib: Math.floor((disk.bavail * disk.bsize) / 1024 ** 3),
+    // Not what is free: a type must not shrink because its machines were used before a restart.
+    storageGib: Math.floor((disk.blocks * disk.bsize) / 1024 ** 3),
     gpus: toReport(await findGpus()),
   };
 }
@@ -24,20 +25,20 @@ export async function describeHost({ host, dataDir }: Yard): Promise<DriverRepor
 export function describeIsolation(host: Host): string {
   if (host.obstacle) return `Machines can't be made here: ${host.obstacle}`;
   if (host.mode === 'none') {
-    return 'NOT ISOLATED: machines are plain processes of this host and see its files and network.';
+    return "NOT ISOLATED: machines are plain processes and see this host's files and network.";
   }
+  const root = host.mode === 'mapped' ? 'their own root' : 'one user and no root';
   const limits = host.controlGroups
-    ? `CPU, memory and process limits by cgroup v${host.controlGroups.version}`
-    : 'no CPU, memory or process limits';
-  const root = host.mode === 'mapped' ? 'a root of their own' : 'one user and no root';
-  return `Linux namespaces (user, process, mount, network) with ${root}, ${limits}; disk size is not limited.`;
+    ? `CPU, memory and processes limited by cgroup v${host.controlGroups.version}, disks not`
+    : 'no CPU, memory, process or disk limits';
+  return `Linux namespaces with ${root}; ${limits}.`;
 }
 
+/** Empty where there are no machines to speak of. */
 export function describeNetwork(host: Host): string {
-  if (host.mode === 'none') return "Machines share this host's network; rules are not enforced.";
-  if (host.canRoute) {
-    return 'Each machine has its own interface: outbound to the internet, inbound by its firewall rules (nftables).';
-  }
+  if (host.obstacle) return '';
+  if (host.mode === 'none') return 'Firewall rules are not enforced.';
+  if (host.canRoute) return 'Outbound to the internet, inbound by firewall rules.';
   const reason = host.mode === 'mapped' ? '`ip` or `nft` is missing' : 'the server is not root';
-  return `Machines have their own loopback and no outbound network, because ${reason}; reach them by ssh and its forwardings.`;
+  return `No outbound network, because ${reason}.`;
 }

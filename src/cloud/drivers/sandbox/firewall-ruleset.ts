@@ -87,7 +87,10 @@ function toRule({ protocol, portRange, sourceNetwork }: FirewallRule): string {
   const [low, high] = (portRange ?? [0, 65_535]).map((port) => Math.trunc(port));
   switch (protocol) {
     case 'all':
-      return `${source}accept`;
+      // Ports are of TCP and UDP; only a range that leaves none out lets in what has no ports.
+      return (low ?? 0) <= 1 && high === 65_535
+        ? `${source}accept`
+        : `${source}meta l4proto { tcp, udp } th dport ${low}-${high} accept`;
     case 'icmp':
       return `${source}meta l4proto icmp accept`;
     default:

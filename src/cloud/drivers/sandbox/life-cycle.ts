@@ -144,7 +144,7 @@ async function checkWay(directory: directories.MachineDirectory) {
 }
 
 async function checkSpec({ dataDir, range }: Yard, spec: MachineSpec) {
-  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(spec.hostname)) {
+  if (!/^[a-z0-9][a-z0-9-]{0,62}$/i.test(spec.hostname)) {
     throw new DriverError('impossible', `"${spec.hostname}" is not a host name.`);
   }
   if (spec.ip !== null) checkAddress(range, spec.ip);

@@ -58,8 +58,14 @@ export async function applyRules(
 
 /** Silent about what is not there. The interface goes with the namespace, but not at once. */
 export async function detachNetwork(id: string) {
-  await execute('ip', ['link', 'delete', interfaceOf(id)]).catch(() => {});
-  await execute('nft', ['delete', 'table', 'inet', tableOf(id)]).catch(() => {});
+  await execute('ip', ['link', 'delete', interfaceOf(id)]).catch((error: { stderr?: string }) => {
+    if (!/cannot find device|no such device/i.test(error.stderr ?? '')) {
+      throw new DriverError('unavailable', `ip failed: ${(error.stderr || String(error)).trim()}`);
+    }
+  });
+  // Declared first, so that there is one to delete.
+  const table = `table inet ${tableOf(id)}`;
+  await feed('nft', ['-f', '-'], [`${table} {}`, `delete ${table}`]);
 }
 
 async function findUplinks(): Promise<string[]> {

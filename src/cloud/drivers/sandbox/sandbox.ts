@@ -6,6 +6,7 @@ import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type Driver, DriverError } from '../driver.ts';
 import { type AddressRange, defaultRange, toPrivateAddress } from './addresses.ts';
+import { removeLeftoverGroups } from './control-groups.ts';
 import { describeHost } from './description.ts';
 import { createShare, removeTree } from './disk.ts';
 import type { RunningMachine } from './enter.ts';
@@ -59,10 +60,12 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
   // Without isolation the machines' user must be able to walk to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
+  if (host.mode === 'none') await chmod(dataDir, folderMode);
   for (const name of ['machines', 'filesystems']) {
     await mkdir(path.join(dataDir, name), { recursive: true });
     await chmod(path.join(dataDir, name), folderMode);
   }
+  if (host.controlGroups) await removeLeftoverGroups(host.controlGroups);
   const range = options.addresses ?? defaultRange;
   const yard: Yard = { dataDir, host, range, inTurn: createTurns() };
   const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();

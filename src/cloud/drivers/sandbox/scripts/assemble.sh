@@ -16,7 +16,9 @@ cd "$ROOT"
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys 2>/dev/null || true
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts
-hostname "$NAME" || echo "The machine keeps this host's name: the hostname program is missing." >&2
+# The hostname program takes no hyphen at the end, which the API allows.
+hostname "${NAME%"${NAME##*[!-]}"}" ||
+  echo "The machine keeps this host's name: the hostname program is missing." >&2
 { ip link set lo up || ifconfig lo up ||
   perl -e 'socket(S,2,2,0);exit !ioctl(S,0x8914,pack("a16s","lo",0x41))'; } 2>/dev/null ||
   echo "The machine's own loopback stays down: neither ip, ifconfig nor perl is on this host." >&2
@@ -29,11 +31,24 @@ cd /
 umount -l /run/old
 rmdir /run/old
 
+# Held before a filesystem may cover it.
+cd /home/ubuntu 2>/dev/null || cd /
 echo "$MOUNTS" | while read -r id target; do
   [ -n "$id" ] || continue
   mkdir -p "$target"
   mount --bind "/run/machine/filesystems/$id" "$target"
 done
+# A filesystem over the home, or over /home, would leave the login without one.
+if ! [ . -ef /home/ubuntu ]; then
+  {
+    [ -d /home/ubuntu ] || mkdir -m 750 /home/ubuntu
+    for name in .bashrc .profile .bash_logout .ssh; do
+      [ -e "/home/ubuntu/$name" ] || [ ! -e "$name" ] || cp -a "$name" /home/ubuntu/
+    done
+    [ "$MODE" != mapped ] || chown 1000:1000 /home/ubuntu
+  } || echo "/home/ubuntu could not be made complete on the filesystem that covers it." >&2
+fi
+cd /
 
 echo ready
 read -r answer && [ "$answer" = go ] || exit 1
