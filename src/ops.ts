@@ -2,6 +2,7 @@
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
+import type { LogFn } from 'pino';
 import { Histogram, type Registry } from 'prom-client';
 import type { Database } from './db/tables.ts';
 import { renderDocs } from './docs-page.ts';
@@ -52,6 +53,12 @@ const readyMs = 2000;
 const timeout = (ms: number) =>
   new Promise((_, reject) => setTimeout(reject, ms, new Error('too slow')).unref());
 
+/** Looking changes nothing, and health checks would drown the rest: what was only read is told at debug. */
+function toWriter(log: FastifyBaseLogger, method: string, status: number): LogFn {
+  const isLook = (method === 'GET' || method === 'HEAD') && status < 400;
+  return isLook ? log.debug.bind(log) : log.info.bind(log);
+}
+
 /** One log line and one observation per request. Routes, not addresses: those hold ids. */
 export function observeRequests(app: FastifyInstance, registry: Registry): void {
   const duration = new Histogram({
@@ -62,16 +69,14 @@ export function observeRequests(app: FastifyInstance, registry: Registry): void 
     registers: [registry],
   });
   // What is the same for every request of a kind is found by its labels and put into text once.
-  const kinds = new Map<string, { observe(seconds: number): void; log: FastifyBaseLogger }>();
+  const kinds = new Map<string, { observe(seconds: number): void; write: LogFn }>();
   function kindOf(method: string, route: string, status: number) {
     const name = `${method} ${route} ${status}`;
     const known = kinds.get(name);
     if (known !== undefined) return known;
     const series = duration.labels(method, route, String(status));
-    const made = {
-      observe: series.observe.bind(series),
-      log: app.log.child({ method, route, status }),
-    };
+    const log = app.log.child({ method, route, status });
+    const made = { observe: series.observe.bind(series), write: toWriter(log, method, status) };
     kinds.set(name, made);
     return made;
   }
@@ -82,9 +87,9 @@ export function observeRequests(app: FastifyInstance, registry: Registry): void 
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';
     const { elapsedTime: ms, statusCode: status } = reply;
-    const { observe, log } = kindOf(request.method, route, status);
+    const { observe, write } = kindOf(request.method, route, status);
     observe(ms / 1000);
-    log.info({ request_id: request.id, ms }, 'request');
+    write({ request_id: request.id, ms }, 'request');
     done();
   });
 }

@@ -23,6 +23,7 @@ import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
+import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase } from './db/open.ts';
 import { createBackends } from './inference/backends.ts';
 import { createCatalog } from './inference/catalog.ts';
@@ -61,6 +62,7 @@ export async function startServer(
   { alone = true }: { alone?: boolean } = {},
 ): Promise<RunningServer> {
   const owned = config.database.url === null || config.cloud.driver === 'sandbox';
+  makeDataDirectory(config.data_dir);
   const lock = alone && owned ? lockData(config.data_dir) : null;
   // Lines leave in blocks, a quarter of a second late at most: one write for each would cost as much as a
   // small request.

@@ -153,13 +153,14 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
     found.clear();
   }
 
+  /** Remembered by the key itself: hashing it anew for every request would be most of the work. */
   function find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined {
-    const hash = hashToken(key);
-    const known = found.get(hash);
-    return known === undefined ? look(hash) : markUsed(known);
+    const known = found.get(key);
+    return known === undefined ? look(key) : markUsed(known);
   }
 
-  async function look(hash: string): Promise<FoundApiKey | undefined> {
+  async function look(presented: string): Promise<FoundApiKey | undefined> {
+    const hash = hashToken(presented);
     const ticket = found.ticket();
     const row = await db
       .selectFrom('api_keys')
@@ -174,7 +175,7 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
       scopes: JSON.parse(row.scopes),
       expiresAt: row.expires_at,
     };
-    found.set(hash, key, ticket);
+    found.set(presented, key, ticket);
     return markUsed(key);
   }
 
