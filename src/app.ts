@@ -3,7 +3,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import cookie from '@fastify/cookie';
 import swagger from '@fastify/swagger';
 import Fastify, {
   type FastifyBaseLogger,
@@ -90,7 +89,6 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);
     answerSocket(socket, '405 Method Not Allowed', accountsDialect.refuse(refusal).body);
   });
-  await app.register(cookie);
   await app.register(swagger, { openapi: description, hideUntagged: true });
   observeRequests(app, parts.ops.registry);
   applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });

@@ -2,7 +2,7 @@
 // A cookie is only believed when the page that sent it is our own.
 
 import assert from 'node:assert';
-import type {} from '@fastify/cookie';
+import cookie from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientAddress } from '../lib/client-address.ts';
 import { forbidden, invalidCredentials, noCredentials } from '../lib/errors.ts';
@@ -70,7 +70,7 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
   function authenticate(request: FastifyRequest): Promise<Principal> | Principal {
     const key = readKey(request.headers.authorization);
     if (key !== null) return withKey(request, key);
-    const token = request.cookies[sessionCookie];
+    const token = readSession(request);
     if (token) return withSession(request, token);
     throw noCredentials();
   }
@@ -117,7 +117,7 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
         }
       }),
     findSession: async (request) => {
-      const token = request.cookies[sessionCookie];
+      const token = readSession(request);
       return token ? sessions.find(token, request.ip) : undefined;
     },
   };
@@ -131,6 +131,13 @@ export function isOurPage({ headers }: FastifyRequest): boolean {
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   const { origin } = headers;
   return origin === undefined || (URL.canParse(origin) && new URL(origin).host === headers.host);
+}
+
+/** Read here and not by the plugin, whose hooks every request of the APIs would pay for. */
+function readSession({ headers }: FastifyRequest): string | undefined {
+  return headers.cookie === undefined
+    ? undefined
+    : cookie.fastifyCookie.parse(headers.cookie)[sessionCookie];
 }
 
 /** Bearer, Basic with base64 of `key:`, or Basic with the raw key: all three are in use. */

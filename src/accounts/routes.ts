@@ -1,5 +1,6 @@
 // What the dashboard and the CLI call: signing in, keys, members, sessions, the audit log.
 
+import cookie from '@fastify/cookie';
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -46,6 +47,7 @@ const maxBytes = 65_536;
 
 export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
   applyDialect(scope, accountsDialect, { maxBytes, anyContentType: false });
+  scope.register(cookie);
   scope.register(async (open) => doorRoutes(open, parts));
   scope.register(async (inner) => {
     parts.authenticator.requireSession(inner);
