@@ -98,6 +98,18 @@ describe('the child', () => {
     });
   });
 
+  test('does not count the prompt of a refused request as waiting', async (t) => {
+    const narrow = createBuiltinFor(t, { limits: { waitingPromptTokens: 100 } });
+    const prompt = 'river '.repeat(60);
+    for (let round = 0; round < 2; round++)
+      await assert.rejects(
+        narrow.answer(completion({ prompt, logit_bias: { 999999: 1 } }), call()),
+        (error: EngineError) => error.failure === 'rejected',
+      );
+    const { usage } = await narrow.answer(completion({ prompt, max_tokens: 1 }), call());
+    assert.equal(usage.completion_tokens, 1);
+  });
+
   test('that needs more memory than allowed is not loaded', async (t) => {
     const small = createBuiltinFor(t, { memoryLimit: () => 50 * 2 ** 20 });
     await assert.rejects(chatOf(small, 'Hello!'), (error: EngineError) => {
