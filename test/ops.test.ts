@@ -58,6 +58,26 @@ describe('operations', () => {
     assert('tool_choice' in (schema?.properties ?? {}));
   });
 
+  test('each API has its own body limit', async () => {
+    const server = await startTestServer();
+    const send = async (path: string, bytes: number) => {
+      const body = `{"x":"${'a'.repeat(bytes)}"}`;
+      const headers = { 'content-type': 'application/json' };
+      const { status } = await server.fetch(path, { method: 'POST', body, headers });
+      return status;
+    };
+    assert.equal(
+      await send('/v1/completions', 3_000_000),
+      400,
+      'refused for its members, not its size',
+    );
+    assert.equal(await send('/v1/completions', 9_000_000), 413);
+    const cloud = await server.fetch('/api/v1/ssh-keys', { json: { x: 'a'.repeat(3_000_000) } });
+    assert.match(await cloud.text(), /Field required/);
+    assert.equal(await send('/dashboard/api/login', 60_000), 400);
+    assert.equal(await send('/dashboard/api/login', 70_000), 413);
+  });
+
   test('the docs page is one page without scripts', async () => {
     const server = await startTestServer();
     const response = await fetch(`${server.url}/docs`);

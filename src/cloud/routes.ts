@@ -39,9 +39,6 @@ const maxBodyBytes = 6_553_600;
 
 export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
   const { cloud } = parts;
-  scope.addHook('onRoute', (route) => {
-    route.bodyLimit = maxBodyBytes;
-  });
   applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);

@@ -21,8 +21,8 @@ export interface InferenceParts {
 
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { catalog, maxBodyBytes: bodyLimit } = parts;
-  applyDialect(scope, inferenceDialect, { maxBytes: bodyLimit, anyContentType: false });
+  const { catalog, maxBodyBytes } = parts;
+  applyDialect(scope, inferenceDialect, { maxBytes: maxBodyBytes, anyContentType: false });
   parts.authenticator.requireScope(scope, 'inference');
   scope.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
@@ -55,7 +55,7 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
 
   app.post(
     '/chat/completions',
-    { bodyLimit, schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
+    { schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
     (request, reply) => {
       checkChat(request.body);
       return parts.serve(request, reply, { kind: 'chat', body: request.body });
@@ -63,7 +63,7 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   );
   app.post(
     '/completions',
-    { bodyLimit, schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
+    { schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
     (request, reply) => {
       checkCompletion(request.body);
       return parts.serve(request, reply, { kind: 'completion', body: request.body });

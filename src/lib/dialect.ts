@@ -62,7 +62,8 @@ export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyR
     done();
   });
   app.addHook('onRoute', (route) => {
-    route.bodyLimit ??= body.maxBytes;
+    // Hooks of the scopes around come first, so the innermost limit is the one that holds.
+    route.bodyLimit = body.maxBytes;
   });
   app.removeAllContentTypeParsers();
   const types = body.anyContentType ? '*' : /^application\/([a-z0-9.-]+\+)?json\s*(;|$)/i;
