@@ -6,9 +6,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, execPath, exit } from 'node:process';
-import type { Engine, Task, Usage } from '../src/inference/engine.ts';
+import type { Task, Usage } from '../src/inference/engine.ts';
 import { builtinModel } from '../src/inference/engines/builtin.ts';
-import { createLocalEngine } from '../src/inference/engines/local.ts';
+import { createLocalEngine, type LocalEngine } from '../src/inference/engines/local.ts';
+import { newCall } from '../test/support/engine-call.ts';
 import { openDirect } from './direct.ts';
 import { shape125m, writeModel } from './make-gguf.ts';
 
@@ -39,12 +40,12 @@ function generation(tokens: number, maxTokens: number): Task {
   return { kind: 'completion', body: { ...body, temperature: 0.8, top_k: 40, top_p: 0.95 } };
 }
 
-function throughEngine(engine: Engine): Run {
+function throughEngine(engine: LocalEngine): Run {
   return async (task) => {
     const start = performance.now();
     let firstMs = 0;
     let usage: Usage | null = null;
-    const call = { signal: new AbortController().signal, caller: 'bench', contextWindow: 2048 };
+    const call = newCall({ contextWindow: 2048 });
     for await (const chunk of await engine.stream(task, call)) {
       firstMs ||= performance.now() - start;
       usage = chunk.usage ?? usage;

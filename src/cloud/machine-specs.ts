@@ -24,6 +24,7 @@ export async function loadSpec(
     .execute();
   return {
     id: row.id,
+    node: null,
     hostname: row.hostname ?? row.address.replaceAll('.', '-'),
     ip: row.address,
     vcpus: row.vcpus,

@@ -7,11 +7,24 @@ export type Task =
   | { readonly kind: 'chat'; readonly body: ChatRequest }
   | { readonly kind: 'completion'; readonly body: CompletionRequest };
 
+/** What is the same in every event of an answer, and in the answer itself. */
+export interface Envelope {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  /** The id that was served: the one asked for, or its fallback. */
+  readonly model: string;
+  readonly kind: Task['kind'];
+}
+
 export interface Call {
+  readonly envelope: Envelope;
   /** Aborted when the client leaves or the server drains. The engine stops working within 100 ms. */
   readonly signal: AbortSignal;
   /** Who is asking, for fairness between callers. Opaque to the engine. */
   readonly caller: string;
+  /** Lower goes first where requests wait; 0 unless asked otherwise. */
+  readonly priority: number;
   /** The context window of the model that was asked for, in tokens. */
   readonly contextWindow: number;
   /**
@@ -29,9 +42,9 @@ export interface Engine {
    * Resolves when the first chunk exists, so that a failure to start is still an HTTP error.
    * Throws EngineError. After that, iteration may throw EngineError once and then ends.
    * When the signal aborts, whichever of the two is awaited throws the signal's reason.
-   * A stream that ends without throwing has sent a finish_reason for every choice, then usage.
+   * A stream that ends without throwing has sent a finish_reason for every choice, and has told its usage.
    */
-  stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
+  stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk | WireEvents>>;
 
   /** The whole answer at once. Throws EngineError, or the signal's reason when it aborts. */
   answer(task: Task, call: Call): Promise<EngineAnswer>;
@@ -151,6 +164,14 @@ export interface ChatChoice {
   finish_reason: FinishReason;
 }
 
+/**
+ * Whole server-sent events that are already in the wire's form, `data: {...}\n\n` each, under the call's
+ * envelope: an upstream speaks the same format, and taking its chunks apart would cost more than serving
+ * them. Every character is one byte (latin1), so that any byte survives. Holds neither the usage event nor
+ * `[DONE]`: those are written at the edge.
+ */
+export type WireEvents = string;
+
 /** One event of a stream. The last one of a stream has no choices and carries the usage. */
 export interface EngineChunk {
   choices: (ChatChoiceDelta | CompletionChoice)[];
@@ -160,4 +181,6 @@ export interface EngineChunk {
 export interface EngineAnswer {
   choices: (ChatChoice | CompletionChoice)[];
   usage: Usage;
+  /** What else an upstream says about its answer. */
+  [extra: string]: unknown;
 }

@@ -8,12 +8,12 @@ import type { Clock } from '../lib/clock.ts';
 import { openEventStream } from '../lib/sse.ts';
 import type { Backends } from './backends.ts';
 import type { Catalog } from './catalog.ts';
-import type { Call, Engine, EngineChunk, Task, Usage } from './engine.ts';
+import type { Call, Engine, EngineChunk, Envelope, Task, Usage, WireEvents } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
 import type { Meter, Served } from './meter.ts';
 import { makePlan } from './plan.ts';
 import type { TokenCounter } from './tokens.ts';
-import { createChunkWriter, type Envelope, newEnvelope, toAnswer } from './wire.ts';
+import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
 export interface ServingParts {
   catalog: Catalog;
@@ -34,14 +34,16 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
     const { served } = await makePlan(catalog, counter, asked, { task, bodyBytes });
     const engine = backends.engineFor(served);
     const account = startAccount(reply);
+    const envelope = newEnvelope(task.kind, served.id, clock.now());
     const call: Call = {
+      envelope,
       signal,
       caller: callerOf(request),
+      priority: task.body.priority ?? 0,
       contextWindow: served.contextWindow,
       onUsage: account.used,
     };
     const begunMs = reply.elapsedTime;
-    const envelope = newEnvelope(task.kind, served.id, clock.now());
     try {
       if (task.body.stream !== true) return await plain(engine, task, call, envelope);
       return await streamed(engine, task, call, envelope);
@@ -87,7 +89,7 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
 /** Sends a stream that has begun. What fails from here on can only be told inside the stream. */
 async function relay(
   reply: FastifyReply,
-  chunks: AsyncIterable<EngineChunk>,
+  chunks: AsyncIterable<EngineChunk | WireEvents>,
   envelope: Envelope,
   task: Task,
   signal: AbortSignal,
@@ -99,16 +101,14 @@ async function relay(
   reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
   const events = openEventStream(reply, signal);
   try {
-    for await (const chunk of chunks) {
-      const isUsage = chunk.choices.length === 0;
-      if (isUsage && !includeUsage) continue;
-      const usage = isUsage
-        ? chunk.usage
-        : continuous_usage_stats === true
-          ? account.usage()
-          : null;
-      await events.send(write({ choices: chunk.choices, usage }));
+    for await (const item of chunks) {
+      if (typeof item === 'string') await events.pass(item);
+      else if (item.choices.length > 0) {
+        const usage = continuous_usage_stats === true ? account.usage() : null;
+        await events.send(write({ choices: item.choices, usage }));
+      }
     }
+    if (includeUsage) await events.send(write({ choices: [], usage: account.usage() }));
   } catch (error) {
     account.failed();
     if (!signal.aborted) {

@@ -1,14 +1,7 @@
 // Puts an engine's answer into the wire's envelope: the id, the time, the name of the model.
 
 import { newId } from '../lib/ids.ts';
-import type { EngineAnswer, EngineChunk, Task } from './engine.ts';
-
-export interface Envelope {
-  readonly id: string;
-  readonly created: number;
-  readonly model: string;
-  readonly kind: Task['kind'];
-}
+import type { EngineAnswer, EngineChunk, Envelope, Task } from './engine.ts';
 
 /** Seed 2.2 and 2.4: `chat-` or `cmpl-` and 32 hex. */
 export function newEnvelope(kind: Task['kind'], model: string, nowMs: number): Envelope {
@@ -16,10 +9,14 @@ export function newEnvelope(kind: Task['kind'], model: string, nowMs: number): E
   return { id: prefix + newId(), created: Math.floor(nowMs / 1000), model, kind };
 }
 
-export function toAnswer({ id, created, model, kind }: Envelope, { choices, usage }: EngineAnswer) {
-  const object = kind === 'chat' ? 'chat.completion' : 'text_completion';
-  const answer = { id, object, created, model, choices, usage, system_fingerprint: null };
-  return kind === 'chat' ? { ...answer, service_tier: null } : answer;
+export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineAnswer) {
+  const isChat = kind === 'chat';
+  const object = isChat ? 'chat.completion' : 'text_completion';
+  const { choices, usage, ...extras } = answer;
+  const nulls = isChat
+    ? { system_fingerprint: null, service_tier: null }
+    : { system_fingerprint: null };
+  return { ...nulls, ...extras, id, object, created, model, choices, usage };
 }
 
 /** Everything that is the same in each event of a stream is made into text once. */

@@ -7,6 +7,8 @@ import type { FastifyReply } from 'fastify';
 export interface EventStream {
   /** Sends one `data:` event; resolves when more may be written. */
   send(data: string): Promise<void> | undefined;
+  /** Sends whole events as they are; every character is one byte. */
+  pass(events: string): Promise<void> | undefined;
   end(): void;
 }
 
@@ -28,15 +30,18 @@ export function openEventStream(reply: FastifyReply, signal: AbortSignal): Event
   }, pingMs).unref();
   raw.once('close', () => clearInterval(ping));
 
+  function write(text: string, encoding: BufferEncoding): Promise<void> | undefined {
+    lastWrite = Date.now();
+    if (raw.write(text, encoding) || signal.aborted) return undefined;
+    return once(raw, 'drain', { signal }).then(
+      () => {},
+      () => {},
+    );
+  }
+
   return {
-    send(data) {
-      lastWrite = Date.now();
-      if (raw.write(`data: ${data}\n\n`) || signal.aborted) return undefined;
-      return once(raw, 'drain', { signal }).then(
-        () => {},
-        () => {},
-      );
-    },
+    send: (data) => write(`data: ${data}\n\n`, 'utf8'),
+    pass: (events) => write(events, 'latin1'),
     end() {
       clearInterval(ping);
       raw.end();

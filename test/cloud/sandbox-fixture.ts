@@ -22,6 +22,7 @@ export async function createFixture(options: Partial<SandboxOptions> = {}) {
   function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
     return {
       id: randomBytes(16).toString('hex'),
+      node: null,
       hostname: 'machine',
       ip: null,
       vcpus: 1,

@@ -46,6 +46,7 @@ export function checkDriver(subject: DriverSubject) {
       const id = randomBytes(16).toString('hex');
       return {
         id,
+        node: null,
         hostname: `i-${id.slice(0, 8)}`,
         ip: null,
         vcpus: 1,

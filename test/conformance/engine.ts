@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { Call, Engine, EngineChunk, Task, Usage } from '../../src/inference/engine.ts';
 import { foldChunks } from '../../src/inference/fold.ts';
+import { newCall, readStream } from '../support/engine-call.ts';
 
 const reason = new Error('The client left');
 
@@ -26,15 +27,14 @@ const endless: Task = {
   body: { model: 'm', prompt: 'Once', max_tokens: 1000, ignore_eos: true },
 };
 
-function call(overrides: Partial<Call> = {}): Call {
-  const signal = new AbortController().signal;
-  return { signal, caller: 'tester', contextWindow: 2048, ...overrides };
-}
+const call = (overrides: Partial<Call> = {}) => newCall({ contextWindow: 2048, ...overrides });
 
-async function read(stream: AsyncIterable<EngineChunk>): Promise<EngineChunk[]> {
-  const chunks: EngineChunk[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
+async function read(engine: Engine, task: Task): Promise<EngineChunk[]> {
+  let usage: Usage | null = null;
+  const onUsage = (soFar: Usage) => {
+    usage = soFar;
+  };
+  return readStream(await engine.stream(task, call({ onUsage })), () => usage);
 }
 
 export function describeEngine(name: string, engine: Engine): void {
@@ -43,7 +43,7 @@ export function describeEngine(name: string, engine: Engine): void {
 
     for (const task of tasks) {
       test(`ends every choice of a ${task.kind} once, and the stream with usage`, async () => {
-        const chunks = await read(await engine.stream(task, call()));
+        const chunks = await read(engine, task);
         const last = chunks.at(-1);
         assert.deepEqual(last?.choices, []);
         assert.ok(last?.usage);
@@ -58,7 +58,7 @@ export function describeEngine(name: string, engine: Engine): void {
 
       test(`answers a ${task.kind} plainly as it streams it`, async () => {
         const plain = await engine.answer(task, call());
-        const folded = foldChunks(task.kind, await read(await engine.stream(task, call())));
+        const folded = foldChunks(task.kind, await read(engine, task));
         assert.deepEqual(folded.choices, plain.choices);
         assert.equal(folded.usage.total_tokens, plain.usage.total_tokens);
       });

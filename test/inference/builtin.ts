@@ -1,10 +1,11 @@
 // The built-in model as an engine for tests, with grammars written by hand, and short ways to ask it.
 
 import type { TestContext } from 'node:test';
-import type { Call, Engine, EngineChunk, Task } from '../../src/inference/engine.ts';
+import type { Engine, Task } from '../../src/inference/engine.ts';
 import { builtinModel } from '../../src/inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../src/inference/engines/local.ts';
 import type { ChatRequest, CompletionRequest } from '../../src/inference/schema.ts';
+import { newCall, readStream } from '../support/engine-call.ts';
 
 export const weatherTool = {
   type: 'function' as const,
@@ -62,20 +63,8 @@ export function completion(body: Partial<CompletionRequest>): Task {
   return { kind: 'completion', body: { model: 'm', temperature: 0, prompt: 'Once', ...body } };
 }
 
-export function call(overrides: Partial<Call> = {}): Call {
-  return {
-    signal: new AbortController().signal,
-    caller: 'tester',
-    contextWindow: 131_072,
-    ...overrides,
-  };
-}
-
-export async function collect(stream: AsyncIterable<EngineChunk>): Promise<EngineChunk[]> {
-  const chunks: EngineChunk[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks;
-}
+export const call = newCall;
+export const collect = readStream;
 
 export async function completionOf(engine: Engine, body: Partial<CompletionRequest>) {
   const answer = await engine.answer(completion(body), call());

@@ -10,6 +10,7 @@ import { builtinModel } from '../../src/inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from '../../src/inference/engines/local.ts';
 import { grammars } from '../../src/inference/grammar/grammars.ts';
 import { createMemoryBudget } from '../../src/inference/memory-budget.ts';
+import { newCall } from '../support/engine-call.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-memory-'));
 const engines: LocalEngine[] = [];
@@ -33,7 +34,7 @@ test('a model that is not used makes room for another; one in use does not', asy
   };
   const [one, two] = [open('one'), open('two')];
   const leaving = new AbortController();
-  const call = { signal: leaving.signal, caller: 'test', contextWindow: 4096 };
+  const call = newCall({ signal: leaving.signal, contextWindow: 4096 });
   const endless = { model: 'm', prompt: 'Once', ignore_eos: true, max_tokens: 1900 };
   const stream = await one.stream({ kind: 'completion', body: endless }, call);
   await assert.rejects(two.preload(), (error) => {

@@ -6,6 +6,8 @@ export interface MachineSpec {
   /** 32 lower-case hex, ours; the driver marks the machine with it. */
   readonly id: string;
   readonly hostname: string;
+  /** Which of the driver's nodes makes it; null where there is only one. */
+  readonly node: string | null;
   /** Chosen before boot and kept for the machine's life. Null where the driver chooses. */
   readonly ip: string | null;
   readonly vcpus: number;
@@ -79,6 +81,13 @@ export interface Driver {
   /** What the machine printed while booting, newest last; at most 256 KiB. */
   bootLog(id: string): Promise<string>;
 
+  /** Calls back when a machine may have changed without being asked to (null: any of them), so that nobody
+   * has to poll. Returns how to stop. Drivers that can't tell leave this out. */
+  watch?(changed: (id: string | null) => void): () => void;
+
+  /** Images it can boot, by the name a launch gives. Drivers with only the host's own leave this out. */
+  images?(): Promise<ImageReport[]>;
+
   /** A login shell as `ubuntu`, for the browser; undefined when the machine does not run. The terminal ends
    * with the shell, with the machine, or by `kill`. Drivers without terminals leave this out. */
   attachTerminal?(id: string, size: TerminalSize): Promise<Terminal | undefined>;
@@ -104,6 +113,23 @@ export interface Terminal {
   kill(): void;
 }
 
+export interface ImageReport {
+  name: string;
+  description: string;
+  architecture: 'x86_64' | 'arm64';
+}
+
+/** One computer that machines are placed on. */
+export interface NodeReport {
+  name: string;
+  /** False: nothing can be placed there now. */
+  online: boolean;
+  vcpus: number;
+  memoryGib: number;
+  storageGib: number;
+  gpus: { address: string; model: string; memoryGib: number }[];
+}
+
 export interface DriverReport {
   isolated: boolean;
   /** One sentence, e.g. "Linux namespaces with cgroup limits". */
@@ -114,6 +140,8 @@ export interface DriverReport {
   memoryGib: number;
   storageGib: number;
   gpus: { address: string; model: string; memoryGib: number }[];
+  /** Absent: the driver is one computer, and the figures above are its own; else they are the sums. */
+  nodes?: NodeReport[];
 }
 
 /** `unavailable`: try again later. `impossible`: this launch can never work; the message says why. */

@@ -189,6 +189,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
 }
 
 const nobody: Omit<MachineSpec, 'id'> = {
+  node: null,
   hostname: 'stranger',
   ip: '127.77.0.9',
   vcpus: 1,

@@ -50,6 +50,7 @@ export interface LocalEngineStatus {
 }
 
 export interface LocalEngine extends Engine {
+  stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
   /** Loads the model before it is asked for. Throws EngineError. */
   preload(): Promise<void>;
   status(): LocalEngineStatus;

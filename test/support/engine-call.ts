@@ -1,0 +1,41 @@
+// Calls an engine as the server does, and reads what it streams as chunks whatever form they came in.
+
+import type { Call, EngineChunk, Task, Usage, WireEvents } from '../../src/inference/engine.ts';
+
+export function newCall(overrides: Partial<Call> = {}, kind: Task['kind'] = 'chat'): Call {
+  return {
+    envelope: { id: 'chat-1', created: 1_700_000_000, model: 'm', kind },
+    signal: new AbortController().signal,
+    caller: 'tester',
+    priority: 0,
+    contextWindow: 131_072,
+    ...overrides,
+  };
+}
+
+/** Events in the wire's form hold no usage: the last that was told stands for it. */
+export async function readStream(
+  stream: AsyncIterable<EngineChunk | WireEvents>,
+  told: () => Usage | null = () => null,
+): Promise<EngineChunk[]> {
+  const chunks: EngineChunk[] = [];
+  let isWire = false;
+  for await (const item of stream) {
+    if (typeof item !== 'string') chunks.push(item);
+    else {
+      isWire = true;
+      chunks.push(...parseEvents(item));
+    }
+  }
+  const usage = told();
+  if (isWire && usage !== null) chunks.push({ choices: [], usage });
+  return chunks;
+}
+
+function parseEvents(events: WireEvents): EngineChunk[] {
+  const text = Buffer.from(events, 'latin1').toString();
+  return text
+    .split('\n\n')
+    .filter((event) => event !== '')
+    .map((event) => ({ usage: null, ...JSON.parse(event.slice('data: '.length)) }));
+}
