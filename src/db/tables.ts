@@ -29,7 +29,16 @@ export type Database = Kysely<Tables>;
 /** Inside a transaction use only this: SQLite has one connection, and waiting for it here never ends. */
 export type Tx = Transaction<Tables>;
 
-export interface AccountRow {
+/** Null is no limit. */
+export interface LimitColumns {
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  concurrent_requests: number | null;
+  /** Billionths of a US dollar. */
+  monthly_budget_nano: number | null;
+}
+
+export interface AccountRow extends LimitColumns {
   id: string;
   name: string;
   created_at: number;
@@ -72,7 +81,7 @@ export interface InvitationRow {
   expires_at: number;
 }
 
-export interface ApiKeyRow {
+export interface ApiKeyRow extends LimitColumns {
   id: string;
   account_id: string;
   label: string;
