@@ -7,7 +7,7 @@ import { newId } from '../lib/ids.ts';
 import { hashPassword, hashToken, newToken, verifyPassword } from '../lib/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import type { Invitations } from './invitations.ts';
-import { type LimitSet, toColumns } from './limits/limit-set.ts';
+import { type LimitSet, toColumns, unlimited } from './limits/limit-set.ts';
 import type { SessionPrincipal } from './principal.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
 import type { Throttle } from './throttle.ts';
@@ -35,7 +35,7 @@ export function createSignIn(
   db: Database,
   clock: Clock,
   parts: { audit: Audit; sessions: Sessions; throttle: Throttle; invitations: Invitations },
-  options: { loginAttempts: number; accountLimits: LimitSet },
+  options: { loginAttempts: number; accountLimits?: LimitSet },
 ): SignIn {
   const { audit, sessions, throttle, invitations } = parts;
   /** Checked when no such user exists, so that the answer takes as long as for a wrong password. */
@@ -49,7 +49,7 @@ export function createSignIn(
           id: firstAccountId,
           name: 'Default',
           created_at: clock.now(),
-          ...toColumns(options.accountLimits),
+          ...toColumns(options.accountLimits ?? unlimited),
         })
         .onConflict((onConflict) => onConflict.column('id').doNothing())
         .executeTakeFirst();

@@ -35,9 +35,10 @@ const toScript = (text: string): Script => ({
   text,
   sha: createHash('sha1').update(text).digest('hex'),
 });
-const [reserving, settling, renewing] = [reserveScript, settleScript, renewScript].map(
-  toScript,
-) as [Script, Script, Script];
+const reserving = toScript(reserveScript);
+const settling = toScript(settleScript);
+const renewing = toScript(renewScript);
+const scripts = [reserving, settling, renewing];
 
 export function createRedisStore(redis: Redis, options: RedisStoreOptions): LimitStore {
   const { clock, leaseMs = 30_000, onError } = options;
@@ -46,6 +47,9 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
   let count = 0;
   const now = () => (clock === null ? '' : clock.now());
   const renewal = setInterval(renew, leaseMs / 3).unref();
+  // Ahead of their first use, so that what is sent first is also done first.
+  redis.on('ready', load);
+  if (redis.status === 'ready') load();
 
   async function reserve(
     scopes: readonly LimitScope[],
@@ -79,6 +83,10 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
     }
   }
 
+  function load(): void {
+    for (const { text } of scripts) redis.script('LOAD', text).catch(onError);
+  }
+
   /** Requests may run for longer than a lease. */
   function renew(): void {
     for (const { member, keys } of open.values()) {
@@ -94,7 +102,7 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
     try {
       return await redis.evalsha(sha, keys.length, ...keys, ...args);
     } catch (error) {
-      // It was started anew, and has forgotten.
+      // Somebody had it forget its scripts.
       if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
       return redis.eval(text, keys.length, ...keys, ...args);
     }
@@ -104,6 +112,7 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
     reserve,
     async close() {
       clearInterval(renewal);
+      redis.off('ready', load);
     },
   };
 }
