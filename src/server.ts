@@ -16,6 +16,11 @@ import { toJoinLink } from './accounts/routes.ts';
 import { createSessions } from './accounts/sessions.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createThrottle } from './accounts/throttle.ts';
+import { createUsageRequests } from './accounts/usage/requests.ts';
+import { createUsageRetention } from './accounts/usage/retention.ts';
+import { createUsageSummaries } from './accounts/usage/summaries.ts';
+import { createUsage } from './accounts/usage/usage.ts';
+import { watchUsage } from './accounts/usage/watch.ts';
 import { createApp } from './app.ts';
 import { type CloudOptions, createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
@@ -32,6 +37,7 @@ import { createLocalEngine, type LocalEngine } from './inference/engines/local.t
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
+import { createRecordings } from './inference/recording.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
@@ -108,6 +114,9 @@ export async function startServer(
     openLocalEngine({ name, modelPath: path }),
   );
   watchLoad(registry, standIn.name, standIn.status);
+  const usage = createUsage(db, clock, log, { alone: config.database.url === null });
+  const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
+  watchUsage(registry, usage.status);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -161,7 +170,7 @@ export async function startServer(
         backends,
         clock,
         counter: createLlama3Counter(),
-        meter: createMeter(registry),
+        openRecording: createRecordings(createMeter(registry), usage),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -172,6 +181,12 @@ export async function startServer(
       cloud,
     },
     weights: { authenticator, catalog, ...weights },
+    usage: {
+      authenticator,
+      clock,
+      summaries: createUsageSummaries(db),
+      requests: createUsageRequests(db),
+    },
     dashboard,
   });
 
@@ -188,12 +203,15 @@ export async function startServer(
   }
   cloud.reconciler.start();
   weights.start();
+  usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
   const chores = [
     every(5_000, () => weights.tidy()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
+    every(60_000, () => usage.sweep()),
+    every(3_600_000, () => usageRetention.sweep()),
   ];
 
   /** A background chore that fails is logged and tried again at its next turn. */
@@ -215,6 +233,7 @@ export async function startServer(
     clearInterval(hurry);
     clearTimeout(cut);
     await backends.close();
+    await usage.stop();
     await cloud.reconciler.stop();
     await driver.close();
     dashboard.stop();
@@ -279,6 +298,11 @@ function toCloudOptions({ cloud, database }: Config): CloudOptions {
     architecture: readArchitecture(),
   };
 }
+
+const toUsageRetention = ({ usage }: Config) => ({
+  requestDays: usage.request_days,
+  hourDays: usage.hour_days,
+});
 
 function toCloudLimits({ cloud }: Config) {
   if (!cloud.rate_limit) return { requests: null, launches: null };

@@ -195,6 +195,23 @@ export const ConfigSchema = Type.Object(
       },
       { ...section, description: 'What several servers on one database share beside it.' },
     ),
+    usage: Type.Object(
+      {
+        request_days: Type.Integer({
+          default: 90,
+          minimum: 1,
+          maximum: 3650,
+          description: 'How long the row of each request is kept.',
+        }),
+        hour_days: Type.Integer({
+          default: 800,
+          minimum: 1,
+          maximum: 36_500,
+          description: 'How long the sums of each hour are kept.',
+        }),
+      },
+      { ...section, description: 'What is kept about requests: counts and costs, never prompts.' },
+    ),
     models: Type.Object(
       {
         hub_url: Type.String({

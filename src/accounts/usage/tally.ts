@@ -16,17 +16,19 @@ export const hourMs = 3_600_000;
 export function tally(rows: Iterable<UsageRequestRow>): Tally {
   const hours = new Map<string, UsageHourRow>();
   const spend = new Map<string, SpendRow>();
+  const months = new Map<number, string>();
   for (const row of rows) {
-    addToHour(hours, row);
-    const month = toMonth(row.at);
+    const hour = row.at - (row.at % hourMs);
+    const month = months.get(hour) ?? toMonth(hour);
+    months.set(hour, month);
+    addToHour(hours, row, hour);
     addToSpend(spend, row, '', month);
     if (row.key_id !== null) addToSpend(spend, row, row.key_id, month);
   }
   return { hours: inOrder(hours), spend: inOrder(spend) };
 }
 
-function addToHour(hours: Map<string, UsageHourRow>, row: UsageRequestRow): void {
-  const hour = row.at - (row.at % hourMs);
+function addToHour(hours: Map<string, UsageHourRow>, row: UsageRequestRow, hour: number): void {
   const [keyId, isError] = [row.key_id ?? '', row.status !== 'done' && row.status !== 'aborted'];
   const name = [row.account_id, hour, keyId, row.model, row.backend].join('\n');
   let sum = hours.get(name);
