@@ -11,6 +11,11 @@ import { createAudit } from './accounts/audit.ts';
 import { createAuditLog } from './accounts/audit-log.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
+import { changeLimits, unlimited } from './accounts/limits/limit-set.ts';
+import { createLimits } from './accounts/limits/limits.ts';
+import { openLimitStore } from './accounts/limits/open-store.ts';
+import { createLimitSettings } from './accounts/limits/settings.ts';
+import { createSpendReport } from './accounts/limits/spend-report.ts';
 import { createMembers } from './accounts/members.ts';
 import { toJoinLink } from './accounts/routes.ts';
 import { createSessions } from './accounts/sessions.ts';
@@ -81,7 +86,10 @@ export async function startServer(
   });
 
   const audit = createAudit(clock);
-  const apiKeys = createApiKeys(db, clock, audit);
+  const limitSettings = createLimitSettings(db, clock, audit, {
+    keyDefaults: changeLimits(unlimited, config.limits.key),
+  });
+  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
   const sessions = createSessions(db, clock, audit, { sessionDays: config.accounts.session_days });
   const invitations = createInvitations(db, clock, audit, {
@@ -91,7 +99,10 @@ export async function startServer(
     db,
     clock,
     { audit, sessions, throttle, invitations },
-    { loginAttempts: config.accounts.login_attempts },
+    {
+      loginAttempts: config.accounts.login_attempts,
+      accountLimits: changeLimits(unlimited, config.limits.account),
+    },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
   const catalog = createCatalog();
@@ -107,6 +118,7 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const limitStore = await openLimitStore(config.redis.url, { clock, log, registry });
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
@@ -154,6 +166,8 @@ export async function startServer(
     accounts: {
       authenticator,
       apiKeys,
+      limitSettings,
+      spendReport: createSpendReport(db, clock),
       auditLog: createAuditLog(db),
       invitations,
       members: createMembers(db, audit, sessions),
@@ -168,6 +182,7 @@ export async function startServer(
       serve: createServe({
         catalog,
         backends,
+        limits: createLimits(limitSettings, limitStore),
         clock,
         counter: createLlama3Counter(),
         openRecording: createRecordings(createMeter(registry), usage),
@@ -234,6 +249,7 @@ export async function startServer(
     clearTimeout(cut);
     await backends.close();
     await usage.stop();
+    await limitStore.close();
     await cloud.reconciler.stop();
     await driver.close();
     dashboard.stop();

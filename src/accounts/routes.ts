@@ -11,9 +11,10 @@ import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
 import { type Authenticator, requireRole, sessionCookie, sessionOf } from './authenticate.ts';
 import { accountsDialect } from './errors.ts';
+import type { Invitations } from './invitations.ts';
 import { toWireLimits } from './limits/limit-set.ts';
 import type { LimitSettings } from './limits/settings.ts';
-import type { Invitations } from './invitations.ts';
+import type { SpendReport } from './limits/spend-report.ts';
 import type { Members } from './members.ts';
 import { scopes } from './principal.ts';
 import {
@@ -33,7 +34,6 @@ import {
 } from './schema.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import type { SignIn } from './sign-in.ts';
-import type { SpendReport } from './limits/spend-report.ts';
 
 export interface AccountParts {
   authenticator: Authenticator;

@@ -15,7 +15,9 @@ const bytesPerToken = 4;
 const templateTokens = 256;
 
 export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEntry[]): Amount {
-  const bytes = Number.isFinite(bodyBytes) ? bodyBytes : Buffer.byteLength(JSON.stringify(task.body));
+  const bytes = Number.isFinite(bodyBytes)
+    ? bodyBytes
+    : Buffer.byteLength(JSON.stringify(task.body));
   const sequences = countPrompts(task);
   const choices = sequences * countChoices(task);
   const named = toMaxTokens(task);

@@ -1,8 +1,9 @@
-// What one request used and how it went, gathered as it happens. Metrics and usage rows are both fed from
-// here, so that they can't disagree.
+// What one request used and how it went, gathered as it happens. Metrics, usage rows and limits are all fed
+// from here, so that they can't disagree.
 
 import type { FastifyReply } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
+import type { Reservation } from '../accounts/limits/limits.ts';
 import type { Usage as UsageRows } from '../accounts/usage/usage.ts';
 import type { CatalogEntry } from './catalog.ts';
 import { costOf } from './cost.ts';
@@ -20,10 +21,15 @@ export interface Recording {
   close(aborted: boolean): void;
 }
 
-export type OpenRecording = (reply: FastifyReply, task: Task, asked: CatalogEntry) => Recording;
+export type OpenRecording = (
+  reply: FastifyReply,
+  task: Task,
+  asked: CatalogEntry,
+  reservation: Reservation,
+) => Recording;
 
 export function createRecordings(meter: Meter, usageRows: UsageRows): OpenRecording {
-  return (reply, task, asked) => {
+  return (reply, task, asked, reservation) => {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
     const principal = principalOf(reply.request);
     const isKey = principal.kind === 'key';
@@ -58,11 +64,13 @@ export function createRecordings(meter: Meter, usageRows: UsageRows): OpenRecord
       close(aborted) {
         const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
         const durationMs = reply.elapsedTime;
+        const costNano = costOf(served.price, usage);
+        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
         row.close({
           status: outcome,
           code: outcome === 'failed' ? (failure?.code ?? null) : null,
           durationMs,
-          costNano: costOf(served.price, usage),
+          costNano,
         });
         meter.record({
           operation,

@@ -3,11 +3,13 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
+import type { Limits, Payer } from '../accounts/limits/limits.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openEventStream } from '../lib/sse.ts';
+import { toAsk } from './ask.ts';
 import type { Backends } from './backends.ts';
-import type { Catalog } from './catalog.ts';
+import type { Catalog, CatalogEntry } from './catalog.ts';
 import type { Call, Engine, EngineChunk, Envelope, Task, WireEvents } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
 import { makePlan } from './plan.ts';
@@ -19,6 +21,7 @@ export interface ServingParts {
   catalog: Catalog;
   counter: TokenCounter;
   backends: Backends;
+  limits: Limits;
   openRecording: OpenRecording;
   clock: Clock;
 }
@@ -29,6 +32,7 @@ export function createServe({
   catalog,
   counter,
   backends,
+  limits,
   openRecording,
   clock,
 }: ServingParts): Serve {
@@ -37,21 +41,27 @@ export function createServe({
     if (asked === undefined) throw modelNotFound(task.body.model);
     const signal = clientGone(reply.raw);
     const bodyBytes = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-    const { served } = await makePlan(catalog, counter, asked, { task, bodyBytes });
-    const engine = backends.engineFor(served);
-    const account = openRecording(reply, task, asked);
-    account.servedBy(served, engine.name);
-    const envelope = newEnvelope(task.kind, served.id, clock.now());
-    const call: Call = {
-      envelope,
-      signal,
-      caller: callerOf(request),
-      priority: task.body.priority ?? 0,
-      contextWindow: served.contextWindow,
-      onUsage: account.used,
-    };
-    const begunMs = reply.elapsedTime;
+    const ask = toAsk(task, bodyBytes, candidates(asked));
+    const reservation = await limits.reserve(payerOf(request), ask);
+    if (reservation.headers !== null) reply.headers(reservation.headers);
+    const account = openRecording(reply, task, asked, reservation);
+    let served = asked;
+    let engine: Engine | null = null;
+    let begunMs = reply.elapsedTime;
     try {
+      ({ served } = await makePlan(catalog, counter, asked, { task, bodyBytes }));
+      engine = backends.engineFor(served);
+      account.servedBy(served, engine.name);
+      const envelope = newEnvelope(task.kind, served.id, clock.now());
+      const call: Call = {
+        envelope,
+        signal,
+        caller: callerOf(request),
+        priority: task.body.priority ?? 0,
+        contextWindow: served.contextWindow,
+        onUsage: account.used,
+      };
+      begunMs = reply.elapsedTime;
       if (task.body.stream !== true) return await plain(engine, task, call, envelope);
       return await streamed(engine, task, call, envelope);
     } catch (error) {
@@ -59,7 +69,7 @@ export function createServe({
       account.failed((told ?? internalError()).code);
       // Nobody is left to tell.
       if (signal.aborted) return reply.hijack();
-      if (!reply.sent) announce(engine, reply.elapsedTime - begunMs);
+      if (engine !== null && !reply.sent) announce(engine, reply.elapsedTime - begunMs);
       throw told ?? error;
     } finally {
       account.close(signal.aborted);
@@ -79,6 +89,12 @@ export function createServe({
       announce(engine, reply.elapsedTime - before);
       await relay(reply, chunks, envelope, task, call.signal, account);
       return reply;
+    }
+
+    /** Those who may come to serve it. */
+    function candidates(entry: CatalogEntry): CatalogEntry[] {
+      const fallback = entry.contextFallback && catalog.find(entry.contextFallback.to);
+      return fallback === undefined ? [entry] : [entry, fallback];
     }
 
     function announce(engine: Engine, engineMs: number): void {
@@ -127,6 +143,13 @@ function toErrorEvent(error: InferenceError, { kind }: Task): string {
   const body = kind === 'chat' ? { delta: {} } : { text: '' };
   const choices = [{ index: 0, ...body, finish_reason: 'error' }];
   return JSON.stringify({ ...error.toBody(), choices });
+}
+
+/** Limits of the key and of its account; of a person who is signed in, the account's alone. */
+function payerOf(request: FastifyRequest): Payer {
+  const principal = principalOf(request);
+  const { accountId } = principal;
+  return { accountId, keyId: principal.kind === 'key' ? principal.keyId : null };
 }
 
 /** Fairness is between keys; a person's sessions count as one. */

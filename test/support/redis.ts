@@ -22,7 +22,16 @@ export const redisIsMissing =
 
 export async function startRedis(): Promise<TestRedis> {
   const port = await freePort();
-  const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  const settings = [
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+  ];
   const child = spawn(redisProgram ?? 'redis-server', settings, { stdio: 'ignore', cwd: '/tmp' });
   const clients: Redis[] = [];
   const connect = async () => {

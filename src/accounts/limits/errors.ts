@@ -1,8 +1,8 @@
 // Why a request was not let in, in words that name the limit and whose it is. The inference API puts it
 // into its own form.
 
+import { toDollars } from '../usage/dollars.ts';
 import { remaining, waitFor } from './bucket.ts';
-import { toDollars } from './limit-set.ts';
 import type { Amount, LimitKind, LimitScope, Standing } from './store.ts';
 
 export class LimitReached extends Error {

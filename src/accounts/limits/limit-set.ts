@@ -3,6 +3,7 @@
 
 import type { LimitColumns } from '../../db/tables.ts';
 import type { Limits as WireLimits } from '../schema.ts';
+import { toDollars } from '../usage/dollars.ts';
 
 export interface LimitSet {
   readonly requestsPerMinute: number | null;
@@ -22,7 +23,6 @@ export const unlimited: LimitSet = Object.freeze({
 const nanoPerDollar = 1_000_000_000;
 
 export const toNano = (dollars: number) => Math.round(dollars * nanoPerDollar);
-export const toDollars = (nano: number) => nano / nanoPerDollar;
 
 export const hasLimit = (set: LimitSet) =>
   set.requestsPerMinute !== null ||

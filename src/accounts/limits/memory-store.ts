@@ -3,7 +3,8 @@
 
 import type { Clock } from '../../lib/clock.ts';
 import { type Bucket, leak, newBucket, unit } from './bucket.ts';
-import type { Amount, LimitKind, LimitScope, LimitStore, Outcome } from './store.ts';
+import type { LimitSet } from './limit-set.ts';
+import type { Amount, LimitKind, LimitScope, LimitStore, Outcome, Standing } from './store.ts';
 
 interface Counters {
   requests: Bucket;
@@ -15,6 +16,11 @@ interface Counters {
   usedAt: number;
 }
 
+interface Limited {
+  readonly limits: LimitSet;
+  readonly counters: Counters;
+}
+
 const minuteMs = 60_000;
 
 export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore {
@@ -22,27 +28,25 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
 
   function reserve(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome {
     const now = clock.now();
-    const all = scopes.map((scope) => bring(scope, month, now));
-    const refused = findRefused(scopes, all, ask);
-    if (refused === null) scopes.forEach((scope, index) => take(all[index], scope, ask));
+    const all = scopes.map((scope) => ({
+      limits: scope.limits,
+      counters: bring(scope, month, now),
+    }));
+    const refused = findRefused(all, ask);
+    if (refused === null) for (const one of all) take(one, ask);
     return {
       refused,
-      standings: all.map(({ requests, tokens, open, spentNano, heldNano }) => ({
-        requestDebt: requests.debt,
-        tokenDebt: tokens.debt,
-        open,
-        spentNano,
-        heldNano,
-      })),
-      settle: (used) =>
-        scopes.forEach((scope, index) => giveBack(all[index], scope, { ask, used, month })),
+      standings: all.map(({ counters }) => toStanding(counters)),
+      settle(used) {
+        for (const one of all) giveBack(one, ask, used, month);
+      },
     };
   }
 
   /** The counters as they are now. */
-  function bring(scope: LimitScope, month: string, now: number): Counters {
-    const counters = byId.get(scope.id) ?? start(scope.id, month, now);
-    const { requestsPerMinute, tokensPerMinute } = scope.limits;
+  function bring({ id, limits, spentNano }: LimitScope, month: string, now: number): Counters {
+    const counters = byId.get(id) ?? start(id, month, now);
+    const { requestsPerMinute, tokensPerMinute } = limits;
     if (requestsPerMinute !== null) leak(counters.requests, requestsPerMinute, now);
     if (tokensPerMinute !== null) leak(counters.tokens, tokensPerMinute, now);
     if (counters.month !== month) {
@@ -50,7 +54,7 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
       counters.spentNano = 0;
     }
     // Both may lag behind the truth, neither is ever ahead of it: the larger one is nearer.
-    counters.spentNano = Math.max(counters.spentNano, scope.spentNano);
+    counters.spentNano = Math.max(counters.spentNano, spentNano);
     counters.usedAt = now;
     return counters;
   }
@@ -77,15 +81,10 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
     }
   }
 
-  function giveBack(
-    counters: Counters | undefined,
-    { limits }: LimitScope,
-    { ask, used, month }: { ask: Amount; used: Amount; month: string },
-  ): void {
-    if (counters === undefined) return;
+  function giveBack({ limits, counters }: Limited, ask: Amount, used: Amount, month: string): void {
     counters.open--;
     counters.heldNano -= ask.costNano;
-    // What ends in another month than it began in is booked by the database alone.
+    // What began in another month is that month's, in the database too.
     if (counters.month === month) counters.spentNano += used.costNano;
     if (limits.tokensPerMinute === null) return;
     leak(counters.tokens, limits.tokensPerMinute, clock.now());
@@ -96,17 +95,23 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
   return { reserve, close: async () => {} };
 }
 
-function findRefused(scopes: readonly LimitScope[], all: readonly Counters[], ask: Amount) {
-  for (let index = 0; index < scopes.length; index++) {
-    const [scope, counters] = [scopes[index], all[index]];
-    if (scope === undefined || counters === undefined) continue;
-    const limit = findOver(scope, counters, ask);
-    if (limit !== null) return { scope: index, limit };
+const toStanding = (counters: Counters): Standing => ({
+  requestDebt: counters.requests.debt,
+  tokenDebt: counters.tokens.debt,
+  open: counters.open,
+  spentNano: counters.spentNano,
+  heldNano: counters.heldNano,
+});
+
+function findRefused(all: readonly Limited[], ask: Amount): Outcome['refused'] {
+  for (const [scope, one] of all.entries()) {
+    const limit = findOver(one, ask);
+    if (limit !== null) return { scope, limit };
   }
   return null;
 }
 
-function findOver({ limits }: LimitScope, counters: Counters, ask: Amount): LimitKind | null {
+function findOver({ limits, counters }: Limited, ask: Amount): LimitKind | null {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetNano } = limits;
   const { requests, tokens, open, spentNano, heldNano } = counters;
   if (monthlyBudgetNano !== null && spentNano + heldNano + ask.costNano > monthlyBudgetNano) {
@@ -121,8 +126,7 @@ function findOver({ limits }: LimitScope, counters: Counters, ask: Amount): Limi
   return concurrentRequests !== null && open >= concurrentRequests ? 'concurrent' : null;
 }
 
-function take(counters: Counters | undefined, { limits }: LimitScope, ask: Amount): void {
-  if (counters === undefined) return;
+function take({ limits, counters }: Limited, ask: Amount): void {
   if (limits.requestsPerMinute !== null) counters.requests.debt += unit;
   if (limits.tokensPerMinute !== null) counters.tokens.debt += ask.tokens * unit;
   counters.open++;

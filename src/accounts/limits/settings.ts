@@ -6,6 +6,7 @@ import { createBoundedCache } from '../../lib/bounded-cache.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Audit } from '../audit.ts';
 import type { SessionPrincipal } from '../principal.ts';
+import type { Limits as WireLimits } from '../schema.ts';
 import { readSpend, type Spend, toMonth } from '../usage/spend.ts';
 import {
   changeLimits,
@@ -16,7 +17,6 @@ import {
   toWireLimits,
 } from './limit-set.ts';
 import type { LimitScope } from './store.ts';
-import type { Limits as WireLimits } from '../schema.ts';
 
 export interface Governed {
   /** Those of the key and the account that have a limit. */

@@ -3,8 +3,8 @@
 import type { Database } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Spend as WireSpend } from '../schema.ts';
+import { toDollars } from '../usage/dollars.ts';
 import { readSpend, type Spend, toMonth } from '../usage/spend.ts';
-import { toDollars } from './limit-set.ts';
 
 export interface SpendReport {
   ofAccount(accountId: string): Promise<WireSpend>;

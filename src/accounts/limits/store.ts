@@ -49,10 +49,6 @@ export interface LimitStore {
    * Takes one request and the amount from all scopes, or nothing from any. Throws nothing in memory;
    * rejects when the shared store does not answer.
    */
-  reserve(
-    scopes: readonly LimitScope[],
-    ask: Amount,
-    month: string,
-  ): Outcome | Promise<Outcome>;
+  reserve(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome | Promise<Outcome>;
   close(): Promise<void>;
 }

@@ -6,10 +6,7 @@ import type { LimitScope } from '../../../src/accounts/limits/store.ts';
 
 export const month = '2026-01';
 
-export function newScope(
-  limits: Partial<LimitSet>,
-  more: Partial<LimitScope> = {},
-): LimitScope {
+export function newScope(limits: Partial<LimitSet>, more: Partial<LimitScope> = {}): LimitScope {
   const id = randomUUID();
   return {
     kind: 'key',

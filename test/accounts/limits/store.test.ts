@@ -147,8 +147,10 @@ for (const [name, create] of Object.entries(stores)) {
 
     test('whatever comes in whatever order, it counts as the model does', async () => {
       await fc.assert(
-        fc.asyncProperty(limitsAtRandom, fc.array(stepAtRandom, { maxLength: 40 }), (limits, steps) =>
-          compare(store, clock, newScope(limits), steps),
+        fc.asyncProperty(
+          limitsAtRandom,
+          fc.array(stepAtRandom, { maxLength: 40 }),
+          (limits, steps) => compare(store, clock, newScope(limits), steps),
         ),
         { seed: propertySeed, numRuns: name === 'redis' ? 60 : 300 },
       );
@@ -194,7 +196,8 @@ async function compare(store: LimitStore, clock: HandClock, scope: LimitScope, s
     const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetNano } = limits;
     const over = (most: number | null, sum: number) => most !== null && sum > most;
     if (over(monthlyBudgetNano, spent + held + costNano)) return 'budget';
-    if (over(requestsPerMinute, debt('requests', requestsPerMinute) / 60_000 + 1)) return 'requests';
+    if (over(requestsPerMinute, debt('requests', requestsPerMinute) / 60_000 + 1))
+      return 'requests';
     if (over(tokensPerMinute, debt('tokens', tokensPerMinute) / 60_000 + tokens)) return 'tokens';
     return over(concurrentRequests, open.length + 1) ? 'concurrent' : null;
   }
