@@ -13,7 +13,6 @@ import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
 import { changeLimits, unlimited } from './accounts/limits/limit-set.ts';
 import { createLimits } from './accounts/limits/limits.ts';
-import { openLimitStore } from './accounts/limits/open-store.ts';
 import { createLimitSettings } from './accounts/limits/settings.ts';
 import { createSpendReport } from './accounts/limits/spend-report.ts';
 import { createMembers } from './accounts/members.ts';
@@ -48,7 +47,7 @@ import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
-import { createRateLimiter } from './lib/rate-limit.ts';
+import { openSharedState } from './shared-state.ts';
 
 export interface RunningServer {
   /** e.g. `http://127.0.0.1:8080`. */
@@ -118,7 +117,7 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const limitStore = await openLimitStore(config.redis.url, { clock, log, registry });
+  const shared = await openSharedState(config.redis.url, clock, { log, registry });
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
@@ -182,7 +181,7 @@ export async function startServer(
       serve: createServe({
         catalog,
         backends,
-        limits: createLimits(limitSettings, limitStore),
+        limits: createLimits(limitSettings, shared.limits),
         clock,
         counter: createLlama3Counter(),
         openRecording: createRecordings(createMeter(registry), usage),
@@ -191,7 +190,7 @@ export async function startServer(
     },
     cloud: {
       authenticator,
-      limiter: createRateLimiter(clock),
+      limiter: shared.rates,
       limits: toCloudLimits(config),
       cloud,
     },
@@ -249,7 +248,7 @@ export async function startServer(
     clearTimeout(cut);
     await backends.close();
     await usage.stop();
-    await limitStore.close();
+    await shared.close();
     await cloud.reconciler.stop();
     await driver.close();
     dashboard.stop();

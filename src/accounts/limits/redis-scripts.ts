@@ -6,13 +6,6 @@
 // comes back by itself.
 
 const shared = `
-local now
-if ARGV[1] ~= '' then
-  now = tonumber(ARGV[1])
-else
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
 local unit = 60000
 local function text(number) return string.format('%.0f', number) end
 local function leak(debt, at, perMinute)

@@ -21,10 +21,7 @@ const stores: Record<string, (clock: HandClock) => Promise<LimitStore>> = {
   memory: async (clock) => createMemoryStore(clock),
   redis: async (clock) => {
     assert(redis !== undefined);
-    return createRedisStore(await redis.connect(), {
-      clock,
-      onError: (error) => assert.fail(error as Error),
-    });
+    return createRedisStore(await redis.share(clock));
   },
 };
 
