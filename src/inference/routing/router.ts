@@ -57,6 +57,14 @@ interface Waiting extends Waiter {
 /** Health changes with time and backends come and go; those who wait look so often. */
 const recheckMs = 100;
 
+/** When the first of them may be tried again. */
+function soonest(backends: readonly Backend[]): number {
+  const waits = backends
+    .filter(({ draining }) => !draining)
+    .map((one) => one.health.retryAfterMs());
+  return Math.ceil(Math.max(1000, Math.min(60_000, ...waits)));
+}
+
 export function createRouter(list: BackendList, clock: Clock, options: RouterOptions): Router {
   /** Only of models somebody waits for. */
   const lines = new Map<string, WaitingLine<Waiting>>();
@@ -75,10 +83,9 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
   }
 
   function unavailable(model: string): EngineError {
-    const waits = list.forModel(model).map(({ health }) => health.retryAfterMs());
     return new EngineError('unavailable', 'No backend can take the request.', {
       code: 'model_unavailable',
-      retryAfterMs: Math.max(1000, Math.min(...waits)),
+      retryAfterMs: soonest(list.forModel(model)),
     });
   }
 
