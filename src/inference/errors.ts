@@ -73,7 +73,7 @@ export const backendFailed = (model: string, cause: unknown) =>
   });
 
 export const backendTooSlow = (model: string, cause: unknown) =>
-  new InferenceError(504, `The backend of ${model} took too long to answer. Try again.`, {
+  new InferenceError(504, `The backend of ${model} did not answer in time. Try again.`, {
     type: 'server_error',
     code: 'upstream_timeout',
     cause,
@@ -89,7 +89,10 @@ export const invalidValue = (param: string, message: string) =>
   new InferenceError(400, message, { code: 'invalid_value', param });
 
 export const invalidRequest = (code: string, param: string | null, message: string) =>
-  new InferenceError(400, message, { code, ...(param === null ? {} : { param }) });
+  new InferenceError(code === 'request_too_large' ? 413 : 400, message, {
+    code,
+    ...(param === null ? {} : { param }),
+  });
 
 export const unsupportedContentType = (param: string, kind: string) =>
   new InferenceError(
