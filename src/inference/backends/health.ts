@@ -45,8 +45,8 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   function eject(why: string): void {
     const { ejectMs, ejectMsMost } = settings();
     // Past 2^30 only the limit counts.
-    const grown = ejectMs * 2 ** Math.min(streak, 30);
-    const forMs = Math.min(grown * (0.8 + 0.4 * random()), ejectMsMost);
+    const grown = Math.min(ejectMs * 2 ** Math.min(streak, 30), ejectMsMost);
+    const forMs = grown * (0.75 + 0.25 * random());
     streak += 1;
     ejections += 1;
     ejectedUntil = clock.now() + forMs;
