@@ -125,6 +125,27 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        queue: Type.Object(
+          {
+            length: Type.Integer({
+              default: 256,
+              minimum: 0,
+              maximum: 100_000,
+              description: 'Requests that may wait for one model.',
+            }),
+            wait_seconds: Type.Number({
+              default: 60,
+              exclusiveMinimum: 0,
+              maximum: 86_400,
+              description: 'How long one of them waits before it is turned away.',
+            }),
+          },
+          {
+            ...section,
+            description:
+              'Where requests wait while every backend of a model has as many as it takes.',
+          },
+        ),
         stand_in: NullableString(
           'A GGUF file that answers for models without a backend. The built-in model when null.',
         ),

@@ -138,6 +138,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
       const transcript = canContinue(entry, task) ? createTranscript(task.kind) : null;
       let usage: Usage | null = null;
       let hasSent = false;
+      let isWire = false;
       let sentTokens = 0;
       let lease: Lease | null = null;
       let firstTokenMs = 0;
@@ -170,7 +171,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
 
       /** Only those who can, and not the one that failed. */
       function excludeUnable(next: Task): void {
-        if (next === task || next.kind !== 'chat' || entry.continueStreams === true) return;
+        if (next === task || next.kind !== 'chat') return;
         for (const backend of list.forModel(entry.id)) {
           if (!backend.continues) exclude.add(backend);
         }
@@ -182,7 +183,10 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         sent(item) {
           hasSent = true;
           transcript?.add(item);
-          sentTokens = usage?.completion_tokens ?? 0;
+          // What is in the wire's form is counted when it ends, and all that was counted was sent; of chunks
+          // some may be lost that were counted.
+          isWire = typeof item === 'string';
+          if (!isWire) sentTokens = usage?.completion_tokens ?? 0;
         },
         async resume(error) {
           const failed = lease?.backend;
@@ -192,6 +196,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
           const soFar = transcript?.read() ?? null;
           if (soFar === null) throw error;
           if (soFar.isFinished) return nothing();
+          if (isWire) sentTokens = usage?.completion_tokens ?? 0;
           const next = toContinuation(task, soFar.text, sentTokens);
           if (next === null) throw error;
           if (next === 'complete') return nothing(toLengthEnd(task.kind));

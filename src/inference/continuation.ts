@@ -109,8 +109,11 @@ function toMessages(body: ChatRequest, text: string): ChatMessage[] {
 export function addUsage(before: Usage | null, since: Usage): Usage {
   if (before === null) return since;
   const completion_tokens = before.completion_tokens + since.completion_tokens;
-  const total_tokens = before.prompt_tokens + completion_tokens;
-  return { ...before, completion_tokens, total_tokens };
+  // A server that died may not have told; to the next one, the text so far is prompt as well.
+  const untold = Math.max(0, since.prompt_tokens - before.completion_tokens);
+  const prompt_tokens = before.prompt_tokens || untold;
+  const total_tokens = prompt_tokens + completion_tokens;
+  return { ...before, prompt_tokens, completion_tokens, total_tokens };
 }
 
 /** A continued stream without the opening that the client has already seen. */

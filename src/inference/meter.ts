@@ -142,35 +142,12 @@ export function watchLoad(registry: Registry, backend: string, read: () => Load)
   gauge('millrace_model_loaded', 'Whether the model is in memory.', ({ loaded }) => Number(loaded));
 }
 
-export interface BackendLoad {
-  model: string;
-  name: string;
-  outstanding: number;
-  ejections: number;
-  isHealthy: boolean;
-}
-
-/** How backends and the queues before them are, read whenever metrics are. */
-export function watchBackends(
+/** How many wait for each model, read whenever metrics are. */
+export function watchQueues(
   registry: Registry,
-  backends: () => readonly BackendLoad[],
+  models: () => readonly string[],
   queued: (model: string) => number,
 ): void {
-  const gauge = (name: string, help: string, value: (load: BackendLoad) => number) =>
-    new Gauge({
-      name,
-      help,
-      labelNames: backendLabels,
-      registers: [registry],
-      collect() {
-        // Those that were removed shall not be told of for ever.
-        this.reset();
-        for (const load of backends()) this.labels(load.model, load.name).set(value(load));
-      },
-    });
-  gauge('millrace_backend_outstanding', 'Requests at the backend now.', (it) => it.outstanding);
-  gauge('millrace_backend_healthy', 'Whether it is sent requests.', (it) => Number(it.isHealthy));
-  gauge('millrace_backend_ejections', 'How often it was ejected so far.', (it) => it.ejections);
   new Gauge({
     name: 'millrace_queue_length',
     help: 'Requests that wait for a place at a backend of the model.',
@@ -178,7 +155,7 @@ export function watchBackends(
     registers: [registry],
     collect() {
       this.reset();
-      for (const { model } of backends()) this.labels(model).set(queued(model));
+      for (const model of models()) this.labels(model).set(queued(model));
     },
   });
 }

@@ -52,6 +52,7 @@ export function createServe({ catalog, counter, attempts, meter, clock }: Servin
         return toAnswer(call.envelope, answer);
       }
       const running = await attempts.stream(served, task, call, trail);
+      account.hasToken();
       announce(reply, trail, account);
       reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
       await relay(reply, eventStreams.open(reply, signal), running, { task, call, account });
@@ -141,6 +142,8 @@ function callerOf(request: FastifyRequest): string {
 interface Account {
   used(soFar: Usage): void;
   usage(): Usage | null;
+  /** There is one, though its engine may count only at the end. */
+  hasToken(): void;
   /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
   begun(): number;
   failed(): void;
@@ -158,6 +161,9 @@ function startAccount(reply: FastifyReply, trail: Trail): Account {
       if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
     },
     usage: () => usage,
+    hasToken(): void {
+      firstTokenMs ??= reply.elapsedTime;
+    },
     begun(): number {
       overheadMs = Math.max(0, reply.elapsedTime - trail.engineMs - trail.queuedMs);
       return overheadMs;
