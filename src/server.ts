@@ -22,13 +22,15 @@ import { createDriver } from './cloud/drivers/index.ts';
 import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase } from './db/open.ts';
-import { createBackends } from './inference/backends.ts';
+import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
+import { createUpstreamEngine, probeUpstream } from './inference/engines/upstream.ts';
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
@@ -38,6 +40,7 @@ import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
+import { createSeal, readSealKey } from './lib/seal.ts';
 
 export interface RunningServer {
   /** e.g. `http://127.0.0.1:8080`. */
@@ -51,6 +54,8 @@ export interface RunningServer {
   standIn: string;
   /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
+  /** Reads the models of the configuration again. A wrong one is logged, and the old one stays. */
+  reload(load: () => LoadedConfig): void;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
 }
@@ -88,7 +93,7 @@ export async function startServer(
     { loginAttempts: config.accounts.login_attempts },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
-  const catalog = createCatalog();
+  const catalog = createCatalog(toCatalogSettings(config.models));
   const weights = await openWeights(
     { db, clock, log, audit, catalog },
     {
@@ -104,8 +109,22 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
-  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
-    openLocalEngine({ name, modelPath: path }),
+  const backends = await openBackends(
+    {
+      db,
+      clock,
+      log,
+      audit,
+      catalog,
+      seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
+      metrics: registry,
+      bindings: weights.bindings,
+      standIn,
+      openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
+      openUpstream: createUpstreamEngine,
+      probe: probeUpstream,
+    },
+    toBackendSettings(config.models),
   );
   watchLoad(registry, standIn.name, standIn.status);
 
@@ -158,7 +177,7 @@ export async function startServer(
       catalog,
       serve: createServe({
         catalog,
-        backends,
+        backends: backends.registry,
         clock,
         counter: createLlama3Counter(),
         meter: createMeter(registry),
@@ -172,6 +191,7 @@ export async function startServer(
       cloud,
     },
     weights: { authenticator, catalog, ...weights },
+    backends: { authenticator, clock, catalog, ...backends, queuedFor: () => 0 },
     dashboard,
   });
 
@@ -190,6 +210,8 @@ export async function startServer(
   weights.start();
   const chores = [
     every(5_000, () => weights.tidy()),
+    every(2_000, () => backends.live.refresh()),
+    every(1_000, () => backends.tick()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -201,6 +223,17 @@ export async function startServer(
     return setInterval(() => {
       chore().catch((error) => log.error({ err: error }, 'background work failed'));
     }, ms).unref();
+  }
+
+  function reload(load: () => LoadedConfig): void {
+    try {
+      const { models } = load().config;
+      catalog.replace(toCatalogSettings(models));
+      backends.configure(toBackendSettings(models));
+      log.info('the models of the configuration were read again');
+    } catch (error) {
+      log.error({ err: error }, 'the configuration was not read again, the old one stays');
+    }
   }
 
   async function stop() {
@@ -234,6 +267,7 @@ export async function startServer(
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
     machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
+    reload,
     stop,
   };
 }

@@ -1,12 +1,13 @@
 // One request from its checked body to the last byte of its answer: plan, engine, envelope, meter. Plain
 // answers and streams part ways here and nowhere else.
 
+import assert from 'node:assert';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openEventStream } from '../lib/sse.ts';
-import type { Backends } from './backends.ts';
+import type { Backend, BackendList } from './backends/backend.ts';
 import type { Catalog } from './catalog.ts';
 import type { Call, Engine, EngineChunk, Envelope, Task, Usage, WireEvents } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
@@ -18,7 +19,7 @@ import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 export interface ServingParts {
   catalog: Catalog;
   counter: TokenCounter;
-  backends: Backends;
+  backends: BackendList;
   meter: Meter;
   clock: Clock;
 }
@@ -32,7 +33,8 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
     const signal = clientGone(reply.raw);
     const bodyBytes = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
     const { served } = await makePlan(catalog, counter, asked, { task, bodyBytes });
-    const engine = backends.engineFor(served);
+    const backend = firstUsable(backends.forModel(served.id));
+    const { engine, health } = backend;
     const account = startAccount(reply);
     const envelope = newEnvelope(task.kind, served.id, clock.now());
     const call: Call = {
@@ -44,6 +46,7 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       onUsage: account.used,
     };
     const begunMs = reply.elapsedTime;
+    backend.outstanding += 1;
     try {
       if (task.body.stream !== true) return await plain(engine, task, call, envelope);
       return await streamed(engine, task, call, envelope);
@@ -54,12 +57,19 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       if (!reply.sent) announce(engine, reply.elapsedTime - begunMs);
       throw toInferenceError(error, served.id) ?? error;
     } finally {
+      backend.outstanding -= 1;
+      const outcome = account.close(signal.aborted);
+      const { firstTokenMs } = outcome;
+      const failed = outcome.outcome === 'failed';
+      if (failed) health.failed('a request failed');
+      else health.succeeded();
+      backend.observe({ firstTokenMs, failed });
       meter.record({
         operation: task.kind === 'chat' ? 'chat' : 'text_completion',
         asked: asked.id,
         served: served.id,
         backend: engine.name,
-        ...account.close(signal.aborted),
+        ...outcome,
       });
     }
 
@@ -84,6 +94,16 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       reply.header('x-overhead-ms', Math.max(0, reply.elapsedTime - engineMs).toFixed(2));
     }
   };
+}
+
+/** The first that takes requests; where none does, the first says why. */
+function firstUsable(list: readonly Backend[]): Backend {
+  const usable = list.find(
+    ({ draining, health }) => !draining && health.state() !== 'ejected',
+  );
+  const chosen = usable ?? list[0];
+  assert(chosen !== undefined, 'a model without a backend has the stand-in');
+  return chosen;
 }
 
 /** Sends a stream that has begun. What fails from here on can only be told inside the stream. */
