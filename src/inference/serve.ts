@@ -98,9 +98,7 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
 
 /** The first that takes requests; where none does, the first says why. */
 function firstUsable(list: readonly Backend[]): Backend {
-  const usable = list.find(
-    ({ draining, health }) => !draining && health.state() !== 'ejected',
-  );
+  const usable = list.find(({ draining, health }) => !draining && health.state() !== 'ejected');
   const chosen = usable ?? list[0];
   assert(chosen !== undefined, 'a model without a backend has the stand-in');
   return chosen;
