@@ -1,7 +1,7 @@
 // Counts what was served. Names follow OpenTelemetry's conventions for generative AI.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Usage } from './engine.ts';
+import type { EngineError, Usage } from './engine.ts';
 
 export interface Served {
   operation: 'chat' | 'text_completion';
@@ -22,7 +22,7 @@ export interface Served {
 export interface Meter {
   record(served: Served): void;
   /** A backend failed or was overloaded, whether or not another one answered. */
-  failed(backend: Labelled, kind: 'failed' | 'overloaded' | 'timeout'): void;
+  failed(backend: Labelled, error: EngineError): void;
   /** A stream that broke went on at this backend. */
   continued(backend: Labelled): void;
   /** A request was turned away from a model's queue. */
@@ -99,7 +99,10 @@ export function createMeter(registry: Registry): Meter {
   );
 
   return {
-    failed: ({ model, name }, kind) => failures.labels(model, name, kind).inc(),
+    failed({ model, name }, { failure, code }) {
+      const kind = code === 'upstream_timeout' ? 'timeout' : failure;
+      failures.labels(model, name, kind).inc();
+    },
     continued: ({ model, name }) => continuations.labels(model, name).inc(),
     refused: (model, reason) => refusals.labels(model, reason).inc(),
     record(request) {
