@@ -60,7 +60,7 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
       if (!isSmall) exchange.stop(unavailable(`answered with status ${this.#refusal.status}`));
       return;
     }
-    this.#received += chunk.latin1Slice(0, chunk.length);
+    this.#received += chunk.toString('latin1');
     if (!this.#willFlush) {
       this.#willFlush = true;
       // Runs when all that was read from the socket has been passed in.
