@@ -20,6 +20,7 @@ import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { isTerminal, terminalRoutes } from './cloud/terminal.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
+import { type BackendParts, backendRoutes } from './inference/backends/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
@@ -40,6 +41,7 @@ export interface AppParts {
   inference: InferenceParts;
   cloud: CloudParts;
   weights: WeightsParts;
+  backends: BackendParts;
   dashboard: DashboardBuild;
 }
 
@@ -109,6 +111,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => terminalRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
+  });
+  app.register(async (scope) => backendRoutes(scope, parts.backends), {
+    prefix: '/dashboard/api/backends',
   });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;

@@ -22,22 +22,27 @@ import { createDriver } from './cloud/drivers/index.ts';
 import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase } from './db/open.ts';
-import { createBackends } from './inference/backends.ts';
+import { createAttempts } from './inference/attempt.ts';
+import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
+import { createUpstreamEngine, probeUpstream } from './inference/engines/upstream.ts';
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
-import { createMeter, watchLoad } from './inference/meter.ts';
+import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createRouter } from './inference/routing/router.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
+import { createSeal, readSealKey } from './lib/seal.ts';
 
 export interface RunningServer {
   /** e.g. `http://127.0.0.1:8080`. */
@@ -51,6 +56,8 @@ export interface RunningServer {
   standIn: string;
   /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
+  /** Reads the models of the configuration again. A wrong one is logged, and the old one stays. */
+  reload(load: () => LoadedConfig): void;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
 }
@@ -88,7 +95,7 @@ export async function startServer(
     { loginAttempts: config.accounts.login_attempts },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
-  const catalog = createCatalog();
+  const catalog = createCatalog(toCatalogSettings(config.models));
   const weights = await openWeights(
     { db, clock, log, audit, catalog },
     {
@@ -104,10 +111,31 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
-  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
-    openLocalEngine({ name, modelPath: path }),
+  const backends = await openBackends(
+    {
+      db,
+      clock,
+      log,
+      audit,
+      catalog,
+      seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
+      metrics: registry,
+      bindings: weights.bindings,
+      standIn,
+      openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
+      openUpstream: createUpstreamEngine,
+      probe: probeUpstream,
+    },
+    toBackendSettings(config.models),
   );
   watchLoad(registry, standIn.name, standIn.status);
+  const meter = createMeter(registry);
+  const router = createRouter(backends.registry, clock, {
+    length: config.inference.queue.length,
+    waitMs: config.inference.queue.wait_seconds * 1000,
+    onRefused: meter.refused,
+  });
+  watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -158,10 +186,10 @@ export async function startServer(
       catalog,
       serve: createServe({
         catalog,
-        backends,
         clock,
         counter: createLlama3Counter(),
-        meter: createMeter(registry),
+        attempts: createAttempts(backends.registry, router, meter),
+        meter,
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -172,6 +200,7 @@ export async function startServer(
       cloud,
     },
     weights: { authenticator, catalog, ...weights },
+    backends: { authenticator, clock, catalog, ...backends, queuedFor: router.queued },
     dashboard,
   });
 
@@ -190,6 +219,8 @@ export async function startServer(
   weights.start();
   const chores = [
     every(5_000, () => weights.tidy()),
+    every(2_000, () => backends.live.refresh()),
+    every(1_000, () => backends.tick()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -203,6 +234,17 @@ export async function startServer(
     }, ms).unref();
   }
 
+  function reload(load: () => LoadedConfig): void {
+    try {
+      const { models } = load().config;
+      catalog.replace(toCatalogSettings(models));
+      backends.configure(toBackendSettings(models));
+      log.info('the models of the configuration were read again');
+    } catch (error) {
+      log.error({ err: error }, 'the configuration was not read again, the old one stays');
+    }
+  }
+
   async function stop() {
     draining = true;
     for (const chore of chores) clearInterval(chore);
@@ -214,6 +256,7 @@ export async function startServer(
     await app.close();
     clearInterval(hurry);
     clearTimeout(cut);
+    router.close();
     await backends.close();
     await cloud.reconciler.stop();
     await driver.close();
@@ -234,6 +277,7 @@ export async function startServer(
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
     machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
+    reload,
     stop,
   };
 }

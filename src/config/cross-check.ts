@@ -4,13 +4,18 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { toReason } from '../lib/start-error.ts';
+import { checkModels } from './check-models.ts';
 import type { Config } from './schema.ts';
 
 /** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
 export type PlaceOf = (path: readonly (string | number)[]) => string;
 
-export function crossCheck({ server, database }: Config, placeOf: PlaceOf): string[] {
-  return [...checkTls(server, placeOf), ...checkDatabaseUrl(database.url, placeOf)];
+export function crossCheck({ server, database, models }: Config, placeOf: PlaceOf): string[] {
+  return [
+    ...checkTls(server, placeOf),
+    ...checkDatabaseUrl(database.url, placeOf),
+    ...checkModels(models, placeOf),
+  ];
 }
 
 function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {

@@ -4,6 +4,7 @@
 import { regions } from '../cloud/regions.ts';
 import { OneOf, type Static } from '../lib/schema.ts';
 import { Type } from '../lib/type.ts';
+import { modelSettings } from './model-settings.ts';
 
 const section = { additionalProperties: false } as const;
 
@@ -23,6 +24,13 @@ export const ConfigSchema = Type.Object(
       default: './data',
       minLength: 1,
       description: 'Where state lives: the SQLite database, machines, pulled models.',
+    }),
+    secret_key: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      pattern: '^[A-Za-z0-9+/]{43}=$',
+      default: null,
+      description:
+        'Seals the keys of backends in the database; the same for all servers on one. Kept in data_dir when null.',
     }),
     server: Type.Object(
       {
@@ -117,6 +125,27 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        queue: Type.Object(
+          {
+            length: Type.Integer({
+              default: 256,
+              minimum: 0,
+              maximum: 100_000,
+              description: 'Requests that may wait for one model.',
+            }),
+            wait_seconds: Type.Number({
+              default: 60,
+              exclusiveMinimum: 0,
+              maximum: 86_400,
+              description: 'How long one of them waits before it is turned away.',
+            }),
+          },
+          {
+            ...section,
+            description:
+              'Where requests wait while every backend of a model has as many as it takes.',
+          },
+        ),
         stand_in: NullableString(
           'A GGUF file that answers for models without a backend. The built-in model when null.',
         ),
@@ -178,8 +207,9 @@ export const ConfigSchema = Type.Object(
           maximum: 1_000_000,
           description: 'Disk space that a pull must leave free, in GiB.',
         }),
+        ...modelSettings,
       },
-      { ...section, description: 'Weights pulled to this machine.' },
+      { ...section, description: 'Models, what serves them, and weights pulled to this machine.' },
     ),
     cloud: Type.Object(
       {
@@ -272,6 +302,7 @@ export const overrides = [
   // No flag: a command line is there for every user of the machine to read.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'telemetry.otlp_url', env: 'OTEL_EXPORTER_OTLP_ENDPOINT', flag: null },
+  { path: 'secret_key', env: 'MILLRACE_SECRET_KEY', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
 

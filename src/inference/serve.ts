@@ -1,14 +1,14 @@
-// One request from its checked body to the last byte of its answer: plan, engine, envelope, meter. Plain
+// One request from its checked body to the last byte of its answer: plan, attempt, envelope, meter. Plain
 // answers and streams part ways here and nowhere else.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
-import { openEventStream } from '../lib/sse.ts';
-import type { Backends } from './backends.ts';
+import { createEventStreams, type EventStream } from '../lib/sse.ts';
+import { type Attempts, newTrail, type RunningStream, type Trail } from './attempt.ts';
 import type { Catalog } from './catalog.ts';
-import type { Call, Engine, EngineChunk, Envelope, Task, Usage, WireEvents } from './engine.ts';
+import type { Call, Task, Usage } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
 import type { Meter, Served } from './meter.ts';
 import { makePlan } from './plan.ts';
@@ -18,104 +18,109 @@ import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 export interface ServingParts {
   catalog: Catalog;
   counter: TokenCounter;
-  backends: Backends;
+  attempts: Attempts;
   meter: Meter;
   clock: Clock;
 }
 
 export type Serve = (request: FastifyRequest, reply: FastifyReply, task: Task) => Promise<unknown>;
 
-export function createServe({ catalog, counter, backends, meter, clock }: ServingParts): Serve {
+export function createServe({ catalog, counter, attempts, meter, clock }: ServingParts): Serve {
+  const eventStreams = createEventStreams();
+
   return async (request, reply, task) => {
     const asked = catalog.find(task.body.model);
     if (asked === undefined) throw modelNotFound(task.body.model);
     const signal = clientGone(reply.raw);
     const bodyBytes = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
     const { served } = await makePlan(catalog, counter, asked, { task, bodyBytes });
-    const engine = backends.engineFor(served);
-    const account = startAccount(reply);
-    const envelope = newEnvelope(task.kind, served.id, clock.now());
+    const trail = newTrail();
+    const account = startAccount(reply, trail);
     const call: Call = {
-      envelope,
+      envelope: newEnvelope(task.kind, served.id, clock.now()),
       signal,
       caller: callerOf(request),
       priority: task.body.priority ?? 0,
       contextWindow: served.contextWindow,
       onUsage: account.used,
     };
-    const begunMs = reply.elapsedTime;
     try {
-      if (task.body.stream !== true) return await plain(engine, task, call, envelope);
-      return await streamed(engine, task, call, envelope);
+      if (task.body.stream !== true) {
+        const answer = await attempts.answer(served, task, call, trail);
+        account.used(answer.usage);
+        announce(reply, trail, account);
+        return toAnswer(call.envelope, answer);
+      }
+      const running = await attempts.stream(served, task, call, trail);
+      account.hasToken();
+      announce(reply, trail, account);
+      reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
+      await relay(reply, eventStreams.open(reply, signal), running, { task, call, account });
+      return reply;
     } catch (error) {
       account.failed();
       // Nobody is left to tell.
       if (signal.aborted) return reply.hijack();
-      if (!reply.sent) announce(engine, reply.elapsedTime - begunMs);
+      if (!reply.sent) announce(reply, trail, account);
       throw toInferenceError(error, served.id) ?? error;
     } finally {
       meter.record({
         operation: task.kind === 'chat' ? 'chat' : 'text_completion',
         asked: asked.id,
         served: served.id,
-        backend: engine.name,
+        backend: trail.backend?.name ?? 'none',
         ...account.close(signal.aborted),
       });
     }
-
-    async function plain(engine: Engine, task: Task, call: Call, envelope: Envelope) {
-      const before = reply.elapsedTime;
-      const answer = await engine.answer(task, call);
-      account.used(answer.usage);
-      announce(engine, reply.elapsedTime - before);
-      return toAnswer(envelope, answer);
-    }
-
-    async function streamed(engine: Engine, task: Task, call: Call, envelope: Envelope) {
-      const before = reply.elapsedTime;
-      const chunks = await engine.stream(task, call);
-      announce(engine, reply.elapsedTime - before);
-      await relay(reply, chunks, envelope, task, call.signal, account);
-      return reply;
-    }
-
-    function announce(engine: Engine, engineMs: number): void {
-      reply.header('x-served-by', engine.name);
-      reply.header('x-overhead-ms', Math.max(0, reply.elapsedTime - engineMs).toFixed(2));
-    }
   };
+}
+
+/** Who answered, and what of the time until now was spent here. */
+function announce(reply: FastifyReply, trail: Trail, account: Account): void {
+  if (trail.backend !== null) reply.header('x-served-by', trail.backend.name);
+  reply.header('x-overhead-ms', (account.begun() + trail.queuedMs).toFixed(2));
 }
 
 /** Sends a stream that has begun. What fails from here on can only be told inside the stream. */
 async function relay(
   reply: FastifyReply,
-  chunks: AsyncIterable<EngineChunk | WireEvents>,
-  envelope: Envelope,
-  task: Task,
-  signal: AbortSignal,
-  account: Account,
+  events: EventStream,
+  running: RunningStream,
+  { task, call, account }: { task: Task; call: Call; account: Account },
 ): Promise<void> {
   const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
-  const includeUsage = include_usage === true;
-  const write = createChunkWriter(envelope, includeUsage);
-  reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
-  const events = openEventStream(reply, signal);
-  try {
-    for await (const item of chunks) {
-      if (typeof item === 'string') await events.pass(item);
-      else if (item.choices.length > 0) {
-        const usage = continuous_usage_stats === true ? account.usage() : null;
-        await events.send(write({ choices: item.choices, usage }));
+  const write = createChunkWriter(call.envelope, include_usage === true);
+
+  /** What comes after these items: the rest from another backend where they break off. */
+  async function pass(items: RunningStream['items']): Promise<RunningStream['items'] | null> {
+    try {
+      for await (const item of items) {
+        if (typeof item === 'string') await events.pass(item);
+        else if (item.choices.length > 0) {
+          const usage = continuous_usage_stats === true ? account.usage() : null;
+          await events.send(write({ choices: item.choices, usage }));
+        }
+        running.sent(item);
       }
+      return null;
+    } catch (error) {
+      return await running.resume(error);
     }
-    if (includeUsage) await events.send(write({ choices: [], usage: account.usage() }));
+  }
+
+  try {
+    let items: RunningStream['items'] | null = running.items;
+    while (items !== null) items = await pass(items);
+    if (include_usage) await events.send(write({ choices: [], usage: account.usage() }));
   } catch (error) {
     account.failed();
-    if (!signal.aborted) {
-      const told = toInferenceError(error, envelope.model);
+    if (!call.signal.aborted) {
+      const told = toInferenceError(error, call.envelope.model) ?? internalError();
       reply.log.error({ err: error, request_id: reply.request.id }, 'stream failed');
-      await events.send(toErrorEvent(told ?? internalError(), task));
+      await events.send(toErrorEvent(told, task));
     }
+  } finally {
+    running.end();
   }
   events.send('[DONE]');
   events.end();
@@ -137,13 +142,18 @@ function callerOf(request: FastifyRequest): string {
 interface Account {
   used(soFar: Usage): void;
   usage(): Usage | null;
+  /** There is one, though its engine may count only at the end. */
+  hasToken(): void;
+  /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
+  begun(): number;
   failed(): void;
-  close(aborted: boolean): Pick<Served, 'usage' | 'firstTokenMs' | 'outcome' | 'durationMs'>;
+  close(aborted: boolean): Omit<Served, 'operation' | 'asked' | 'served' | 'backend'>;
 }
 
-function startAccount(reply: FastifyReply): Account {
+function startAccount(reply: FastifyReply, trail: Trail): Account {
   let usage: Usage | null = null;
   let firstTokenMs: number | null = null;
+  let overheadMs = 0;
   let hasFailed = false;
   return {
     used(soFar: Usage): void {
@@ -151,12 +161,20 @@ function startAccount(reply: FastifyReply): Account {
       if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
     },
     usage: () => usage,
+    hasToken(): void {
+      firstTokenMs ??= reply.elapsedTime;
+    },
+    begun(): number {
+      overheadMs = Math.max(0, reply.elapsedTime - trail.engineMs - trail.queuedMs);
+      return overheadMs;
+    },
     failed(): void {
       hasFailed = true;
     },
     close(aborted: boolean) {
       const outcome = aborted ? 'aborted' : hasFailed ? 'failed' : 'done';
-      return { usage, firstTokenMs, outcome, durationMs: reply.elapsedTime };
+      const { queuedMs } = trail;
+      return { usage, firstTokenMs, outcome, durationMs: reply.elapsedTime, queuedMs, overheadMs };
     },
   };
 }
