@@ -14,6 +14,7 @@ import Fastify, {
 } from 'fastify';
 import { accountsDialect } from './accounts/errors.ts';
 import { type AccountParts, accountRoutes } from './accounts/routes.ts';
+import { type UsageParts, usageRoutes } from './accounts/usage/routes.ts';
 import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
@@ -42,6 +43,7 @@ export interface AppParts {
   cloud: CloudParts;
   weights: WeightsParts;
   backends: BackendParts;
+  usage: UsageParts;
   dashboard: DashboardBuild;
 }
 
@@ -115,6 +117,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => backendRoutes(scope, parts.backends), {
     prefix: '/dashboard/api/backends',
   });
+  app.register(async (scope) => usageRoutes(scope, parts.usage), { prefix: '/dashboard/api' });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;
 }

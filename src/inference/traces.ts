@@ -23,7 +23,7 @@ export interface Traces {
 export interface Trace {
   /** For the backend's request, so that its own spans join in. */
   readonly headers: Readonly<Record<string, string>>;
-  end(served: Served, envelope: { id: string } | null, errorCode: string | null): void;
+  end(served: Served, requestId: string, errorCode: string | null): void;
 }
 
 export async function createTraces({ url, headers, sampleRatio }: TraceOptions): Promise<Traces> {
@@ -58,8 +58,8 @@ export async function createTraces({ url, headers, sampleRatio }: TraceOptions):
     propagator.inject(api.trace.setSpan(parent, span), outgoing, api.defaultTextMapSetter);
     return {
       headers: outgoing,
-      end(served, envelope, errorCode) {
-        span.setAttributes(toAttributes(served, envelope));
+      end(served, requestId, errorCode) {
+        span.setAttributes(toAttributes(served, requestId));
         if (errorCode !== null) fail(span, errorCode);
         span.end();
       },
@@ -78,13 +78,13 @@ export async function createTraces({ url, headers, sampleRatio }: TraceOptions):
 const toTracesUrl = (url: string) =>
   /\/v1\/traces\/?$/.test(url) ? url : `${url.replace(/\/+$/, '')}/v1/traces`;
 
-function toAttributes(served: Served, envelope: { id: string } | null): Attributes {
+function toAttributes(served: Served, requestId: string): Attributes {
   return {
     'gen_ai.provider.name': 'millrace',
     'gen_ai.response.model': served.served,
-    'gen_ai.response.id': envelope?.id,
     'gen_ai.usage.input_tokens': served.usage?.prompt_tokens,
     'gen_ai.usage.output_tokens': served.usage?.completion_tokens,
+    'millrace.request_id': requestId,
     'millrace.backend': served.backend,
     'millrace.outcome': served.outcome,
     'millrace.time_to_first_token_ms': served.firstTokenMs ?? undefined,
