@@ -13,7 +13,7 @@ const plain = Buffer.from(
   `{"id":"chatcmpl-0a1b2c3d4e5f60718293a4b5c6d7e8f9","object":"chat.completion","created":1731628800,"model":"org/model","choices":[{"index":0,"message":{"role":"assistant","reasoning_content":null,"content":"${'Four and a half rivers meet. '.repeat(6)}","tool_calls":[]},"logprobs":null,"finish_reason":"stop","stop_reason":null}],${usage},"prompt_logprobs":null}`,
 );
 const models =
-  '{"object":"list","data":[{"id":"org/model","object":"model","max_model_len":131072}]}';
+  '{"object":"list","data":[{"id":"org/model","object":"model","max_model_len":524288}]}';
 
 const toChunk = (delta: string, finish = 'null') =>
   `data: ${envelope},"choices":[{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finish}}]}\n\n`;
