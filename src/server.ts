@@ -31,22 +31,29 @@ import { createDriver } from './cloud/drivers/index.ts';
 import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase } from './db/open.ts';
-import { createBackends } from './inference/backends.ts';
+import { createAttempts } from './inference/attempt.ts';
+import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
+import { createUpstreamEngine, probeUpstream } from './inference/engines/upstream.ts';
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
-import { createMeter, watchLoad } from './inference/meter.ts';
+import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createPlanner } from './inference/plan.ts';
 import { createRecordings } from './inference/recording.ts';
+import { createRouter } from './inference/routing/router.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
+import { createTraces, type Traces } from './inference/traces.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
+import { createSeal, readSealKey } from './lib/seal.ts';
 import { openSharedState } from './shared-state.ts';
 
 export interface RunningServer {
@@ -61,6 +68,8 @@ export interface RunningServer {
   standIn: string;
   /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
+  /** Reads the models of the configuration again. A wrong one is logged, and the old one stays. */
+  reload(load: () => LoadedConfig): void;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
 }
@@ -104,7 +113,7 @@ export async function startServer(
     },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
-  const catalog = createCatalog();
+  const catalog = createCatalog(toCatalogSettings(config.models));
   const weights = await openWeights(
     { db, clock, log, audit, catalog },
     {
@@ -121,13 +130,35 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
-  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
-    openLocalEngine({ name, modelPath: path }),
+  const backends = await openBackends(
+    {
+      db,
+      clock,
+      log,
+      audit,
+      catalog,
+      seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
+      metrics: registry,
+      bindings: weights.bindings,
+      standIn,
+      openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
+      openUpstream: createUpstreamEngine,
+      probe: probeUpstream,
+    },
+    toBackendSettings(config.models),
   );
   watchLoad(registry, standIn.name, standIn.status);
+  const meter = createMeter(registry);
+  const router = createRouter(backends.registry, clock, {
+    length: config.inference.queue.length,
+    waitMs: config.inference.queue.wait_seconds * 1000,
+    onRefused: meter.refused,
+  });
+  watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
   const usage = createUsage(db, clock, log, { alone: config.database.url === null });
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
+  const traces = await openTraces(config);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -180,11 +211,11 @@ export async function startServer(
       catalog,
       serve: createServe({
         catalog,
-        backends,
-        limits: createLimits(limitSettings, shared.limits),
         clock,
-        counter: createLlama3Counter(),
-        openRecording: createRecordings(createMeter(registry), usage),
+        limits: createLimits(limitSettings, shared.limits),
+        plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
+        attempts: createAttempts(backends.registry, router, meter),
+        openRecording: createRecordings(meter, usage, traces),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -195,6 +226,7 @@ export async function startServer(
       cloud,
     },
     weights: { authenticator, catalog, ...weights },
+    backends: { authenticator, clock, catalog, ...backends, queuedFor: router.queued },
     usage: {
       authenticator,
       clock,
@@ -220,6 +252,8 @@ export async function startServer(
   usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
   const chores = [
     every(5_000, () => weights.tidy()),
+    every(2_000, () => backends.live.refresh()),
+    every(1_000, () => backends.tick()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -235,6 +269,17 @@ export async function startServer(
     }, ms).unref();
   }
 
+  function reload(load: () => LoadedConfig): void {
+    try {
+      const { models } = load().config;
+      catalog.replace(toCatalogSettings(models));
+      backends.configure(toBackendSettings(models));
+      log.info('the models of the configuration were read again');
+    } catch (error) {
+      log.error({ err: error }, 'the configuration was not read again, the old one stays');
+    }
+  }
+
   async function stop() {
     draining = true;
     for (const chore of chores) clearInterval(chore);
@@ -246,8 +291,10 @@ export async function startServer(
     await app.close();
     clearInterval(hurry);
     clearTimeout(cut);
+    router.close();
     await backends.close();
     await usage.stop();
+    await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
     await shared.close();
     await cloud.reconciler.stop();
     await driver.close();
@@ -268,6 +315,7 @@ export async function startServer(
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
     machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
+    reload,
     stop,
   };
 }
@@ -275,6 +323,11 @@ export async function startServer(
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
   return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+async function openTraces({ telemetry }: Config): Promise<Traces | null> {
+  const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
+  return url === null ? null : createTraces({ url, headers, sampleRatio });
 }
 
 function toStandIn({ inference }: Config) {

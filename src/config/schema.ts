@@ -4,6 +4,7 @@
 import { regions } from '../cloud/regions.ts';
 import { OneOf, type Static } from '../lib/schema.ts';
 import { Type } from '../lib/type.ts';
+import { modelSettings } from './model-settings.ts';
 
 const section = { additionalProperties: false } as const;
 
@@ -43,6 +44,13 @@ export const ConfigSchema = Type.Object(
       default: './data',
       minLength: 1,
       description: 'Where state lives: the SQLite database, machines, pulled models.',
+    }),
+    secret_key: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      pattern: '^[A-Za-z0-9+/]{43}=$',
+      default: null,
+      description:
+        'Seals the keys of backends in the database; the same for all servers on one. Kept in data_dir when null.',
     }),
     server: Type.Object(
       {
@@ -137,6 +145,27 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        queue: Type.Object(
+          {
+            length: Type.Integer({
+              default: 256,
+              minimum: 0,
+              maximum: 100_000,
+              description: 'Requests that may wait for one model.',
+            }),
+            wait_seconds: Type.Number({
+              default: 60,
+              exclusiveMinimum: 0,
+              maximum: 86_400,
+              description: 'How long one of them waits before it is turned away.',
+            }),
+          },
+          {
+            ...section,
+            description:
+              'Where requests wait while every backend of a model has as many as it takes.',
+          },
+        ),
         stand_in: NullableString(
           'A GGUF file that answers for models without a backend. The built-in model when null.',
         ),
@@ -238,8 +267,9 @@ export const ConfigSchema = Type.Object(
           maximum: 1_000_000,
           description: 'Disk space that a pull must leave free, in GiB.',
         }),
+        ...modelSettings,
       },
-      { ...section, description: 'Weights pulled to this machine.' },
+      { ...section, description: 'Models, what serves them, and weights pulled to this machine.' },
     ),
     cloud: Type.Object(
       {
@@ -291,6 +321,30 @@ export const ConfigSchema = Type.Object(
       },
       { ...section, description: 'The API at /api/v1.' },
     ),
+    telemetry: Type.Object(
+      {
+        otlp_url: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: webAddress,
+          default: null,
+          description:
+            'A collector that takes OTLP over HTTP, e.g. http://127.0.0.1:4318. No traces when null.',
+        }),
+        otlp_headers: Type.Unsafe<Record<string, string>>({
+          type: 'object',
+          additionalProperties: { type: 'string' },
+          default: {},
+          description: 'Sent to the collector, for one that wants a key.',
+        }),
+        sample_ratio: Type.Number({
+          default: 1,
+          minimum: 0,
+          maximum: 1,
+          description: 'The part of requests that is traced when the caller has not decided.',
+        }),
+      },
+      { ...section, description: 'Traces of requests at /v1. They never hold prompts or answers.' },
+    ),
   },
   { ...section, title: 'Millrace configuration' },
 );
@@ -307,6 +361,8 @@ export const overrides = [
   { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
   // No flag: a command line is there for every user of the machine to read.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
+  { path: 'telemetry.otlp_url', env: 'OTEL_EXPORTER_OTLP_ENDPOINT', flag: null },
+  { path: 'secret_key', env: 'MILLRACE_SECRET_KEY', flag: null },
   { path: 'redis.url', env: 'REDIS_URL', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
