@@ -15,6 +15,8 @@ export interface TestRedis {
   connect(): Promise<Redis>;
   /** As the server connects; any failure fails the test. */
   share(clock: Clock): Promise<SharedRedis>;
+  /** It takes connections and answers nothing. */
+  freeze(): void;
   stop(): Promise<void>;
 }
 
@@ -56,6 +58,7 @@ export async function startRedis(): Promise<TestRedis> {
       clients.push(shared.redis);
       return shared;
     },
+    freeze: () => void child.kill('SIGSTOP'),
     async stop() {
       for (const client of clients) client.disconnect();
       const gone = new Promise((done) => child.once('exit', done));
