@@ -37,8 +37,9 @@ for index = 1, #KEYS / 2 do
   local openLimit, budget = tonumber(ARGV[from + 3]), tonumber(ARGV[from + 4])
   if requestLimit then one.rd, one.ra = leak(one.rd, one.ra, requestLimit) end
   if tokenLimit then one.td, one.ta = leak(one.td, one.ta, tokenLimit) end
-  if one.m ~= month then one.m, one.s = month, 0 end
-  one.s = math.max(one.s, tonumber(ARGV[from + 5]))
+  -- Never back: replicas' calendars turn a moment apart.
+  if not one.m or month > one.m then one.m, one.s = month, 0 end
+  if one.m == month then one.s = math.max(one.s, tonumber(ARGV[from + 5])) end
   for _, dead in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
     one.h = one.h - tonumber(string.match(dead, ':(%d+)$'))
     redis.call('ZREM', leases, dead)
