@@ -10,7 +10,10 @@ import { describeEngine } from './engine.ts';
 
 const scripted = await startScriptedUpstream({ words: 20 });
 after(() => scripted.close());
-describeEngine('upstream of a scripted server', createUpstreamEngine(upstreamOptions(scripted.url)));
+describeEngine(
+  'upstream of a scripted server',
+  createUpstreamEngine(upstreamOptions(scripted.url)),
+);
 
 const millrace = await startTestServer();
 describeEngine(

@@ -7,7 +7,10 @@ import {
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
 } from '../../src/inference/engines/scripted.ts';
-import { createUpstreamEngine, type UpstreamOptions } from '../../src/inference/engines/upstream.ts';
+import {
+  createUpstreamEngine,
+  type UpstreamOptions,
+} from '../../src/inference/engines/upstream.ts';
 
 export const upstreamOptions = (
   url: string,
