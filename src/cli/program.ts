@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import millrace from '../../package.json' with { type: 'json' };
 import { wantsDetails } from '../config/load.ts';
+import { backendsCommand } from './backends/command.ts';
 import { configCommand } from './config/command.ts';
 import { filesystemsCommand } from './filesystems/command.ts';
 import { instancesCommand } from './instances/command.ts';
@@ -30,7 +31,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(sshKeysCommand())
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())
-    .addCommand(modelsCommand());
+    .addCommand(modelsCommand())
+    .addCommand(backendsCommand());
   forEveryCommand(program, (command) => command.exitOverride());
   try {
     await program.parseAsync(argv);
