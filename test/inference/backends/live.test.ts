@@ -148,7 +148,7 @@ for (const database of databases) {
       assert.match(text, /"finish_reason":"(stop|length)"/);
       assert.match(text, /\[DONE\]\s*$/);
       await until('it is gone', async () => (await list(owner)).length === 1);
-      assert.equal(slow.requests[0]?.state, 'answered');
+      await until('it was heard to its end', () => slow.requests[0]?.state === 'answered');
 
       const changed = (await (
         await change('second', { weight: 5, concurrency: 3 })
