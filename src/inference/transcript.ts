@@ -1,0 +1,85 @@
+// What a client has been sent of an answer, kept as cheaply as may be in case another backend must go on
+// from there: events in the wire's form are only read once they take up room, or somebody asks.
+
+import type { ChatChoiceDelta, CompletionChoice, EngineChunk, Task, WireEvents } from './engine.ts';
+
+export interface Transcript {
+  add(item: EngineChunk | WireEvents): void;
+  /** Null when it holds more than text, or more text than is kept. */
+  read(): { text: string; isFinished: boolean } | null;
+}
+
+/** Events take some forty times the room of their text. */
+const mostUnread = 32 * 1024;
+const mostText = 1024 * 1024;
+
+export function createTranscript(kind: Task['kind']): Transcript {
+  let unread: WireEvents[] = [];
+  let unreadLength = 0;
+  let text = '';
+  let isFinished = false;
+  let isLost = false;
+
+  function readUnread(): void {
+    for (const events of unread) {
+      for (const { choices = [] } of parseEvents(events)) for (const choice of choices) see(choice);
+    }
+    unread = [];
+    unreadLength = 0;
+  }
+
+  function see(choice: ChatChoiceDelta | CompletionChoice): void {
+    const piece = kind === 'chat' ? toText(choice as ChatChoiceDelta) : toPlainText(choice);
+    if (piece === null || text.length + piece.length > mostText) isLost = true;
+    else text += piece;
+    if (choice.finish_reason != null) isFinished = true;
+    if (isLost) text = '';
+  }
+
+  return {
+    add(item) {
+      if (isLost) return;
+      if (typeof item !== 'string') for (const choice of item.choices) see(choice);
+      else {
+        unread.push(item);
+        unreadLength += item.length;
+        if (unreadLength > mostUnread) readUnread();
+      }
+    },
+    read() {
+      readUnread();
+      return isLost ? null : { text, isFinished };
+    },
+  };
+}
+
+/** One event as it stands on the wire. */
+export interface WireEvent {
+  choices?: (ChatChoiceDelta | CompletionChoice)[];
+  [member: string]: unknown;
+}
+
+export function parseEvents(events: WireEvents): WireEvent[] {
+  return Buffer.from(events, 'latin1')
+    .toString()
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'))
+    .map((event) => JSON.parse(event.slice('data: '.length)) as WireEvent);
+}
+
+export const toWireEvents = (event: WireEvent): WireEvents =>
+  Buffer.from(`data: ${JSON.stringify(event)}\n\n`).toString('latin1');
+
+/** Null for a delta that says more than text: a tool call, a thought, whatever else a server sends. */
+function toText({ delta }: ChatChoiceDelta): string | null {
+  for (const [name, value] of Object.entries(delta)) {
+    if (name !== 'role' && name !== 'content' && isSomething(value)) return null;
+  }
+  return delta.content ?? '';
+}
+
+const toPlainText = (choice: ChatChoiceDelta | CompletionChoice) =>
+  'text' in choice ? choice.text : null;
+
+const isSomething = (value: unknown) =>
+  value != null && value !== '' && !(Array.isArray(value) && value.length === 0);
