@@ -39,10 +39,10 @@ export function writeScript(kind: 'chat' | 'completion', body: ScriptedBody, len
 
   function whole(index: number) {
     const text = texts.join('');
-    const end = { logprobs: null, finish_reason: finish, stop_reason: null };
+    const end = { logprobs: null, finish_reason: finish };
     return isChat
       ? { index, message: { role: 'assistant', content: text, tool_calls: [] }, ...end }
-      : { index, text, ...end };
+      : { index, text, ...end, stop_reason: null };
   }
 
   function writePlain(): string {
