@@ -67,10 +67,11 @@ describe('an attempt', () => {
     for (const ask of ['answer', 'stream'] as const) {
       const backends = [failing('a', down()), failing('b', down()), well('c')];
       const { failed, trail, ...attempts } = attemptsOf(...backends);
-      const result = await attempts[ask]();
-      if ('resume' in result) {
+      if (ask === 'answer') await attempts.answer();
+      else {
+        const running = await attempts.stream();
         assert.equal(backends[2]?.outstanding, 1);
-        result.end();
+        running.end();
       }
       assert.equal(trail.backend, backends[2]);
       assert(failed.every((one) => /^[ab] unavailable$/.test(one)));
