@@ -39,11 +39,13 @@ export function createTranscript(kind: Task['kind']): Transcript {
   return {
     add(item) {
       if (isLost) return;
-      if (typeof item !== 'string') for (const choice of item.choices) see(choice);
-      else {
+      if (typeof item === 'string') {
         unread.push(item);
         unreadLength += item.length;
         if (unreadLength > mostUnread) readUnread();
+      } else {
+        if (unread.length > 0) readUnread();
+        for (const choice of item.choices) see(choice);
       }
     },
     read() {
