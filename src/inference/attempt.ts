@@ -14,7 +14,7 @@ import {
   type WireEvents,
 } from './engine.ts';
 import type { Lease, Router } from './routing/router.ts';
-import { createTranscript } from './transcript.ts';
+import { createTranscripts } from './transcript.ts';
 
 type Items = AsyncIterable<EngineChunk | WireEvents>;
 
@@ -60,6 +60,8 @@ const retryWithinMs = 120_000;
 const mostContinuations = 2;
 
 export function createAttempts(list: BackendList, router: Router, events: AttemptEvents): Attempts {
+  const openTranscript = createTranscripts();
+
   /** The first backend that `send` succeeds with. The lease is the caller's to conclude. */
   async function ask<Result>(
     model: string,
@@ -135,7 +137,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
 
     async stream(entry, task, call, trail) {
       const exclude = new Set<Backend>();
-      const transcript = canContinue(entry, task) ? createTranscript(task.kind) : null;
+      const transcript = canContinue(entry, task) ? openTranscript(task.kind) : null;
       let usage: Usage | null = null;
       let hasSent = false;
       let isWire = false;
@@ -212,6 +214,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
           }
         },
         end() {
+          transcript?.close();
           lease?.backend.health.succeeded();
           end();
         },

@@ -12,7 +12,7 @@ import {
 } from '../../src/inference/continuation.ts';
 import type { EngineChunk, Task, WireEvents } from '../../src/inference/engine.ts';
 import type { ChatRequest, CompletionRequest } from '../../src/inference/schema.ts';
-import { createTranscript, parseEvents, toWireEvents } from '../../src/inference/transcript.ts';
+import { createTranscripts, parseEvents, toWireEvents } from '../../src/inference/transcript.ts';
 
 const hello = { role: 'user', content: 'Hello' } as const;
 const chat = (body: Partial<ChatRequest> = {}): Task => ({
@@ -119,7 +119,7 @@ describe('what was sent', () => {
     });
 
   test('is read from events and chunks alike, any character, however much there is', () => {
-    const transcript = createTranscript('chat');
+    const transcript = createTranscripts()('chat');
     let text = '';
     for (let at = 0; at < 2000; at++) {
       transcript.add(event(`${at} 水👩‍🔧`) + event('ü', { role: 'assistant', tool_calls: [] }));
@@ -132,8 +132,17 @@ describe('what was sent', () => {
     assert(transcript.read()?.text === `${text}!`);
   });
 
+  test('is read when many hold too much together, and says the same then', () => {
+    const open = createTranscripts();
+    const many = Array.from({ length: 50 }, () => open('chat'));
+    for (let at = 0; at < 1000; at++) for (const one of many) one.add(event(`${at} `));
+    const text = Array.from({ length: 1000 }, (_, at) => `${at} `).join('');
+    for (const one of many) assert(one.read()?.text === text);
+    for (const one of many) one.close();
+  });
+
   test('keeps its order when events and chunks follow each other', () => {
-    const transcript = createTranscript('chat');
+    const transcript = createTranscripts()('chat');
     const chunk: EngineChunk = {
       choices: [{ index: 0, delta: { content: 'b' }, logprobs: null, finish_reason: 'stop' }],
       usage: null,
@@ -146,11 +155,11 @@ describe('what was sent', () => {
 
   test('is nothing to go on from when it holds thoughts or calls, or is endless', () => {
     for (const more of [{ reasoning_content: 'hm' }, { tool_calls: [{ index: 0 }] }]) {
-      const transcript = createTranscript('chat');
+      const transcript = createTranscripts()('chat');
       transcript.add(event('a', more));
       assert.equal(transcript.read(), null);
     }
-    const endless = createTranscript('chat');
+    const endless = createTranscripts()('chat');
     for (let at = 0; at < 12; at++) endless.add(event('x'.repeat(100_000)));
     assert.equal(endless.read(), null);
   });
