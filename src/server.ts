@@ -11,11 +11,21 @@ import { createAudit } from './accounts/audit.ts';
 import { createAuditLog } from './accounts/audit-log.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
+import { changeLimits, unlimited } from './accounts/limits/limit-set.ts';
+import { createLimits } from './accounts/limits/limits.ts';
+import { openLimitStore } from './accounts/limits/open-store.ts';
+import { createLimitSettings } from './accounts/limits/settings.ts';
+import { createSpendReport } from './accounts/limits/spend-report.ts';
 import { createMembers } from './accounts/members.ts';
 import { toJoinLink } from './accounts/routes.ts';
 import { createSessions } from './accounts/sessions.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createThrottle } from './accounts/throttle.ts';
+import { createUsageRequests } from './accounts/usage/requests.ts';
+import { createUsageRetention } from './accounts/usage/retention.ts';
+import { createUsageSummaries } from './accounts/usage/summaries.ts';
+import { createUsage } from './accounts/usage/usage.ts';
+import { watchUsage } from './accounts/usage/watch.ts';
 import { createApp } from './app.ts';
 import { type CloudOptions, createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
@@ -35,9 +45,12 @@ import { createUpstreamEngine, probeUpstream } from './inference/engines/upstrea
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createPlanner } from './inference/plan.ts';
+import { createRecordings } from './inference/recording.ts';
 import { createRouter } from './inference/routing/router.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
+import { createTraces, type Traces } from './inference/traces.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
@@ -82,7 +95,10 @@ export async function startServer(
   });
 
   const audit = createAudit(clock);
-  const apiKeys = createApiKeys(db, clock, audit);
+  const limitSettings = createLimitSettings(db, clock, audit, {
+    keyDefaults: changeLimits(unlimited, config.limits.key),
+  });
+  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
   const sessions = createSessions(db, clock, audit, { sessionDays: config.accounts.session_days });
   const invitations = createInvitations(db, clock, audit, {
@@ -92,7 +108,10 @@ export async function startServer(
     db,
     clock,
     { audit, sessions, throttle, invitations },
-    { loginAttempts: config.accounts.login_attempts },
+    {
+      loginAttempts: config.accounts.login_attempts,
+      accountLimits: changeLimits(unlimited, config.limits.account),
+    },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
   const catalog = createCatalog(toCatalogSettings(config.models));
@@ -108,6 +127,7 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const limitStore = await openLimitStore(config.redis.url, { clock, log, registry });
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
@@ -136,6 +156,10 @@ export async function startServer(
     onRefused: meter.refused,
   });
   watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
+  const usage = createUsage(db, clock, log, { alone: config.database.url === null });
+  const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
+  watchUsage(registry, usage.status);
+  const traces = await openTraces(config);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -173,6 +197,8 @@ export async function startServer(
     accounts: {
       authenticator,
       apiKeys,
+      limitSettings,
+      spendReport: createSpendReport(db, clock),
       auditLog: createAuditLog(db),
       invitations,
       members: createMembers(db, audit, sessions),
@@ -187,9 +213,10 @@ export async function startServer(
       serve: createServe({
         catalog,
         clock,
-        counter: createLlama3Counter(),
+        limits: createLimits(limitSettings, limitStore),
+        plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        meter,
+        openRecording: createRecordings(meter, usage, traces),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -201,6 +228,12 @@ export async function startServer(
     },
     weights: { authenticator, catalog, ...weights },
     backends: { authenticator, clock, catalog, ...backends, queuedFor: router.queued },
+    usage: {
+      authenticator,
+      clock,
+      summaries: createUsageSummaries(db),
+      requests: createUsageRequests(db),
+    },
     dashboard,
   });
 
@@ -217,6 +250,7 @@ export async function startServer(
   }
   cloud.reconciler.start();
   weights.start();
+  usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
   const chores = [
     every(5_000, () => weights.tidy()),
     every(2_000, () => backends.live.refresh()),
@@ -225,6 +259,8 @@ export async function startServer(
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
+    every(60_000, () => usage.sweep()),
+    every(3_600_000, () => usageRetention.sweep()),
   ];
 
   /** A background chore that fails is logged and tried again at its next turn. */
@@ -258,6 +294,9 @@ export async function startServer(
     clearTimeout(cut);
     router.close();
     await backends.close();
+    await usage.stop();
+    await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
+    await limitStore.close();
     await cloud.reconciler.stop();
     await driver.close();
     dashboard.stop();
@@ -285,6 +324,11 @@ export async function startServer(
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
   return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+async function openTraces({ telemetry }: Config): Promise<Traces | null> {
+  const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
+  return url === null ? null : createTraces({ url, headers, sampleRatio });
 }
 
 function toStandIn({ inference }: Config) {
@@ -323,6 +367,11 @@ function toCloudOptions({ cloud, database }: Config): CloudOptions {
     architecture: readArchitecture(),
   };
 }
+
+const toUsageRetention = ({ usage }: Config) => ({
+  requestDays: usage.request_days,
+  hourDays: usage.hour_days,
+});
 
 function toCloudLimits({ cloud }: Config) {
   if (!cloud.rate_limit) return { requests: null, launches: null };

@@ -10,10 +10,12 @@ import type { Config } from './schema.ts';
 /** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
 export type PlaceOf = (path: readonly (string | number)[]) => string;
 
-export function crossCheck({ server, database, models }: Config, placeOf: PlaceOf): string[] {
+export function crossCheck(config: Config, placeOf: PlaceOf): string[] {
+  const { server, database, redis, models } = config;
   return [
     ...checkTls(server, placeOf),
     ...checkDatabaseUrl(database.url, placeOf),
+    ...checkRedisUrl(redis.url, placeOf),
     ...checkModels(models, placeOf),
   ];
 }
@@ -55,5 +57,12 @@ function checkDatabaseUrl(url: string | null, placeOf: PlaceOf): string[] {
   if (url === null || URL.canParse(url.replace('@/', '@host/').replaceAll(' ', '%20'))) return [];
   return [
     `${placeOf(['database', 'url'])}: database.url is not an address such as postgres://user:password@host:5432/name.`,
+  ];
+}
+
+function checkRedisUrl(url: string | null, placeOf: PlaceOf): string[] {
+  if (url === null || URL.canParse(url)) return [];
+  return [
+    `${placeOf(['redis', 'url'])}: redis.url is not an address such as redis://:password@host:6379/0.`,
   ];
 }

@@ -2,7 +2,6 @@
 // first byte is replaced by another, one that dies later is continued by another where that is possible.
 
 import type { Backend, BackendList } from './backends/backend.ts';
-import type { CatalogEntry } from './catalog.ts';
 import { addUsage, afterSeam, canContinue, toContinuation, toLengthEnd } from './continuation.ts';
 import {
   type Call,
@@ -13,6 +12,7 @@ import {
   type Usage,
   type WireEvents,
 } from './engine.ts';
+import type { Plan } from './plan.ts';
 import type { Lease, Router } from './routing/router.ts';
 import { createTranscripts } from './transcript.ts';
 
@@ -42,9 +42,9 @@ export interface RunningStream {
 
 export interface Attempts {
   /** Both throw EngineError, or the signal's reason when it aborts. */
-  answer(entry: CatalogEntry, task: Task, call: Call, trail: Trail): Promise<EngineAnswer>;
+  answer(plan: Plan, call: Call, trail: Trail): Promise<EngineAnswer>;
   /** Resolves when the first chunk exists. */
-  stream(entry: CatalogEntry, task: Task, call: Call, trail: Trail): Promise<RunningStream>;
+  stream(plan: Plan, call: Call, trail: Trail): Promise<RunningStream>;
 }
 
 export interface AttemptEvents {
@@ -125,9 +125,9 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
   }
 
   return {
-    async answer(entry, task, call, trail) {
-      const request = { task, call, trail, exclude: new Set<Backend>() };
-      const { lease, result } = await ask(entry.id, request, ({ engine }) =>
+    async answer({ served, task, unfit }, call, trail) {
+      const request = { task, call, trail, exclude: new Set(unfit) };
+      const { lease, result } = await ask(served.id, request, ({ engine }) =>
         engine.answer(task, call),
       );
       lease.backend.health.succeeded();
@@ -135,8 +135,8 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
       return result;
     },
 
-    async stream(entry, task, call, trail) {
-      const exclude = new Set<Backend>();
+    async stream({ served: entry, task, unfit }, call, trail) {
+      const exclude = new Set(unfit);
       const transcript = canContinue(entry, task) ? openTranscript(task.kind) : null;
       let usage: Usage | null = null;
       let hasSent = false;

@@ -5,18 +5,21 @@ import { describe, test } from 'node:test';
 import { createAttempts, newTrail } from '../../src/inference/attempt.ts';
 import { createCatalog } from '../../src/inference/catalog.ts';
 import { type EngineChunk, EngineError, type Task } from '../../src/inference/engine.ts';
+import type { Plan } from '../../src/inference/plan.ts';
 import { createRouter } from '../../src/inference/routing/router.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { listOf, newBackend, newEngine, type TestBackend } from '../support/backends.ts';
 import { newCall } from '../support/engine-call.ts';
 
-const entry = createCatalog().find('hermes3-8b');
-assert(entry !== undefined);
+const served = createCatalog().find('hermes3-8b');
+assert(served !== undefined);
 
 const task: Task = {
   kind: 'chat',
   body: { model: 'm', stream: true, messages: [{ role: 'user', content: 'Hello' }] },
 };
+
+const plan: Plan = { served, task, promptTokens: null, unfit: new Set() };
 
 const usage = {
   prompt_tokens: 1,
@@ -55,10 +58,8 @@ function attemptsOf(...backends: TestBackend[]) {
   return {
     failed,
     trail,
-    answer: (call = newCall()) =>
-      attempts.answer(entry as NonNullable<typeof entry>, task, call, trail),
-    stream: (call = newCall()) =>
-      attempts.stream(entry as NonNullable<typeof entry>, task, call, trail),
+    answer: (call = newCall()) => attempts.answer(plan, call, trail),
+    stream: (call = newCall()) => attempts.stream(plan, call, trail),
   };
 }
 
