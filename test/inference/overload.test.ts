@@ -179,3 +179,25 @@ test('a backend that is added while requests wait takes them', async (test) => {
   assert.equal(added.status, 200, await added.text());
   assert.equal((await waiting).headers.get('x-served-by'), 'extra');
 });
+
+test('what was generated is counted when the backend dies or the client leaves', async (test) => {
+  const gateway = await startGateway(test, { upstreams: [{ behaviour: 'half-a-chunk' }] });
+  const generated = async () => {
+    const counted = /gen_ai_client_token_usage_total\{[^}]*gen_ai_token_type="output"\} (\d+)/;
+    return Number(counted.exec(await gateway.metrics())?.[1] ?? 0);
+  };
+  assert.equal((await readEvents(await gateway.chat({ stream: true }))).finish, 'error');
+  assert.equal(await generated(), 1);
+  gateway.upstreams[0]?.behave('never-ends');
+  const leaving = new AbortController();
+  const response = await gateway.chat({ stream: true }, { signal: leaving.signal });
+  const reader = response.body?.getReader();
+  for (let seen = 0; seen < 500; ) seen += (await reader?.read())?.value?.length ?? 500;
+  leaving.abort();
+  await until('it is counted', async () => (await generated()) > 1);
+  await until(
+    'the backend is let go',
+    () => gateway.upstreams[0]?.requests.at(-1)?.state === 'left',
+  );
+  assert.match(await gateway.metrics(), /duration_seconds_count\{[^}]*outcome="aborted"\} 1/);
+});
