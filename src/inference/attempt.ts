@@ -160,7 +160,10 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         firstTokenMs = performance.now() - begun.startMs;
         // The one that is being tried shall not wait for the end of a long answer to be trusted again; any
         // other is: failing in mid-answer each time must add up.
-        if (lease.isProbe) lease.backend.health.succeeded();
+        if (lease.isProbe) {
+          lease.backend.health.succeeded();
+          router.proven(lease);
+        }
         return begun.result;
       }
 
