@@ -14,7 +14,7 @@ import {
 } from './engine.ts';
 import type { Plan } from './plan.ts';
 import type { Lease, Router } from './routing/router.ts';
-import { createTranscript } from './transcript.ts';
+import { createTranscripts } from './transcript.ts';
 
 type Items = AsyncIterable<EngineChunk | WireEvents>;
 
@@ -60,6 +60,8 @@ const retryWithinMs = 120_000;
 const mostContinuations = 2;
 
 export function createAttempts(list: BackendList, router: Router, events: AttemptEvents): Attempts {
+  const openTranscript = createTranscripts();
+
   /** The first backend that `send` succeeds with. The lease is the caller's to conclude. */
   async function ask<Result>(
     model: string,
@@ -135,7 +137,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
 
     async stream({ served: entry, task, unfit }, call, trail) {
       const exclude = new Set(unfit);
-      const transcript = canContinue(entry, task) ? createTranscript(task.kind) : null;
+      const transcript = canContinue(entry, task) ? openTranscript(task.kind) : null;
       let usage: Usage | null = null;
       let hasSent = false;
       let isWire = false;
@@ -158,7 +160,10 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         firstTokenMs = performance.now() - begun.startMs;
         // The one that is being tried shall not wait for the end of a long answer to be trusted again; any
         // other is: failing in mid-answer each time must add up.
-        if (lease.isProbe) lease.backend.health.succeeded();
+        if (lease.isProbe) {
+          lease.backend.health.succeeded();
+          router.proven(lease);
+        }
         return begun.result;
       }
 
@@ -212,6 +217,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
           }
         },
         end() {
+          transcript?.close();
           lease?.backend.health.succeeded();
           end();
         },

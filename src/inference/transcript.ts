@@ -1,5 +1,5 @@
-// What a client has been sent of an answer, kept as cheaply as may be in case another backend must go on
-// from there: events in the wire's form are only read once they take up room, or somebody asks.
+// What clients have been sent of their answers, kept as cheaply as may be in case another backend must go on
+// from there: events in the wire's form are only read once they all take up room, or somebody asks.
 
 import type { ChatChoiceDelta, CompletionChoice, EngineChunk, Task, WireEvents } from './engine.ts';
 
@@ -7,13 +7,28 @@ export interface Transcript {
   add(item: EngineChunk | WireEvents): void;
   /** Null when it holds more than text, or more text than is kept. */
   read(): { text: string; isFinished: boolean } | null;
+  /** Nobody will go on from it. */
+  close(): void;
 }
 
-/** Events take some forty times the room of their text. */
-const mostUnread = 32 * 1024;
+/** What all transcripts together may hold unread: events take some forty times the room of their text. */
+const mostUnread = 2 * 1024 * 1024;
+/** Less than this is not worth the reading. */
+const leastRead = 1024;
 const mostText = 1024 * 1024;
 
-export function createTranscript(kind: Task['kind']): Transcript {
+/** Makes transcripts that share the room for what is unread. */
+export function createTranscripts(): (kind: Task['kind']) => Transcript {
+  let allUnread = 0;
+  const holds = (change: number) => {
+    allUnread += change;
+    return allUnread > mostUnread;
+  };
+  return (kind) => createTranscript(kind, holds);
+}
+
+/** `holds` is told by how much the unread grows or shrinks, and says whether it is too much. */
+function createTranscript(kind: Task['kind'], holds: (change: number) => boolean): Transcript {
   let unread: WireEvents[] = [];
   let unreadLength = 0;
   let text = '';
@@ -24,6 +39,11 @@ export function createTranscript(kind: Task['kind']): Transcript {
     for (const events of unread) {
       for (const { choices = [] } of parseEvents(events)) for (const choice of choices) see(choice);
     }
+    forgetUnread();
+  }
+
+  function forgetUnread(): void {
+    holds(-unreadLength);
     unread = [];
     unreadLength = 0;
   }
@@ -39,16 +59,22 @@ export function createTranscript(kind: Task['kind']): Transcript {
   return {
     add(item) {
       if (isLost) return;
-      if (typeof item !== 'string') for (const choice of item.choices) see(choice);
-      else {
+      if (typeof item === 'string') {
         unread.push(item);
         unreadLength += item.length;
-        if (unreadLength > mostUnread) readUnread();
+        if (holds(item.length) && unreadLength >= leastRead) readUnread();
+      } else {
+        if (unread.length > 0) readUnread();
+        for (const choice of item.choices) see(choice);
       }
     },
     read() {
       readUnread();
       return isLost ? null : { text, isFinished };
+    },
+    close() {
+      forgetUnread();
+      isLost = true;
     },
   };
 }

@@ -137,6 +137,28 @@ describe('choosing a backend', () => {
     assert.equal(backend.outstanding, 2);
   });
 
+  test('one that proved well in the middle of a long answer is free, also for its next probation', async () => {
+    const clock = createHandClock();
+    const backend = newBackend('a', {}, clock);
+    const { router, now, wait } = routerOf([backend]);
+    const eject = () => {
+      for (let at = 0; at < 3; at++) backend.health.failed('down');
+      clock.turn(5000);
+    };
+    eject();
+    const long = now();
+    const waiting = wait();
+    backend.health.succeeded();
+    router.proven(long);
+    await waiting;
+    eject();
+    const next = now();
+    assert(next.isProbe);
+    router.release(long);
+    void wait();
+    assert.equal(router.queued('m'), 1);
+  });
+
   test('who waits for a probation that fails is told that nobody is there', async () => {
     const clock = createHandClock();
     const backend = newBackend('a', {}, clock);

@@ -6,7 +6,7 @@ import type { Task } from '../engine.ts';
 import type { ChatMessage } from '../schema.ts';
 
 /** Characters of each leading message that count; what differs later can still share a cache. */
-const prefixLength = 1024;
+const prefixLength = 256;
 const prefixTokens = 256;
 const seed = 0x811c9dc5;
 

@@ -36,6 +36,8 @@ export interface Router {
    * `model_unavailable` when no backend could take it, and the signal's reason when that aborts.
    */
   acquire(model: string, ask: Ask): Lease | Promise<Lease>;
+  /** The backend of a probe is well: others need not wait for the end of a long answer. */
+  proven(lease: Lease): void;
   /** Exactly once for each lease. */
   release(lease: Lease): void;
   /** Requests that wait for a model. */
@@ -68,8 +70,8 @@ function soonest(backends: readonly Backend[]): number {
 export function createRouter(list: BackendList, clock: Clock, options: RouterOptions): Router {
   /** Only of models somebody waits for. */
   const lines = new Map<string, WaitingLine<Waiting>>();
-  const probed = new Set<Backend>();
-  const isProbed = (backend: Backend) => probed.has(backend);
+  const probes = new Map<Backend, Lease>();
+  const isProbed = (backend: Backend) => probes.has(backend);
   let timer: NodeJS.Timeout | null = null;
 
   const choose = (model: string, { task, exclude }: Ask) =>
@@ -77,9 +79,15 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
 
   function lease(backend: Backend): Lease {
     const isProbe = backend.health.state() === 'probation';
-    if (isProbe) probed.add(backend);
+    const lease = { backend, isProbe };
+    if (isProbe) probes.set(backend, lease);
     backend.outstanding++;
-    return { backend, isProbe };
+    return lease;
+  }
+
+  /** The same backend may be on probation again by now, with another request at it. */
+  function endProbe(lease: Lease): void {
+    if (lease.isProbe && probes.get(lease.backend) === lease) probes.delete(lease.backend);
   }
 
   function unavailable(model: string): EngineError {
@@ -178,9 +186,16 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
       if (choice === 'busy' || lines.has(model)) return wait(model, ask);
       return lease(choice);
     },
-    release({ backend, isProbe }) {
+    proven(lease) {
+      endProbe(lease);
+      const { model } = lease.backend;
+      const line = lines.get(model);
+      if (line !== undefined) serve(model, line);
+    },
+    release(lease) {
+      const { backend } = lease;
       backend.outstanding--;
-      if (isProbe) probed.delete(backend);
+      endProbe(lease);
       const line = lines.get(backend.model);
       if (line === undefined) return;
       line.moved();
