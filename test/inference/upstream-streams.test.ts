@@ -26,6 +26,8 @@ function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: stri
   const rewriter = createRewriter(task, call, counter);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
   out += rewriter.end();
+  const failure = rewriter.failure();
+  if (failure !== null) throw failure;
   const text = Buffer.from(out, 'latin1').toString('utf8');
   const events = text
     .split('\n\n')

@@ -122,22 +122,23 @@ describe('the upstream engine', () => {
     assert.equal(toInferenceError(none, 'm')?.status, 502);
   });
 
-  test('what came before a stream died is handed on, and counted', async (t) => {
-    const { engine } = await createPair(t, { behaviour: 'dies-after-first-chunk' });
-    const told: Usage[] = [];
-    const call = newCall({ onUsage: (soFar) => told.push(soFar) });
-    const blocks: string[] = [];
-    await assert.rejects(async () => {
-      for await (const block of await engine.stream(chat('Hi'), call)) blocks.push(String(block));
+  for (const behaviour of ['dies-after-first-chunk', 'half-a-chunk', 'fails-in-stream'] as const)
+    test(`what came before a stream that ${behaviour} is handed on, and counted`, async (t) => {
+      const { engine } = await createPair(t, { behaviour });
+      const told: Usage[] = [];
+      const call = newCall({ onUsage: (soFar) => told.push(soFar) });
+      const blocks: string[] = [];
+      await assert.rejects(async () => {
+        for await (const block of await engine.stream(chat('Hi'), call)) blocks.push(String(block));
+      });
+      assert.match(blocks.join(''), /"content":"The"/);
+      assert.deepEqual(told.at(-1), {
+        prompt_tokens: 0,
+        completion_tokens: 1,
+        total_tokens: 1,
+        prompt_tokens_details: null,
+      });
     });
-    assert.match(blocks.join(''), /"content":"The"/);
-    assert.deepEqual(told.at(-1), {
-      prompt_tokens: 0,
-      completion_tokens: 1,
-      total_tokens: 1,
-      prompt_tokens_details: null,
-    });
-  });
 
   for (const behaviour of ['slow-headers', 'only-pings', 'never-ends', 'goes-silent'] as const)
     test(`a client that leaves ends the work of an upstream that ${behaviour}`, async (t) => {
