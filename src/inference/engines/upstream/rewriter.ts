@@ -76,8 +76,7 @@ export function createRewriter(
       const end = text.indexOf('\n\n', searchFrom);
       if (end === -1) break;
       if (learned !== null && isAlike(learned, text, at, end)) {
-        const { prefix, suffix, ourPrefix, ourSuffix } = learned;
-        events += ourPrefix + text.slice(at + prefix.length, end - suffix.length) + ourSuffix;
+        events += dress(learned, text, at, end);
         holding++;
         if (nextEnd !== -1 && nextEnd < end) {
           finished.add(0);
@@ -136,14 +135,15 @@ export function createRewriter(
       seen.add(index);
       if (typeof choice?.finish_reason === 'string') finished.add(index);
     }
+    const isHolding = toText(choices) !== '';
     // On one line and with nothing to report: the others may be like it.
-    if (hasOneChoice && counts === null && !eventText.includes('\n'))
+    if (hasOneChoice && counts === null && !eventText.includes('\n')) {
       learned = writer.learn(eventText, event);
+      if (learned !== null)
+        return { rewritten: dress(learned, eventText, 0, eventText.length), isHolding };
+    }
     const shown = showsUsage ? counts : null;
-    return {
-      rewritten: writer.write(event, includeUsage ? shown : undefined),
-      isHolding: toText(choices) !== '',
-    };
+    return { rewritten: writer.write(event, includeUsage ? shown : undefined), isHolding };
   }
 
   return {
@@ -162,6 +162,16 @@ export function createRewriter(
     usage: () => usage,
     generatedTokens: generated.total,
   };
+}
+
+/** The event between two positions with our beginning and end. */
+function dress(
+  { prefix, suffix, ourPrefix, ourSuffix }: LearnedEnvelope,
+  text: string,
+  at: number,
+  end: number,
+): string {
+  return ourPrefix + text.slice(at + prefix.length, end - suffix.length) + ourSuffix;
 }
 
 /** True when another beginning and end are all that the event needs. */
