@@ -63,6 +63,7 @@ export function createUsage(
   let timer: NodeJS.Timeout | undefined;
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
+  let isTicking = false;
   const ticks = setInterval(tick, longMs).unref();
 
   function onClosed(entry: OpenEntry): void {
@@ -89,8 +90,15 @@ export function createUsage(
     inTurn(writeEnded).catch(() => {});
   }
 
+  /** Not again while the last one waits: a database that hangs would gather them. */
   function tick(): void {
-    if (open.size > 0 && failures === 0) inTurn(writeLong).catch(() => {});
+    if (open.size === 0 || failures > 0 || isTicking) return;
+    isTicking = true;
+    inTurn(writeLong)
+      .catch(() => {})
+      .finally(() => {
+        isTicking = false;
+      });
   }
 
   /** One at a time, so that no row is in two writes at once. */
