@@ -133,7 +133,7 @@ export async function startServer(
     isolation: config.cloud.isolation,
     log: (message) => log.info({ driver: config.cloud.driver }, message),
   });
-  const cloud = await createCloud(db, clock, { audit, driver, log }, toCloudOptions(config));
+  const cloud = await createCloud(db, clock, { audit, drivers, log }, toCloudOptions(config));
   let draining = false;
   let url = '';
 

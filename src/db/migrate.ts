@@ -5,12 +5,14 @@ import { type Migration, Migrator } from 'kysely/migration';
 import * as house from './migrations/0001-house.ts';
 import * as weights from './migrations/0002-weights.ts';
 import * as cloud from './migrations/0003-cloud.ts';
+import * as hosts from './migrations/0007-hosts.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
   '0001-house': house,
   '0002-weights': weights,
   '0003-cloud': cloud,
+  '0007-hosts': hosts,
 };
 
 export async function migrate(db: Database): Promise<void> {
