@@ -35,6 +35,10 @@ export type AuditAction =
   | 'firewall_ruleset.created'
   | 'firewall_ruleset.updated'
   | 'firewall_ruleset.deleted'
+  | 'host.added'
+  | 'host.drained'
+  | 'host.resumed'
+  | 'host.removed'
   | 'pull.created'
   | 'pull.cancelled'
   | 'weights.removed';

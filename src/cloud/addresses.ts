@@ -6,7 +6,7 @@ import { insufficientCapacity } from './errors.ts';
 import type { Place } from './placement.ts';
 
 /** The lowest block is the host's own. */
-const loopback = { first: '127.77.1.1', last: '127.77.255.254' };
+const loopback: NonNullable<Place['addressPool']> = { first: '127.77.1.1', last: '127.77.255.254' };
 
 /** Empty where the driver chooses. */
 export async function chooseAddress(tx: Tx, { hostId, addressPool }: Place): Promise<string> {
@@ -14,8 +14,9 @@ export async function chooseAddress(tx: Tx, { hostId, addressPool }: Place): Pro
   let living = tx.selectFrom('instances').select('address').where('status', '!=', 'terminated');
   // Two servers may run on one computer, whose loopback addresses they share: those stay apart everywhere.
   if (addressPool !== undefined) living = living.where('host_id', '=', hostId);
-  const taken = new Set((await living.execute()).map(({ address }) => toNumber(address)));
-  const { first, last } = addressPool ?? loopback;
+  const { first, last, except = [] } = addressPool ?? loopback;
+  const used = (await living.execute()).map(({ address }) => address);
+  const taken = new Set([...used, ...except].map(toNumber));
   const from = toNumber(first);
   const count = toNumber(last) - from + 1;
   const start = Math.floor(Math.random() * count);

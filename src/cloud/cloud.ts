@@ -10,6 +10,8 @@ import { createClaims } from './claims.ts';
 import { createFilesystemWork } from './filesystem-work.ts';
 import { createFilesystems, type Filesystems } from './filesystems.ts';
 import { createFirewall, type Firewall } from './firewall.ts';
+import { ensureFileHosts, type FileHost } from './hosts/file-hosts.ts';
+import { createHostChanges, type HostChanges } from './hosts/host-changes.ts';
 import type { HostDrivers } from './hosts/host-drivers.ts';
 import { createHosts, type Hosts } from './hosts/hosts.ts';
 import { ensureOwnHost, type OwnHost } from './hosts/own-host.ts';
@@ -28,6 +30,8 @@ import { createStrangers, type Strangers } from './strangers.ts';
 export interface CloudOptions extends OfferOptions {
   /** Null where this server makes no machines itself. */
   ownHost: (OwnHost & { id: string }) | null;
+  /** From the configuration file. */
+  hosts: readonly FileHost[];
   /** How long a host may be silent before its instances are unhealthy. */
   hostGraceMs: number;
   instancesPerAccount: number;
@@ -45,6 +49,7 @@ export interface CloudOptions extends OfferOptions {
 
 export interface Cloud {
   hosts: Hosts;
+  hostChanges: HostChanges;
   /** By what hosts report now. */
   offers(): Offers;
   capacity: Capacity;
@@ -103,11 +108,19 @@ export async function createCloud(
     const { id, ...own } = ownHost;
     await ensureOwnHost(db, clock, id, own);
   }
+  await ensureFileHosts(db, clock, options.hosts);
   // The others may be dead, and the server starts all the same.
   await hosts.look(ownHost === null ? [] : [ownHost.id]);
 
   return {
     hosts,
+    hostChanges: createHostChanges(db, clock, {
+      audit,
+      drivers,
+      hosts,
+      inFile: new Set(options.hosts.map(({ name }) => name)),
+      ownId: ownHost?.id ?? null,
+    }),
     offers,
     capacity,
     images,

@@ -36,7 +36,9 @@ export interface OfferOptions {
 const centsPerVcpu = 5;
 const centsPerUnknownGpu = 100;
 
-export function createOffers(places: readonly Place[], options: OfferOptions): Offers {
+export function createOffers(known: readonly Place[], options: OfferOptions): Offers {
+  // A node that was never seen online has no size.
+  const places = known.filter(({ vcpus }) => vcpus > 0);
   const gpu = gpuOffers(places);
   const cpu = cpuOffers(places);
   const ownNames = new Set([...gpu, ...cpu].map(({ type }) => type.name));

@@ -1,7 +1,7 @@
 // Where a machine goes. A place is one node of one host; a machine fits on a place or it doesn't, whatever
 // the sum of all places may be. CPU machines are spread, GPU machines are packed. Pure: no rows, no drivers.
 
-import type { ImageReport, NodeReport } from './drivers/driver.ts';
+import type { DriverReport, ImageReport, NodeReport } from './drivers/driver.ts';
 import type { Offer } from './instance-types.ts';
 
 export interface Place extends Omit<NodeReport, 'name' | 'online'> {
@@ -14,7 +14,7 @@ export interface Place extends Omit<NodeReport, 'name' | 'online'> {
   readonly accepting: boolean;
   readonly isolated: boolean;
   /** Null: the driver chooses. Undefined: the loopback range of its computer. */
-  readonly addressPool: { readonly first: string; readonly last: string } | null | undefined;
+  readonly addressPool: DriverReport['addressPool'];
   /** Null: it boots its own system, under any name. */
   readonly images: readonly ImageReport[] | null;
   /** It has the directory that hosts of its region share. */
@@ -71,10 +71,17 @@ export function fits(offer: Offer, place: Place, taken: Taken): boolean {
   }
 }
 
-export function freeGpus({ gpuModel }: Offer, place: Place, taken: Taken): string[] {
+export function freeGpus({ gpuModel }: Offer, place: Place, { gpus }: Taken): string[] {
   return place.gpus
-    .filter(({ model, address }) => model === gpuModel && !taken.gpus.has(address))
+    .filter(({ model, address }) => model === gpuModel && isFree(address, gpus))
     .map(({ address }) => address);
+}
+
+/** A slice's address is its GPU's and then its own: who has the one has a part of the other. */
+function isFree(address: string, taken: ReadonlySet<string>): boolean {
+  const [whole = ''] = address.split('/');
+  if (taken.has(address) || taken.has(whole)) return false;
+  return !taken.values().some((other) => other.startsWith(`${address}/`));
 }
 
 /** The best of the places that fit: most free for CPU machines, so that none is crowded; the tightest for

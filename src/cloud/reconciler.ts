@@ -201,7 +201,10 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
 
   function hint(id: string | null): void {
     if (stopped || timers.length === 0) return;
-    if (id === null || hinted.size >= maxHints) return observeSoon();
+    if (id === null || hinted.size >= maxHints) {
+      observeSoon();
+      return;
+    }
     hinted.add(id);
     hintTimer ??= setTimeout(() => {
       hintTimer = undefined;

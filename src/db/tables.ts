@@ -147,6 +147,8 @@ export interface HostRow {
   project: string | null;
   /** A directory that all such hosts of the region share, mounted by the operator. */
   filesystems_path: string | null;
+  /** JSON object: what the engine can't tell of itself, see HostExtras. */
+  extras: string;
   /** 1: nothing new is placed there. */
   draining: number;
   created_at: number;

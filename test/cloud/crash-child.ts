@@ -55,6 +55,7 @@ const cloud = await createCloud(
       region: 'us-west-1',
       driver: options.driver,
     },
+    hosts: [],
     hostGraceMs: 15_000,
     emulate: false,
     emulatedInstances: 1,

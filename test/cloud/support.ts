@@ -275,6 +275,7 @@ const emptyHost: Omit<HostRow, 'id' | 'name' | 'region' | 'created_at'> = {
   network: null,
   project: null,
   filesystems_path: null,
+      extras: '{}',
   draining: 0,
   seen_at: null,
   status: 'offline',
@@ -284,6 +285,7 @@ const emptyHost: Omit<HostRow, 'id' | 'name' | 'region' | 'created_at'> = {
 
 const defaults: CloudOptions = {
   ownHost: null,
+  hosts: [],
   hostGraceMs: 15_000,
   emulate: false,
   emulatedInstances: 16,

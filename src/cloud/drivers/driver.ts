@@ -146,7 +146,7 @@ export interface DriverReport {
   /** e.g. `lxd 5.0.2`; absent where there is no engine to name. */
   engine?: string;
   /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
-  addressPool?: { first: string; last: string } | null;
+  addressPool?: { first: string; last: string; except?: string[] } | null;
   /** True: every node reaches every filesystem. Absent: only the node it was made on. */
   sharedStorage?: boolean;
 }

@@ -39,3 +39,21 @@ export interface HostReport extends DriverReport {
   /** Null: it boots its own system. */
   images: ImageReport[] | null;
 }
+
+/** What an operator says of a host in the configuration file, where the engine can't. */
+export interface HostExtras {
+  readonly profiles?: readonly string[];
+  /** For a bridge that the engine doesn't manage, or to leave a part of its subnet to others. */
+  readonly addresses?: {
+    readonly subnet: string;
+    readonly gateway?: string;
+    readonly first?: string;
+    readonly last?: string;
+  };
+  /** Slices by the PCI address of the GPU they are of. */
+  readonly mig?: Readonly<
+    Record<string, readonly { readonly uuid: string; readonly profile: string }[]>
+  >;
+  /** Which image serves launches that name one the host doesn't have. */
+  readonly default_image?: string;
+}

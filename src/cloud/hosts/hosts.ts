@@ -201,6 +201,7 @@ const toSettings = (row: HostRow) =>
     row.network,
     row.project,
     row.filesystems_path,
+    row.extras,
   ]);
 
 const parseReport = ({ report }: HostRow): HostReport | null =>

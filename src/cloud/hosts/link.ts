@@ -45,7 +45,7 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
   async function ask(): Promise<void> {
     try {
       const opened = driver ?? (await openOnce());
-      report = await patiently(describe(opened));
+      report = rememberNodes(await patiently(describe(opened)), report);
       if (closed) return;
       silence = null;
       failures = 0;
@@ -107,6 +107,19 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
 async function describe(driver: Driver): Promise<HostReport> {
   const report = await driver.describe();
   return { ...report, images: (await driver.images?.()) ?? null };
+}
+
+/** A node that is offline says nothing of its size: what it was still is, and machines hold parts of it. */
+function rememberNodes(report: HostReport, before: HostReport | null): HostReport {
+  const { nodes } = report;
+  if (nodes === undefined) return report;
+  const known = new Map(before?.nodes?.map((node) => [node.name, node]));
+  return {
+    ...report,
+    nodes: nodes.map((node) =>
+      node.online ? node : { ...node, ...known.get(node.name), online: false },
+    ),
+  };
 }
 
 function patiently<Result>(work: Promise<Result>): Promise<Result> {

@@ -51,6 +51,7 @@ export async function ensureOwnHost(
       network: null,
       project: null,
       filesystems_path: null,
+      extras: '{}',
       draining: 0,
       created_at: clock.now(),
       seen_at: null,

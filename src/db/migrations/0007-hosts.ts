@@ -22,6 +22,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('network', 'text')
     .addColumn('project', 'text')
     .addColumn('filesystems_path', 'text')
+    .addColumn('extras', 'text', (column) => column.notNull().defaultTo('{}'))
     .addColumn('draining', 'integer', (column) => column.notNull())
     .addColumn('created_at', 'bigint', (column) => column.notNull())
     .addColumn('seen_at', 'bigint')
