@@ -30,6 +30,7 @@ const mayImport: Record<string, string[]> = {
     'inference/schema.ts',
     'inference/weights/schema.ts',
     'cloud/schema.ts',
+    'cloud/hosts/schema.ts',
     'server.ts',
     'package.json',
   ],

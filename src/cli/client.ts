@@ -7,6 +7,7 @@ export interface Client {
   readonly url: string;
   get<Answer>(path: string): Promise<Answer>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
+  patch<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
 }
 
@@ -29,6 +30,7 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     url: credentials.url,
     get: (path) => call('GET', path),
     post: (path, body) => call('POST', path, body ?? {}),
+    patch: (path, body) => call('PATCH', path, body),
     delete: (path) => call('DELETE', path),
   };
 }

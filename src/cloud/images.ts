@@ -11,8 +11,9 @@ export interface Images {
   list(): Image[];
   /** Undefined when there is no such image in the region. Null is the region's default. */
   find(choice: ImageChoice | null, region: string): Image | undefined;
-  /** What the place's driver calls it; undefined when it is not there. */
-  nameOn(place: Place, image: Image): string | undefined;
+  /** Its id, and what the place's driver calls it; undefined when it is not there. Null is the place's own
+   * default. */
+  on(place: Place, choice: ImageChoice | null): { id: string; name: string } | undefined;
 }
 
 const families = [
@@ -65,9 +66,7 @@ export function createImages(
     const entry =
       choice === null
         ? (entries.find(({ family }) => family === defaultFamily) ?? entries[0])
-        : entries.find(({ id, family }) =>
-            'id' in choice ? id === choice.id.toLowerCase() : family === choice.family,
-          );
+        : entries.find(({ family }) => isChosen(choice, family));
     return entry && region && { ...entry, region };
   }
 
@@ -75,20 +74,32 @@ export function createImages(
     list: () =>
       regions.flatMap((region) => inRegion(region.name).map((entry) => ({ ...entry, region }))),
     find,
-    nameOn({ images }, image) {
-      if (images === null) return own.some(({ id }) => id === image.id) ? 'host' : undefined;
-      return images.find(({ name }) => name === image.family)?.name;
+    on({ images, defaultImage }, choice) {
+      const names = images?.map(({ name }) => name) ?? own.map(({ family }) => family);
+      const family = choice === null
+          ? [defaultImage, defaultFamily, names[0]].find((name) => names.includes(name ?? ''))
+          : names.find((name) => isChosen(choice, name));
+      if (family === undefined || family === null) return undefined;
+      return { id: toId(family), name: images === null ? 'host' : family };
     },
   };
 }
 
 type Entry = Omit<Image, 'region'>;
 
+const isChosen = (choice: ImageChoice, family: string) =>
+  'id' in choice ? toId(family) === choice.id.toLowerCase() : family === choice.family;
+
+const describe = (family: string) =>
+  families.find(([known]) => known === family) ?? [family, '', '1'];
+
+const toId = (family: string) => toUuid(`${family} ${describe(family)[2]}`);
+
 function toEntry(family: string, description: string, architecture: Image['architecture']): Entry {
-  const [, name, version] = families.find(([known]) => known === family) ?? [family, '', '1'];
+  const [, name, version] = describe(family);
   const time = toWireTime(published);
   return {
-    id: toUuid(`${family} ${version}`),
+    id: toId(family),
     created_time: time,
     updated_time: time,
     name: name || (family === 'host' ? 'Host' : family),

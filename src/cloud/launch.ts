@@ -24,7 +24,7 @@ import type { InstanceEvents } from './instance-events.ts';
 import type { Offer, Offers } from './instance-types.ts';
 import { isEverywhere, type Place, reachesFilesystem } from './placement.ts';
 import { findRegion } from './regions.ts';
-import type { Image, Launch } from './schema.ts';
+import type { Launch } from './schema.ts';
 import { toId } from './wire-id.ts';
 
 export interface LaunchParts {
@@ -42,6 +42,8 @@ export interface LaunchOptions {
   maxPerAccount: number;
 }
 
+type PlaceImage = ReturnType<Images['on']>;
+
 const maxUserDataBytes = 1_048_576;
 
 export type LaunchInstance = (principal: Principal, input: Launch) => Promise<string>;
@@ -53,7 +55,8 @@ export function createLaunch(
   options: LaunchOptions,
 ): LaunchInstance {
   return async function launch(principal, input) {
-    const { offer, image } = check(input);
+    const offer = check(input);
+    const imageOn = (place: Place) => parts.images.on(place, input.image ?? null);
     const id = newId();
     await db.transaction().execute(async (tx) => {
       const { accountId } = principal;
@@ -68,11 +71,11 @@ export function createLaunch(
         offer,
         (place) =>
           place.region === input.region_name &&
-          parts.images.nameOn(place, image) !== undefined &&
+          imageOn(place) !== undefined &&
           mounts.every(({ home }) => reachesFilesystem(place, home, places)),
       );
       const { place, gpus } = reserved;
-      const row = toRow(id, principal, input, { offer, image, key, reserved });
+      const row = toRow(id, principal, input, { offer, image: imageOn(place), key, reserved });
       await tx.insertInto('instances').values(row).execute();
       for (const address of gpus) {
         const held = { host_id: place.hostId, node: place.node ?? '', address, instance_id: id };
@@ -105,7 +108,7 @@ export function createLaunch(
   };
 
   /** What needs no database. */
-  function check(input: Launch): { offer: Offer; image: Image } {
+  function check(input: Launch): Offer {
     if ((input.quantity ?? 1) > 1) throw tooManyInstances();
     if (findRegion(input.region_name) === undefined) throw regionNotFound(input.region_name);
     const offer = parts.offers().find(input.instance_type_name);
@@ -119,7 +122,7 @@ export function createLaunch(
       const name = choice == null ? '' : 'id' in choice ? choice.id : choice.family;
       throw imageNotFound(name, input.region_name);
     }
-    return { offer, image };
+    return offer;
   }
 
   async function checkQuota(tx: Tx, accountId: string) {
@@ -136,7 +139,7 @@ export function createLaunch(
     id: string,
     { accountId }: Principal,
     input: Launch,
-    found: { offer: Offer; image: Image; key: SshKeyRow; reserved: Reserved },
+    found: { offer: Offer; image: PlaceImage; key: SshKeyRow; reserved: Reserved },
   ): InstanceRow {
     const { offer, image, key, reserved } = found;
     const { place, address } = reserved;
@@ -164,8 +167,8 @@ export function createLaunch(
       ssh_key_name: key.name,
       ssh_public_key: key.public_key,
       hostname: input.hostname ?? null,
-      image_id: image.id,
-      image: parts.images.nameOn(place, image) ?? 'host',
+      image_id: image?.id ?? '',
+      image: image?.name ?? 'host',
       user_data: input.user_data || null,
       tags: JSON.stringify(
         (input.tags ?? []).map(({ key: name, value }) => ({ key: name, value })),

@@ -17,6 +17,8 @@ export interface Place extends Omit<NodeReport, 'name' | 'online'> {
   readonly addressPool: DriverReport['addressPool'];
   /** Null: it boots its own system, under any name. */
   readonly images: readonly ImageReport[] | null;
+  /** What the operator would have machines boot that name no image. */
+  readonly defaultImage: string | null;
   /** It has the directory that hosts of its region share. */
   readonly sharesFilesystems: boolean;
   /** Its host's filesystems are on all of the host's nodes. */

@@ -6,7 +6,7 @@ import type { Database, HostRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Driver, NodeReport } from '../drivers/driver.ts';
 import type { Place } from '../placement.ts';
-import type { HostDrivers, HostReport } from './host-drivers.ts';
+import type { HostDrivers, HostExtras, HostReport } from './host-drivers.ts';
 import { createLink, type Link } from './link.ts';
 import type { Silence } from './silence.ts';
 
@@ -209,6 +209,7 @@ const parseReport = ({ report }: HostRow): HostReport | null =>
 
 function toPlaces({ row, online, report }: Host): Place[] {
   if (report === null) return [];
+  const extras = JSON.parse(row.extras) as HostExtras;
   const nodes: (Omit<NodeReport, 'name'> & { name: string | null })[] = report.nodes ?? [
     { ...report, name: null, online: true },
   ];
@@ -225,6 +226,7 @@ function toPlaces({ row, online, report }: Host): Place[] {
     gpus: node.gpus,
     addressPool: report.addressPool,
     images: report.images,
+    defaultImage: extras.default_image ?? null,
     sharesFilesystems: row.filesystems_path !== null,
     sharedStorage: report.sharedStorage ?? false,
   }));

@@ -6,10 +6,9 @@ import { Type } from '../../lib/type.ts';
 const name = '^[a-z0-9][a-z0-9.\\-]{0,62}$';
 const Word = Type.String({ minLength: 1, maxLength: 128, pattern: '^[!-~]+$' });
 
-export const hostUrl = '^(unix:/[!-~]+|https://[^\\s/?#@]+)$';
-export const hostName = name;
+const hostUrl = '^(unix:/[!-~]+|https://[^\\s/?#@]+)$';
 
-export const HostParams = Type.Object({ name: Type.String({ pattern: name }) });
+export const HostParams = Type.Object({ name: Type.String({ maxLength: 128 }) });
 
 export const NewHost = Type.Object(
   {
