@@ -31,6 +31,8 @@ export interface Lxd {
   addBtrfsPool(): Promise<string>;
   importImage(tarball: string, alias: string): Promise<void>;
   request<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Without waiting for the end of what was begun. */
+  begin<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
   /** As a crash of the daemon: machines run on. */
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -67,12 +69,17 @@ export async function startLxd(): Promise<Lxd> {
     await execute('lxd', ['waitready', '--timeout=60'], { env: environment(folder) });
   }
 
-  async function request<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  async function ask(method: string, path: string, body?: unknown) {
     const data = body === undefined ? [] : ['-d', JSON.stringify(body)];
     const argv = ['-sS', '--unix-socket', socket, '-X', method, ...data, `http://lxd${path}`];
     const { stdout } = await execute('curl', argv, { maxBuffer: 64 * 1024 * 1024 });
     const answer = JSON.parse(stdout);
     if (answer.type === 'error') throw new Error(`${method} ${path}: ${answer.error}`);
+    return answer;
+  }
+
+  async function request<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+    const answer = await ask(method, path, body);
     if (answer.type !== 'async') return answer.metadata;
     return request('GET', `/1.0/operations/${answer.metadata.id}/wait?timeout=60`);
   }
@@ -96,6 +103,7 @@ export async function startLxd(): Promise<Lxd> {
     pool: 'default',
     start,
     request,
+    begin: async (method, path, body) => (await ask(method, path, body)).metadata,
     async addBtrfsPool() {
       const config = { size: '1GiB' };
       await request('POST', '/1.0/storage-pools', { name: 'bt', driver: 'btrfs', config });
