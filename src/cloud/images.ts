@@ -76,7 +76,8 @@ export function createImages(
     find,
     on({ images, defaultImage }, choice) {
       const names = images?.map(({ name }) => name) ?? own.map(({ family }) => family);
-      const family = choice === null
+      const family =
+        choice === null
           ? [defaultImage, defaultFamily, names[0]].find((name) => names.includes(name ?? ''))
           : names.find((name) => isChosen(choice, name));
       if (family === undefined || family === null) return undefined;

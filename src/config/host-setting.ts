@@ -22,9 +22,7 @@ const HostSetting = Type.Object(
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9.\\-]{0,62}$' }),
     region: Type.Unsafe<string>(OneOf(regions.map(({ name }) => name))),
     url: Type.String({ pattern: '^(unix:/[!-~]+|https://[^\\s/?#@]+)$' }),
-    fingerprint: Type.Optional(
-      Type.String({ pattern: '^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$' }),
-    ),
+    fingerprint: Type.Optional(Type.String({ pattern: '^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$' })),
     target: Word,
     pool: Word,
     network: Word,

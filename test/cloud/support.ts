@@ -275,7 +275,7 @@ const emptyHost: Omit<HostRow, 'id' | 'name' | 'region' | 'created_at'> = {
   network: null,
   project: null,
   filesystems_path: null,
-      extras: '{}',
+  extras: '{}',
   draining: 0,
   seen_at: null,
   status: 'offline',

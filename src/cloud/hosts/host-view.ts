@@ -23,7 +23,8 @@ export async function viewHosts(db: Database, hosts: readonly Host[]): Promise<H
     const { row, report } = host;
     const mine = sums.filter(({ host_id }) => host_id === row.id);
     const gpuHolders = holders.filter(({ host_id }) => host_id === row.id);
-    const nodes = report === null ? [] : (report.nodes ?? [{ ...report, name: null, online: true }]);
+    const nodes =
+      report === null ? [] : (report.nodes ?? [{ ...report, name: null, online: true }]);
     return {
       id: row.id,
       name: row.name,

@@ -21,9 +21,7 @@ export const NewHost = Type.Object(
     pool: Maybe(Word),
     network: Maybe(Word),
     project: Maybe(Word),
-    filesystems_path: Maybe(
-      Type.String({ maxLength: 256, pattern: '^/[^\\u0000-\\u001f]+$' }),
-    ),
+    filesystems_path: Maybe(Type.String({ maxLength: 256, pattern: '^/[^\\u0000-\\u001f]+$' })),
   },
   { additionalProperties: false },
 );
