@@ -9,8 +9,26 @@ import type { Config } from './schema.ts';
 /** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
 export type PlaceOf = (path: readonly (string | number)[]) => string;
 
-export function crossCheck({ server, database }: Config, placeOf: PlaceOf): string[] {
-  return [...checkTls(server, placeOf), ...checkDatabaseUrl(database.url, placeOf)];
+export function crossCheck({ server, database, cloud }: Config, placeOf: PlaceOf): string[] {
+  return [
+    ...checkTls(server, placeOf),
+    ...checkDatabaseUrl(database.url, placeOf),
+    ...checkHosts(cloud, placeOf),
+  ];
+}
+
+function checkHosts(cloud: Config['cloud'], placeOf: PlaceOf): string[] {
+  const { client_certificate, client_key, hosts } = cloud;
+  const names = hosts.map(({ name }) => name);
+  const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  return [
+    ...((client_certificate === null) === (client_key === null)
+      ? []
+      : [
+          `${placeOf(['cloud'])}: set both cloud.client_certificate and cloud.client_key, or neither.`,
+        ]),
+    ...twice.map((name) => `${placeOf(['cloud', 'hosts'])}: two hosts are called ${name}.`),
+  ];
 }
 
 function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {
