@@ -218,6 +218,33 @@ for (const database of databases) {
       assert.deepEqual(await far.list(), []);
     });
 
+    test('a host is removed once it has neither machines nor filesystems', async () => {
+      const cloud = await startCloud(database);
+      const far = await cloud.addHost('far', 'us-east-1');
+      const id = await cloud.launchActive({ region_name: 'us-east-1' });
+      const { body } = await cloud.call<Filesystem>('POST', '/filesystems', {
+        name: 'data',
+        region: 'us-east-1',
+      });
+      await cloud.settle();
+      const principal = {
+        ...{ kind: 'session' as const, role: 'owner' as const, accountId: cloud.accountId },
+        ...{ sessionId: 's', userId: 'u', email: 'me@example.com', address: '127.0.0.1' },
+      };
+      const remove = () => cloud.cloud.hostChanges.remove(principal, 'far');
+      await assert.rejects(remove, /has 1 machines/);
+      await terminate(cloud, id);
+      await assert.rejects(remove, /has 1 machines/, 'terminating is not gone');
+      await cloud.settle();
+      await assert.rejects(remove, /has 1 filesystems/);
+      await cloud.call('DELETE', `/filesystems/${body.data.id}`);
+      await cloud.cloud.reconciler.settle();
+      await remove();
+      assert.deepEqual(await far.list(), []);
+      assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1']);
+      await assert.rejects(remove, /does not exist/);
+    });
+
     test('a filesystem stays where its first machine was, and draws the next ones there', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const region = 'us-east-1';
