@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { NodeReport } from '../../src/cloud/drivers/driver.ts';
 import type { Filesystem, Image, InstanceTypes } from '../../src/cloud/schema.ts';
 import { databases } from '../support/databases.ts';
+import { until } from '../support/until.ts';
 import { startCloud, type TestCloud } from './support.ts';
 
 const typesOf = async ({ call }: TestCloud) =>
@@ -370,4 +371,20 @@ test('a machine that changes by itself is seen by what its driver says, not by p
   cloud.driver.kill(id, 'It was switched off.');
   assert.equal(await changed, 'unhealthy');
   assert(Date.now() - started < 1_500, 'the next look would have been two seconds later');
+});
+
+test('a host that hangs leaves the others their share of the work', async () => {
+  const cloud = await startCloud('sqlite', { instancesPerAccount: 1000 });
+  const size = { vcpus: 128, memoryGib: 256 };
+  const stuck = await cloud.addHost('stuck', 'us-east-1', { report: size });
+  const release = Promise.withResolvers<void>();
+  stuck.launch = () => release.promise;
+  for (let count = 0; count < 100; count++) await cloud.launch({ region_name: 'us-east-1' });
+  const id = await cloud.launch();
+  cloud.cloud.reconciler.start();
+  await until('the other host’s machine is active', async () => {
+    cloud.clock.turn(300);
+    return (await cloud.instance(id)).status === 'active';
+  });
+  release.resolve();
 });

@@ -51,6 +51,8 @@ export interface HostsOptions {
   alone: boolean;
 }
 
+/** A computer with many GPUs may need half a minute to count them. */
+const patienceMs = { own: 30_000, endpoint: 10_000 };
 const heartbeatMs = { alone: 30_000, among: 5_000 };
 
 export function createHosts(
@@ -63,6 +65,7 @@ export function createHosts(
   const beatMs = options.alone ? heartbeatMs.alone : heartbeatMs.among;
   let rows: HostRow[] = [];
   let revision = 0;
+  let reading: Promise<void> = Promise.resolve();
 
   function toHost(row: HostRow): Host {
     const link = links.get(row.id)?.link;
@@ -87,10 +90,19 @@ export function createHosts(
     return node === null || nodes?.find(({ name }) => name === node)?.online !== false;
   }
 
+  /** One at a time, so that an older reading never replaces a newer one. */
+  function read(): Promise<void> {
+    const readNow = async () => {
+      rows = await db.selectFrom('hosts').selectAll().orderBy('created_at').orderBy('id').execute();
+      await tieLinks();
+      revision += 1;
+    };
+    reading = reading.then(readNow, readNow);
+    return reading;
+  }
+
   async function look(first?: readonly string[]): Promise<void> {
-    rows = await db.selectFrom('hosts').selectAll().orderBy('created_at').orderBy('id').execute();
-    await tieLinks();
-    revision += 1;
+    await read();
     const awaited = rows.filter(({ id }) => first?.includes(id) ?? true);
     const probes = rows.map((row) => ({ row, done: probe(row) }));
     await Promise.all(probes.filter(({ row }) => awaited.includes(row)).map(({ done }) => done));
@@ -110,6 +122,7 @@ export function createHosts(
       const link = createLink(clock, {
         open: () => parts.drivers.open(row),
         changed: parts.changed,
+        patienceMs: row.driver === 'incus' ? patienceMs.endpoint : patienceMs.own,
         lastReport: parseReport(row),
       });
       links.set(row.id, { link, settings: toSettings(row) });
