@@ -105,7 +105,7 @@ export async function startLxd(): Promise<Lxd> {
     request,
     begin: async (method, path, body) => (await ask(method, path, body)).metadata,
     async addBtrfsPool() {
-      const config = { size: '1GiB' };
+      const config = { size: '3GiB' };
       await request('POST', '/1.0/storage-pools', { name: 'bt', driver: 'btrfs', config });
       return 'bt';
     },

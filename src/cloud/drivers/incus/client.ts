@@ -210,7 +210,7 @@ function toError(bytes: Buffer, what: string): DriverError {
 /** What no second try will better. Everything else may be the daemon's, a member's or a disk's bad moment. */
 function isFinal(code: number, message: string): boolean {
   const wrong =
-    /invalid|not supported|unsupported|alias doesn't exist|image not found|KVM support|failed to detect requested gpu|no matching image|missing source/i;
+    /invalid|not supported|unsupported|alias doesn't exist|image not found|KVM support|failed to detect requested gpu|NVIDIA container tools|no matching image|missing source/i;
   return code >= 400 && code < 500 && wrong.test(message);
 }
 
