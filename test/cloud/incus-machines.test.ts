@@ -1,7 +1,7 @@
 // What machines of the incus driver are given, seen from inside them on a real daemon.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { FirewallRule, Terminal } from '../../src/cloud/drivers/driver.ts';
@@ -11,7 +11,7 @@ import { eventually } from '../conformance/ssh-client.ts';
 import { noLxd } from '../support/lxd.ts';
 import { createFixture, type Fixture, type Running } from './incus-fixture.ts';
 
-describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () => {
+describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () => {
   let fixture: Fixture;
   before(async () => {
     fixture = await createFixture();
@@ -32,9 +32,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     assert.match(await output(machine, 'ip -4 addr show eth0'), new RegExp(`inet ${last}/27`));
     assert.equal(await output(machine, 'sudo id -u'), '0');
     assert.equal(await output(machine, 'nproc'), '1');
-    const file = '/sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max';
-    const limit = await output(machine, `cat ${file} 2>/dev/null | head -1`);
-    assert.equal(limit, `${2 * 1024 ** 3}`);
+    assert.equal(await memoryLimit(fixture, machine.id), 2 * 1024 ** 3);
     await driver.terminate(machine.id);
   });
 
@@ -111,19 +109,13 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
       sourceNetwork: '0.0.0.0/0',
     };
     const machine = await fixture.launch();
-    await fixture.output(
-      machine,
-      'setsid busybox nc -lk -p 8080 -e echo hi >/dev/null 2>&1 </dev/null &',
-    );
+    await fixture.output(machine, 'sudo /usr/sbin/sshd -p 8080');
     assert.equal(await answers(machine, 8080), false);
     await driver.setFirewall(machine.id, [web]);
     await eventually('the port is open', () => answers(machine, 8080));
     await driver.restart({ ...machine.spec, firewall: [web] });
     await fixture.running(machine.id);
-    await fixture.output(
-      machine,
-      'setsid busybox nc -lk -p 8080 -e echo hi >/dev/null 2>&1 </dev/null &',
-    );
+    await fixture.output(machine, 'sudo /usr/sbin/sshd -p 8080');
     await eventually('the port is still open', () => answers(machine, 8080));
     await driver.setFirewall(machine.id, [{ ...web, sourceNetwork: '192.0.2.77/32' }]);
     assert.equal(await answers(machine, 8080), false);
@@ -228,6 +220,18 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await fixture.driver.terminate(machine.id);
   });
 });
+
+/** As the kernel has it for the machine's first process. */
+async function memoryLimit({ lxd }: Fixture, id: string): Promise<number> {
+  const path = `/1.0/instances/${instanceName(id)}/state`;
+  const { pid } = await lxd.request<{ pid: number }>('GET', path);
+  const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
+  const old = /:memory:(.*)/.exec(groups)?.[1];
+  const file = old
+    ? `/sys/fs/cgroup/memory${old}/memory.limit_in_bytes`
+    : `/sys/fs/cgroup${/^0::(.*)/m.exec(groups)?.[1]}/memory.max`;
+  return Number(readFileSync(file, 'utf8'));
+}
 
 function exitOf(terminal: Terminal): Promise<{ code: number; signal: number | null }> {
   return new Promise((resolve) => terminal.onExit(resolve));
