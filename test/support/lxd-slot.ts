@@ -76,23 +76,31 @@ export async function sweep(slot: number, release = true) {
     .map((line) => line.split(' ')[1] ?? '')
     .filter((at) => at.startsWith(folder));
   for (const at of below.reverse()) await quietly('umount', '-l', at);
-  await quietly(
-    'sh',
-    '-c',
-    `nft list tables | grep -q 'inet lxd' && ${deleteChains(bridgeOf(slot))}`,
-  );
+  for (const table of ['lxd', 'incus']) await removeChains(table, bridgeOf(slot));
   rmSync(folder, { recursive: true, force: true });
   if (release) rmSync(`${folder}.lock`, { force: true });
 }
 
-function deleteChains(bridge: string): string {
-  const names = `nft list table inet lxd | sed -n 's/^\\tchain \\(.*\\.${bridge}\\) {/\\1/p'`;
-  return `${names} | while read -r c; do nft flush chain inet lxd "$c"; done; ${names} | while read -r c; do nft delete chain inet lxd "$c"; done`;
+/** A daemon that was killed leaves its bridge's rules in a table that others may use. */
+async function removeChains(table: string, bridge: string) {
+  const listed = await execute('nft', ['list', 'table', 'inet', table]).catch(() => undefined);
+  const chains = [...(listed?.stdout ?? '').matchAll(/^\tchain (\S+) \{/gm)]
+    .map(([, name]) => name!)
+    .filter((name) => name.endsWith(`.${bridge}`));
+  for (const verb of ['flush', 'delete']) {
+    for (const chain of chains) {
+      await execute('nft', [verb, 'chain', 'inet', table, chain]).catch(() => {});
+    }
+  }
 }
 
-/** The daemon, its dnsmasq and its containers' monitors all have the folder in command or environment. */
-function processesOf(folder: string): number[] {
+/** The daemon and its helpers have the folder in command or environment; what runs in its containers is
+ * known by their control groups. */
+export function processesOf(folder: string): number[] {
   const bears = new RegExp(`${folder}(/|\\0|\\s|$)`);
+  const containers = existsSync(join(folder, 'containers'))
+    ? readdirSync(join(folder, 'containers'))
+    : [];
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter((name) => {
@@ -104,7 +112,10 @@ function processesOf(folder: string): number[] {
         }
       };
       if (/^\d+ \(.*\) Z/s.test(read('stat'))) return false;
-      return bears.test(read('cmdline')) || bears.test(read('environ'));
+      const group = /\/lxc\.payload\.([^/\s]+)/.exec(read('cgroup'))?.[1] ?? '';
+      return (
+        containers.includes(group) || bears.test(read('cmdline')) || bears.test(read('environ'))
+      );
     })
     .map(Number);
 }
