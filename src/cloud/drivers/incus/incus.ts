@@ -45,6 +45,8 @@ export interface IncusOptions {
   readonly imageNames?: Readonly<Record<string, string>>;
   readonly gpus?: GivenGpus;
   readonly resyncMs?: number;
+  /** How long a machine may take to shut down before it is switched off. */
+  readonly gracefulSeconds?: number;
   readonly log?: (message: string) => void;
 }
 
@@ -85,6 +87,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     pool,
     profiles: options.profiles ?? ['default'],
     target,
+    gracefulSeconds: options.gracefulSeconds ?? 20,
     reserved: new Map(),
   };
   /** When the machine whose ssh answered was started, by id. */
