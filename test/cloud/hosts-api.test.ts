@@ -88,6 +88,7 @@ for (const database of databases) {
         [{ name: 'x', region: 'us-east-1', token: 'bm8=' }, 'token'],
         [{ name: 'Not A Name', ...dead }, 'name'],
         [{ name: 'x', region: 'us-east-1', url: 'http://plain' }, 'url'],
+        [{ name: 'x', region: 'us-east-1', url: 'https://[:1' }, 'url'],
       ];
       for (const [json, param] of cases) {
         const { status, body } = await call<Failure>('', { json });

@@ -147,8 +147,6 @@ export interface DriverReport {
   engine?: string;
   /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
   addressPool?: { first: string; last: string; except?: string[] } | null;
-  /** True: every node reaches every filesystem. Absent: only the node it was made on. */
-  sharedStorage?: boolean;
 }
 
 /** `unavailable`: try again later. `impossible`: this launch can never work; the message says why. */

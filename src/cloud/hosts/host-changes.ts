@@ -80,6 +80,9 @@ export function createHostChanges(
   }
 
   async function findEndpoint({ token, url, fingerprint }: NewHost) {
+    if (url?.startsWith('https:') && !URL.canParse(url)) {
+      throw invalidBody('url is not an address such as https://host:8443.', 'url');
+    }
     if (token == null) {
       if (url == null) throw invalidBody('Give a token or a url.', 'token');
       return { url, fingerprint: fingerprint?.toLowerCase().replaceAll(':', '') ?? null };

@@ -241,6 +241,5 @@ function toPlaces({ row, online, report }: Host): Place[] {
     images: report.images,
     defaultImage: extras.default_image ?? null,
     sharesFilesystems: row.filesystems_path !== null,
-    sharedStorage: report.sharedStorage ?? false,
   }));
 }
