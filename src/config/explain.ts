@@ -60,11 +60,12 @@ function explainUnknown(path: Violation['path'], name: string): string {
 interface SchemaNode {
   type?: unknown;
   properties?: Record<string, TSchema>;
+  items?: TSchema;
 }
 
 export function schemaAt(path: readonly (string | number)[]): SchemaNode | undefined {
   return path.reduce<SchemaNode | undefined>(
-    (node, part) => node?.properties?.[part],
+    (node, part) => (typeof part === 'number' ? node?.items : node?.properties?.[part]),
     ConfigSchema,
   );
 }
