@@ -4,10 +4,11 @@
 import type { Logger } from 'pino';
 import type { Database, HostRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Driver, NodeReport } from '../drivers/driver.ts';
+import type { Driver } from '../drivers/driver.ts';
 import type { Place } from '../placement.ts';
-import type { HostDrivers, HostExtras, HostReport } from './host-drivers.ts';
+import type { HostDrivers, HostReport } from './host-drivers.ts';
 import { createLink, type Link } from './link.ts';
+import { explainDoubles, toPlaces } from './places.ts';
 import type { Silence } from './silence.ts';
 
 export interface Host {
@@ -80,7 +81,7 @@ export function createHosts(
     return { row, online, reason, seenAt: row.seen_at, report: parseReport(row) };
   }
 
-  const all = () => rows.map(toHost);
+  const all = () => explainDoubles(rows.map(toHost));
   const driverOf = (hostId: string) => links.get(hostId)?.link.driver;
 
   function reaches(hostId: string, node: string | null): boolean {
@@ -189,7 +190,7 @@ export function createHosts(
 
   return {
     all,
-    places: () => all().flatMap(toPlaces),
+    places: () => toPlaces(all()),
     revision: () => revision,
     driverOf,
     reachable: () => rows.map(({ id }) => id).filter((id) => driverOf(id) !== undefined),
@@ -219,27 +220,3 @@ const toSettings = (row: HostRow) =>
 
 const parseReport = ({ report }: HostRow): HostReport | null =>
   report === null ? null : JSON.parse(report);
-
-function toPlaces({ row, online, report }: Host): Place[] {
-  if (report === null) return [];
-  const extras = JSON.parse(row.extras) as HostExtras;
-  const nodes: (Omit<NodeReport, 'name'> & { name: string | null })[] = report.nodes ?? [
-    { ...report, name: null, online: true },
-  ];
-  return nodes.map((node) => ({
-    hostId: row.id,
-    hostName: row.name,
-    region: row.region,
-    node: node.name,
-    accepting: online && node.online && row.draining === 0,
-    isolated: report.isolated,
-    vcpus: node.vcpus,
-    memoryGib: node.memoryGib,
-    storageGib: node.storageGib,
-    gpus: node.gpus,
-    addressPool: report.addressPool,
-    images: report.images,
-    defaultImage: extras.default_image ?? null,
-    sharesFilesystems: row.filesystems_path !== null,
-  }));
-}

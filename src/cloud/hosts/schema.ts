@@ -12,6 +12,8 @@ export const HostParams = Type.Object({
   name: Type.String({ maxLength: 128, pattern: '^[!-~]+$' }),
 });
 
+export const RemoveQuery = Type.Object({ forget: Type.Optional(OneOf(['true'])) });
+
 export const NewHost = Type.Object(
   {
     name: Type.String({ pattern: name }),

@@ -161,6 +161,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
         target,
         gpus: options.gpus ?? {},
       });
+      const identity = info.environment?.certificate_fingerprint;
       const kinds = yard.canVirtualise
         ? 'Unprivileged containers and virtual machines'
         : 'Unprivileged containers';
@@ -170,6 +171,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
         network: firewall.enforced
           ? 'Own addresses, inbound by firewall rules.'
           : 'Own addresses; firewall rules are not enforced.',
+        ...(identity === undefined ? {} : { identity }),
         ...inventory,
       };
     },
