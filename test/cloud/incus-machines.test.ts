@@ -5,6 +5,8 @@ import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { FirewallRule, Terminal } from '../../src/cloud/drivers/driver.ts';
+import { createClient } from '../../src/cloud/drivers/incus/client.ts';
+import { openFirewall } from '../../src/cloud/drivers/incus/firewall.ts';
 import { buildHostImage, smallImage } from '../../src/cloud/drivers/incus/image-recipe.ts';
 import { instanceName } from '../../src/cloud/drivers/incus/machine.ts';
 import { eventually } from '../conformance/ssh-client.ts';
@@ -122,6 +124,42 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () =
     await driver.terminate(machine.id);
     const acl = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
     assert.deepEqual((await fixture.lxd.request<{ ingress: unknown[] }>('GET', acl)).ingress, []);
+  });
+
+  test('rules written by several servers at once are all kept', async () => {
+    const plan = fixture.driver.addressRange();
+    const client = createClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
+    const servers = await Promise.all([1, 2].map(() => openFirewall(client, plan, fixture.owner)));
+    const ids = Array.from({ length: 8 }, (_, index) => `${index}`.repeat(32));
+    const put = (id: string, index: number) => servers[index % 2]!.set(id, plan.last, []);
+    await Promise.all(ids.map(put));
+    const path = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
+    type Kept = { ingress: { description: string }[] };
+    const { ingress } = await client.get<Kept>(path);
+    assert.deepEqual(
+      ingress.map(({ description }) => description).sort(),
+      ids.map((id) => `millrace ${id}`),
+    );
+    await Promise.all(ids.map((id) => servers[0]!.set(id, null, null)));
+    assert.deepEqual((await client.get<Kept>(path)).ingress, []);
+    await client.close();
+  });
+
+  test('machines on one bridge do not reach each other, nor take another’s address', async () => {
+    const [one, other] = await Promise.all([fixture.launch(), fixture.launch()]);
+    const knock = `timeout 2 bash -c 'head -c 4 < /dev/tcp/${other.ip}/22'`;
+    assert.notEqual((await fixture.client.ssh(one, knock)).code, 0);
+    await Promise.all([one, other].map(({ id }) => fixture.driver.terminate(id)));
+  });
+
+  test('user data may be as large as the API lets it be', async () => {
+    const userData = `#!/bin/sh\n# ${'x'.repeat(1_000_000)}\ntouch /home/ubuntu/large\n`;
+    const machine = await fixture.launch({ userData });
+    await eventually(
+      'it ran',
+      async () => (await fixture.client.ssh(machine, 'ls large')).code === 0,
+    );
+    await fixture.driver.terminate(machine.id);
   });
 
   test('on a network with somebody else’s machines no rule is touched, and the report says so', async () => {
