@@ -1,17 +1,28 @@
 // What machines of the incus driver are given, seen from inside them on a real daemon.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { FirewallRule, Terminal } from '../../src/cloud/drivers/driver.ts';
 import { createClient } from '../../src/cloud/drivers/incus/client.ts';
 import { openFirewall } from '../../src/cloud/drivers/incus/firewall.ts';
-import { buildHostImage, smallImage } from '../../src/cloud/drivers/incus/image-recipe.ts';
+import {
+  architecture,
+  buildHostImage,
+  smallImage,
+} from '../../src/cloud/drivers/incus/image-recipe.ts';
 import { instanceName } from '../../src/cloud/drivers/incus/machine.ts';
 import { eventually } from '../conformance/ssh-client.ts';
 import { noLxd } from '../support/lxd.ts';
 import { createFixture, type Fixture, type Running } from './incus-fixture.ts';
+
+const everything: FirewallRule = {
+  protocol: 'all',
+  portRange: null,
+  sourceNetwork: '0.0.0.0/0',
+};
 
 describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () => {
   let fixture: Fixture;
@@ -147,8 +158,16 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () =
 
   test('machines on one bridge do not reach each other, nor take another’s address', async () => {
     const [one, other] = await Promise.all([fixture.launch(), fixture.launch()]);
-    const knock = `timeout 2 bash -c 'head -c 4 < /dev/tcp/${other.ip}/22'`;
-    assert.notEqual((await fixture.client.ssh(one, knock)).code, 0);
+    const knock = (at: string) => `timeout 2 bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
+    assert.equal(await fixture.output(one, knock(one.ip)), 'SSH-');
+    assert.notEqual((await fixture.client.ssh(one, knock(other.ip))).code, 0);
+    const { first, last } = fixture.driver.addressRange();
+    const free = [last, first.replace(/\d+$/, (end) => `${Number(end) + 1}`)].find(
+      (address) => address !== one.ip && address !== other.ip,
+    )!;
+    await fixture.driver.setFirewall(one.id, [everything]);
+    await fixture.output(one, `sudo ip addr add ${free}/32 dev eth0`);
+    assert.equal(await answers({ ...one, ip: free }, 22), false);
     await Promise.all([one, other].map(({ id }) => fixture.driver.terminate(id)));
   });
 
@@ -160,6 +179,21 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () =
       async () => (await fixture.client.ssh(machine, 'ls large')).code === 0,
     );
     await fixture.driver.terminate(machine.id);
+  });
+
+  test('an image for virtual machines is refused where the host has no KVM', async (context) => {
+    const { lxd, driver } = fixture;
+    if (/virtual machines/.test((await driver.describe()).isolation)) return context.skip('it has');
+    const folder = `${lxd.folder}/virtual`;
+    mkdirSync(folder);
+    writeFileSync(`${folder}/metadata.yaml`, `architecture: ${architecture()}\ncreation_date: 1\n`);
+    writeFileSync(`${folder}/rootfs.img`, Buffer.alloc(4096));
+    execFileSync('tar', ['-cf', `${folder}.tar`, '-C', folder, 'metadata.yaml', 'rootfs.img']);
+    await lxd.importImage(`${folder}.tar`, 'virtual');
+    const refused = { failure: 'impossible', message: /KVM/ };
+    await assert.rejects(driver.launch(fixture.spec({ image: 'virtual' })), refused);
+    const { target } = await lxd.request<{ target: string }>('GET', '/1.0/images/aliases/virtual');
+    await lxd.request('DELETE', `/1.0/images/${target}`);
   });
 
   test('on a network with somebody else’s machines no rule is touched, and the report says so', async () => {
