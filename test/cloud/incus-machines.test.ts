@@ -56,6 +56,17 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () =
     }
   });
 
+  test('on a bridge of the operator’s a machine has its address without anybody handing it out', async () => {
+    const { network, ...addresses } = await fixture.lxd.addPlainBridge();
+    await assert.rejects(fixture.open({ network }), /which addresses/);
+    const driver = await fixture.open({ network, addresses });
+    const machine = await fixture.launch({ ip: driver.addressRange().last }, driver);
+    assert.equal(machine.ip, driver.addressRange().last);
+    assert.equal(await fixture.output(machine, 'hostname'), machine.spec.hostname);
+    assert.match((await driver.describe()).network, /not enforced/);
+    await driver.terminate(machine.id);
+  });
+
   test('disks and filesystems on a pool that can are limited and measured', async () => {
     const pool = await fixture.lxd.addBtrfsPool();
     const driver = await fixture.open({ pool });
