@@ -17,6 +17,8 @@ const patienceMs = 60_000;
 export const slotFolder = (slot: number) => join(tmpdir(), `millrace-lxd-${slot}`);
 export const bridgeOf = (slot: number) => `mrlxd${slot}`;
 export const subnetOf = (slot: number) => `10.77.0.${slot * 32}/27`;
+export const plainBridgeOf = (slot: number) => `mrplain${slot}`;
+export const plainSubnetOf = (slot: number) => `10.77.255.${slot * 16}/28`;
 
 /** A slot is a folder with the pid and start time of its taker. */
 export async function takeSlot(): Promise<number> {
@@ -69,8 +71,12 @@ export async function sweep(slot: number, release = true) {
     await setTimeout(100);
   }
   const quietly = (program: string, ...argv: string[]) => execute(program, argv).catch(() => {});
-  await quietly('ip', 'link', 'delete', bridgeOf(slot));
-  await quietly('ip', 'route', 'delete', 'unreachable', subnetOf(slot), 'metric', '9999');
+  for (const bridge of [bridgeOf(slot), plainBridgeOf(slot)]) {
+    await quietly('ip', 'link', 'delete', bridge);
+  }
+  for (const subnet of [subnetOf(slot), plainSubnetOf(slot)]) {
+    await quietly('ip', 'route', 'delete', 'unreachable', subnet, 'metric', '9999');
+  }
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const below = mounts
     .map((line) => line.split(' ')[1] ?? '')

@@ -192,11 +192,10 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       return (await observed.list()).map((instance) => findId(instance, owner)!);
     },
 
-    setFirewall: (id, rules) =>
-      inTurn(id, async () => {
-        const instance = await observed.refresh(id);
-        if (instance) await firewall.set(id, addressOf(instance), rules);
-      }),
+    async setFirewall(id, rules) {
+      const instance = await observed.find(id);
+      if (instance) await firewall.set(id, addressOf(instance), rules);
+    },
 
     createFilesystem: yard.filesystems.create,
     deleteFilesystem: yard.filesystems.remove,

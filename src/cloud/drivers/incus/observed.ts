@@ -23,33 +23,45 @@ export interface ObservedOptions {
   readonly log: (message: string) => void;
 }
 
+/** When a look at everything was overtaken or failed. */
+const retryMs = 1_000;
+
 export function observe(client: Client, options: ObservedOptions): Observed {
   const { owner, resyncMs, log } = options;
   const known = new Map<string, Instance>();
   const watchers = new Set<(id: string | null) => void>();
   /** Machines being looked at, and whether they changed again meanwhile. */
   const looking = new Map<string, { again: boolean }>();
+  /** The number of the newest question whose answer was taken, by name, since the last list. */
+  const taken = new Map<string, number>();
   let connected = false;
   /** True when `known` has everything. */
   let fresh = false;
-  let generation = 0;
+  let questions = 0;
+  let retry: NodeJS.Timeout | undefined;
+  let closed = false;
 
   async function list(): Promise<Instance[]> {
-    const mine = ++generation;
+    questions += 1;
+    const mine = questions;
     const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
     const ours = all.filter((one) => findId(one, owner) !== undefined);
-    // Events that came meanwhile know better than this list, and an older list than a newer one nothing.
-    if (mine !== generation || looking.size > 0) return ours;
+    // Whoever asked later knows better than this list.
+    if (mine !== questions || looking.size > 0) return ours;
     known.clear();
+    taken.clear();
     for (const one of ours) known.set(one.name, one);
     fresh = connected;
     return ours;
   }
 
   async function look(name: string): Promise<Instance | undefined> {
-    generation += 1;
+    questions += 1;
+    const mine = questions;
     const answer = await client.find<Instance>(instancePath(name));
     const ours = answer && findId(answer, owner) !== undefined ? answer : undefined;
+    if (mine < (taken.get(name) ?? 0)) return ours;
+    taken.set(name, mine);
     if (ours) known.set(name, ours);
     else known.delete(name);
     return ours;
@@ -74,7 +86,7 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       }
     } catch (error) {
       fresh = false;
-      log(`${name}: ${(error as Error).message}`);
+      if (!closed) log(`${name}: ${(error as Error).message}`);
     } finally {
       looking.delete(name);
     }
@@ -93,15 +105,19 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       if (!same) tell(null);
     } catch (error) {
       fresh = false;
-      log(`the machines could not be listed: ${(error as Error).message}`);
+      if (!closed) log(`the machines could not be listed: ${(error as Error).message}`);
     }
+    if (fresh || !connected || closed) return;
+    clearTimeout(retry);
+    retry = setTimeout(() => void resync(), retryMs);
+    retry.unref();
   }
 
   const events = listenToEvents(client, {
     changed: (name) => void changed(name),
     up() {
       connected = true;
-      void resync();
+      if (!closed) void resync();
     },
     down() {
       connected = false;
@@ -126,7 +142,9 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       return () => void watchers.delete(watcher);
     },
     close() {
+      closed = true;
       clearInterval(timer);
+      clearTimeout(retry);
       events.close();
       watchers.clear();
     },
