@@ -24,7 +24,7 @@ const everything: FirewallRule = {
   sourceNetwork: '0.0.0.0/0',
 };
 
-describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () => {
+describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () => {
   let fixture: Fixture;
   before(async () => {
     fixture = await createFixture();

@@ -23,7 +23,7 @@ export interface ObservedOptions {
   readonly log: (message: string) => void;
 }
 
-/** When a look at everything was overtaken or failed. */
+/** When a look failed, or was begun before the events came. */
 const retryMs = 1_000;
 
 export function observe(client: Client, options: ObservedOptions): Observed {
@@ -32,12 +32,15 @@ export function observe(client: Client, options: ObservedOptions): Observed {
   const watchers = new Set<(id: string | null) => void>();
   /** Machines being looked at, and whether they changed again meanwhile. */
   const looking = new Map<string, { again: boolean }>();
-  /** The number of the newest question whose answer was taken, by name, since the last list. */
-  const taken = new Map<string, number>();
+  /** Questions are numbered: the newest answer about a machine counts, in whatever order they come. */
+  let questions = 0;
+  const asked = new Map<string, number>();
+  let listed = 0;
+  /** The last question before the events connected; what it told may be outdated without our knowing. */
+  let untold = 0;
   let connected = false;
   /** True when `known` has everything. */
   let fresh = false;
-  let questions = 0;
   let retry: NodeJS.Timeout | undefined;
   let closed = false;
 
@@ -45,23 +48,29 @@ export function observe(client: Client, options: ObservedOptions): Observed {
     questions += 1;
     const mine = questions;
     const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
-    const ours = all.filter((one) => findId(one, owner) !== undefined);
-    // Whoever asked later knows better than this list.
-    if (mine !== questions || looking.size > 0) return ours;
-    known.clear();
-    taken.clear();
-    for (const one of ours) known.set(one.name, one);
-    fresh = connected;
-    return ours;
+    const ours = new Map(
+      all.filter((one) => findId(one, owner) !== undefined).map((one) => [one.name, one]),
+    );
+    if (mine < listed) return [...ours.values()];
+    listed = mine;
+    for (const name of new Set([...known.keys(), ...ours.keys()])) {
+      if ((asked.get(name) ?? 0) > mine) continue;
+      const one = ours.get(name);
+      if (one) known.set(name, one);
+      else known.delete(name);
+    }
+    for (const [name, question] of asked) if (question < mine) asked.delete(name);
+    fresh = connected && mine > untold;
+    return [...ours.values()];
   }
 
   async function look(name: string): Promise<Instance | undefined> {
     questions += 1;
     const mine = questions;
+    asked.set(name, mine);
     const answer = await client.find<Instance>(instancePath(name));
     const ours = answer && findId(answer, owner) !== undefined ? answer : undefined;
-    if (mine < (taken.get(name) ?? 0)) return ours;
-    taken.set(name, mine);
+    if ((asked.get(name) ?? listed) > mine) return ours;
     if (ours) known.set(name, ours);
     else known.delete(name);
     return ours;
@@ -86,6 +95,7 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       }
     } catch (error) {
       fresh = false;
+      resyncSoon();
       if (!closed) log(`${name}: ${(error as Error).message}`);
     } finally {
       looking.delete(name);
@@ -107,7 +117,11 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       fresh = false;
       if (!closed) log(`the machines could not be listed: ${(error as Error).message}`);
     }
-    if (fresh || !connected || closed) return;
+    if (!fresh) resyncSoon();
+  }
+
+  function resyncSoon() {
+    if (!connected || closed) return;
     clearTimeout(retry);
     retry = setTimeout(() => void resync(), retryMs);
     retry.unref();
@@ -117,7 +131,8 @@ export function observe(client: Client, options: ObservedOptions): Observed {
     changed: (name) => void changed(name),
     up() {
       connected = true;
-      if (!closed) void resync();
+      untold = questions;
+      void resync();
     },
     down() {
       connected = false;
