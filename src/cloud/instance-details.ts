@@ -2,8 +2,9 @@
 // members: since when, why unhealthy, and what the machine printed while booting.
 
 import type { Database } from '../db/tables.ts';
-import type { Driver, Terminal, TerminalSize } from './drivers/driver.ts';
+import type { Terminal, TerminalSize } from './drivers/driver.ts';
 import { instanceNotFound } from './errors.ts';
+import type { Hosts } from './hosts/hosts.ts';
 
 export interface InstanceDetail {
   readonly id: string;
@@ -23,11 +24,16 @@ export interface InstanceDetails {
   openTerminal(accountId: string, id: string, size: TerminalSize): Promise<Terminal | undefined>;
 }
 
-export function createInstanceDetails(db: Database, driver: Driver): InstanceDetails {
+const unreachable = 'The boot log can not be read: this server does not reach its host now.\n';
+
+export function createInstanceDetails(
+  db: Database,
+  hosts: Pick<Hosts, 'driverOf'>,
+): InstanceDetails {
   async function getRow(accountId: string, id: string) {
     const row = await db
       .selectFrom('instances')
-      .select(['id', 'status'])
+      .select(['id', 'status', 'host_id'])
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('status', '!=', 'terminated')
@@ -55,11 +61,12 @@ export function createInstanceDetails(db: Database, driver: Driver): InstanceDet
     },
     async bootLog(accountId, id) {
       const row = await getRow(accountId, id);
-      return driver.bootLog(row.id);
+      return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
     },
     async openTerminal(accountId, id, size) {
       const row = await getRow(accountId, id);
-      return row.status === 'active' ? driver.attachTerminal?.(row.id, size) : undefined;
+      if (row.status !== 'active') return undefined;
+      return hosts.driverOf(row.host_id)?.attachTerminal?.(row.id, size);
     },
   };
 }
