@@ -1,6 +1,6 @@
 // Hosts over the network: what a row says becomes the options of the driver for LXD and Incus.
 
-import type { HostRow } from '../../db/tables.ts';
+import type { HostRow } from '../../db/cloud-rows.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkEndpoint } from '../drivers/incus/checks.ts';
 import type { Identity } from '../drivers/incus/client-certificate.ts';

@@ -2,7 +2,8 @@
 // before what others wrote down; of other servers' own hosts it only knows the latter.
 
 import type { Logger } from 'pino';
-import type { Database, HostRow } from '../../db/tables.ts';
+import type { HostRow } from '../../db/cloud-rows.ts';
+import type { Database } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Place } from '../placement.ts';
