@@ -99,7 +99,7 @@ export async function createCloud(
       { region: options.region, maxPerAccount: options.instancesPerAccount },
     ),
     instances: createInstances(db, clock, { audit, events, nudge }),
-    details: createInstanceDetails(db, driver),
+    details: createInstanceDetails(db, audit, driver),
     sshKeys: createSshKeys(db, clock, audit, { maxPerAccount: options.sshKeysPerAccount }),
     filesystems: createFilesystems(
       db,

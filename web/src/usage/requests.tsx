@@ -1,0 +1,221 @@
+// Single requests, newest first: what was asked of which model by which key, how it went, and its cost.
+
+import { Button, Code, Group, Select, Text } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import type { ApiKey } from '../../../src/accounts/schema.ts';
+import { get, type List } from '../api.ts';
+import { useModels } from '../models/list.ts';
+import { CopyIcon } from '../parts/copy.tsx';
+import { toCount, toDuration, toMoney } from '../parts/numbers.ts';
+import { type Column, Empty, Records } from '../parts/records.tsx';
+import { StateBadge, type Tone } from '../parts/state-badge.tsx';
+import type { View } from '../parts/view.ts';
+import { When } from '../parts/when.tsx';
+
+export interface RequestRecord {
+  id: string;
+  at: string;
+  operation: string;
+  model: string;
+  served_model: string | null;
+  backend: string | null;
+  key_id: string | null;
+  key_label: string | null;
+  status: 'done' | 'aborted' | 'failed' | 'running' | 'interrupted';
+  code: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  first_token_ms: number | null;
+  duration_ms: number | null;
+  cost: number;
+}
+
+interface RequestPage extends List<RequestRecord> {
+  next: string | null;
+}
+
+const statuses: Record<RequestRecord['status'], { name: string; tone: Tone }> = {
+  done: { name: 'done', tone: 'good' },
+  running: { name: 'running', tone: 'waiting' },
+  aborted: { name: 'stopped by the client', tone: 'quiet' },
+  failed: { name: 'failed', tone: 'bad' },
+  interrupted: { name: 'cut off by a restart', tone: 'bad' },
+};
+const pageSize = 50;
+
+export function Requests({ view }: { view: View }) {
+  const [model, key, status] = [view.get('model'), view.get('key'), view.get('status')];
+  const requests = useInfiniteQuery({
+    queryKey: ['usage-requests', model, key, status],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) => {
+      const query = new URLSearchParams({ limit: String(pageSize) });
+      const filters = { model, key, status, before: pageParam };
+      for (const [name, value] of Object.entries(filters)) {
+        if (value !== null) query.set(name, value);
+      }
+      return get<RequestPage>(`/dashboard/api/usage/requests?${query}`);
+    },
+    getNextPageParam: ({ next }) => next,
+  });
+  const isFiltered = model !== null || key !== null || status !== null;
+  return (
+    <div className="stack">
+      <Group align="flex-end" justify="space-between">
+        <Filters view={view} />
+        <Button
+          variant="default"
+          component="a"
+          href="/dashboard/api/usage/requests.csv"
+          download="requests.csv"
+        >
+          Download CSV
+        </Button>
+      </Group>
+      <Records
+        label="Requests"
+        query={requests}
+        rows={requests.data?.pages.flatMap(({ data }) => data)}
+        columns={columns}
+        likely={8}
+        empty={
+          isFiltered ? (
+            <Empty title="No such requests">None fits all the filters above.</Empty>
+          ) : (
+            <Empty title="No requests yet">
+              Each request to a model is listed here with its tokens, times and cost. What was said
+              is not kept.
+            </Empty>
+          )
+        }
+      />
+      {requests.hasNextPage && (
+        <Group>
+          <Button
+            variant="default"
+            onClick={() => requests.fetchNextPage()}
+            loading={requests.isFetchingNextPage}
+          >
+            Show older
+          </Button>
+        </Group>
+      )}
+    </div>
+  );
+}
+
+function Filters({ view }: { view: View }) {
+  const models = useModels();
+  const keys = useQuery({
+    queryKey: ['api-keys'],
+    queryFn: () => get<List<ApiKey>>('/dashboard/api/api-keys'),
+  });
+  const filters = [
+    { name: 'model', label: 'Model', data: models.data?.data.map(({ id }) => id) ?? [] },
+    {
+      name: 'key',
+      label: 'API key',
+      data: keys.data?.data.map(({ id, label }) => ({ value: id, label })) ?? [],
+    },
+    {
+      name: 'status',
+      label: 'How it went',
+      data: Object.entries(statuses).map(([value, { name }]) => ({ value, label: name })),
+    },
+  ];
+  return (
+    <Group gap="sm" align="flex-end">
+      {filters.map(({ name, label, data }) => (
+        <Select
+          key={name}
+          label={label}
+          placeholder="All"
+          data={data}
+          value={view.get(name)}
+          onChange={(value) => view.set({ [name]: value })}
+          clearable
+          clearButtonProps={{ 'aria-label': `All of ${label}` }}
+          searchable
+          w={200}
+        />
+      ))}
+    </Group>
+  );
+}
+
+const columns: Column<RequestRecord>[] = [
+  {
+    name: 'When',
+    cell: ({ at, id }) => (
+      <div>
+        <When at={at} />
+        <Group gap={2} wrap="nowrap">
+          <Code>{id.slice(0, 12)}…</Code>
+          <CopyIcon value={id} label="Copy the request id" />
+        </Group>
+      </div>
+    ),
+  },
+  {
+    name: 'Model',
+    cell: ({ model, served_model, backend }) => (
+      <div>
+        <Text size="sm" className="breakable">
+          {model}
+        </Text>
+        <Text size="xs" c="dimmed" className="breakable">
+          {[served_model === model ? null : served_model, backend].filter(Boolean).join(' · ')}
+        </Text>
+      </div>
+    ),
+  },
+  {
+    name: 'Key',
+    cell: ({ key_label, key_id }) => (
+      <Text size="sm" className="breakable">
+        {key_label ?? key_id?.slice(0, 8) ?? 'in this dashboard'}
+      </Text>
+    ),
+  },
+  {
+    name: 'How it went',
+    cell: ({ status, code }) => (
+      <div>
+        <StateBadge tone={statuses[status].tone}>{statuses[status].name}</StateBadge>
+        {code && (
+          <Text size="xs" c="dimmed" className="breakable">
+            {code}
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  {
+    name: 'Tokens',
+    cell: ({ prompt_tokens, completion_tokens, cached_tokens }) => (
+      <div className="number">
+        {toCount(prompt_tokens)} in, {toCount(completion_tokens)} out
+        {cached_tokens > 0 && (
+          <Text size="xs" c="dimmed">
+            {toCount(cached_tokens)} cached
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  {
+    name: 'Time',
+    cell: ({ duration_ms, first_token_ms }) => (
+      <div className="number">
+        {duration_ms === null ? '–' : toDuration(duration_ms)}
+        {first_token_ms !== null && (
+          <Text size="xs" c="dimmed">
+            {toDuration(first_token_ms)} to the first token
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  { name: 'Cost', cell: ({ cost }) => <span className="number">{toMoney(cost)}</span> },
+];
