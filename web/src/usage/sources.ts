@@ -4,8 +4,15 @@
 import { useQuery } from '@tanstack/react-query';
 import type { MachineUsage } from '../../../src/cloud/machine-usage.ts';
 import { get, type List } from '../api.ts';
-import { type Amounts, type Cell, none } from './amounts.ts';
-import { type Range, type Step, stepMs, toStarts } from './range.ts';
+import { type Cell, none } from './amounts.ts';
+import { type Range, stepMs, toStarts } from './range.ts';
+import {
+  type ModelGrouping,
+  toTimes,
+  toUsageQuery,
+  type Usage,
+  type UsageBucket,
+} from './usage-query.ts';
 
 export const groupings = [
   { value: 'model', label: 'Model' },
@@ -15,28 +22,6 @@ export const groupings = [
   { value: 'none', label: 'Nothing' },
 ] as const;
 export type Grouping = (typeof groupings)[number]['value'];
-
-interface UsageBucket extends Omit<Amounts, 'hours'> {
-  start: string;
-  group: string | null;
-  label: string | null;
-}
-
-export interface Usage {
-  from: string;
-  to: string;
-  step: Step;
-  by: string;
-  data: UsageBucket[];
-}
-
-const toTimes = ({ from, to }: Range) => ({
-  from: new Date(from).toISOString(),
-  to: new Date(to).toISOString(),
-});
-
-export const toUsageQuery = (range: Range, by: Exclude<Grouping, 'machine'>) =>
-  new URLSearchParams({ ...toTimes(range), step: range.step, by }).toString();
 
 export function useCells(range: Range, by: Grouping) {
   return useQuery({
@@ -54,14 +39,14 @@ export function useCells(range: Range, by: Grouping) {
   });
 }
 
-const nameless: Record<Exclude<Grouping, 'machine'>, string> = {
+const nameless: Record<ModelGrouping, string> = {
   model: 'no model',
   key: 'people in this dashboard',
   backend: 'none was reached',
   none: 'everything',
 };
 
-function toCell(bucket: UsageBucket, by: Exclude<Grouping, 'machine'>): Cell {
+function toCell(bucket: UsageBucket, by: ModelGrouping): Cell {
   const { start, group, label, ...amounts } = bucket;
   return {
     start: Date.parse(start),

@@ -13,9 +13,10 @@ import { Controls } from './controls.tsx';
 import { toMachineCsv } from './machine-csv.ts';
 import { type Range, toDayText, toRange } from './range.ts';
 import { Requests } from './requests.tsx';
-import { type Grouping, groupings, toUsageQuery, useCells } from './sources.ts';
+import { type Grouping, groupings, useCells } from './sources.ts';
 import { Tables } from './tables.tsx';
 import { Totals } from './totals.tsx';
+import { toUsageQuery } from './usage-query.ts';
 
 const modelMetrics = ['tokens', 'requests', 'errors', 'cost'] as const;
 const machineMetrics = ['cost', 'hours'] as const;
