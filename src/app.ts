@@ -14,6 +14,7 @@ import Fastify, {
 } from 'fastify';
 import { accountsDialect } from './accounts/errors.ts';
 import { type AccountParts, accountRoutes } from './accounts/routes.ts';
+import { type UsageParts, usageRoutes } from './accounts/usage/routes.ts';
 import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
@@ -39,6 +40,7 @@ export interface AppParts {
   inference: InferenceParts;
   cloud: CloudParts;
   weights: WeightsParts;
+  usage: UsageParts;
   dashboard: DashboardBuild;
 }
 
@@ -109,6 +111,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
   });
+  app.register(async (scope) => usageRoutes(scope, parts.usage), { prefix: '/dashboard/api' });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;
 }

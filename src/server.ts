@@ -11,11 +11,21 @@ import { createAudit } from './accounts/audit.ts';
 import { createAuditLog } from './accounts/audit-log.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
+import { changeLimits, unlimited } from './accounts/limits/limit-set.ts';
+import { createLimits } from './accounts/limits/limits.ts';
+import { openLimitStore } from './accounts/limits/open-store.ts';
+import { createLimitSettings } from './accounts/limits/settings.ts';
+import { createSpendReport } from './accounts/limits/spend-report.ts';
 import { createMembers } from './accounts/members.ts';
 import { toJoinLink } from './accounts/routes.ts';
 import { createSessions } from './accounts/sessions.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createThrottle } from './accounts/throttle.ts';
+import { createUsageRequests } from './accounts/usage/requests.ts';
+import { createUsageRetention } from './accounts/usage/retention.ts';
+import { createUsageSummaries } from './accounts/usage/summaries.ts';
+import { createUsage } from './accounts/usage/usage.ts';
+import { watchUsage } from './accounts/usage/watch.ts';
 import { createApp } from './app.ts';
 import { type CloudOptions, createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
@@ -32,6 +42,7 @@ import { createLocalEngine, type LocalEngine } from './inference/engines/local.t
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
+import { createRecordings } from './inference/recording.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
 import { openWeights } from './inference/weights/open.ts';
@@ -75,7 +86,10 @@ export async function startServer(
   });
 
   const audit = createAudit(clock);
-  const apiKeys = createApiKeys(db, clock, audit);
+  const limitSettings = createLimitSettings(db, clock, audit, {
+    keyDefaults: changeLimits(unlimited, config.limits.key),
+  });
+  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
   const sessions = createSessions(db, clock, audit, { sessionDays: config.accounts.session_days });
   const invitations = createInvitations(db, clock, audit, {
@@ -85,7 +99,10 @@ export async function startServer(
     db,
     clock,
     { audit, sessions, throttle, invitations },
-    { loginAttempts: config.accounts.login_attempts },
+    {
+      loginAttempts: config.accounts.login_attempts,
+      accountLimits: changeLimits(unlimited, config.limits.account),
+    },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
   const catalog = createCatalog();
@@ -101,6 +118,7 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const limitStore = await openLimitStore(config.redis.url, { clock, log, registry });
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
@@ -108,6 +126,9 @@ export async function startServer(
     openLocalEngine({ name, modelPath: path }),
   );
   watchLoad(registry, standIn.name, standIn.status);
+  const usage = createUsage(db, clock, log, { alone: config.database.url === null });
+  const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
+  watchUsage(registry, usage.status);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -145,6 +166,8 @@ export async function startServer(
     accounts: {
       authenticator,
       apiKeys,
+      limitSettings,
+      spendReport: createSpendReport(db, clock),
       auditLog: createAuditLog(db),
       invitations,
       members: createMembers(db, audit, sessions),
@@ -159,9 +182,10 @@ export async function startServer(
       serve: createServe({
         catalog,
         backends,
+        limits: createLimits(limitSettings, limitStore),
         clock,
         counter: createLlama3Counter(),
-        meter: createMeter(registry),
+        openRecording: createRecordings(createMeter(registry), usage),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -172,6 +196,12 @@ export async function startServer(
       cloud,
     },
     weights: { authenticator, catalog, ...weights },
+    usage: {
+      authenticator,
+      clock,
+      summaries: createUsageSummaries(db),
+      requests: createUsageRequests(db),
+    },
     dashboard,
   });
 
@@ -188,12 +218,15 @@ export async function startServer(
   }
   cloud.reconciler.start();
   weights.start();
+  usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
   const chores = [
     every(5_000, () => weights.tidy()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
     every(3_600_000, () => sessions.sweep()),
+    every(60_000, () => usage.sweep()),
+    every(3_600_000, () => usageRetention.sweep()),
   ];
 
   /** A background chore that fails is logged and tried again at its next turn. */
@@ -215,6 +248,8 @@ export async function startServer(
     clearInterval(hurry);
     clearTimeout(cut);
     await backends.close();
+    await usage.stop();
+    await limitStore.close();
     await cloud.reconciler.stop();
     await driver.close();
     dashboard.stop();
@@ -279,6 +314,11 @@ function toCloudOptions({ cloud, database }: Config): CloudOptions {
     architecture: readArchitecture(),
   };
 }
+
+const toUsageRetention = ({ usage }: Config) => ({
+  requestDays: usage.request_days,
+  hourDays: usage.hour_days,
+});
 
 function toCloudLimits({ cloud }: Config) {
   if (!cloud.rate_limit) return { requests: null, launches: null };

@@ -27,6 +27,7 @@ const mayImport: Record<string, string[]> = {
     'config',
     'lib',
     'accounts/schema.ts',
+    'accounts/usage/schema.ts',
     'inference/schema.ts',
     'inference/weights/schema.ts',
     'cloud/schema.ts',

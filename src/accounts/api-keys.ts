@@ -9,12 +9,22 @@ import { invalidBody, notFound } from '../lib/errors.ts';
 import { newId, randomAlphanumerics } from '../lib/ids.ts';
 import { equalHashes, hashToken, maskSecret } from '../lib/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
+import { changeLimits, toColumns, toLimitSet, toWireLimits } from './limits/limit-set.ts';
+import type { LimitSettings } from './limits/settings.ts';
 import { type Principal, type Scope, scopes } from './principal.ts';
+import type { Limits } from './schema.ts';
 
 export interface NewApiKey {
   label: string;
   scopes: readonly Scope[];
   expiresAt: number | null;
+  /** What is left out is as the configuration says for new keys. */
+  limits?: Limits;
+}
+
+export interface ApiKeyChange {
+  label?: string;
+  limits?: Limits;
 }
 
 export interface FoundApiKey {
@@ -36,6 +46,8 @@ export interface ApiKeys {
   /** Stores a key the operator chose, unless it is there already. */
   preset(accountId: string, key: string): Promise<void>;
   list(accountId: string): Promise<ApiKeyRow[]>;
+  /** Limits hold at once here, and within a second in other processes. */
+  update(principal: Principal, id: string, change: ApiKeyChange): Promise<ApiKeyRow>;
   revoke(principal: Principal, id: string): Promise<void>;
   /** Undefined for unknown, revoked and expired keys alike. */
   find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined;
@@ -45,7 +57,12 @@ export interface ApiKeys {
 
 const maxKeysPerAccount = 10_000;
 
-export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys {
+export function createApiKeys(
+  db: Database,
+  clock: Clock,
+  audit: Audit,
+  limitSettings: LimitSettings,
+): ApiKeys {
   const found = createBoundedCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
   const lastUsed = new Map<string, number>();
 
@@ -123,6 +140,7 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
       expires_at: input.expiresAt,
       revoked_at: null,
       last_used_at: null,
+      ...toColumns(changeLimits(limitSettings.keyDefaults, input.limits ?? {})),
     };
   }
 
@@ -135,6 +153,35 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
       .orderBy('created_at')
       .orderBy('id')
       .execute();
+  }
+
+  async function update(principal: Principal, id: string, { label, limits }: ApiKeyChange) {
+    const after = await db.transaction().execute(async (tx) => {
+      await lockAccount(tx, principal.accountId);
+      const before = await tx
+        .selectFrom('api_keys')
+        .selectAll()
+        .where('id', '=', id)
+        .where('account_id', '=', principal.accountId)
+        .where('revoked_at', 'is', null)
+        .executeTakeFirst();
+      if (before === undefined) throw notFound('This API key');
+      const changed = {
+        label: label ?? before.label,
+        ...toColumns(changeLimits(toLimitSet(before), limits ?? {})),
+      };
+      await tx.updateTable('api_keys').set(changed).where('id', '=', id).execute();
+      const row = { ...before, ...changed };
+      const show = (one: ApiKeyRow) => ({ label: one.label, limits: toWireLimits(one) });
+      await audit.record(tx, principal, {
+        action: 'api_key.updated',
+        resourceId: id,
+        details: { from: show(before), to: show(row) },
+      });
+      return row;
+    });
+    limitSettings.forget();
+    return after;
   }
 
   async function revoke(principal: Principal, id: string) {
@@ -193,7 +240,7 @@ export function createApiKeys(db: Database, clock: Clock, audit: Audit): ApiKeys
     }
   }
 
-  return { create, createFirst, preset, list, revoke, find, flushLastUsed };
+  return { create, createFirst, preset, list, update, revoke, find, flushLastUsed };
 }
 
 /** The label as part of a key: what a shell, a header and a double click all take as one word. */
@@ -209,6 +256,6 @@ function toEntry(action: 'api_key.created' | 'api_key.revoked', row: ApiKeyRow) 
   return {
     action,
     resourceId: row.id,
-    details: { label: row.label, scopes: JSON.parse(row.scopes) },
+    details: { label: row.label, scopes: JSON.parse(row.scopes), limits: toWireLimits(row) },
   };
 }

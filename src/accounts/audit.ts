@@ -8,6 +8,7 @@ import type { Principal } from './principal.ts';
 
 export type AuditAction =
   | 'account.created'
+  | 'account.limits_changed'
   | 'user.joined'
   | 'user.login_succeeded'
   | 'user.login_failed'
@@ -21,6 +22,7 @@ export type AuditAction =
   | 'invitation.revoked'
   | 'session.ended'
   | 'api_key.created'
+  | 'api_key.updated'
   | 'api_key.revoked'
   | 'ssh_key.created'
   | 'ssh_key.deleted'

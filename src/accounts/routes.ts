@@ -12,19 +12,25 @@ import type { AuditLog } from './audit-log.ts';
 import { type Authenticator, requireRole, sessionCookie, sessionOf } from './authenticate.ts';
 import { accountsDialect } from './errors.ts';
 import type { Invitations } from './invitations.ts';
+import { toWireLimits } from './limits/limit-set.ts';
+import type { LimitSettings } from './limits/settings.ts';
+import type { SpendReport } from './limits/spend-report.ts';
 import type { Members } from './members.ts';
 import { scopes } from './principal.ts';
 import {
   type ApiKey,
+  ApiKeyChange,
   AuditQuery,
   IdParams,
   InvitationToken,
   Join,
+  Limits,
   Login,
   NewApiKey,
   NewInvitation,
   PasswordChange,
   RoleChange,
+  type Spend,
 } from './schema.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import type { SignIn } from './sign-in.ts';
@@ -32,6 +38,8 @@ import type { SignIn } from './sign-in.ts';
 export interface AccountParts {
   authenticator: Authenticator;
   apiKeys: ApiKeys;
+  limitSettings: LimitSettings;
+  spendReport: SpendReport;
   auditLog: AuditLog;
   invitations: Invitations;
   members: Members;
@@ -53,6 +61,7 @@ export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void
     parts.authenticator.requireSession(inner);
     sessionRoutes(inner, parts);
     keyRoutes(inner, parts);
+    limitRoutes(inner, parts);
     memberRoutes(inner, parts);
   });
 }
@@ -132,24 +141,42 @@ function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
   });
 }
 
-function keyRoutes(scope: FastifyInstance, { apiKeys, auditLog }: AccountParts): void {
+function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { apiKeys, auditLog, spendReport } = parts;
 
   app.get('/api-keys', async (request) => {
-    const rows = await apiKeys.list(sessionOf(request).accountId);
-    return { data: rows.map(toApiKey) };
+    const { accountId } = sessionOf(request);
+    const rows = await apiKeys.list(accountId);
+    const spend = await spendReport.ofKeys(accountId);
+    return { data: rows.map((row) => toApiKey(row, spend(row.id))) };
   });
   app.post('/api-keys', { schema: { body: NewApiKey } }, async (request) => {
     const session = requireRole(request, 'owner', 'member');
-    const { label, scopes: wanted, expires_at } = request.body;
+    const { label, scopes: wanted, expires_at, limits } = request.body;
     const input = {
       label,
       scopes: wanted ?? scopes,
       expiresAt: expires_at == null ? null : Date.parse(expires_at),
+      limits: limits ?? {},
     };
     const { row, key } = await apiKeys.create(session.accountId, input, session);
-    return { ...toApiKey(row), key };
+    return { ...toApiKey(row, spendReport.nothing()), key };
   });
+  app.patch(
+    '/api-keys/:id',
+    { schema: { params: IdParams, body: ApiKeyChange } },
+    async (request) => {
+      const session = requireRole(request, 'owner', 'member');
+      const { label, limits } = request.body;
+      const row = await apiKeys.update(session, request.params.id, {
+        ...(label == null ? {} : { label }),
+        ...(limits == null ? {} : { limits }),
+      });
+      const spend = await spendReport.ofKeys(session.accountId);
+      return toApiKey(row, spend(row.id));
+    },
+  );
   app.delete('/api-keys/:id', { schema: { params: IdParams } }, async (request) => {
     await apiKeys.revoke(requireRole(request, 'owner', 'member'), request.params.id);
     return { ok: true };
@@ -158,6 +185,22 @@ function keyRoutes(scope: FastifyInstance, { apiKeys, auditLog }: AccountParts):
     const { limit, user_id: userId, api_key_id: apiKeyId, ...rest } = request.query;
     const { accountId } = sessionOf(request);
     return auditLog.page(accountId, { ...rest, limit: Number(limit ?? 50), userId, apiKeyId });
+  });
+}
+
+function limitRoutes(scope: FastifyInstance, parts: AccountParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { limitSettings, spendReport } = parts;
+
+  app.get('/limits', async (request) => {
+    const { accountId } = sessionOf(request);
+    const row = await limitSettings.getAccount(accountId);
+    return { limits: toWireLimits(row), spend: await spendReport.ofAccount(accountId) };
+  });
+  app.put('/limits', { schema: { body: Limits } }, async (request) => {
+    const session = requireRole(request, 'owner');
+    const row = await limitSettings.changeAccount(session, request.body);
+    return { limits: toWireLimits(row), spend: await spendReport.ofAccount(session.accountId) };
   });
 }
 
@@ -211,7 +254,7 @@ function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
 const toTime = (ms: number) => new Date(ms).toISOString();
 const toMaybeTime = (ms: number | null) => (ms === null ? null : toTime(ms));
 
-function toApiKey(row: ApiKeyRow): ApiKey {
+function toApiKey(row: ApiKeyRow, spend: Spend): ApiKey {
   return {
     id: row.id,
     label: row.label,
@@ -220,5 +263,7 @@ function toApiKey(row: ApiKeyRow): ApiKey {
     created_at: toTime(row.created_at),
     expires_at: toMaybeTime(row.expires_at),
     last_used_at: toMaybeTime(row.last_used_at),
+    limits: toWireLimits(row),
+    spend,
   };
 }

@@ -30,16 +30,49 @@ export const PasswordChange = Type.Object(
 export const NewInvitation = Type.Object({ role: OneOf(roles) }, closed);
 export const RoleChange = Type.Object({ role: OneOf(roles) }, closed);
 
+const Count = (description: string, maximum: number) =>
+  Maybe(Type.Integer({ minimum: 1, maximum, description }));
+
+/** Null is no limit; what is left out stays as it is. */
+export const Limits = Type.Object(
+  {
+    requests_per_minute: Count('Requests a minute.', 1_000_000_000),
+    tokens_per_minute: Count('Tokens a minute, of prompts and answers.', 1_000_000_000),
+    concurrent_requests: Count('Requests at the same time.', 1_000_000),
+    monthly_budget: Maybe(
+      Type.Number({
+        // A billionth is the smallest amount that is counted.
+        minimum: 0.000000001,
+        maximum: 1_000_000,
+        description: 'US dollars in a calendar month (UTC).',
+      }),
+    ),
+  },
+  closed,
+);
+
+export const Spend = Type.Object({
+  month: Type.String({ description: 'UTC, e.g. 2026-11.' }),
+  cost: Type.Number({ description: 'US dollars.' }),
+  tokens: Type.Integer(),
+  requests: Type.Integer(),
+});
+
+const KeyLabel = Type.String({ minLength: 1, maxLength: 64, pattern: '^[^\\p{Cc}]+$' });
+
 export const NewApiKey = Type.Object(
   {
-    label: Type.String({ minLength: 1, maxLength: 64, pattern: '^[^\\p{Cc}]+$' }),
+    label: KeyLabel,
     scopes: Maybe(
       Type.Array(OneOf(scopes), { minItems: 1, maxItems: scopes.length, uniqueItems: true }),
     ),
     expires_at: Maybe(Type.String({ format: 'date-time' })),
+    limits: Maybe(Limits),
   },
   closed,
 );
+
+export const ApiKeyChange = Type.Object({ label: Maybe(KeyLabel), limits: Maybe(Limits) }, closed);
 
 export const ApiKey = Type.Object({
   id: Type.String(),
@@ -49,6 +82,8 @@ export const ApiKey = Type.Object({
   created_at: Type.String(),
   expires_at: Type.Union([Type.String(), Type.Null()]),
   last_used_at: Type.Union([Type.String(), Type.Null()]),
+  limits: Limits,
+  spend: Spend,
   key: Type.Optional(
     Type.String({ description: 'The key itself, only in the answer that made it.' }),
   ),
@@ -67,4 +102,6 @@ export const AuditQuery = Type.Object(
   closed,
 );
 
+export type Limits = Static<typeof Limits>;
+export type Spend = Static<typeof Spend>;
 export type ApiKey = Static<typeof ApiKey>;

@@ -7,6 +7,7 @@ import { newId } from '../lib/ids.ts';
 import { hashPassword, hashToken, newToken, verifyPassword } from '../lib/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import type { Invitations } from './invitations.ts';
+import { type LimitSet, toColumns, unlimited } from './limits/limit-set.ts';
 import type { SessionPrincipal } from './principal.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
 import type { Throttle } from './throttle.ts';
@@ -34,7 +35,7 @@ export function createSignIn(
   db: Database,
   clock: Clock,
   parts: { audit: Audit; sessions: Sessions; throttle: Throttle; invitations: Invitations },
-  options: { loginAttempts: number },
+  options: { loginAttempts: number; accountLimits?: LimitSet },
 ): SignIn {
   const { audit, sessions, throttle, invitations } = parts;
   /** Checked when no such user exists, so that the answer takes as long as for a wrong password. */
@@ -44,7 +45,12 @@ export function createSignIn(
     return db.transaction().execute(async (tx) => {
       const { numInsertedOrUpdatedRows } = await tx
         .insertInto('accounts')
-        .values({ id: firstAccountId, name: 'Default', created_at: clock.now() })
+        .values({
+          id: firstAccountId,
+          name: 'Default',
+          created_at: clock.now(),
+          ...toColumns(options.accountLimits ?? unlimited),
+        })
         .onConflict((onConflict) => onConflict.column('id').doNothing())
         .executeTakeFirst();
       const created = numInsertedOrUpdatedRows === 1n;

@@ -6,6 +6,8 @@ import { CliError } from './output.ts';
 export interface Client {
   readonly url: string;
   get<Answer>(path: string): Promise<Answer>;
+  /** For what is not JSON. */
+  download(path: string): Promise<Response>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
 }
@@ -17,17 +19,19 @@ const maxWaitSeconds = 15;
 /** `session`: the dashboard's endpoints need a sign-in. `any`: a key will do. */
 export function createClient(needs: 'session' | 'any', credentials = loadCredentials()): Client {
   const authorization = authorize(needs, credentials);
-  const call = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> => {
+  const ask = async (method: string, path: string, body?: unknown): Promise<Response> => {
     const response = await sendPatiently(() =>
       send(credentials.url, method, path, authorization, body),
     );
-    const text = await response.text();
-    if (response.ok) return JSON.parse(text) as Answer;
-    throw new CliError(explain(response, text));
+    if (response.ok) return response;
+    throw new CliError(explain(response, await response.text()));
   };
+  const call = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> =>
+    JSON.parse(await (await ask(method, path, body)).text()) as Answer;
   return {
     url: credentials.url,
     get: (path) => call('GET', path),
+    download: (path) => ask('GET', path),
     post: (path, body) => call('POST', path, body ?? {}),
     delete: (path) => call('DELETE', path),
   };

@@ -14,6 +14,7 @@ import { loginCommand } from './session/login.ts';
 import { logoutCommand } from './session/logout.ts';
 import { whoamiCommand } from './session/whoami.ts';
 import { sshKeysCommand } from './ssh-keys/command.ts';
+import { usageCommand } from './usage/command.ts';
 
 /** Resolves to the exit code: 0 done, 1 refused or failed, 2 not understood. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -30,7 +31,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(sshKeysCommand())
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())
-    .addCommand(modelsCommand());
+    .addCommand(modelsCommand())
+    .addCommand(usageCommand());
   forEveryCommand(program, (command) => command.exitOverride());
   try {
     await program.parseAsync(argv);

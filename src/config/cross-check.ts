@@ -9,8 +9,12 @@ import type { Config } from './schema.ts';
 /** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
 export type PlaceOf = (path: readonly (string | number)[]) => string;
 
-export function crossCheck({ server, database }: Config, placeOf: PlaceOf): string[] {
-  return [...checkTls(server, placeOf), ...checkDatabaseUrl(database.url, placeOf)];
+export function crossCheck({ server, database, redis }: Config, placeOf: PlaceOf): string[] {
+  return [
+    ...checkTls(server, placeOf),
+    ...checkDatabaseUrl(database.url, placeOf),
+    ...checkRedisUrl(redis.url, placeOf),
+  ];
 }
 
 function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {
@@ -50,5 +54,12 @@ function checkDatabaseUrl(url: string | null, placeOf: PlaceOf): string[] {
   if (url === null || URL.canParse(url.replace('@/', '@host/').replaceAll(' ', '%20'))) return [];
   return [
     `${placeOf(['database', 'url'])}: database.url is not an address such as postgres://user:password@host:5432/name.`,
+  ];
+}
+
+function checkRedisUrl(url: string | null, placeOf: PlaceOf): string[] {
+  if (url === null || URL.canParse(url)) return [];
+  return [
+    `${placeOf(['redis', 'url'])}: redis.url is not an address such as redis://:password@host:6379/0.`,
   ];
 }

@@ -17,6 +17,26 @@ const NullableString = (description: string) =>
     description,
   });
 
+const LimitDefaults = (description: string) => {
+  const limit = (type: 'integer' | 'number', text: string) =>
+    Type.Unsafe<number | null>({
+      type: [type, 'null'],
+      ...(type === 'integer' ? { minimum: 1 } : { exclusiveMinimum: 0 }),
+      maximum: type === 'integer' ? 1_000_000_000 : 1_000_000,
+      default: null,
+      description: text,
+    });
+  return Type.Object(
+    {
+      requests_per_minute: limit('integer', 'Null for no limit, as all of these.'),
+      tokens_per_minute: limit('integer', 'Of prompts and answers.'),
+      concurrent_requests: limit('integer', 'Requests at the same time.'),
+      monthly_budget: limit('number', 'US dollars in a calendar month (UTC).'),
+    },
+    { ...section, description },
+  );
+};
+
 export const ConfigSchema = Type.Object(
   {
     data_dir: Type.String({
@@ -152,6 +172,46 @@ export const ConfigSchema = Type.Object(
       },
       { ...section, description: 'The API at /v1.' },
     ),
+    limits: Type.Object(
+      {
+        key: LimitDefaults('What a new API key gets unless it was made with others.'),
+        account: LimitDefaults('What a new account gets.'),
+      },
+      {
+        ...section,
+        description:
+          'Limits of the inference API for what is made from now on. What exists is changed in the dashboard or by `millrace keys limit`.',
+      },
+    ),
+    redis: Type.Object(
+      {
+        url: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: '^rediss?://',
+          default: null,
+          description:
+            'redis://host:6379 of a Valkey or Redis. Only several servers need it, to share limits.',
+        }),
+      },
+      { ...section, description: 'What several servers on one database share beside it.' },
+    ),
+    usage: Type.Object(
+      {
+        request_days: Type.Integer({
+          default: 90,
+          minimum: 1,
+          maximum: 3650,
+          description: 'How long the row of each request is kept.',
+        }),
+        hour_days: Type.Integer({
+          default: 800,
+          minimum: 1,
+          maximum: 36_500,
+          description: 'How long the sums of each hour are kept.',
+        }),
+      },
+      { ...section, description: 'What is kept about requests: counts and costs, never prompts.' },
+    ),
     models: Type.Object(
       {
         hub_url: Type.String({
@@ -247,6 +307,7 @@ export const overrides = [
   { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
   // No flag: a command line is there for every user of the machine to read.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
+  { path: 'redis.url', env: 'REDIS_URL', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
 

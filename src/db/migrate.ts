@@ -5,12 +5,16 @@ import { type Migration, Migrator } from 'kysely/migration';
 import * as house from './migrations/0001-house.ts';
 import * as weights from './migrations/0002-weights.ts';
 import * as cloud from './migrations/0003-cloud.ts';
+import * as usage from './migrations/0004-usage.ts';
+import * as limits from './migrations/0005-limits.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
   '0001-house': house,
   '0002-weights': weights,
   '0003-cloud': cloud,
+  '0004-usage': usage,
+  '0005-limits': limits,
 };
 
 export async function migrate(db: Database): Promise<void> {

@@ -23,13 +23,26 @@ export interface Tables {
   turns: TurnRow;
   weight_pulls: WeightPullRow;
   model_weights: ModelWeightsRow;
+  usage_requests: UsageRequestRow;
+  usage_hours: UsageHourRow;
+  spend: SpendRow;
+  usage_processes: UsageProcessRow;
 }
 
 export type Database = Kysely<Tables>;
 /** Inside a transaction use only this: SQLite has one connection, and waiting for it here never ends. */
 export type Tx = Transaction<Tables>;
 
-export interface AccountRow {
+/** Null is no limit. */
+export interface LimitColumns {
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  concurrent_requests: number | null;
+  /** Billionths of a US dollar. */
+  monthly_budget_nano: number | null;
+}
+
+export interface AccountRow extends LimitColumns {
   id: string;
   name: string;
   created_at: number;
@@ -72,7 +85,7 @@ export interface InvitationRow {
   expires_at: number;
 }
 
-export interface ApiKeyRow {
+export interface ApiKeyRow extends LimitColumns {
   id: string;
   account_id: string;
   label: string;
@@ -262,4 +275,77 @@ export interface ModelWeightsRow {
   model_id: string;
   name: string;
   created_at: number;
+}
+
+export type UsageStatus = 'done' | 'aborted' | 'failed' | 'running' | 'interrupted';
+
+/** One inference request. */
+export interface UsageRequestRow {
+  /** The request's id, which its answer carries as `x-request-id`. */
+  id: string;
+  account_id: string;
+  /** Null for a person's session. */
+  key_id: string | null;
+  user_id: string | null;
+  operation: string;
+  /** As asked for. */
+  model: string;
+  served_model: string;
+  /** Empty when none had it yet. */
+  backend: string;
+  /** When it began: this decides its hour and its month. */
+  at: number;
+  status: UsageStatus;
+  code: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  /** Those of the prompt that an engine had already. */
+  cached_tokens: number;
+  /** Null when nothing was generated. */
+  first_token_ms: number | null;
+  duration_ms: number;
+  /** Billionths of a US dollar. */
+  cost_nano: number;
+  /** Who works on it, while it runs. */
+  process: string | null;
+}
+
+/** Sums of the requests that began in an hour and have ended. */
+export interface UsageHourRow {
+  account_id: string;
+  hour: number;
+  /** Empty for sessions. */
+  key_id: string;
+  model: string;
+  backend: string;
+  requests: number;
+  /** Failed and interrupted ones. */
+  errors: number;
+  aborted: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  cost_nano: number;
+  /** The sum over `first_tokens` requests. */
+  first_token_ms: number;
+  first_tokens: number;
+}
+
+/** Sums of the requests that began in a month and have ended. */
+export interface SpendRow {
+  account_id: string;
+  /** Empty for the account as a whole. */
+  key_id: string;
+  /** UTC, e.g. `2026-11`. */
+  month: string;
+  cost_nano: number;
+  /** Read and generated. */
+  tokens: number;
+  requests: number;
+}
+
+/** Servers that live, so that what others left running can be told. */
+export interface UsageProcessRow {
+  id: string;
+  last_seen: number;
 }

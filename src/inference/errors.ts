@@ -1,5 +1,6 @@
 // The inference API's dialect: everything a client of /v1 can be told, in OpenAI's error form.
 
+import { LimitReached } from '../accounts/limits/errors.ts';
 import type { Dialect, Rendered } from '../lib/dialect.ts';
 import { internal, type Refusal, type RefusalCode } from '../lib/errors.ts';
 import { toPathText, type Violation } from '../lib/schema.ts';
@@ -146,10 +147,27 @@ export const inferenceDialect: Dialect = {
   },
 
   own(error): Rendered | undefined {
+    if (error instanceof LimitReached) return refuseByLimit(error);
     if (!(error instanceof InferenceError)) return undefined;
     return { status: error.status, headers: error.headers, body: error.toBody() };
   },
 };
+
+const limitTypes = {
+  requests: { type: 'requests', code: 'rate_limit_exceeded' },
+  concurrent: { type: 'requests', code: 'rate_limit_exceeded' },
+  tokens: { type: 'tokens', code: 'rate_limit_exceeded' },
+  budget: { type: 'insufficient_quota', code: 'insufficient_quota' },
+} as const;
+
+function refuseByLimit({ limit, message, retryAfterMs, headers }: LimitReached): Rendered {
+  const retry = retryAfterMs === null ? { 'x-should-retry': 'false' } : retryAfter(retryAfterMs);
+  return {
+    status: 429,
+    headers: { ...headers, ...retry },
+    body: { error: { message, param: null, ...limitTypes[limit] } },
+  };
+}
 
 export function retryAfter(ms: number): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };

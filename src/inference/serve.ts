@@ -3,15 +3,17 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
+import type { Limits, Payer } from '../accounts/limits/limits.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openEventStream } from '../lib/sse.ts';
+import { toAsk } from './ask.ts';
 import type { Backends } from './backends.ts';
-import type { Catalog } from './catalog.ts';
-import type { Call, Engine, EngineChunk, Envelope, Task, Usage, WireEvents } from './engine.ts';
+import type { Catalog, CatalogEntry } from './catalog.ts';
+import type { Call, Engine, EngineChunk, Envelope, Task, WireEvents } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
-import type { Meter, Served } from './meter.ts';
 import { makePlan } from './plan.ts';
+import type { OpenRecording, Recording } from './recording.ts';
 import type { TokenCounter } from './tokens.ts';
 import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
@@ -19,48 +21,58 @@ export interface ServingParts {
   catalog: Catalog;
   counter: TokenCounter;
   backends: Backends;
-  meter: Meter;
+  limits: Limits;
+  openRecording: OpenRecording;
   clock: Clock;
 }
 
 export type Serve = (request: FastifyRequest, reply: FastifyReply, task: Task) => Promise<unknown>;
 
-export function createServe({ catalog, counter, backends, meter, clock }: ServingParts): Serve {
+export function createServe({
+  catalog,
+  counter,
+  backends,
+  limits,
+  openRecording,
+  clock,
+}: ServingParts): Serve {
   return async (request, reply, task) => {
     const asked = catalog.find(task.body.model);
     if (asked === undefined) throw modelNotFound(task.body.model);
     const signal = clientGone(reply.raw);
     const bodyBytes = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-    const { served } = await makePlan(catalog, counter, asked, { task, bodyBytes });
-    const engine = backends.engineFor(served);
-    const account = startAccount(reply);
-    const envelope = newEnvelope(task.kind, served.id, clock.now());
-    const call: Call = {
-      envelope,
-      signal,
-      caller: callerOf(request),
-      priority: task.body.priority ?? 0,
-      contextWindow: served.contextWindow,
-      onUsage: account.used,
-    };
-    const begunMs = reply.elapsedTime;
+    const ask = toAsk(task, bodyBytes, candidates(asked));
+    const reservation = await limits.reserve(payerOf(request), ask);
+    if (reservation.headers !== null) reply.headers(reservation.headers);
+    const account = openRecording(reply, task, asked, reservation);
+    let served = asked;
+    let engine: Engine | null = null;
+    let begunMs = reply.elapsedTime;
     try {
+      ({ served } = await makePlan(catalog, counter, asked, { task, bodyBytes }));
+      engine = backends.engineFor(served);
+      account.servedBy(served, engine.name);
+      const envelope = newEnvelope(task.kind, served.id, clock.now());
+      const call: Call = {
+        envelope,
+        signal,
+        caller: callerOf(request),
+        priority: task.body.priority ?? 0,
+        contextWindow: served.contextWindow,
+        onUsage: account.used,
+      };
+      begunMs = reply.elapsedTime;
       if (task.body.stream !== true) return await plain(engine, task, call, envelope);
       return await streamed(engine, task, call, envelope);
     } catch (error) {
-      account.failed();
+      const told = toInferenceError(error, served.id);
+      account.failed((told ?? internalError()).code);
       // Nobody is left to tell.
       if (signal.aborted) return reply.hijack();
-      if (!reply.sent) announce(engine, reply.elapsedTime - begunMs);
-      throw toInferenceError(error, served.id) ?? error;
+      if (engine !== null && !reply.sent) announce(engine, reply.elapsedTime - begunMs);
+      throw told ?? error;
     } finally {
-      meter.record({
-        operation: task.kind === 'chat' ? 'chat' : 'text_completion',
-        asked: asked.id,
-        served: served.id,
-        backend: engine.name,
-        ...account.close(signal.aborted),
-      });
+      account.close(signal.aborted);
     }
 
     async function plain(engine: Engine, task: Task, call: Call, envelope: Envelope) {
@@ -79,6 +91,12 @@ export function createServe({ catalog, counter, backends, meter, clock }: Servin
       return reply;
     }
 
+    /** Those who may come to serve it. */
+    function candidates(entry: CatalogEntry): CatalogEntry[] {
+      const fallback = entry.contextFallback && catalog.find(entry.contextFallback.to);
+      return fallback === undefined ? [entry] : [entry, fallback];
+    }
+
     function announce(engine: Engine, engineMs: number): void {
       reply.header('x-served-by', engine.name);
       reply.header('x-overhead-ms', Math.max(0, reply.elapsedTime - engineMs).toFixed(2));
@@ -93,7 +111,7 @@ async function relay(
   envelope: Envelope,
   task: Task,
   signal: AbortSignal,
-  account: Account,
+  account: Recording,
 ): Promise<void> {
   const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
   const includeUsage = include_usage === true;
@@ -110,11 +128,11 @@ async function relay(
     }
     if (includeUsage) await events.send(write({ choices: [], usage: account.usage() }));
   } catch (error) {
-    account.failed();
+    const told = toInferenceError(error, envelope.model) ?? internalError();
+    account.failed(told.code);
     if (!signal.aborted) {
-      const told = toInferenceError(error, envelope.model);
       reply.log.error({ err: error, request_id: reply.request.id }, 'stream failed');
-      await events.send(toErrorEvent(told ?? internalError(), task));
+      await events.send(toErrorEvent(told, task));
     }
   }
   events.send('[DONE]');
@@ -127,36 +145,15 @@ function toErrorEvent(error: InferenceError, { kind }: Task): string {
   return JSON.stringify({ ...error.toBody(), choices });
 }
 
+/** Limits of the key and of its account; of a person who is signed in, the account's alone. */
+function payerOf(request: FastifyRequest): Payer {
+  const principal = principalOf(request);
+  const { accountId } = principal;
+  return { accountId, keyId: principal.kind === 'key' ? principal.keyId : null };
+}
+
 /** Fairness is between keys; a person's sessions count as one. */
 function callerOf(request: FastifyRequest): string {
   const principal = principalOf(request);
   return principal.kind === 'key' ? principal.keyId : principal.userId;
-}
-
-/** What one request used and how it went, gathered as it happens. */
-interface Account {
-  used(soFar: Usage): void;
-  usage(): Usage | null;
-  failed(): void;
-  close(aborted: boolean): Pick<Served, 'usage' | 'firstTokenMs' | 'outcome' | 'durationMs'>;
-}
-
-function startAccount(reply: FastifyReply): Account {
-  let usage: Usage | null = null;
-  let firstTokenMs: number | null = null;
-  let hasFailed = false;
-  return {
-    used(soFar: Usage): void {
-      usage = soFar;
-      if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
-    },
-    usage: () => usage,
-    failed(): void {
-      hasFailed = true;
-    },
-    close(aborted: boolean) {
-      const outcome = aborted ? 'aborted' : hasFailed ? 'failed' : 'done';
-      return { usage, firstTokenMs, outcome, durationMs: reply.elapsedTime };
-    },
-  };
 }

@@ -14,6 +14,8 @@ import { createApiKeys } from '../../src/accounts/api-keys.ts';
 import { createAudit, system } from '../../src/accounts/audit.ts';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createInvitations } from '../../src/accounts/invitations.ts';
+import { unlimited } from '../../src/accounts/limits/limit-set.ts';
+import { createLimitSettings } from '../../src/accounts/limits/settings.ts';
 import { createSessions } from '../../src/accounts/sessions.ts';
 import { createSignIn } from '../../src/accounts/sign-in.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
@@ -92,7 +94,8 @@ export async function startCloud(
   const clock = createHandClock();
   const audit = createAudit(clock);
   const log = pino({ level: 'silent' });
-  const apiKeys = createApiKeys(db, clock, audit);
+  const limitSettings = createLimitSettings(db, clock, audit, { keyDefaults: unlimited });
+  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
   const invitations = createInvitations(db, clock, audit, { invitationDays: 1 });
   const throttle = createThrottle(db, clock);

@@ -1,0 +1,112 @@
+// What the shared store does in one step inside Valkey or Redis. The arithmetic is that of bucket.ts and
+// memory-store.ts; numbers are written out in full, because Lua would round what is over 14 digits.
+//
+// Of each scope there are two keys: a hash with the counters, and a sorted set with the open requests,
+// `<id>:<cost held>` by the time their lease ends. A replica that dies stops renewing, and what it held
+// comes back by itself.
+
+const shared = `
+local now
+if ARGV[1] ~= '' then
+  now = tonumber(ARGV[1])
+else
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local unit = 60000
+local function text(number) return string.format('%.0f', number) end
+local function leak(debt, at, perMinute)
+  return math.max(0, debt - math.max(0, now - at) * perMinute), math.max(at, now)
+end
+local function read(state)
+  local saved = redis.call('HMGET', state, 'rd', 'ra', 'td', 'ta', 'm', 's', 'h')
+  local function number(index, default) return tonumber(saved[index] or default) end
+  return {
+    rd = number(1, 0), ra = number(2, now), td = number(3, 0), ta = number(4, now),
+    m = saved[5], s = number(6, 0), h = number(7, 0),
+  }
+end
+`;
+
+/**
+ * ARGV: now or '', id, lease in ms, tokens, cost, month; then for each scope requests a minute, tokens a
+ * minute, concurrent, budget ('' for none each) and what the database says was spent.
+ * Answers: refusing scope or 0, number of the limit, then five numbers for each scope.
+ */
+export const reserveScript = `${shared}
+local id, lease, month = ARGV[2], tonumber(ARGV[3]), ARGV[6]
+local tokens, cost = tonumber(ARGV[4]), tonumber(ARGV[5])
+local scopes, refused, limit = {}, 0, 0
+for index = 1, #KEYS / 2 do
+  local key, leases, from = KEYS[index * 2 - 1], KEYS[index * 2], 1 + index * 5
+  local one = read(key)
+  local requestLimit, tokenLimit = tonumber(ARGV[from + 1]), tonumber(ARGV[from + 2])
+  local openLimit, budget = tonumber(ARGV[from + 3]), tonumber(ARGV[from + 4])
+  if requestLimit then one.rd, one.ra = leak(one.rd, one.ra, requestLimit) end
+  if tokenLimit then one.td, one.ta = leak(one.td, one.ta, tokenLimit) end
+  if one.m ~= month then one.m, one.s = month, 0 end
+  one.s = math.max(one.s, tonumber(ARGV[from + 5]))
+  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
+    one.h = one.h - tonumber(string.match(dead, ':(%d+)$'))
+    redis.call('ZREM', leases, dead)
+  end
+  one.open = redis.call('ZCARD', leases)
+  one.key, one.leases, one.rl, one.tl = key, leases, requestLimit, tokenLimit
+  scopes[index] = one
+  if refused == 0 then
+    if budget and one.s + one.h + cost > budget then limit = 1
+    elseif requestLimit and one.rd + unit > requestLimit * unit then limit = 2
+    elseif tokenLimit and one.td + tokens * unit > tokenLimit * unit then limit = 3
+    elseif openLimit and one.open >= openLimit then limit = 4
+    end
+    if limit > 0 then refused = index end
+  end
+end
+local answer = { refused, limit }
+for _, one in ipairs(scopes) do
+  if refused == 0 then
+    if one.rl then one.rd = one.rd + unit end
+    if one.tl then one.td = one.td + tokens * unit end
+    one.open = one.open + 1
+    one.h = one.h + cost
+    redis.call('ZADD', one.leases, now + lease, id .. ':' .. ARGV[5])
+    redis.call('PEXPIRE', one.leases, 86400000)
+  end
+  redis.call('HSET', one.key, 'rd', text(one.rd), 'ra', text(one.ra), 'td', text(one.td),
+    'ta', text(one.ta), 'm', one.m, 's', text(one.s), 'h', text(one.h))
+  -- Longer than a month, for the month's sum.
+  redis.call('PEXPIRE', one.key, 3456000000)
+  for _, number in ipairs({ one.rd, one.td, one.open, one.s, one.h }) do
+    answer[#answer + 1] = number
+  end
+end
+return answer
+`;
+
+/**
+ * ARGV: now or '', id, tokens used beyond those reserved (or below 0), cost held, cost used, month; then
+ * for each scope tokens a minute or ''.
+ */
+export const settleScript = `${shared}
+local member = ARGV[2] .. ':' .. ARGV[4]
+for index = 1, #KEYS / 2 do
+  local key, leases = KEYS[index * 2 - 1], KEYS[index * 2]
+  local one, tokenLimit = read(key), tonumber(ARGV[6 + index])
+  -- If its lease has ended, what it held was given back then.
+  if redis.call('ZREM', leases, member) == 1 then one.h = one.h - tonumber(ARGV[4]) end
+  if one.m == ARGV[6] then one.s = one.s + tonumber(ARGV[5]) end
+  if tokenLimit then
+    one.td, one.ta = leak(one.td, one.ta, tokenLimit)
+    one.td = math.max(0, one.td + tonumber(ARGV[3]) * unit)
+  end
+  redis.call('HSET', key, 'td', text(one.td), 'ta', text(one.ta), 's', text(one.s), 'h', text(one.h))
+  redis.call('PEXPIRE', key, 3456000000)
+end
+`;
+
+/** ARGV: now or '', member, lease in ms. */
+export const renewScript = `${shared}
+for index = 2, #KEYS, 2 do
+  redis.call('ZADD', KEYS[index], 'XX', now + tonumber(ARGV[3]), ARGV[2])
+end
+`;

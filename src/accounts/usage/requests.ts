@@ -1,0 +1,105 @@
+// Reads requests back: newest first a page at a time, or all of a span, oldest first, for export.
+
+import { sql } from 'kysely';
+import type { Database, UsageRequestRow, UsageStatus } from '../../db/tables.ts';
+import { invalidBody } from '../../lib/errors.ts';
+import { toDollars } from './dollars.ts';
+import type { UsageRequest, UsageRequestPage } from './schema.ts';
+
+export interface RequestFilter {
+  limit: number;
+  before?: string | undefined;
+  model?: string | undefined;
+  key?: string | undefined;
+  status?: UsageStatus | undefined;
+}
+
+export interface UsageRequests {
+  /** A page begins where the last one ended, whatever came meanwhile. */
+  page(accountId: string, filter: RequestFilter): Promise<UsageRequestPage>;
+  /** Those that began in the span, a bounded number at a time. */
+  between(accountId: string, from: number, to: number): AsyncGenerator<UsageRequest[]>;
+}
+
+const exportRows = 500;
+
+export function createUsageRequests(db: Database): UsageRequests {
+  const ofAccount = (accountId: string) =>
+    db
+      .selectFrom('usage_requests as u')
+      .leftJoin('api_keys as k', 'k.id', 'u.key_id')
+      .selectAll('u')
+      .select('k.label as key_label')
+      .where('u.account_id', '=', accountId);
+
+  return {
+    async page(accountId, { limit, before, model, key, status }) {
+      let query = ofAccount(accountId);
+      if (model !== undefined) query = query.where('u.model', '=', model);
+      if (key !== undefined) query = query.where('u.key_id', '=', key);
+      if (status !== undefined) query = query.where('u.status', '=', status);
+      // Said in the words of the index, which holds only these.
+      if (status !== undefined && status !== 'done') {
+        query = query.where(sql<boolean>`u.status <> 'done'`);
+      }
+      if (before !== undefined) {
+        const { at, id } = parseCursor(before);
+        query = query.where(sql<boolean>`(u.at, u.id) < (${at}, ${id})`);
+      }
+      const rows = await query
+        .orderBy('u.at', 'desc')
+        .orderBy('u.id', 'desc')
+        .limit(limit + 1)
+        .execute();
+      const last = rows[limit - 1];
+      return {
+        data: rows.slice(0, limit).map(toRequest),
+        next: rows.length > limit && last !== undefined ? `${last.at}.${last.id}` : null,
+      };
+    },
+
+    async *between(accountId, from, to) {
+      let [at, id] = [from, ''];
+      for (;;) {
+        const rows = await ofAccount(accountId)
+          .where(sql<boolean>`(u.at, u.id) > (${at}, ${id})`)
+          .where('u.at', '<', to)
+          .orderBy('u.at')
+          .orderBy('u.id')
+          .limit(exportRows)
+          .execute();
+        if (rows.length > 0) yield rows.map(toRequest);
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < exportRows) return;
+        [at, id] = [last.at, last.id];
+      }
+    },
+  };
+}
+
+function parseCursor(cursor: string): { at: number; id: string } {
+  const [, at, id] = /^(\d{1,15})\.([0-9a-f]{32})$/.exec(cursor) ?? [];
+  if (at === undefined || id === undefined) {
+    throw invalidBody('before is not a page mark of this list.', 'before');
+  }
+  return { at: Number(at), id };
+}
+
+const toRequest = (row: UsageRequestRow & { key_label: string | null }): UsageRequest => ({
+  id: row.id,
+  at: new Date(row.at).toISOString(),
+  operation: row.operation,
+  model: row.model,
+  served_model: row.served_model,
+  backend: row.backend === '' ? null : row.backend,
+  key_id: row.key_id,
+  key_label: row.key_label,
+  status: row.status,
+  code: row.code,
+  prompt_tokens: row.prompt_tokens,
+  completion_tokens: row.completion_tokens,
+  cached_tokens: row.cached_tokens,
+  first_token_ms: row.first_token_ms,
+  duration_ms: row.duration_ms,
+  cost: toDollars(row.cost_nano),
+});

@@ -1,0 +1,124 @@
+// Usage for the dashboard and the CLI: sums over time, single requests, and both as CSV. Everybody of the
+// account may look, and sees the account's own.
+
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Clock } from '../../lib/clock.ts';
+import { invalidBody } from '../../lib/errors.ts';
+import { type Authenticator, sessionOf } from '../authenticate.ts';
+import { toCsv } from './csv.ts';
+import type { UsageRequests } from './requests.ts';
+import {
+  type UsageBucket,
+  UsageQuery,
+  type UsageRequest,
+  UsageRequestsQuery,
+  UsageSpan,
+} from './schema.ts';
+import type { SummarySpan, UsageSummaries } from './summaries.ts';
+
+export interface UsageParts {
+  authenticator: Authenticator;
+  clock: Clock;
+  summaries: UsageSummaries;
+  requests: UsageRequests;
+}
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const stepMs = { hour: hourMs, day: dayMs };
+const mostDays = { hour: 40, day: 400 };
+
+export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { authenticator, clock, summaries, requests } = parts;
+  authenticator.requireSession(scope);
+
+  app.get('/usage', { schema: { querystring: UsageQuery } }, async (request) => {
+    const span = parseSummary(request.query, clock.now());
+    const data = await summaries.list(sessionOf(request).accountId, span);
+    return { ...span, from: toTime(span.from), to: toTime(span.to), data };
+  });
+  app.get('/usage/requests', { schema: { querystring: UsageRequestsQuery } }, async (request) => {
+    const { limit, ...filter } = request.query;
+    const { accountId } = sessionOf(request);
+    return requests.page(accountId, { ...filter, limit: Number(limit ?? 50) });
+  });
+
+  // No HEAD of these: it would read all that it then throws away.
+  const csv = { exposeHeadRoute: false };
+  app.get('/usage.csv', { ...csv, schema: { querystring: UsageQuery } }, (request, reply) => {
+    const span = parseSummary(request.query, clock.now());
+    const days = summaries.days(sessionOf(request).accountId, span);
+    attach(reply, 'usage', span).send(toCsv(bucketColumns, days));
+  });
+  app.get(
+    '/usage/requests.csv',
+    { ...csv, schema: { querystring: UsageSpan } },
+    (request, reply) => {
+      const span = parseSpan(request.query, clock.now(), mostDays.day);
+      const pages = requests.between(sessionOf(request).accountId, span.from, span.to);
+      attach(reply, 'requests', span).send(toCsv(requestColumns, pages));
+    },
+  );
+}
+
+/** Sums have no finer times than their steps, so the span begins with one. */
+function parseSummary(query: UsageQuery, now: number): SummarySpan {
+  const { step = 'day', by = 'none' } = query;
+  const { from, to } = parseSpan(query, now, mostDays[step]);
+  return { from: from - (from % stepMs[step]), to, step, by };
+}
+
+function parseSpan(query: UsageSpan, now: number, days: number) {
+  const to = query.to === undefined ? now : Date.parse(query.to);
+  const from = query.from === undefined ? to - 7 * dayMs : Date.parse(query.from);
+  // Not `from >= to`: a leap second is a time to the schema and no number to JavaScript.
+  if (!(from < to)) throw invalidBody('from must be before to.', 'from');
+  if (to - from > days * dayMs) {
+    throw invalidBody(`from and to may be ${days} days apart here, not more.`, 'from');
+  }
+  return { from, to };
+}
+
+function attach(reply: FastifyReply, name: string, { from, to }: { from: number; to: number }) {
+  const file = `${name}-${toTime(from).slice(0, 10)}-${toTime(to).slice(0, 10)}.csv`;
+  return reply
+    .type('text/csv; charset=utf-8')
+    .header('content-disposition', `attachment; filename="${file}"`);
+}
+
+const toTime = (ms: number) => new Date(ms).toISOString();
+
+const bucketColumns: readonly (keyof UsageBucket)[] = [
+  'start',
+  'group',
+  'label',
+  'requests',
+  'errors',
+  'aborted',
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'cost',
+  'first_token_ms',
+];
+
+const requestColumns: readonly (keyof UsageRequest)[] = [
+  'id',
+  'at',
+  'operation',
+  'model',
+  'served_model',
+  'backend',
+  'key_id',
+  'key_label',
+  'status',
+  'code',
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'first_token_ms',
+  'duration_ms',
+  'cost',
+];

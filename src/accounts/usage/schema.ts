@@ -1,0 +1,88 @@
+// Wire types of the usage endpoints. Times are ISO 8601, money is US dollars.
+
+import { OneOf, type Static } from '../../lib/schema.ts';
+import { Type } from '../../lib/type.ts';
+
+const closed = { additionalProperties: false } as const;
+const Time = Type.String({ format: 'date-time' });
+
+export const steps = ['hour', 'day'] as const;
+export const groupings = ['model', 'key', 'backend', 'none'] as const;
+export const statuses = ['done', 'aborted', 'failed', 'running', 'interrupted'] as const;
+
+export type Step = (typeof steps)[number];
+export type Grouping = (typeof groupings)[number];
+
+const span = { from: Type.Optional(Time), to: Type.Optional(Time) };
+
+export const UsageQuery = Type.Object(
+  { ...span, step: Type.Optional(OneOf(steps)), by: Type.Optional(OneOf(groupings)) },
+  closed,
+);
+
+export const UsageSpan = Type.Object(span, closed);
+
+export const UsageRequestsQuery = Type.Object(
+  {
+    before: Type.Optional(Type.String({ maxLength: 64 })),
+    limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
+    model: Type.Optional(Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' })),
+    key: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
+    status: Type.Optional(OneOf(statuses)),
+  },
+  closed,
+);
+
+export type UsageQuery = Static<typeof UsageQuery>;
+export type UsageSpan = Static<typeof UsageSpan>;
+
+/** Sums of the requests that began in a step and have ended. */
+export interface UsageBucket {
+  start: string;
+  /** The model, key or backend; null without grouping, and for what no key asked for. */
+  group: string | null;
+  /** A key's. */
+  label: string | null;
+  requests: number;
+  errors: number;
+  aborted: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  cost: number;
+  /** The mean. */
+  first_token_ms: number | null;
+}
+
+export interface UsageSummary {
+  from: string;
+  to: string;
+  step: Step;
+  by: Grouping;
+  data: UsageBucket[];
+}
+
+export interface UsageRequest {
+  id: string;
+  at: string;
+  operation: string;
+  model: string;
+  served_model: string;
+  backend: string | null;
+  key_id: string | null;
+  key_label: string | null;
+  status: (typeof statuses)[number];
+  code: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  first_token_ms: number | null;
+  duration_ms: number;
+  cost: number;
+}
+
+export interface UsageRequestPage {
+  data: UsageRequest[];
+  /** Give this back as `before` for the next page; null on the last one. */
+  next: string | null;
+}

@@ -1,0 +1,196 @@
+// Who used what: one row per request, kept in memory for a moment and written in batches. Short requests
+// cost one row in one write; long ones are written about once a second, so that a killed server loses
+// little of them.
+
+import type { FastifyBaseLogger } from 'fastify';
+import type { Database, UsageRequestRow } from '../../db/tables.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { newId } from '../../lib/ids.ts';
+import { createBatch } from './batch.ts';
+import { type OpenEntry, openEntry, type UsageEntry, type UsageFacts } from './entry.ts';
+import { createProcesses } from './processes.ts';
+import { readSpend, type Spend } from './spend.ts';
+
+export interface Usage {
+  open(facts: UsageFacts): UsageEntry;
+  /** Writes what ended, and how far long requests are. Throws when the database does not take it. */
+  flush(): Promise<void>;
+  /** The last flush. What is still open is closed as aborted. */
+  stop(): Promise<void>;
+  /** The key id null means the account as a whole; the month is like `2026-11`. */
+  readSpend(accountId: string, keyId: string | null, month: string): Promise<Spend>;
+  /** Closes what servers that are gone left running. */
+  sweep(): Promise<void>;
+  status(): UsageBuffer;
+}
+
+export interface UsageBuffer {
+  /** Requests that run. */
+  open: number;
+  /** Ended, and not in the database yet. */
+  pending: number;
+  /** Lost, because the database took nothing for too long. */
+  dropped: number;
+}
+
+export interface UsageOptions {
+  /** No other server uses this database: whatever runs and is not ours was left behind. */
+  alone: boolean;
+  maxPending?: number;
+}
+
+/** Under 50 ms with the write itself. */
+const delayMs = 40;
+const longMs = 1000;
+const mostDelayMs = 5000;
+/** Rows per transaction: with SQLite, under 10 ms in which nothing else happens. */
+const batchRows = 256;
+
+export function createUsage(
+  db: Database,
+  clock: Clock,
+  log: FastifyBaseLogger,
+  { alone, maxPending = 100_000 }: UsageOptions,
+): Usage {
+  const processId = newId();
+  const batch = createBatch(db);
+  const processes = createProcesses(db, clock, { id: processId, alone });
+  /** In the order they began. */
+  const open = new Set<OpenEntry>();
+  let pending: UsageRequestRow[] = [];
+  let dropped = 0;
+  let failures = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let work: Promise<void> = Promise.resolve();
+  let stopped = false;
+  const ticks = setInterval(tick, longMs).unref();
+
+  function onClosed(entry: OpenEntry): void {
+    open.delete(entry);
+    pending.push(entry.row);
+    if (pending.length > maxPending) dropOldest();
+    schedule(delayMs);
+  }
+
+  function dropOldest(): void {
+    const count = pending.length - maxPending;
+    if (count <= 0) return;
+    pending.splice(0, count);
+    if (dropped === 0) log.fatal({ maxPending }, 'usage is being lost: the database takes nothing');
+    dropped += count;
+  }
+
+  function schedule(ms: number): void {
+    if (!stopped) timer ??= setTimeout(run, ms);
+  }
+
+  /** Its failure is logged, and tried again, where it happens. */
+  function run(): void {
+    flush().catch(() => {});
+  }
+
+  function tick(): void {
+    if (open.size > 0 && failures === 0) run();
+  }
+
+  /** One at a time, so that no row is in two writes at once. */
+  function flush(): Promise<void> {
+    const mine = work.then(drain);
+    work = mine.then(
+      () => {
+        failures = 0;
+      },
+      (error) => retryLater(error),
+    );
+    return mine;
+  }
+
+  function retryLater(error: unknown): void {
+    const retryMs = Math.min(delayMs * 2 ** failures++, mostDelayMs);
+    log.error({ err: error, pending: pending.length, retryMs }, 'usage could not be written');
+    clearTimeout(timer);
+    timer = undefined;
+    schedule(retryMs);
+  }
+
+  /** What is there now: what comes meanwhile makes a batch of its own. */
+  async function drain(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    await writeLong();
+    for (let left = pending.length; left > 0; left -= batchRows) {
+      const rows = pending.splice(0, Math.min(left, batchRows));
+      try {
+        await batch.write(rows);
+      } catch (error) {
+        pending = rows.concat(pending);
+        dropOldest();
+        throw error;
+      }
+      if (left > batchRows) await breathe();
+    }
+  }
+
+  async function writeLong(): Promise<void> {
+    const now = clock.now();
+    const long: OpenEntry[] = [];
+    for (const entry of open) {
+      if (entry.row.at > now - longMs) break;
+      long.push(entry);
+    }
+    if (long.length === 0) return;
+    await processes.beat();
+    const due = long.filter(({ dirty }) => dirty);
+    for (let at = 0; at < due.length; at += batchRows) {
+      // Those that ended meanwhile are among the pending.
+      const entries = due.slice(at, at + batchRows).filter(({ row }) => row.status === 'running');
+      for (const entry of entries) entry.dirty = false;
+      const rows = entries.map(({ row }) => ({ ...row, duration_ms: now - row.at }));
+      await batch.write(rows).catch((error) => {
+        for (const entry of entries) entry.dirty = true;
+        throw error;
+      });
+      await breathe();
+    }
+  }
+
+  const isFlushed = () =>
+    flush().then(
+      () => true,
+      () => false,
+    );
+
+  async function stop(): Promise<void> {
+    for (const entry of [...open]) {
+      const durationMs = clock.now() - entry.row.at;
+      entry.close({ status: 'aborted', code: 'server_stopped', durationMs });
+    }
+    stopped = true;
+    clearInterval(ticks);
+    clearTimeout(timer);
+    for (let waitMs = 50; !(await isFlushed()); waitMs *= 2) {
+      if (waitMs > mostDelayMs) {
+        log.fatal({ lost: pending.length }, 'usage is lost: the database took nothing to the end');
+        return;
+      }
+      await new Promise((done) => setTimeout(done, waitMs));
+    }
+    await processes.leave().catch((error) => log.warn({ err: error }, 'usage process not removed'));
+  }
+
+  return {
+    open(facts) {
+      const entry = openEntry(facts, clock, processId, onClosed);
+      open.add(entry);
+      return entry;
+    },
+    flush,
+    stop,
+    readSpend: (accountId, keyId, month) => readSpend(db, accountId, keyId, month),
+    sweep: () => processes.sweep(),
+    status: () => ({ open: open.size, pending: pending.length, dropped }),
+  };
+}
+
+/** Answers go out between two batches. */
+const breathe = () => new Promise((done) => setImmediate(done));

@@ -1,0 +1,72 @@
+// millrace usage: requests, tokens and costs over time, as a table, JSON or CSV.
+
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { UsageBucket, UsageSummary } from '../../accounts/usage/schema.ts';
+import { createClient } from '../client.ts';
+import { CliError, printJson, printTable } from '../output.ts';
+
+interface Options {
+  by?: string;
+  from?: string;
+  to?: string;
+  step?: string;
+  csv?: true;
+  json?: true;
+}
+
+export function usageCommand(): Command {
+  return new Command('usage')
+    .description('what requests used and cost, by default of the last 7 days')
+    .addOption(new Option('--by <what>', 'a row for each').choices(['model', 'key', 'backend']))
+    .option('--from <when>', 'a date such as 2026-11-01, or days ago such as 30d', parseTime)
+    .option('--to <when>', 'until now unless given', parseTime)
+    .addOption(new Option('--step <length>', 'day unless given').choices(['hour', 'day']))
+    .option('--csv', 'print CSV')
+    .option('--json', 'print JSON')
+    .action(async ({ csv, json, ...query }: Options) => {
+      const client = createClient('session');
+      const search = `?${new URLSearchParams(query as Record<string, string>)}`;
+      if (csv) return print(await client.download(`/dashboard/api/usage.csv${search}`));
+      const summary = await client.get<UsageSummary>(`/dashboard/api/usage${search}`);
+      if (json) return printJson(summary);
+      printSummary(summary);
+    });
+}
+
+async function print({ body }: Response): Promise<void> {
+  if (body === null) throw new CliError('The server sent nothing.');
+  await pipeline(Readable.fromWeb(body), process.stdout, { end: false });
+}
+
+function printSummary({ data, step, by }: UsageSummary): void {
+  const isGrouped = by !== 'none';
+  const headers = ['REQUESTS', 'ERRORS', 'ABORTED', 'TOKENS IN', 'CACHED', 'TOKENS OUT', 'FIRST'];
+  printTable(
+    [step === 'day' ? 'DAY' : 'HOUR', ...(isGrouped ? [by.toUpperCase()] : []), ...headers, 'COST'],
+    data.map((bucket) => [
+      bucket.start.slice(0, step === 'day' ? 10 : 16).replace('T', ' '),
+      ...(isGrouped ? [bucket.label ?? bucket.group ?? '-'] : []),
+      ...toCells(bucket),
+    ]),
+  );
+}
+
+const toCells = (bucket: UsageBucket) => [
+  String(bucket.requests),
+  String(bucket.errors),
+  String(bucket.aborted),
+  String(bucket.prompt_tokens),
+  String(bucket.cached_tokens),
+  String(bucket.completion_tokens),
+  bucket.first_token_ms === null ? '-' : `${Math.round(bucket.first_token_ms)} ms`,
+  `$${bucket.cost.toFixed(6)}`,
+];
+
+function parseTime(text: string): string {
+  const days = /^(\d{1,4})d$/.exec(text)?.[1];
+  const at = days === undefined ? Date.parse(text) : Date.now() - Number(days) * 86_400_000;
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Give a date (2026-11-01) or days (30d).');
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,46 @@
+// What a request may need before any engine has seen it, for limits to be held against: tokens as a fair
+// guess, since what was guessed wrong is settled a moment later; money as a bound, since a budget is not
+// to be passed.
+
+import type { Amount } from '../accounts/limits/store.ts';
+import type { CatalogEntry } from './catalog.ts';
+import { costOf } from './cost.ts';
+import type { Task } from './engine.ts';
+import { toMaxTokens } from './plan.ts';
+
+/** Completion tokens of a choice that are reserved when none were named. Most answers are shorter. */
+const unnamedCompletion = 1024;
+const bytesPerToken = 4;
+/** What a template may add at most that is in no byte of the request. */
+const templateTokens = 256;
+
+export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEntry[]): Amount {
+  const bytes = Number.isFinite(bodyBytes)
+    ? bodyBytes
+    : Buffer.byteLength(JSON.stringify(task.body));
+  const sequences = countPrompts(task);
+  const choices = sequences * countChoices(task);
+  const named = toMaxTokens(task);
+  const window = Math.max(...served.map((entry) => entry.contextWindow));
+  const completion = Math.min(named ?? unnamedCompletion, window) * choices;
+  // A token is at least one byte of the request.
+  const most = {
+    prompt_tokens: Math.min(bytes + templateTokens * sequences, window * sequences),
+    completion_tokens: Math.min(named ?? window, window) * choices,
+  };
+  const usage = { ...most, total_tokens: 0, prompt_tokens_details: null };
+  return {
+    tokens: Math.min(Math.ceil(bytes / bytesPerToken), window * sequences) + completion,
+    costNano: Math.max(...served.map(({ price }) => costOf(price, usage))),
+  };
+}
+
+function countPrompts(task: Task): number {
+  if (task.kind === 'chat') return 1;
+  const { prompt } = task.body;
+  return typeof prompt === 'string' || typeof prompt[0] === 'number' ? 1 : prompt.length;
+}
+
+function countChoices({ kind, body }: Task): number {
+  return Math.max(body.n ?? 1, (kind === 'completion' ? body.best_of : null) ?? 1);
+}
