@@ -21,6 +21,7 @@ import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { isTerminal, terminalRoutes } from './cloud/terminal.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
+import { type BackendParts, backendRoutes } from './inference/backends/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
 import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
@@ -41,6 +42,7 @@ export interface AppParts {
   cloud: CloudParts;
   weights: WeightsParts;
   usage: UsageParts;
+  backends: BackendParts;
   dashboard: DashboardBuild;
 }
 
@@ -112,6 +114,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     prefix: '/dashboard/api/weights',
   });
   app.register(async (scope) => usageRoutes(scope, parts.usage), { prefix: '/dashboard/api' });
+  app.register(async (scope) => backendRoutes(scope, parts.backends), {
+    prefix: '/dashboard/api/backends',
+  });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;
 }

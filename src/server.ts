@@ -32,13 +32,15 @@ import { createDriver } from './cloud/drivers/index.ts';
 import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase } from './db/open.ts';
-import { createBackends } from './inference/backends.ts';
+import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
 import { createLocalEngine, type LocalEngine } from './inference/engines/local.ts';
+import { createUpstreamEngine, probeUpstream } from './inference/engines/upstream.ts';
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad } from './inference/meter.ts';
@@ -49,6 +51,7 @@ import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
 import { createRateLimiter } from './lib/rate-limit.ts';
+import { createSeal, readSealKey } from './lib/seal.ts';
 
 export interface RunningServer {
   /** e.g. `http://127.0.0.1:8080`. */
@@ -62,6 +65,8 @@ export interface RunningServer {
   standIn: string;
   /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
+  /** Reads the models of the configuration again. A wrong one is logged, and the old one stays. */
+  reload(load: () => LoadedConfig): void;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
 }
@@ -105,7 +110,7 @@ export async function startServer(
     },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
-  const catalog = createCatalog();
+  const catalog = createCatalog(toCatalogSettings(config.models));
   const weights = await openWeights(
     { db, clock, log, audit, catalog },
     {
@@ -122,8 +127,22 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
-  const backends = createBackends(standIn, weights.bindings, ({ name, path }) =>
-    openLocalEngine({ name, modelPath: path }),
+  const backends = await openBackends(
+    {
+      db,
+      clock,
+      log,
+      audit,
+      catalog,
+      seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
+      metrics: registry,
+      bindings: weights.bindings,
+      standIn,
+      openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
+      openUpstream: createUpstreamEngine,
+      probe: probeUpstream,
+    },
+    toBackendSettings(config.models),
   );
   watchLoad(registry, standIn.name, standIn.status);
   const usage = createUsage(db, clock, log, { alone: config.database.url === null });
@@ -181,7 +200,7 @@ export async function startServer(
       catalog,
       serve: createServe({
         catalog,
-        backends,
+        backends: backends.registry,
         limits: createLimits(limitSettings, limitStore),
         clock,
         counter: createLlama3Counter(),
@@ -202,6 +221,7 @@ export async function startServer(
       summaries: createUsageSummaries(db),
       requests: createUsageRequests(db),
     },
+    backends: { authenticator, clock, catalog, ...backends, queuedFor: () => 0 },
     dashboard,
   });
 
@@ -221,6 +241,8 @@ export async function startServer(
   usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
   const chores = [
     every(5_000, () => weights.tidy()),
+    every(2_000, () => backends.live.refresh()),
+    every(1_000, () => backends.tick()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -234,6 +256,17 @@ export async function startServer(
     return setInterval(() => {
       chore().catch((error) => log.error({ err: error }, 'background work failed'));
     }, ms).unref();
+  }
+
+  function reload(load: () => LoadedConfig): void {
+    try {
+      const { models } = load().config;
+      catalog.replace(toCatalogSettings(models));
+      backends.configure(toBackendSettings(models));
+      log.info('the models of the configuration were read again');
+    } catch (error) {
+      log.error({ err: error }, 'the configuration was not read again, the old one stays');
+    }
   }
 
   async function stop() {
@@ -269,6 +302,7 @@ export async function startServer(
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
     machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
+    reload,
     stop,
   };
 }

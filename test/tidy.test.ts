@@ -19,7 +19,7 @@ const sources = files.filter((file) => /^(src|test|bench|web)\/.*\.(ts|tsx|js)$/
 const mayImport: Record<string, string[]> = {
   lib: [],
   db: ['lib'],
-  config: ['lib', 'cloud/regions.ts'],
+  config: ['lib', 'cloud/regions.ts', 'inference/builtin-models.ts'],
   accounts: ['db', 'lib'],
   inference: ['accounts', 'db', 'lib'],
   cloud: ['accounts', 'db', 'lib'],
@@ -30,6 +30,7 @@ const mayImport: Record<string, string[]> = {
     'accounts/usage/schema.ts',
     'inference/schema.ts',
     'inference/weights/schema.ts',
+    'inference/backends/schema.ts',
     'cloud/schema.ts',
     'server.ts',
     'package.json',

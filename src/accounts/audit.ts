@@ -40,7 +40,12 @@ export type AuditAction =
   | 'firewall_ruleset.deleted'
   | 'pull.created'
   | 'pull.cancelled'
-  | 'weights.removed';
+  | 'weights.removed'
+  | 'backend.created'
+  | 'backend.changed'
+  | 'backend.drained'
+  | 'backend.resumed'
+  | 'backend.removed';
 
 export interface AuditEntry {
   action: AuditAction;

@@ -1,5 +1,6 @@
 // millrace serve: starts the server, prints the start-up table once, and drains on SIGTERM.
 
+import { isatty } from 'node:tty';
 import { Command } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import { overrides } from '../config/schema.ts';
@@ -23,10 +24,10 @@ async function serve(options: Record<string, string>): Promise<void> {
       flag === null ? undefined : options[toOptionName(flag)],
     ]),
   );
-  const loaded = orExplain(() => loadConfig({ ...flags, config: options.config }));
-  const server = await start(loaded);
+  const load = () => loadConfig({ ...flags, config: options.config });
+  const server = await start(orExplain(load));
   process.stdout.write(renderTable(server));
-  await signalled();
+  await signalled(() => server.reload(load));
   console.error('Stopping. Running requests may finish; a second signal ends at once.');
   await server.stop();
 }
@@ -55,8 +56,8 @@ function explain(error: unknown, { host, port }: { host: string; port: number })
   return new CliError(`Can't listen on ${host}:${port}: ${message}`);
 }
 
-/** Resolves at the first signal; the second ends the process where it stands. */
-function signalled(): Promise<void> {
+/** Resolves at the first signal to stop; the second ends the process where it stands. */
+function signalled(reload: () => void): Promise<void> {
   return new Promise((resolve) => {
     let seen = false;
     const receive = () => {
@@ -65,6 +66,9 @@ function signalled(): Promise<void> {
       resolve();
     };
     for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, receive);
+    // The same signal says that the terminal was closed, and then it means to stop.
+    const hadTerminal = isatty(0);
+    process.on('SIGHUP', () => (hadTerminal && !isatty(0) ? receive() : reload()));
   });
 }
 

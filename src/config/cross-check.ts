@@ -4,16 +4,19 @@
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { toReason } from '../lib/start-error.ts';
+import { checkModels } from './check-models.ts';
 import type { Config } from './schema.ts';
 
 /** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
 export type PlaceOf = (path: readonly (string | number)[]) => string;
 
-export function crossCheck({ server, database, redis }: Config, placeOf: PlaceOf): string[] {
+export function crossCheck(config: Config, placeOf: PlaceOf): string[] {
+  const { server, database, redis, models } = config;
   return [
     ...checkTls(server, placeOf),
     ...checkDatabaseUrl(database.url, placeOf),
     ...checkRedisUrl(redis.url, placeOf),
+    ...checkModels(models, placeOf),
   ];
 }
 

@@ -8,6 +8,7 @@ import type { TSchema } from 'typebox';
 import type * as Yaml from 'yaml';
 import { toViolation } from '../lib/schema.ts';
 import { toReason } from '../lib/start-error.ts';
+import { resolveKeys } from './check-models.ts';
 import { crossCheck, type PlaceOf } from './cross-check.ts';
 import { explain, schemaAt } from './explain.ts';
 import { type Config, ConfigSchema, overrides } from './schema.ts';
@@ -54,7 +55,10 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
     places.set(parts.join('/'), fromFlag === undefined ? env : (flag?.split(' ')[0] as string));
     assign(tree, parts, value);
   }
-  validate(tree, (path) => places.get(path.join('/')) ?? source.placeOf(path));
+  const placeOf: PlaceOf = (path) => places.get(path.join('/')) ?? source.placeOf(path);
+  validate(tree, placeOf);
+  const missing = resolveKeys((tree as Config).models, environment, placeOf);
+  if (missing.length > 0) throw new ConfigError(missing);
   return {
     config: deepFreeze(tree) as Config,
     file,
@@ -78,7 +82,7 @@ const emptySource: Source = { tree: {}, placeOf: () => 'settings' };
 const loadYaml = () => createRequire(import.meta.url)('yaml') as typeof Yaml;
 
 function readSource(file: string): Source {
-  const { LineCounter, parseDocument, isMap, isScalar } = loadYaml();
+  const { LineCounter, parseDocument, isMap, isScalar, isSeq } = loadYaml();
   const lines = new LineCounter();
   const document = parseDocument(readText(file), { lineCounter: lines });
   if (document.errors.length > 0) {
@@ -101,6 +105,11 @@ function readSource(file: string): Source {
     let found: number | null = null;
     let current: unknown = document.contents;
     for (const part of path) {
+      if (isSeq(current)) {
+        current = current.items[Number(part)];
+        if (isMap(current) && current.range) found = current.range[0];
+        continue;
+      }
       if (!isMap(current)) break;
       const pair = current.items.find(
         ({ key }) => isScalar(key) && String(key.value) === String(part),
@@ -129,26 +138,44 @@ function readText(file: string): string {
   }
 }
 
-function withDefaults(schema: TSchema, value: unknown): unknown {
-  const { properties, default: fallback } = schema as {
-    properties?: Record<string, TSchema>;
-    default?: unknown;
-  };
-  if (properties === undefined) return value === undefined ? fallback : value;
-  if (
-    value !== undefined &&
-    value !== null &&
-    (typeof value !== 'object' || Array.isArray(value))
-  ) {
-    return value;
+/** Also inside of lists and maps: what an entry does not say is at its default. */
+export function withDefaults(schema: TSchema, value: unknown): unknown {
+  const parts = schema as SchemaParts;
+  const { properties, default: fallback, items, additionalProperties, required } = parts;
+  if (properties === undefined) {
+    if (value === undefined) return fallback;
+    if (items !== undefined && Array.isArray(value)) {
+      return value.map((item) => withDefaults(items, item));
+    }
+    if (typeof additionalProperties !== 'object' || !isTree(value)) return value;
+    const entries = Object.entries(value);
+    return Object.fromEntries(
+      entries.map(([name, item]) => [name, withDefaults(additionalProperties, item)]),
+    );
   }
+  const mayBeNull = Array.isArray(parts.type) && parts.type.includes('null');
+  if (value !== undefined && !isTree(value) && (value !== null || mayBeNull)) return value;
   const given = (value ?? {}) as Tree;
   const filled: Tree = { ...given };
   for (const [name, member] of Object.entries(properties)) {
-    filled[name] = withDefaults(member, given[name]);
+    if (given[name] === undefined && !required?.includes(name)) continue;
+    const full = withDefaults(member, given[name]);
+    if (full !== undefined) filled[name] = full;
   }
   return filled;
 }
+
+interface SchemaParts {
+  type?: unknown;
+  required?: string[];
+  properties?: Record<string, TSchema>;
+  default?: unknown;
+  items?: TSchema;
+  additionalProperties?: TSchema | boolean;
+}
+
+const isTree = (value: unknown): value is Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function assign(tree: Tree, path: readonly string[], text: string): void {
   const parent = path.slice(0, -1).reduce<unknown>((node, part) => (node as Tree)[part], tree);
@@ -170,8 +197,10 @@ function validate(tree: Tree, placeOf: PlaceOf): void {
     if (problems.length > 0) throw new ConfigError(problems);
     return;
   }
+  // That a name is wrong is said by what is wrong with it.
+  const errors = (check.errors ?? []).filter(({ keyword }) => keyword !== 'propertyNames');
   throw new ConfigError(
-    (check.errors ?? []).map((error: ErrorObject) => {
+    errors.map((error: ErrorObject) => {
       const violation = toViolation([error]);
       return `${placeOf(violation.path)}: ${explain(violation, tree)}`;
     }),

@@ -4,6 +4,7 @@
 import { regions } from '../cloud/regions.ts';
 import { OneOf, type Static } from '../lib/schema.ts';
 import { Type } from '../lib/type.ts';
+import { modelSettings } from './model-settings.ts';
 
 const section = { additionalProperties: false } as const;
 
@@ -43,6 +44,13 @@ export const ConfigSchema = Type.Object(
       default: './data',
       minLength: 1,
       description: 'Where state lives: the SQLite database, machines, pulled models.',
+    }),
+    secret_key: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      pattern: '^[A-Za-z0-9+/]{43}=$',
+      default: null,
+      description:
+        'Seals the keys of backends in the database; the same for all servers on one. Kept in data_dir when null.',
     }),
     server: Type.Object(
       {
@@ -238,8 +246,9 @@ export const ConfigSchema = Type.Object(
           maximum: 1_000_000,
           description: 'Disk space that a pull must leave free, in GiB.',
         }),
+        ...modelSettings,
       },
-      { ...section, description: 'Weights pulled to this machine.' },
+      { ...section, description: 'Models, what serves them, and weights pulled to this machine.' },
     ),
     cloud: Type.Object(
       {
@@ -308,6 +317,7 @@ export const overrides = [
   // No flag: a command line is there for every user of the machine to read.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'redis.url', env: 'REDIS_URL', flag: null },
+  { path: 'secret_key', env: 'MILLRACE_SECRET_KEY', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
 

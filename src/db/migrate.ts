@@ -7,6 +7,7 @@ import * as weights from './migrations/0002-weights.ts';
 import * as cloud from './migrations/0003-cloud.ts';
 import * as usage from './migrations/0004-usage.ts';
 import * as limits from './migrations/0005-limits.ts';
+import * as backends from './migrations/0006-backends.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -15,6 +16,7 @@ const migrations: Record<string, Migration> = {
   '0003-cloud': cloud,
   '0004-usage': usage,
   '0005-limits': limits,
+  '0006-backends': backends,
 };
 
 export async function migrate(db: Database): Promise<void> {

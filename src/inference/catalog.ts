@@ -1,197 +1,71 @@
-// The models on offer: the ids clients send, and what is known of the model behind each. Seed 1.4 fixes
-// the listed ids and their order.
+// The models on offer: the ids clients send, and what is known of the model behind each. The built-in list,
+// as the configuration changes and extends it; replaced as a whole when that is read again.
 
+import { builtinModels, type CatalogEntry } from './builtin-models.ts';
 import type { Model } from './schema.ts';
 
-export interface CatalogEntry {
-  readonly id: string;
-  readonly ownedBy: string;
-  /** Unix seconds; constant per model. */
-  readonly created: number;
-  readonly contextWindow: number;
-  /** Which tokenizer counts its prompts. */
-  readonly vocabulary: 'llama3' | 'other';
-  /** US dollars per million tokens. */
-  readonly price: { readonly input: number; readonly output: number };
-  /** Where the real weights are on a model hub: quantised for one machine, and whole. */
-  readonly weights: { readonly gguf: string | null; readonly safetensors: string };
-  /** Requests that need more context than `above` are served by another id. */
-  readonly contextFallback?: { readonly above: number; readonly to: string };
-  /** Answers when asked for by name, but is not in the list. */
-  readonly unlisted?: true;
+export type { CatalogEntry };
+
+/** What an operator says about one id. What is not given stays as the built-in list has it. */
+export type CatalogChange = Partial<Omit<CatalogEntry, 'id' | 'created' | 'weights'>>;
+
+export interface CatalogSettings {
+  /** False: only the ids of `changes` are on offer. */
+  readonly builtinIds: boolean;
+  readonly changes: ReadonlyMap<string, CatalogChange>;
 }
-
-const window128k = 131_072;
-
-const entries: readonly CatalogEntry[] = [
-  {
-    id: 'deepseek-coder-v2-lite-instruct',
-    ownedBy: 'deepseek-ai',
-    created: 1718582400,
-    contextWindow: window128k,
-    vocabulary: 'other',
-    price: { input: 0.04, output: 0.12 },
-    weights: {
-      gguf: 'bartowski/DeepSeek-Coder-V2-Lite-Instruct-GGUF',
-      safetensors: 'deepseek-ai/DeepSeek-Coder-V2-Lite-Instruct',
-    },
-  },
-  {
-    id: 'dracarys2-72b-instruct',
-    ownedBy: 'abacusai',
-    created: 1727654400,
-    contextWindow: window128k,
-    vocabulary: 'other',
-    price: { input: 0.2, output: 0.3 },
-    weights: {
-      gguf: 'bartowski/Dracarys2-72B-Instruct-GGUF',
-      safetensors: 'abacusai/Dracarys2-72B-Instruct',
-    },
-  },
-  {
-    id: 'hermes3-405b',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
-    },
-    // Seed 1.5 and 8: "18K".
-    contextFallback: { above: 18_000, to: 'hermes-3-llama-3.1-405b-fp8-128k' },
-  },
-  {
-    id: 'hermes3-405b-fp8-128k',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
-    },
-  },
-  {
-    id: 'hermes3-70b',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.12, output: 0.3 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-70B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-70B',
-    },
-  },
-  {
-    id: 'hermes3-8b',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.025, output: 0.04 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-8B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-8B',
-    },
-  },
-  {
-    id: 'lfm-40b',
-    ownedBy: 'LiquidAI',
-    created: 1727654400,
-    contextWindow: 65_536,
-    vocabulary: 'other',
-    price: { input: 0.15, output: 0.15 },
-    weights: { gguf: null, safetensors: 'LiquidAI/LFM-40B' },
-  },
-  {
-    id: 'llama3.1-405b-instruct-fp8',
-    ownedBy: 'meta-llama',
-    created: 1721692800,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'bartowski/Meta-Llama-3.1-405B-Instruct-GGUF',
-      safetensors: 'meta-llama/Llama-3.1-405B-Instruct-FP8',
-    },
-  },
-  {
-    id: 'llama3.1-70b-instruct-fp8',
-    ownedBy: 'meta-llama',
-    created: 1721692800,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.12, output: 0.3 },
-    weights: {
-      gguf: 'bartowski/Meta-Llama-3.1-70B-Instruct-GGUF',
-      safetensors: 'meta-llama/Llama-3.1-70B-Instruct',
-    },
-  },
-  {
-    id: 'llama3.1-8b-instruct',
-    ownedBy: 'meta-llama',
-    created: 1721692800,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.025, output: 0.04 },
-    weights: {
-      gguf: 'bartowski/Meta-Llama-3.1-8B-Instruct-GGUF',
-      safetensors: 'meta-llama/Llama-3.1-8B-Instruct',
-    },
-  },
-  {
-    id: 'llama3.2-3b-instruct',
-    ownedBy: 'meta-llama',
-    created: 1727222400,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.015, output: 0.025 },
-    weights: {
-      gguf: 'bartowski/Llama-3.2-3B-Instruct-GGUF',
-      safetensors: 'meta-llama/Llama-3.2-3B-Instruct',
-    },
-  },
-  {
-    id: 'llama3.1-nemotron-70b-instruct',
-    ownedBy: 'nvidia',
-    created: 1728950400,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.12, output: 0.3 },
-    weights: {
-      gguf: 'bartowski/Llama-3.1-Nemotron-70B-Instruct-HF-GGUF',
-      safetensors: 'nvidia/Llama-3.1-Nemotron-70B-Instruct-HF',
-    },
-  },
-  {
-    id: 'hermes-3-llama-3.1-405b-fp8-128k',
-    ownedBy: 'NousResearch',
-    created: 1723680000,
-    contextWindow: window128k,
-    vocabulary: 'llama3',
-    price: { input: 0.8, output: 0.8 },
-    weights: {
-      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
-      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
-    },
-    unlisted: true,
-  },
-];
 
 export interface Catalog {
+  /** What GET /v1/models shows. The same array until the catalog changes. */
   list(): readonly CatalogEntry[];
+  /** Also the ids that answer without being listed. */
+  all(): readonly CatalogEntry[];
   find(id: string): CatalogEntry | undefined;
+  replace(settings: CatalogSettings): void;
 }
 
-export function createCatalog(): Catalog {
-  const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  const listed = entries.filter((entry) => !entry.unlisted);
-  return { list: () => listed, find: (id) => byId.get(id) };
+const nothingChanged: CatalogSettings = { builtinIds: true, changes: new Map() };
+
+export function createCatalog(settings: CatalogSettings = nothingChanged): Catalog {
+  let all = toEntries(settings);
+  let listed = all.filter((entry) => entry.listed);
+  let byId = new Map(all.map((entry) => [entry.id, entry]));
+  return {
+    list: () => listed,
+    all: () => all,
+    find: (id) => byId.get(id),
+    replace(changed) {
+      all = toEntries(changed);
+      listed = all.filter((entry) => entry.listed);
+      byId = new Map(all.map((entry) => [entry.id, entry]));
+    },
+  };
 }
+
+/** Built-in ids keep their order, new ones come after them in the order of the file. */
+function toEntries({ builtinIds, changes }: CatalogSettings): readonly CatalogEntry[] {
+  const builtin = builtinModels.filter(({ id }) => builtinIds || changes.has(id));
+  const known = new Set(builtin.map(({ id }) => id));
+  const added = [...changes.keys()].filter((id) => !known.has(id)).map(newEntry);
+  return [...builtin, ...added].map((entry) => ({ ...entry, ...changes.get(entry.id) }));
+}
+
+/** Nothing says when a configured model was made, and clients want one number that stays: 2026-01-01. */
+const createdByOperator = 1_767_225_600;
+
+const newEntry = (id: string): CatalogEntry => ({
+  id,
+  ownedBy: 'operator',
+  created: createdByOperator,
+  contextWindow: 131_072,
+  maxOutputTokens: null,
+  vocabulary: 'other',
+  price: { input: 0, output: 0 },
+  weights: { gguf: null, safetensors: null },
+  contextFallback: null,
+  continueStreams: null,
+  listed: true,
+});
 
 export const toModel = ({ id, created, ownedBy }: CatalogEntry): Model => ({
   id,

@@ -73,6 +73,13 @@ export const backendFailed = (model: string, cause: unknown) =>
     cause,
   });
 
+export const backendTooSlow = (model: string, cause: unknown) =>
+  new InferenceError(504, `The backend of ${model} did not answer in time. Try again.`, {
+    type: 'server_error',
+    code: 'upstream_timeout',
+    cause,
+  });
+
 export const internalError = () =>
   new InferenceError(500, internal(null).message, { type: 'server_error', code: 'internal_error' });
 
@@ -83,7 +90,10 @@ export const invalidValue = (param: string, message: string) =>
   new InferenceError(400, message, { code: 'invalid_value', param });
 
 export const invalidRequest = (code: string, param: string | null, message: string) =>
-  new InferenceError(400, message, { code, ...(param === null ? {} : { param }) });
+  new InferenceError(code === 'request_too_large' ? 413 : 400, message, {
+    code,
+    ...(param === null ? {} : { param }),
+  });
 
 export const unsupportedContentType = (param: string, kind: string) =>
   new InferenceError(
@@ -97,6 +107,7 @@ export function toInferenceError(error: unknown, model: string): InferenceError 
   if (!(error instanceof EngineError)) return undefined;
   const retryAfterMs = error.retryAfterMs ?? 1000;
   if (error.code === 'model_unavailable') return modelUnavailable(model, retryAfterMs, error);
+  if (error.code === 'upstream_timeout') return backendTooSlow(model, error);
   switch (error.failure) {
     case 'overloaded':
       return overloaded(model, retryAfterMs);

@@ -20,7 +20,7 @@ export async function makePlan(
   request: { task: Task; bodyBytes: number },
 ): Promise<Plan> {
   const fallback = asked.contextFallback;
-  if (fallback === undefined) return { served: asked };
+  if (fallback === null) return { served: asked };
   const completion = toMaxTokens(request.task) ?? 0;
   // A token is at least one byte of the request.
   if (request.bodyBytes + templateTokens + completion <= fallback.above) return { served: asked };

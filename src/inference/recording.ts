@@ -10,6 +10,8 @@ import { costOf } from './cost.ts';
 import type { Task, Usage } from './engine.ts';
 import type { Meter } from './meter.ts';
 
+type Outcome = 'done' | 'aborted' | 'failed';
+
 /** Opened once the request was let in; closed exactly once, however it ends. */
 export interface Recording {
   /** Who serves it; told again when another one takes over. */
@@ -18,7 +20,7 @@ export interface Recording {
   usage(): Usage | null;
   /** In one word, as the client was told. */
   failed(code: string | null): void;
-  close(aborted: boolean): void;
+  close(aborted: boolean): { outcome: Outcome; firstTokenMs: number | null };
 }
 
 export type OpenRecording = (
@@ -82,6 +84,7 @@ export function createRecordings(meter: Meter, usageRows: UsageRows): OpenRecord
           firstTokenMs,
           durationMs,
         });
+        return { outcome, firstTokenMs };
       },
     };
   };

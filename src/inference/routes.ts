@@ -30,13 +30,18 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   });
   const tags = ['Inference'];
 
-  // The list changes only with the configuration, so it is made once. A string and not bytes: Node sends it
-  // in one write together with the headers.
-  const list = JSON.stringify({ object: 'list', data: catalog.list().map(toModel) });
+  // The list changes only with the configuration, so it is made once for each. A string and not bytes: Node
+  // sends it in one write together with the headers.
+  let listed: readonly CatalogEntry[] = [];
+  let list = '';
   app.get(
     '/models',
     { schema: { tags, summary: 'List models', response: doc(ModelList) } },
     (_, reply) => {
+      if (listed !== catalog.list()) {
+        listed = catalog.list();
+        list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
+      }
       reply.type('application/json; charset=utf-8').send(list);
     },
   );

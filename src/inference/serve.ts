@@ -1,6 +1,7 @@
 // One request from its checked body to the last byte of its answer: plan, engine, envelope, meter. Plain
 // answers and streams part ways here and nowhere else.
 
+import assert from 'node:assert';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
 import type { Limits, Payer } from '../accounts/limits/limits.ts';
@@ -8,7 +9,7 @@ import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openEventStream } from '../lib/sse.ts';
 import { toAsk } from './ask.ts';
-import type { Backends } from './backends.ts';
+import type { Backend, BackendList } from './backends/backend.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
 import type { Call, Engine, EngineChunk, Envelope, Task, WireEvents } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
@@ -20,7 +21,7 @@ import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 export interface ServingParts {
   catalog: Catalog;
   counter: TokenCounter;
-  backends: Backends;
+  backends: BackendList;
   limits: Limits;
   openRecording: OpenRecording;
   clock: Clock;
@@ -46,11 +47,13 @@ export function createServe({
     if (reservation.headers !== null) reply.headers(reservation.headers);
     const account = openRecording(reply, task, asked, reservation);
     let served = asked;
-    let engine: Engine | null = null;
+    let backend: Backend | null = null;
     let begunMs = reply.elapsedTime;
     try {
       ({ served } = await makePlan(catalog, counter, asked, { task, bodyBytes }));
-      engine = backends.engineFor(served);
+      backend = firstUsable(backends.forModel(served.id));
+      backend.outstanding += 1;
+      const { engine } = backend;
       account.servedBy(served, engine.name);
       const envelope = newEnvelope(task.kind, served.id, clock.now());
       const call: Call = {
@@ -69,10 +72,17 @@ export function createServe({
       account.failed((told ?? internalError()).code);
       // Nobody is left to tell.
       if (signal.aborted) return reply.hijack();
-      if (engine !== null && !reply.sent) announce(engine, reply.elapsedTime - begunMs);
+      if (backend !== null && !reply.sent) announce(backend.engine, reply.elapsedTime - begunMs);
       throw told ?? error;
     } finally {
-      account.close(signal.aborted);
+      const { outcome, firstTokenMs } = account.close(signal.aborted);
+      if (backend !== null) {
+        const failed = outcome === 'failed';
+        backend.outstanding -= 1;
+        if (failed) backend.health.failed('a request failed');
+        else backend.health.succeeded();
+        backend.observe({ firstTokenMs, failed });
+      }
     }
 
     async function plain(engine: Engine, task: Task, call: Call, envelope: Envelope) {
@@ -94,7 +104,7 @@ export function createServe({
     /** Those who may come to serve it. */
     function candidates(entry: CatalogEntry): CatalogEntry[] {
       const fallback = entry.contextFallback && catalog.find(entry.contextFallback.to);
-      return fallback === undefined ? [entry] : [entry, fallback];
+      return fallback == null ? [entry] : [entry, fallback];
     }
 
     function announce(engine: Engine, engineMs: number): void {
@@ -102,6 +112,14 @@ export function createServe({
       reply.header('x-overhead-ms', Math.max(0, reply.elapsedTime - engineMs).toFixed(2));
     }
   };
+}
+
+/** The first that takes requests; where none does, the first says why. */
+function firstUsable(list: readonly Backend[]): Backend {
+  const usable = list.find(({ draining, health }) => !draining && health.state() !== 'ejected');
+  const chosen = usable ?? list[0];
+  assert(chosen !== undefined, 'a model without a backend has the stand-in');
+  return chosen;
 }
 
 /** Sends a stream that has begun. What fails from here on can only be told inside the stream. */

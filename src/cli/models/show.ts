@@ -35,7 +35,7 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
     ['Context window', `${model.context_window} tokens`],
     ['Price', `$${model.price.input} in, $${model.price.output} out, per million tokens`],
     ['GGUF weights', model.gguf_repo ?? 'none known'],
-    ['Whole weights', model.safetensors_repo],
+    ['Whole weights', model.safetensors_repo ?? 'none known'],
     ['Served by', servedBy(overview, id)],
     ...stored.map(({ name, bytes, bytes_on_disk, state, quant }) => [
       'On disk',

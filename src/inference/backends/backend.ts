@@ -20,8 +20,19 @@ export interface Backend {
   readonly health: Health;
   /** Takes no new request; what runs may finish. */
   readonly draining: boolean;
+  /** What it says it can hold, in tokens; null while that is not known. */
+  readonly contextWindow: number | null;
   /** Requests it is working on now. Counted by whoever sends them. */
   outstanding: number;
+  /** Told once of each request it was given, when that is over. For people who look at it, not for health. */
+  observe(request: Observation): void;
+}
+
+export interface Observation {
+  /** Null when it never got that far. */
+  readonly firstTokenMs: number | null;
+  /** By the backend's fault, not by the request's or because the client left. */
+  readonly failed: boolean;
 }
 
 export interface Health {

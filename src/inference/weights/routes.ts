@@ -51,7 +51,7 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
     ]);
     return {
       data: weights.map((one) => toStoredWeights(one, bindings)),
-      models: withFallbacks(catalog).map((entry) => toModelWeights(entry, bindings)),
+      models: catalog.all().map((entry) => toModelWeights(entry, bindings)),
       pulls: rows.map(toPull),
     };
   });
@@ -113,13 +113,6 @@ async function* watch(
     await sleep(watchEveryMs);
     row = await pulls.get(accountId, row.id);
   }
-}
-
-/** Also the ids that answer without being listed: weights can serve them too. */
-function withFallbacks(catalog: Catalog): CatalogEntry[] {
-  const listed = catalog.list();
-  const targets = listed.map(({ contextFallback }) => catalog.find(contextFallback?.to ?? ''));
-  return [...new Set([...listed, ...targets.filter((entry) => entry !== undefined)])];
 }
 
 const isLive = ({ state }: WeightPullRow) => liveStates.includes(state as PullState);

@@ -58,7 +58,7 @@ export const ModelWeights = Type.Object({
   /** US dollars per million tokens. */
   price: Type.Object({ input: Type.Number(), output: Type.Number() }),
   gguf_repo: Nullable,
-  safetensors_repo: Type.String(),
+  safetensors_repo: Nullable,
   /** The name of the weights on disk that serve it. */
   weights: Nullable,
 });

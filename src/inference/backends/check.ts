@@ -1,0 +1,49 @@
+// Tries an upstream before it is added: whether it answers, and whether it has the model.
+
+import { EngineError } from '../engine.ts';
+import type { BackendCheck } from './schema.ts';
+import { type ProbeUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
+
+const timeoutMs = 10_000;
+const maxModels = 200;
+
+export async function checkUpstream(
+  probe: ProbeUpstream,
+  spec: UpstreamSpec,
+): Promise<BackendCheck> {
+  const began = performance.now();
+  const signal = AbortSignal.timeout(timeoutMs);
+  try {
+    const { models, latencyMs } = await probe(toUpstreamOptions(spec), signal);
+    const has = offers(models, spec.upstreamModel);
+    return {
+      ok: has,
+      message: has
+        ? `It answers, and has ${spec.upstreamModel}.`
+        : `It answers, but has no model ${spec.upstreamModel}. ${toList(models)}`,
+      models: models.slice(0, maxModels),
+      latency_ms: Math.round(latencyMs),
+    };
+  } catch (error) {
+    return {
+      ok: false,
+      message: signal.aborted ? `No answer in ${timeoutMs / 1000} seconds.` : toMessage(error),
+      models: [],
+      latency_ms: Math.round(performance.now() - began),
+    };
+  }
+}
+
+/** Ollama lists `llama3:latest` and takes `llama3`. */
+const offers = (models: readonly string[], wanted: string) =>
+  models.includes(wanted) || models.includes(`${wanted}:latest`);
+
+function toList(models: readonly string[]): string {
+  if (models.length === 0) return 'It lists none.';
+  const shown = models.slice(0, 20).join(', ');
+  return `It has: ${shown}${models.length > 20 ? ` and ${models.length - 20} more` : ''}.`;
+}
+
+/** Anything but an engine's own words could hold what was sent. */
+const toMessage = (error: unknown) =>
+  error instanceof EngineError ? error.message : 'The address cannot be asked.';

@@ -1,0 +1,35 @@
+// Why a backend can't be added, changed or removed, in sentences.
+
+import { conflict, notFound, Refusal } from '../../lib/errors.ts';
+
+export const noSuchModel = (id: string, match: string | undefined) =>
+  new Refusal(
+    'not_found',
+    `There is no model ${JSON.stringify(id.slice(0, 100))} here.${match ? ` Did you mean ${match}?` : ''} ` +
+      'A new id is added in the file, under models.catalog; SIGHUP reads it again.',
+    { param: 'model' },
+  );
+
+export const noSuchBackend = (model: string, name: string) =>
+  notFound(`The backend ${JSON.stringify(`${model}/${name}`.slice(0, 200))}`);
+
+export const nameTaken = (model: string, name: string) =>
+  conflict(`A backend of ${model} is called ${name} already.`);
+
+export const nameReserved = (name: string) =>
+  conflict(`${name} is what the model that stands in is called. Choose another name.`);
+
+export const tooManyBackends = (limit: number) =>
+  conflict(`There are ${limit} backends already. Remove one, or put them in the file.`);
+
+export const inFile = (id: string, what: 'removed' | 'changed') =>
+  conflict(`${id} comes from the file and is ${what} there, under models.catalog.`);
+
+export const notRemovable = (id: string) =>
+  conflict(`${id} is served by weights on this machine: remove those on the models page instead.`);
+
+export const standInStays = (id: string) =>
+  conflict(`${id} stands in where there is no other backend. Add one, and it steps back.`);
+
+export const onlyUpstreams = (id: string) =>
+  conflict(`${id} runs on this machine: it has neither a weight nor a limit of its own.`);

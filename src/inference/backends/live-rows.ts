@@ -1,0 +1,125 @@
+// Backends added live, as rows. Keys and headers are sealed; every change counts the version up, which also
+// makes changes take turns.
+
+import { sql } from 'kysely';
+import type { BackendRow, Database, Tx } from '../../db/tables.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { newId } from '../../lib/ids.ts';
+import type { Seal } from '../../lib/seal.ts';
+import type { UpstreamServer, UpstreamSpec } from './spec.ts';
+
+export interface LiveRows {
+  version(): Promise<number>;
+  list(): Promise<BackendRow[]>;
+  /** Drained ones of every source, as `<model>/<name>`. */
+  drained(): Promise<Set<string>>;
+  /** Throws when the row was sealed with another key. */
+  toSpec(row: BackendRow): UpstreamSpec;
+  /** First in every transaction that changes something. */
+  countUp(tx: Tx): Promise<void>;
+  insert(tx: Tx, spec: UpstreamSpec): Promise<void>;
+  update(tx: Tx, model: string, name: string, values: LiveValues): Promise<void>;
+  drain(tx: Tx, model: string, name: string): Promise<void>;
+  resume(tx: Tx, model: string, name: string): Promise<void>;
+  remove(tx: Tx, model: string, name: string): Promise<void>;
+}
+
+export type LiveValues = Partial<Pick<BackendRow, 'weight' | 'concurrency'>>;
+
+interface Secrets {
+  api_key: string | null;
+  headers: Record<string, string>;
+}
+
+export function createLiveRows(db: Database, clock: Clock, seal: Seal): LiveRows {
+  return {
+    async version() {
+      const row = await db.selectFrom('backends_version').select('version').executeTakeFirst();
+      return row?.version ?? 0;
+    },
+    list: () => db.selectFrom('backends').selectAll().orderBy('created_at').orderBy('id').execute(),
+    async drained() {
+      const rows = await db.selectFrom('drained_backends').select(['model_id', 'name']).execute();
+      return new Set(rows.map(({ model_id, name }) => `${model_id}/${name}`));
+    },
+    toSpec(row) {
+      const { api_key, headers } = JSON.parse(seal.open(row.secrets, row.id)) as Secrets;
+      return {
+        source: 'live',
+        model: row.model_id,
+        name: row.name,
+        url: row.url,
+        apiKey: api_key,
+        upstreamModel: row.upstream_model,
+        server: row.server as UpstreamServer,
+        headers,
+        weight: row.weight,
+        concurrency: row.concurrency,
+        timeouts: {
+          connectMs: row.connect_ms,
+          firstByteMs: row.first_byte_ms,
+          idleMs: row.idle_ms,
+        },
+        continueStreams: row.continue_streams === null ? null : row.continue_streams === 1,
+      };
+    },
+    async countUp(tx) {
+      await tx.updateTable('backends_version').set({ version: sql`version + 1` }).execute();
+    },
+    async insert(tx, spec) {
+      const id = newId();
+      const secrets: Secrets = { api_key: spec.apiKey, headers: { ...spec.headers } };
+      await tx
+        .insertInto('backends')
+        .values({
+          id,
+          model_id: spec.model,
+          name: spec.name,
+          url: spec.url,
+          upstream_model: spec.upstreamModel,
+          server: spec.server,
+          secrets: seal.close(JSON.stringify(secrets), id),
+          weight: spec.weight,
+          concurrency: spec.concurrency,
+          connect_ms: spec.timeouts.connectMs,
+          first_byte_ms: spec.timeouts.firstByteMs,
+          idle_ms: spec.timeouts.idleMs,
+          continue_streams: spec.continueStreams === null ? null : Number(spec.continueStreams),
+          created_at: clock.now(),
+        })
+        .execute();
+    },
+    async update(tx, model, name, values) {
+      await tx
+        .updateTable('backends')
+        .set(values)
+        .where('model_id', '=', model)
+        .where('name', '=', name)
+        .execute();
+    },
+    async drain(tx, model, name) {
+      await tx
+        .insertInto('drained_backends')
+        .values({ model_id: model, name, drained_at: clock.now() })
+        .onConflict((row) => row.doNothing())
+        .execute();
+    },
+    resume,
+    async remove(tx, model, name) {
+      await tx
+        .deleteFrom('backends')
+        .where('model_id', '=', model)
+        .where('name', '=', name)
+        .execute();
+      await resume(tx, model, name);
+    },
+  };
+}
+
+async function resume(tx: Tx, model: string, name: string): Promise<void> {
+  await tx
+    .deleteFrom('drained_backends')
+    .where('model_id', '=', model)
+    .where('name', '=', name)
+    .execute();
+}

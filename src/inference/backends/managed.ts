@@ -1,0 +1,80 @@
+// A backend as its keeper sees it: what the router is shown, and what changes behind that without a new
+// engine, such as its weight, its health and what it did lately.
+
+import type { Clock } from '../../lib/clock.ts';
+import type { CatalogEntry } from '../catalog.ts';
+import type { Engine } from '../engine.ts';
+import type { Backend } from './backend.ts';
+import { alwaysHealthy, type HealthRecord } from './health.ts';
+import { canContinue, type UpstreamSpec } from './spec.ts';
+import { createStatistics, type Statistics } from './statistics.ts';
+
+export interface ManagedBackend extends Backend {
+  readonly health: HealthRecord;
+  readonly statistics: Statistics;
+  source: 'file' | 'live' | 'weights' | 'builtin';
+  /** Null for engines on this machine. */
+  spec: UpstreamSpec | null;
+  weight: number;
+  concurrency: number | null;
+  continues: boolean;
+  draining: boolean;
+  contextWindow: number | null;
+  /** When a probe last ended; null before the first. */
+  checkedAt: number | null;
+}
+
+type Fixed = Pick<ManagedBackend, 'name' | 'model' | 'engine' | 'kind' | 'source'>;
+
+export function newUpstreamBackend(
+  clock: Clock,
+  spec: UpstreamSpec,
+  engine: Engine,
+  health: HealthRecord,
+): ManagedBackend {
+  const { name, model, source } = spec;
+  return newBackend(clock, { name, model, engine, kind: 'upstream', source }, health);
+}
+
+/** On this machine. It has a queue of its own and looks after itself. */
+export const newLocalBackend = (clock: Clock, fixed: Fixed): ManagedBackend =>
+  newBackend(clock, fixed, alwaysHealthy);
+
+function newBackend(clock: Clock, fixed: Fixed, health: HealthRecord): ManagedBackend {
+  const statistics = createStatistics(clock);
+  return {
+    ...fixed,
+    id: `${fixed.model}/${fixed.name}`,
+    health,
+    statistics,
+    observe: statistics.observe,
+    spec: null,
+    weight: 1,
+    concurrency: null,
+    continues: true,
+    draining: false,
+    contextWindow: null,
+    checkedAt: null,
+    outstanding: 0,
+  };
+}
+
+/** Puts on what may change while the engine stays. */
+export function describe(
+  backend: ManagedBackend,
+  entry: CatalogEntry,
+  draining: boolean,
+  spec: UpstreamSpec | null = null,
+): ManagedBackend {
+  backend.draining = draining;
+  if (spec === null) {
+    backend.continues = entry.continueStreams ?? true;
+    return backend;
+  }
+  backend.spec = spec;
+  backend.source = spec.source;
+  backend.weight = spec.weight;
+  backend.concurrency = spec.concurrency;
+  backend.continues = canContinue(spec, entry);
+  return backend;
+}

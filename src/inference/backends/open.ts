@@ -1,0 +1,78 @@
+// Puts the parts of this folder together: the list of backends, what the database adds to it, and the probes.
+
+import type { FastifyBaseLogger } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { Audit } from '../../accounts/audit.ts';
+import type { Database } from '../../db/tables.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Seal } from '../../lib/seal.ts';
+import type { Catalog } from '../catalog.ts';
+import type { LocalEngine } from '../engines/local.ts';
+import type { Bindings, ServingWeights } from '../weights/bindings.ts';
+import type { HealthSettings } from './health.ts';
+import { createLiveBackends, type LiveBackends } from './live.ts';
+import { createLiveRows } from './live-rows.ts';
+import { watchBackends } from './metrics.ts';
+import { createProber } from './prober.ts';
+import { type BackendRegistry, createRegistry } from './registry.ts';
+import type { OpenUpstream, ProbeUpstream, UpstreamSpec } from './spec.ts';
+
+/** What the configuration says about them. */
+export interface BackendSettings {
+  readonly specs: readonly UpstreamSpec[];
+  readonly health: HealthSettings;
+  readonly probeMs: number;
+}
+
+export interface Backends {
+  readonly registry: BackendRegistry;
+  readonly live: LiveBackends;
+  readonly probe: ProbeUpstream;
+  /** The configuration was read again. Running requests go on where they are. */
+  configure(settings: BackendSettings): void;
+  /** Probes that are due; to be called about once a second. */
+  tick(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface BackendsDeps {
+  db: Database;
+  clock: Clock;
+  log: FastifyBaseLogger;
+  audit: Audit;
+  catalog: Catalog;
+  seal: Seal;
+  metrics: Registry;
+  bindings: Bindings;
+  standIn: LocalEngine;
+  openWeights(weights: ServingWeights): LocalEngine;
+  openUpstream: OpenUpstream;
+  probe: ProbeUpstream;
+}
+
+export async function openBackends(
+  deps: BackendsDeps,
+  settings: BackendSettings,
+): Promise<Backends> {
+  const { db, clock, log, audit, catalog, seal, metrics, probe } = deps;
+  let { probeMs } = settings;
+  const registry = createRegistry(deps, settings);
+  const rows = createLiveRows(db, clock, seal);
+  const live = await createLiveBackends({ db, log, audit, catalog, rows, registry });
+  const prober = createProber(clock, { backends: registry.all, probe, everyMs: () => probeMs });
+  watchBackends(metrics, registry.all);
+  return {
+    registry,
+    live,
+    probe,
+    configure(changed) {
+      probeMs = changed.probeMs;
+      registry.configure(changed.specs, changed.health);
+    },
+    tick: prober.tick,
+    async close() {
+      prober.stop();
+      await registry.close();
+    },
+  };
+}

@@ -1,0 +1,66 @@
+// One upstream as somebody described it, in the file or live, before there is an engine for it.
+
+import type { CatalogEntry } from '../catalog.ts';
+import type { Engine } from '../engine.ts';
+
+export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
+
+export interface UpstreamSpec {
+  readonly source: 'file' | 'live';
+  /** The id it serves. */
+  readonly model: string;
+  readonly name: string;
+  readonly url: string;
+  readonly apiKey: string | null;
+  /** What the upstream calls the model. */
+  readonly upstreamModel: string;
+  readonly server: UpstreamServer;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly weight: number;
+  readonly concurrency: number | null;
+  readonly timeouts: UpstreamOptions['timeouts'];
+  /** Null: as its model has it, or as its kind of server can. */
+  readonly continueStreams: boolean | null;
+}
+
+/** What an engine is made of. */
+export interface UpstreamOptions {
+  readonly name: string;
+  readonly url: string;
+  readonly apiKey: string | null;
+  readonly model: string;
+  readonly headers: Record<string, string>;
+  readonly server: UpstreamServer;
+  readonly connections: number | null;
+  readonly timeouts: {
+    readonly connectMs: number;
+    readonly firstByteMs: number;
+    readonly idleMs: number;
+  };
+}
+
+export type OpenUpstream = (options: UpstreamOptions) => Engine;
+
+/** Asks the upstream what it offers. Throws EngineError. */
+export type ProbeUpstream = (
+  options: UpstreamOptions,
+  signal: AbortSignal,
+) => Promise<{ models: string[]; contextWindow: number | null; latencyMs: number }>;
+
+/** Requests at once are bounded by whoever sends them, so the connections need not be. */
+export const toUpstreamOptions = (spec: UpstreamSpec): UpstreamOptions => ({
+  name: spec.name,
+  url: spec.url.replace(/\/+$/, ''),
+  apiKey: spec.apiKey,
+  model: spec.upstreamModel,
+  headers: { ...spec.headers },
+  server: spec.server,
+  connections: null,
+  timeouts: spec.timeouts,
+});
+
+/** Those that take the beginning of an answer as the last message and go on from it. */
+const continuing: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
+
+export const canContinue = (spec: UpstreamSpec, entry: CatalogEntry): boolean =>
+  spec.continueStreams ?? entry.continueStreams ?? continuing.includes(spec.server);

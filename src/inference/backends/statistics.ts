@@ -1,0 +1,61 @@
+// What one backend did lately, for people who look: requests a second, the usual time to a first token,
+// failures. Counted in slots of a second, so that it takes the same memory however busy it is.
+
+import type { Clock } from '../../lib/clock.ts';
+import type { Observation } from './backend.ts';
+
+export interface Statistics {
+  observe(request: Observation): void;
+  /** Over the last minute. */
+  requestsPerSecond(): number;
+  /** The median of the last hundred; null when there is none. */
+  firstTokenMs(): number | null;
+  /** In the last five minutes. */
+  errors(): number;
+}
+
+const slots = 300;
+const requestSeconds = 60;
+const timings = 100;
+
+export function createStatistics(clock: Clock): Statistics {
+  /** Which second each slot counts. */
+  const seconds = new Float64Array(slots);
+  const requests = new Uint32Array(slots);
+  const errors = new Uint32Array(slots);
+  const firstTokens = new Float64Array(timings);
+  let timed = 0;
+  const secondNow = () => Math.floor(clock.now() / 1000);
+
+  function sum(counts: Uint32Array, lastSeconds: number): number {
+    const from = secondNow() - lastSeconds;
+    let total = 0;
+    for (let slot = 0; slot < slots; slot++) {
+      if ((seconds[slot] as number) > from) total += counts[slot] as number;
+    }
+    return total;
+  }
+
+  return {
+    observe({ firstTokenMs, failed }) {
+      const second = secondNow();
+      const slot = second % slots;
+      if (seconds[slot] !== second) {
+        seconds[slot] = second;
+        requests[slot] = 0;
+        errors[slot] = 0;
+      }
+      requests[slot] = (requests[slot] as number) + 1;
+      if (failed) errors[slot] = (errors[slot] as number) + 1;
+      if (firstTokenMs === null) return;
+      firstTokens[timed % timings] = firstTokenMs;
+      timed += 1;
+    },
+    requestsPerSecond: () => sum(requests, requestSeconds) / requestSeconds,
+    firstTokenMs() {
+      const known = firstTokens.slice(0, Math.min(timed, timings)).sort();
+      return known.length === 0 ? null : (known[Math.floor((known.length - 1) / 2)] as number);
+    },
+    errors: () => sum(errors, slots),
+  };
+}

@@ -1,0 +1,46 @@
+// One engine for each set of weights that serves some model, whichever ids those are. New weights under an
+// old name are another engine; the old one retires.
+
+import type { LocalEngine } from '../engines/local.ts';
+import type { Bindings, ServingWeights } from '../weights/bindings.ts';
+import type { Retirement } from './retirement.ts';
+
+export interface WeightsEngines {
+  /** Opened at the first call; the model itself is loaded at its first request. */
+  engineFor(weights: ServingWeights): LocalEngine;
+  /** Retires those that serve nothing any more. */
+  prune(): void;
+  close(): Promise<void>;
+}
+
+export const versionOf = ({ name, checksum }: ServingWeights) => `${name} ${checksum}`;
+
+export function createWeightsEngines(
+  bindings: Bindings,
+  open: (weights: ServingWeights) => LocalEngine,
+  retirement: Retirement,
+): WeightsEngines {
+  const engines = new Map<string, LocalEngine>();
+  return {
+    engineFor(weights) {
+      const version = versionOf(weights);
+      const known = engines.get(version);
+      if (known !== undefined) return known;
+      const opened = open(weights);
+      engines.set(version, opened);
+      return opened;
+    },
+    prune() {
+      const current = new Set(bindings.list().map(versionOf));
+      for (const [version, engine] of engines) {
+        if (current.has(version)) continue;
+        engines.delete(version);
+        const isIdle = () => engine.status().requests === 0;
+        void retirement.retire({ isIdle, close: () => engine.close() });
+      }
+    },
+    async close() {
+      await Promise.all([...engines.values()].map((engine) => engine.close()));
+    },
+  };
+}

@@ -1,0 +1,199 @@
+// The models known from the start: seed 1.4 fixes their ids and order. Data alone; the catalog is made from it
+// and from the configuration.
+
+export interface CatalogEntry {
+  readonly id: string;
+  readonly ownedBy: string;
+  /** Unix seconds; constant per model. */
+  readonly created: number;
+  readonly contextWindow: number;
+  /** The most that one answer may be long; null: as long as the window allows. */
+  readonly maxOutputTokens: number | null;
+  /** Which tokenizer counts its prompts. */
+  readonly vocabulary: 'llama3' | 'other';
+  /** US dollars per million tokens. */
+  readonly price: { readonly input: number; readonly output: number };
+  /** Where the real weights are on a model hub: quantised for one machine, and whole. */
+  readonly weights: { readonly gguf: string | null; readonly safetensors: string | null };
+  /** Requests that need more context than `above` are served by another id. */
+  readonly contextFallback: { readonly above: number; readonly to: string } | null;
+  /** Whether a stream that breaks goes on elsewhere; null: where the backend is known to be able to. */
+  readonly continueStreams: boolean | null;
+  /** False: answers when asked for by name, but is not in the list. */
+  readonly listed: boolean;
+}
+
+type KnownModel = Pick<
+  CatalogEntry,
+  'id' | 'ownedBy' | 'created' | 'contextWindow' | 'vocabulary' | 'price' | 'weights'
+> &
+  Partial<CatalogEntry>;
+
+const window128k = 131_072;
+
+const known: readonly KnownModel[] = [
+  {
+    id: 'deepseek-coder-v2-lite-instruct',
+    ownedBy: 'deepseek-ai',
+    created: 1718582400,
+    contextWindow: window128k,
+    vocabulary: 'other',
+    price: { input: 0.04, output: 0.12 },
+    weights: {
+      gguf: 'bartowski/DeepSeek-Coder-V2-Lite-Instruct-GGUF',
+      safetensors: 'deepseek-ai/DeepSeek-Coder-V2-Lite-Instruct',
+    },
+  },
+  {
+    id: 'dracarys2-72b-instruct',
+    ownedBy: 'abacusai',
+    created: 1727654400,
+    contextWindow: window128k,
+    vocabulary: 'other',
+    price: { input: 0.2, output: 0.3 },
+    weights: {
+      gguf: 'bartowski/Dracarys2-72B-Instruct-GGUF',
+      safetensors: 'abacusai/Dracarys2-72B-Instruct',
+    },
+  },
+  {
+    id: 'hermes3-405b',
+    ownedBy: 'NousResearch',
+    created: 1723680000,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.8, output: 0.8 },
+    weights: {
+      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
+      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
+    },
+    // Seed 1.5 and 8: "18K".
+    contextFallback: { above: 18_000, to: 'hermes-3-llama-3.1-405b-fp8-128k' },
+  },
+  {
+    id: 'hermes3-405b-fp8-128k',
+    ownedBy: 'NousResearch',
+    created: 1723680000,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.8, output: 0.8 },
+    weights: {
+      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
+      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
+    },
+  },
+  {
+    id: 'hermes3-70b',
+    ownedBy: 'NousResearch',
+    created: 1723680000,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.12, output: 0.3 },
+    weights: {
+      gguf: 'NousResearch/Hermes-3-Llama-3.1-70B-GGUF',
+      safetensors: 'NousResearch/Hermes-3-Llama-3.1-70B',
+    },
+  },
+  {
+    id: 'hermes3-8b',
+    ownedBy: 'NousResearch',
+    created: 1723680000,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.025, output: 0.04 },
+    weights: {
+      gguf: 'NousResearch/Hermes-3-Llama-3.1-8B-GGUF',
+      safetensors: 'NousResearch/Hermes-3-Llama-3.1-8B',
+    },
+  },
+  {
+    id: 'lfm-40b',
+    ownedBy: 'LiquidAI',
+    created: 1727654400,
+    contextWindow: 65_536,
+    vocabulary: 'other',
+    price: { input: 0.15, output: 0.15 },
+    weights: { gguf: null, safetensors: 'LiquidAI/LFM-40B' },
+  },
+  {
+    id: 'llama3.1-405b-instruct-fp8',
+    ownedBy: 'meta-llama',
+    created: 1721692800,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.8, output: 0.8 },
+    weights: {
+      gguf: 'bartowski/Meta-Llama-3.1-405B-Instruct-GGUF',
+      safetensors: 'meta-llama/Llama-3.1-405B-Instruct-FP8',
+    },
+  },
+  {
+    id: 'llama3.1-70b-instruct-fp8',
+    ownedBy: 'meta-llama',
+    created: 1721692800,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.12, output: 0.3 },
+    weights: {
+      gguf: 'bartowski/Meta-Llama-3.1-70B-Instruct-GGUF',
+      safetensors: 'meta-llama/Llama-3.1-70B-Instruct',
+    },
+  },
+  {
+    id: 'llama3.1-8b-instruct',
+    ownedBy: 'meta-llama',
+    created: 1721692800,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.025, output: 0.04 },
+    weights: {
+      gguf: 'bartowski/Meta-Llama-3.1-8B-Instruct-GGUF',
+      safetensors: 'meta-llama/Llama-3.1-8B-Instruct',
+    },
+  },
+  {
+    id: 'llama3.2-3b-instruct',
+    ownedBy: 'meta-llama',
+    created: 1727222400,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.015, output: 0.025 },
+    weights: {
+      gguf: 'bartowski/Llama-3.2-3B-Instruct-GGUF',
+      safetensors: 'meta-llama/Llama-3.2-3B-Instruct',
+    },
+  },
+  {
+    id: 'llama3.1-nemotron-70b-instruct',
+    ownedBy: 'nvidia',
+    created: 1728950400,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.12, output: 0.3 },
+    weights: {
+      gguf: 'bartowski/Llama-3.1-Nemotron-70B-Instruct-HF-GGUF',
+      safetensors: 'nvidia/Llama-3.1-Nemotron-70B-Instruct-HF',
+    },
+  },
+  {
+    id: 'hermes-3-llama-3.1-405b-fp8-128k',
+    ownedBy: 'NousResearch',
+    created: 1723680000,
+    contextWindow: window128k,
+    vocabulary: 'llama3',
+    price: { input: 0.8, output: 0.8 },
+    weights: {
+      gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
+      safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
+    },
+    listed: false,
+  },
+];
+
+export const builtinModels: readonly CatalogEntry[] = known.map((model) => ({
+  maxOutputTokens: null,
+  contextFallback: null,
+  continueStreams: null,
+  listed: true,
+  ...model,
+}));

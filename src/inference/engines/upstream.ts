@@ -1,0 +1,113 @@
+// Any server that speaks OpenAI's API as an engine: vLLM, SGLang, llama-server, Ollama, another Millrace, a
+// hosted service. Requests pass on as they came and answers come back as they are, under our envelope.
+
+import { type Engine, EngineError } from '../engine.ts';
+import { parseAnswer } from './upstream/answer.ts';
+import { type ConnectionOptions, createConnection } from './upstream/connection.ts';
+import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
+import { EventBlocks } from './upstream/event-blocks.ts';
+import { toFailure, unavailable } from './upstream/failures.ts';
+import { paths, toRequestBody } from './upstream/request-body.ts';
+import { createRewriter } from './upstream/rewriter.ts';
+import { ask } from './upstream/whole-body.ts';
+
+export interface UpstreamOptions extends ConnectionOptions {
+  /** Shown to clients as `x-served-by`. */
+  readonly name: string;
+  /** Where its API begins, e.g. `http://host:8000/v1`. */
+  readonly url: string;
+  readonly apiKey: string | null;
+  /** What the server calls the model. */
+  readonly model: string;
+  /** Sent with every request. */
+  readonly headers: Record<string, string>;
+  readonly server: UpstreamServer;
+  /** Null for as many as there are requests. */
+  readonly connections: number | null;
+  /**
+   * `firstByteMs` is the time to the beginning of an answer, which for a plain one is also its end;
+   * `idleMs` the time between its parts. Comments are no parts: a server that only pings is stuck.
+   */
+  readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
+  /** Tokens of a generated text, for answers whose server does not count. */
+  readonly countGenerated?: (text: string) => number;
+}
+
+export function createUpstreamEngine(options: UpstreamOptions): Engine {
+  const { name, model, countGenerated } = options;
+  const connection = createConnection(options);
+
+  return {
+    name,
+    async stream(task, call) {
+      call.signal.throwIfAborted();
+      const blocks = new EventBlocks(task, call, createRewriter(task, call, countGenerated));
+      const body = toRequestBody(task, model, true);
+      const { signal } = call;
+      connection.send({ method: 'POST', path: paths[task.kind], body, signal }, blocks);
+      await blocks.first();
+      return blocks;
+    },
+    async answer(task, call) {
+      const body = toRequestBody(task, model, false);
+      const { signal } = call;
+      const path = paths[task.kind];
+      const whole = await ask(connection, { method: 'POST', path, body, signal });
+      if (whole.status !== 200) throw toFailure(whole.status, whole.headers, whole.text, task);
+      const answer = parseAnswer(task, whole, countGenerated);
+      call.onUsage?.(answer.usage);
+      return answer;
+    },
+    countPromptTokens: (task, signal) => countPromptTokens(connection, options, task, signal),
+    close: connection.close,
+  };
+}
+
+export interface UpstreamReport {
+  models: string[];
+  /** Of the configured model, where the server tells. */
+  contextWindow: number | null;
+  latencyMs: number;
+}
+
+/** Asks a server which models it has. Throws EngineError, or the signal's reason. */
+export async function probeUpstream(
+  options: UpstreamOptions,
+  signal: AbortSignal,
+): Promise<UpstreamReport> {
+  const connection = createConnection({ ...options, connections: 1 });
+  const begunMs = performance.now();
+  try {
+    const { status, text } = await ask(connection, { method: 'GET', path: '/models', signal });
+    if (status === 401 || status === 403) throw unavailable('refused our credentials');
+    if (status !== 200) throw unavailable(`answered with status ${status}`);
+    const rows = parseModels(text);
+    const latencyMs = Math.round(performance.now() - begunMs);
+    const row = rows.find(({ id }) => id === options.model) ?? (rows.length === 1 ? rows[0] : null);
+    return { models: rows.map(({ id }) => id), contextWindow: windowOf(row ?? {}), latencyMs };
+  } finally {
+    await connection.close();
+  }
+}
+
+interface ModelRow {
+  id: string;
+  [member: string]: unknown;
+}
+
+const maxModels = 10_000;
+
+function parseModels(text: string): ModelRow[] {
+  try {
+    const { data } = JSON.parse(text) as { data: unknown };
+    if (Array.isArray(data))
+      return data.slice(0, maxModels).filter((row): row is ModelRow => typeof row?.id === 'string');
+  } catch {}
+  throw new EngineError('unavailable', 'The backend did not list its models.');
+}
+
+/** vLLM and SGLang say `max_model_len`, hosted services one of the others. */
+function windowOf(row: Record<string, unknown>): number | null {
+  const given = [row.max_model_len, row.context_window, row.context_length];
+  return (given.find((it) => Number.isSafeInteger(it) && Number(it) > 0) as number) ?? null;
+}

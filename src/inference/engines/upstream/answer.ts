@@ -1,0 +1,68 @@
+// A plain answer as an upstream gives it, with the members that our contract promises and some servers
+// leave out. What they add stays.
+
+import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
+import { toEventFailure, unavailable } from './failures.ts';
+import { toText } from './generated-text.ts';
+import { generatedOnly, toUsage } from './usage.ts';
+import type { WholeAnswer } from './whole-body.ts';
+
+type Members = Record<string, unknown>;
+
+/** Throws EngineError when it is no answer. */
+export function parseAnswer(
+  task: Task,
+  { headers, text }: WholeAnswer,
+  countGenerated: ((text: string) => number) | undefined,
+): EngineAnswer {
+  const parsed = parse(text);
+  if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
+  if (parsed.error != null || parsed.object === 'error') throw toEventFailure(parsed, task);
+  const { id, object, created, model, usage, choices, ...extras } = parsed;
+  if (!Array.isArray(choices) || choices.length === 0)
+    throw unavailable('answered without choices');
+  const complete = choices.map((choice: Members, index) => {
+    if (typeof choice?.finish_reason !== 'string')
+      throw unavailable('ended without a finish reason');
+    return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
+  });
+  const counted = toUsage(usage) ?? generatedOnly(countGenerated?.(toText(choices)) ?? 0);
+  return { ...extras, choices: complete, usage: counted };
+}
+
+function toChatChoice(choice: Members, index: number): ChatChoice {
+  const message = (choice.message ?? {}) as Members;
+  const calls = message.tool_calls;
+  return {
+    index,
+    ...choice,
+    message: {
+      role: 'assistant',
+      content: null,
+      function_call: null,
+      refusal: null,
+      ...message,
+      // vLLM says "none" with an empty list.
+      tool_calls: Array.isArray(calls) && calls.length > 0 ? calls : null,
+    },
+    logprobs: choice.logprobs ?? null,
+  } as ChatChoice;
+}
+
+function toCompletionChoice(choice: Members, index: number): CompletionChoice {
+  return { index, text: '', logprobs: null, stop_reason: null, ...choice } as CompletionChoice;
+}
+
+function parse(text: string): Members | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' && parsed !== null ? (parsed as Members) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A content type without what may follow it, if it is one. */
+export function describeType(headers: { 'content-type'?: string | undefined }): string {
+  return /^[\w.+-]+\/[\w.+-]+/.exec(headers['content-type'] ?? '')?.[0].slice(0, 60) ?? 'something';
+}

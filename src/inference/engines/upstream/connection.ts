@@ -1,0 +1,177 @@
+// One upstream server as a pool of connections, with a bound on everything: the size of headers, the time
+// to connect, to the first byte and between bytes. One timer watches all requests, so that none needs its own.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Dispatcher, Pool } from 'undici';
+import { toConnectionFailure, tooSlow } from './failures.ts';
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly apiKey: string | null;
+  readonly headers: Record<string, string>;
+  readonly connections: number | null;
+  readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
+}
+
+/** Who takes an answer as it comes. Bytes that were received count as progress only when it says so. */
+export interface Receiver {
+  started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void;
+  received(exchange: Exchange, chunk: Buffer): void;
+  ended(): void;
+  /** Exactly one of `ended` and `failed` is called, once. */
+  failed(error: unknown): void;
+}
+
+export interface Send {
+  method: 'GET' | 'POST';
+  /** Below the base URL; `root` below its origin. */
+  path: string;
+  root?: boolean;
+  body?: string;
+  signal: AbortSignal;
+}
+
+export interface Connection {
+  send(what: Send, receiver: Receiver): void;
+  /** Running requests fail. Idempotent. */
+  close(): Promise<void>;
+}
+
+const maxHeaderBytes = 16 * 1024;
+/** Nothing that makes progress is cut off before, and nothing goes on for longer. */
+const longestMs = 6 * 60 * 60_000;
+
+export function createConnection(options: ConnectionOptions): Connection {
+  const base = new URL(options.url);
+  const prefix = base.pathname.replace(/\/+$/, '');
+  const { connectMs, firstByteMs, idleMs } = options.timeouts;
+  const pool = new Pool(base.origin, {
+    connections: options.connections,
+    connect: { timeout: connectMs },
+    allowH2: false,
+    maxHeaderSize: maxHeaderBytes,
+    // Watched here instead: a stream's first byte and its later ones have different limits.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const headers = toHeaderList(options);
+  const running = new Set<Exchange>();
+  const everyMs = Math.min(Math.max(Math.min(firstByteMs, idleMs) / 4, 10), 1000);
+  const watch = setInterval(() => {
+    const now = performance.now();
+    for (const exchange of running) if (now > exchange.deadlineMs) exchange.giveUp();
+  }, everyMs).unref();
+
+  return {
+    send({ method, path, root = false, body, signal }, receiver) {
+      const exchange = new Exchange(receiver, signal, running, { firstByteMs, idleMs });
+      pool.dispatch(
+        { method, path: `${root ? '' : prefix}${path}`, headers, body: body ?? null },
+        exchange,
+      );
+    },
+    async close() {
+      clearInterval(watch);
+      await pool.destroy();
+    },
+  };
+}
+
+/** One request and its answer. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /** On the clock of `performance.now`. */
+  deadlineMs: number;
+  readonly #receiver: Receiver;
+  readonly #signal: AbortSignal;
+  readonly #running: Set<Exchange>;
+  readonly #idleMs: number;
+  readonly #lastMs: number;
+  readonly #onAbort = () => this.stop(this.#signal.reason);
+  #controller: Dispatcher.DispatchController | null = null;
+  #hasStarted = false;
+  #isOver = false;
+
+  constructor(
+    receiver: Receiver,
+    signal: AbortSignal,
+    running: Set<Exchange>,
+    { firstByteMs, idleMs }: { firstByteMs: number; idleMs: number },
+  ) {
+    const now = performance.now();
+    this.#receiver = receiver;
+    this.#signal = signal;
+    this.#running = running;
+    this.#idleMs = idleMs;
+    this.#lastMs = now + longestMs;
+    this.deadlineMs = now + firstByteMs;
+    running.add(this);
+    signal.addEventListener('abort', this.#onAbort);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // It waited for a connection while its client left.
+    if (this.#isOver) controller.abort(new Error('given up'));
+    else this.#controller = controller;
+  }
+
+  onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
+    if (this.#isOver || status < 200) return;
+    this.#receiver.started(this, status, headers);
+  }
+
+  onResponseData(_: unknown, chunk: Buffer): void {
+    if (!this.#isOver) this.#receiver.received(this, chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#finish()) this.#receiver.ended();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    if (this.#finish()) this.#receiver.failed(toConnectionFailure(error));
+  }
+
+  /** The next part may take its time again. */
+  progress(): void {
+    this.#hasStarted = true;
+    this.deadlineMs = Math.min(performance.now() + this.#idleMs, this.#lastMs);
+  }
+
+  /** Who waits for us is not too slow. */
+  pause(): void {
+    this.#controller?.pause();
+    this.deadlineMs = this.#lastMs;
+  }
+
+  resume(): void {
+    if (this.#isOver) return;
+    this.progress();
+    this.#controller?.resume();
+  }
+
+  giveUp(): void {
+    const what = this.#hasStarted ? 'stopped in the middle of its answer' : 'did not begin in time';
+    this.stop(tooSlow(what));
+  }
+
+  /** Ends the request on our side, and with it the server's work. */
+  stop(reason: unknown): void {
+    if (!this.#finish()) return;
+    this.#controller?.abort(reason instanceof Error ? reason : new Error('stopped'));
+    this.#receiver.failed(reason);
+  }
+
+  #finish(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#running.delete(this);
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    return true;
+  }
+}
+
+function toHeaderList({ apiKey, headers }: ConnectionOptions): string[] {
+  const list = { 'content-type': 'application/json', 'user-agent': 'millrace', ...headers };
+  const authorization = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  return Object.entries({ ...list, ...authorization }).flat();
+}

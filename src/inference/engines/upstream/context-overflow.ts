@@ -1,0 +1,65 @@
+// Every server has its own words for a prompt that does not fit. Here they are recognised, and the numbers
+// in them are found, so that clients are told one thing.
+
+export interface Overflow {
+  window: number | null;
+  prompt: number | null;
+  completion: number | null;
+}
+
+/** What the servers say, with what they count. A comment names who says it. */
+const counted: readonly RegExp[] = [
+  // vLLM until 2025, OpenAI, and many that copied them.
+  /context length is (?<window>\d+) tokens.{1,40}requested \d+ tokens \((?<prompt>\d+) in (?:the messages|your prompt)[,;] (?<completion>\d+) (?:in|for) the completion/,
+  // vLLM since.
+  /context length is (?<window>\d+) tokens.{1,40}requested (?<completion>\d+) output tokens and your prompt contains (?:at least )?(?<prompt>\d+) input tokens/,
+  /passed (?:at least )?(?<prompt>\d+) input tokens and requested (?<completion>\d+) output tokens.{1,60}context length is only (?<window>\d+)/,
+  /too large: (?<completion>\d+)\. This model's maximum context length is (?<window>\d+) tokens and your request has (?<prompt>\d+) input tokens/,
+  /prompt \(length (?<prompt>\d+)\).{0,60}is longer than the maximum model length of (?<window>\d+)/,
+  /context length is (?<window>\d+) tokens, but the prompt contains (?<prompt>\d+) input tokens/,
+  // OpenAI, for chats.
+  /context length is (?<window>\d+) tokens.{1,40}resulted in (?<prompt>\d+) tokens/,
+  // SGLang.
+  /context length of (?<window>\d+) tokens.{1,80}: (?<prompt>\d+) tokens from the input messages and (?<completion>\d+)/,
+  /input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<window>\d+) tokens\)/,
+  /[Ii]nput length \((?<prompt>\d+) tokens\) exceeds the maximum allowed length \((?<window>\d+) tokens\)/,
+  // llama-server.
+  /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)/,
+  // llama-cpp-python.
+  /[Rr]equested tokens \((?<prompt>\d+)\) exceed context window of (?<window>\d+)/,
+  // Others behind the same API.
+  /too long: (?<prompt>\d+) tokens > (?<window>\d+) maximum/,
+  /(?:context|prompt) length (?:is|of) (?<window>\d+)/,
+];
+
+/** The same without numbers. */
+const phrases =
+  /context[ _-]?(length|window|size).{0,40}(exceed|too long)|(exceed|longer|larger|greater|too (long|large|many)).{0,60}context[ _-]?(length|window|size)|maximum (context|model|prompt|input) length|prompt (is )?too long|input (is |length )?(too long|exceeds)|too many (input |prompt )?tokens|reduce the length of the (messages|prompt|input)|exceeds the maximum (number of tokens|allowed (input )?length)|max_tokens must be at least 1, got -/i;
+
+/** Null when the error is about something else. */
+export function findOverflow(error: {
+  message: string;
+  code: string | null;
+  type: string | null;
+  members: Record<string, unknown>;
+}): Overflow | null {
+  // A hostile message is not worth an endless search.
+  const message = error.message.slice(0, 2000).replaceAll('\n', ' ');
+  const named =
+    error.code === 'context_length_exceeded' ||
+    error.type === 'exceed_context_size_error' ||
+    error.type === 'context_length_exceeded';
+  if (!named && !phrases.test(message) && !counted.some((pattern) => pattern.test(message)))
+    return null;
+  const groups = counted.map((pattern) => pattern.exec(message)?.groups).find((it) => it) ?? {};
+  const { n_prompt_tokens: prompt, n_ctx: window } = error.members;
+  return {
+    window: typeof window === 'number' ? window : toNumber(groups.window),
+    prompt: typeof prompt === 'number' ? prompt : toNumber(groups.prompt),
+    completion: toNumber(groups.completion),
+  };
+}
+
+function toNumber(digits: string | undefined): number | null {
+  return digits === undefined ? null : Number(digits);
+}

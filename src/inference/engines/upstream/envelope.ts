@@ -1,0 +1,101 @@
+// What is the same in every event of an upstream's stream, learned from one event: the text before the
+// value of `choices` and the text after it. Events that have both need no parsing to get our envelope.
+
+import type { Envelope } from '../../engine.ts';
+
+export interface LearnedEnvelope {
+  /** From the beginning of the event to `"choices":[{`. */
+  readonly prefix: string;
+  /** From the end of the choices to the end of the event. */
+  readonly suffix: string;
+  readonly ourPrefix: string;
+  readonly ourSuffix: string;
+  /** Stands in an event that ends a choice, and in no other: inside of strings its quotes are escaped. */
+  readonly endMark: string;
+}
+
+/** Renders events under our envelope. Every character is one byte. */
+export interface EventWriter {
+  /** A parsed event; its envelope is replaced, what else it says stays. `usage` undefined leaves it out. */
+  write(event: Record<string, unknown>, usage: unknown): string;
+  /** Null when its events can't be told apart by text alone. */
+  learn(eventText: string, event: Record<string, unknown>): LearnedEnvelope | null;
+}
+
+export function createEventWriter(envelope: Envelope, includeUsage: boolean): EventWriter {
+  const { created, model, kind } = envelope;
+  const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
+  const ours = { id: envelope.id, object, created, model };
+
+  function write(event: Record<string, unknown>, usage: unknown): string {
+    const { id, object, created, model, choices, usage: _, ...extras } = event;
+    const whole = { ...ours, system_fingerprint: null, ...extras, choices };
+    const text = JSON.stringify(usage === undefined ? whole : { ...whole, usage });
+    return `data: ${toBytes(text)}\n\n`;
+  }
+
+  return {
+    write,
+    learn(eventText, event) {
+      const found = findChoices(eventText);
+      if (found === null || !eventText.startsWith('[{', found.start)) return null;
+      const sample = write({ ...event, choices: [] }, includeUsage ? null : undefined);
+      const at = sample.lastIndexOf('"choices":[]') + '"choices":'.length;
+      return {
+        prefix: `${eventText.slice(0, found.start)}[{`,
+        suffix: eventText.slice(found.end),
+        ourPrefix: `${sample.slice(0, at)}[{`,
+        ourSuffix: sample.slice(at + '[]'.length),
+        endMark: `"finish_reason"${found.separator}"`,
+      };
+    },
+  };
+}
+
+/** UTF-8 as a string of bytes. */
+export function toBytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+export function fromBytes(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** Where the value of the outermost `choices` stands in a text that is known to be an object in JSON. */
+function findChoices(text: string): { start: number; end: number; separator: string } | null {
+  let depth = 0;
+  let start = -1;
+  let separator = '';
+  for (let at = text.indexOf('{'); at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) {
+      const end = skipString(text, at);
+      if (depth === 1 && start === -1 && text.slice(at, end) === '"choices"') {
+        separator = /^\s*:\s*/.exec(text.slice(end, end + 8))?.[0] ?? '';
+        // Not a key but a value of that name.
+        if (separator !== '') {
+          start = end + separator.length;
+          at = start - 1;
+          continue;
+        }
+      }
+      at = end - 1;
+    } else if (code === 0x7b || code === 0x5b) depth++;
+    else if (code === 0x7d || code === 0x5d) {
+      depth--;
+      if (start !== -1 && depth === 1) return { start, end: at + 1, separator };
+    }
+  }
+  return null;
+}
+
+/** The position after the string's closing quote. */
+function skipString(text: string, from: number): number {
+  let at = from + 1;
+  while (at < text.length && text.charCodeAt(at) !== quote)
+    at += text.charCodeAt(at) === backslash ? 2 : 1;
+  return at + 1;
+}

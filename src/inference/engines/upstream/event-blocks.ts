@@ -1,0 +1,183 @@
+// A streamed answer between the socket and whoever reads it: all events of one network read are handed on
+// at once, the server is held back while the reader is slow, and how the stream ended is told last.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Call, Task, WireEvents } from '../../engine.ts';
+import { describeType } from './answer.ts';
+import type { Exchange, Receiver } from './connection.ts';
+import { toFailure, unavailable } from './failures.ts';
+import type { Rewriter } from './rewriter.ts';
+import { generatedOnly } from './usage.ts';
+import { BoundedBody } from './whole-body.ts';
+
+/** Unread bytes from which on the server is held back. */
+const highWater = 512 * 1024;
+const maxRefusalBytes = 256 * 1024;
+
+/** An answer that is no stream. */
+interface Refusal {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: BoundedBody;
+}
+
+export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> {
+  readonly #task: Task;
+  readonly #call: Call;
+  readonly #rewriter: Rewriter;
+  readonly #flushSoon = () => this.#flush();
+  #exchange: Exchange | null = null;
+  #refusal: Refusal | null = null;
+  /** As received; the bytes of many small pieces are looked at together. */
+  #received = '';
+  #ready: WireEvents = '';
+  #isPaused = false;
+  #willFlush = false;
+  #state: 'open' | 'ended' | 'failed' = 'open';
+  #failure: unknown = null;
+  /** The reader has been told how it ended. */
+  #isOver = false;
+  #wake: (() => void) | null = null;
+
+  constructor(task: Task, call: Call, rewriter: Rewriter) {
+    this.#task = task;
+    this.#call = call;
+    this.#rewriter = rewriter;
+  }
+
+  started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void {
+    this.#exchange = exchange;
+    // Servers name the type of a stream in several ways, but these are none.
+    const isOther = /json|html/.test(headers['content-type'] ?? '');
+    if (status === 200 && !isOther) return;
+    this.#refusal = { status, headers, body: new BoundedBody(maxRefusalBytes) };
+    exchange.progress();
+  }
+
+  received(exchange: Exchange, chunk: Buffer): void {
+    if (this.#refusal !== null) {
+      const isSmall = this.#refusal.body.add(chunk);
+      if (!isSmall) exchange.stop(unavailable(`answered with status ${this.#refusal.status}`));
+      return;
+    }
+    this.#received += chunk.latin1Slice(0, chunk.length);
+    if (!this.#willFlush) {
+      this.#willFlush = true;
+      // Runs when all that was read from the socket has been passed in.
+      queueMicrotask(this.#flushSoon);
+    }
+    if (this.#received.length + this.#ready.length > highWater && !this.#isPaused) {
+      this.#isPaused = true;
+      exchange.pause();
+    }
+  }
+
+  ended(): void {
+    this.#flush();
+    if (this.#state !== 'open') return;
+    if (this.#refusal !== null) this.#settle(this.#whyRefused(this.#refusal));
+    else {
+      this.#ready += this.#rewriter.end();
+      this.#settle(unavailable('ended its answer without a finish reason'));
+    }
+  }
+
+  failed(error: unknown): void {
+    this.#flush();
+    this.#settle(error);
+  }
+
+  /** Resolves when there is something to read; throws when there never will be. */
+  async first(): Promise<void> {
+    while (this.#ready === '' && this.#state === 'open') await this.#change();
+    const { signal } = this.#call;
+    if (signal.aborted) this.#throw(signal.reason);
+    if (this.#ready === '') this.#throw(this.#failure);
+  }
+
+  async next(): Promise<IteratorResult<WireEvents>> {
+    const { signal } = this.#call;
+    while (!this.#isOver) {
+      if (signal.aborted) this.#throw(signal.reason);
+      if (this.#ready !== '') return { value: this.#take(), done: false };
+      if (this.#state === 'failed') this.#throw(this.#failure);
+      if (this.#state === 'ended') this.#isOver = true;
+      else await this.#change();
+    }
+    return { value: undefined, done: true };
+  }
+
+  async return(): Promise<IteratorResult<WireEvents>> {
+    this.#isOver = true;
+    this.#ready = '';
+    this.#exchange?.stop(unavailable('is not listened to'));
+    return { value: undefined, done: true };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #flush(): void {
+    this.#willFlush = false;
+    const bytes = this.#received;
+    if (bytes === '' || this.#state !== 'open') return;
+    this.#received = '';
+    try {
+      const events = this.#rewriter.push(bytes);
+      if (events !== '') {
+        this.#ready += events;
+        if (!this.#isPaused) this.#exchange?.progress();
+        this.#wake?.();
+      }
+      if (this.#rewriter.isDone()) this.#settle(unavailable('ended without a finish reason'));
+    } catch (error) {
+      this.#settle(error);
+      this.#exchange?.stop(error);
+    }
+  }
+
+  /** Takes what stands against it as its end, unless every choice has ended. */
+  #settle(otherwise: unknown): void {
+    if (this.#state !== 'open') return;
+    const { signal, onUsage } = this.#call;
+    const isWhole = this.#rewriter.hasFinished() && !signal.aborted;
+    this.#state = isWhole ? 'ended' : 'failed';
+    this.#failure = isWhole ? null : otherwise;
+    // What was generated counts, however it ended.
+    const tokens = this.#rewriter.usage() === null ? this.#rewriter.generatedTokens() : 0;
+    if (tokens > 0 || (isWhole && this.#rewriter.usage() === null))
+      onUsage?.(generatedOnly(tokens));
+    this.#wake?.();
+  }
+
+  #whyRefused({ status, headers, body }: Refusal): unknown {
+    const text = body.text();
+    if (status !== 200 || /^\s*\{\s*"error"/.test(text))
+      return toFailure(status, headers, text, this.#task);
+    return unavailable(`answered with ${describeType(headers)} instead of a stream`);
+  }
+
+  #take(): WireEvents {
+    const block = this.#ready;
+    this.#ready = '';
+    if (this.#isPaused) {
+      this.#isPaused = false;
+      this.#exchange?.resume();
+    }
+    return block;
+  }
+
+  /** Once; afterwards the iteration has ended. */
+  #throw(error: unknown): never {
+    this.#isOver = true;
+    this.#ready = '';
+    throw error;
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+}

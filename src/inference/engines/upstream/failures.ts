@@ -1,0 +1,143 @@
+// What an upstream's refusals, error bodies and broken connections mean in the words of our boundary. What
+// clients are told is said here; addresses, keys and whatever a server echoes stay out of it.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { EngineError, type Task } from '../../engine.ts';
+import { findOverflow, type Overflow } from './context-overflow.ts';
+import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
+
+const longestRetryAfterMs = 10 * 60_000;
+const busy = /queue is full|overloaded|server busy|maximum pending|too many requests|at capacity/i;
+const unknownModel = /model.{0,200}(not found|does not exist|not exist|not loaded)/i;
+
+/** An answer with a status other than 200, or an error inside of one that began well. */
+export function toFailure(
+  status: number,
+  headers: IncomingHttpHeaders,
+  text: string,
+  task: Task,
+): EngineError {
+  const refusal = findRefusal(text);
+  return translate(status >= 400 ? status : (refusal?.status ?? status), headers, refusal, task);
+}
+
+/** An error event of a stream, or an error as the body of a 200. */
+export function toEventFailure(event: object, task: Task): EngineError {
+  const refusal = findRefusal(event);
+  return translate(refusal?.status ?? 500, {}, refusal, task);
+}
+
+function translate(
+  status: number,
+  headers: IncomingHttpHeaders,
+  refusal: UpstreamRefusal | null,
+  task: Task,
+): EngineError {
+  const cause = describe(status, refusal);
+  // Older llama-servers say this with status 500.
+  if ((status >= 400 && status < 429) || status === 500) {
+    const overflow = refusal === null ? null : findOverflow(refusal);
+    if (overflow !== null) return contextExceeded(overflow, task, cause);
+  }
+  const retryAfterMs = toRetryAfterMs(headers);
+  const isBusy = refusal !== null && busy.test(refusal.message);
+  const hasTime = retryAfterMs !== null && status === 503;
+  // A spent quota is our operator's: waiting does not help.
+  if (refusal?.code === 'insufficient_quota') return unavailable('is out of quota', cause);
+  if (status === 429 || status === 529 || hasTime || (isBusy && status >= 500)) {
+    const detail = retryAfterMs === null ? { cause } : { retryAfterMs, cause };
+    return new EngineError('overloaded', 'The backend is overloaded.', detail);
+  }
+  if (status === 408 || status === 504) return tooSlow('gave up by itself', cause);
+  if (status === 401 || status === 403) return unavailable('refused our credentials', cause);
+  if (status === 413)
+    return new EngineError('rejected', 'The body is larger than the backend of this model takes.', {
+      code: 'request_too_large',
+      cause,
+    });
+  if (status !== 400 && status !== 422) return unavailable(`answered with status ${status}`, cause);
+  // The name was ours, and so is the mistake.
+  const isModel = refusal?.code === 'model_not_found' || unknownModel.test(refusal?.message ?? '');
+  if (isModel) return unavailable('does not know its model', cause);
+  if (/api key/i.test(refusal?.message ?? '')) return unavailable('refused our credentials', cause);
+  return rejected(refusal, task, cause);
+}
+
+function rejected(refusal: UpstreamRefusal | null, task: Task, cause: Error): EngineError {
+  const said = refusal === null || refusal.message === '' ? '' : `: ${withoutPlaces(refusal)}`;
+  const { param, code } = refusal ?? { param: null, code: null };
+  const head = param?.split(/[.[]/)[0];
+  return new EngineError('rejected', `The backend of this model refused the request${said}`, {
+    code: code !== null && /^[a-z][a-z0-9_]+$/.test(code) ? code : 'invalid_value',
+    // What the server calls a parameter may be its own affair.
+    param: head !== undefined && head in task.body ? param : null,
+    cause,
+  });
+}
+
+function contextExceeded({ window, prompt, completion }: Overflow, task: Task, cause: Error) {
+  const { max_tokens } = task.body;
+  const asked = (task.kind === 'chat' ? task.body.max_completion_tokens : null) ?? max_tokens;
+  const wanted = completion ?? asked ?? null;
+  const room = window === null ? 'its context window' : `its context window of ${window} tokens`;
+  const has = prompt === null ? '' : ` The prompt has ${prompt} tokens.`;
+  const asks = wanted === null ? '' : ` ${wanted} were asked for as completion.`;
+  return new EngineError(
+    'rejected',
+    `Prompt and completion do not fit the model: they are more than ${room}.${has}${asks}`,
+    {
+      code: 'context_length_exceeded',
+      param: task.kind === 'chat' ? 'messages' : 'prompt',
+      cause,
+    },
+  );
+}
+
+export function unavailable(what: string, cause?: unknown): EngineError {
+  return new EngineError('unavailable', `The backend ${what}.`, { cause });
+}
+
+export function tooSlow(what: string, cause?: unknown): EngineError {
+  return new EngineError('unavailable', `The backend ${what}.`, {
+    code: 'upstream_timeout',
+    cause,
+  });
+}
+
+/** What broke on the way: refused, reset, not HTTP, too large. */
+export function toConnectionFailure(error: unknown): EngineError {
+  if (error instanceof EngineError) return error;
+  const code = (error as { code?: unknown })?.code;
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return tooSlow('could not be reached in time', error);
+  if (code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED')
+    return unavailable('was closed', error);
+  if (code === 'UND_ERR_HEADERS_OVERFLOW') return unavailable('sent endless headers', error);
+  return unavailable('broke the connection', error);
+}
+
+/** For the log. Bodies may echo what the user sent, so only names and sizes are kept. */
+function describe(status: number, refusal: UpstreamRefusal | null): Error {
+  const { type, code } = refusal ?? { type: null, code: null };
+  return new Error(`status ${status}, type ${type ?? 'none'}, code ${code ?? 'none'}`);
+}
+
+/** The server's reason, as far as it tells nothing of where the server is or how it is entered. */
+function withoutPlaces({ message }: UpstreamRefusal): string {
+  return message
+    .slice(0, 400)
+    .replaceAll(/\b[a-z]+:\/\/\S+/gi, '…')
+    .replaceAll(/\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b/g, '…')
+    .replaceAll(/\b(localhost|[\w-]+(\.[\w-]+)+):\d+/gi, '…')
+    .replaceAll(/\b(sk|mr|key|hf|Bearer)[-_ ][\w-]{8,}/gi, '…')
+    .replaceAll(/(^|\s)(\/[\w.-]+){2,}/g, '$1…');
+}
+
+function toRetryAfterMs(headers: IncomingHttpHeaders): number | null {
+  const precise = Number(headers['retry-after-ms'] ?? Number.NaN);
+  if (precise >= 0) return Math.min(precise, longestRetryAfterMs);
+  const given = headers['retry-after'];
+  if (given === undefined) return null;
+  const seconds = Number(given);
+  const ms = Number.isNaN(seconds) ? Date.parse(given) - Date.now() : seconds * 1000;
+  return Number.isNaN(ms) ? null : Math.min(Math.max(Math.ceil(ms), 0), longestRetryAfterMs);
+}

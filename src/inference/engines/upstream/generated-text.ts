@@ -1,0 +1,72 @@
+// The text that a model wrote, wherever in a choice it stands. Counted for requests whose server did not
+// say what they used: it died, or the client left.
+
+import type { WireEvents } from '../../engine.ts';
+
+interface Part {
+  content?: unknown;
+  reasoning_content?: unknown;
+  reasoning?: unknown;
+  refusal?: unknown;
+  tool_calls?: { function?: { name?: unknown; arguments?: unknown } }[] | null;
+}
+
+/** Of choices as they stand in an answer or in a chunk. */
+export function toText(choices: readonly unknown[]): string {
+  let text = '';
+  for (const choice of choices as { text?: unknown; message?: Part; delta?: Part }[]) {
+    const part = choice?.message ?? choice?.delta ?? {};
+    text += asText(choice?.text) + asText(part.reasoning_content ?? part.reasoning);
+    text += asText(part.content) + asText(part.refusal);
+    for (const call of part.tool_calls ?? [])
+      text += asText(call?.function?.name) + asText(call?.function?.arguments);
+  }
+  return text;
+}
+
+export interface GeneratedCount {
+  /** Events that reach the client, and how many of them hold something generated. */
+  add(events: WireEvents, holding: number): void;
+  /** Tokens so far. */
+  total(): number;
+}
+
+const keptLength = 64 * 1024;
+
+/**
+ * Nothing is parsed unless it must be known, or the events are too long to keep. Without a counter each
+ * event is taken for a token, which is what most servers send.
+ */
+export function countTokens(countText: ((text: string) => number) | undefined): GeneratedCount {
+  let tokens = 0;
+  let kept = '';
+  if (countText === undefined)
+    return {
+      add(_, holding) {
+        tokens += holding;
+      },
+      total: () => tokens,
+    };
+
+  const fold = (counter: (text: string) => number) => {
+    const text = Buffer.from(kept, 'latin1').toString('utf8');
+    kept = '';
+    const chunks = text.split('\n\n').filter((event) => event !== '');
+    const choices = chunks.flatMap((event) => JSON.parse(event.slice('data: '.length)).choices);
+    tokens += counter(toText(choices));
+  };
+  return {
+    add(events) {
+      kept += events;
+      if (kept.length > keptLength) fold(countText);
+    },
+    total() {
+      if (kept !== '') fold(countText);
+      return tokens;
+    },
+  };
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,78 @@
+// Error bodies differ from server to server: OpenAI's object, vLLM's flat one, FastAPI's list of details,
+// a bare string. Here they become one form.
+
+export interface UpstreamRefusal {
+  message: string;
+  /** A name, never a number. */
+  code: string | null;
+  type: string | null;
+  /** As in our API: `messages[2].content`. */
+  param: string | null;
+  /** Some say in the body what the status line does not. */
+  status: number | null;
+  members: Record<string, unknown>;
+}
+
+type Members = Record<string, unknown>;
+
+/** From a body's text or its parsed form. Null when it is no error that a program could read. */
+export function findRefusal(body: string | object): UpstreamRefusal | null {
+  const parsed = typeof body === 'string' ? parse(body) : (body as Members);
+  if (parsed === null) return null;
+  const { error, errors, detail } = parsed;
+  if (isMembers(error)) return toRefusal(error);
+  if (typeof error === 'string') return toRefusal({ ...parsed, message: error });
+  if (Array.isArray(detail)) return fromDetails(detail);
+  if (typeof detail === 'string') return toRefusal({ message: detail });
+  if (Array.isArray(errors) && isMembers(errors[0])) return toRefusal(errors[0]);
+  if (typeof parsed.message === 'string') return toRefusal(parsed);
+  return null;
+}
+
+function toRefusal(members: Members): UpstreamRefusal {
+  const { message, msg, code, type, param, status } = members;
+  const said = typeof message === 'string' ? message : typeof msg === 'string' ? msg : '';
+  const number = [code, status, Number(code)].find(
+    (it) => typeof it === 'number' && it >= 400 && it < 600,
+  );
+  return {
+    message: said,
+    code: toName(code),
+    type: toName(type),
+    param: typeof param === 'string' && /^[\w.[\]-]{1,100}$/.test(param) ? param : null,
+    status: (number as number | undefined) ?? null,
+    members,
+  };
+}
+
+/** FastAPI: `{"detail":[{"loc":["body","messages",0,"role"],"msg":"...","type":"missing"}]}`. */
+function fromDetails(details: unknown[]): UpstreamRefusal | null {
+  const [first] = details;
+  if (!isMembers(first)) return null;
+  const location = Array.isArray(first.loc) ? first.loc : [];
+  const path = location.filter((part, index) => index > 0 || part !== 'body');
+  const param = path.reduce<string>(
+    (text, part) =>
+      typeof part === 'number' ? `${text}[${part}]` : text === '' ? `${part}` : `${text}.${part}`,
+    '',
+  );
+  const code = first.type === 'missing' ? 'missing_required_parameter' : 'invalid_value';
+  return toRefusal({ message: first.msg, type: 'invalid_request_error', code, param });
+}
+
+function toName(value: unknown): string | null {
+  return typeof value === 'string' && /^[A-Za-z][\w.-]{1,63}$/.test(value) ? value : null;
+}
+
+function parse(text: string): Members | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isMembers(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,188 @@
+// An upstream's server-sent events under our envelope. Bytes are handled as strings of one character each,
+// so that what is cut in two by the network is whole again when joined. Most events are rewritten by putting
+// another beginning and end to them; the rest are parsed.
+
+import type { Call, Task, Usage, WireEvents } from '../../engine.ts';
+import { createEventWriter, fromBytes, type LearnedEnvelope } from './envelope.ts';
+import { toEventFailure, unavailable } from './failures.ts';
+import { countTokens, toText } from './generated-text.ts';
+import { toUsage } from './usage.ts';
+
+export interface Rewriter {
+  /** Takes the next bytes; gives the whole events that they complete. Throws EngineError. */
+  push(bytes: string): WireEvents;
+  /** Nothing comes any more. Some servers leave the last event's blank line out. */
+  end(): WireEvents;
+  /** `[DONE]` came: whatever follows is not for us. */
+  isDone(): boolean;
+  /** Every choice that was seen has said how it ended. */
+  hasFinished(): boolean;
+  /** As the server says, or null when it said nothing. */
+  usage(): Usage | null;
+  generatedTokens(): number;
+}
+
+const maxEventBytes = 1024 * 1024;
+const closingBracket = 0x5d;
+
+export function createRewriter(
+  task: Task,
+  call: Call,
+  countGenerated: ((text: string) => number) | undefined,
+): Rewriter {
+  const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
+  const includeUsage = include_usage === true;
+  const showsUsage = includeUsage && continuous_usage_stats === true;
+  const writer = createEventWriter(call.envelope, includeUsage);
+  const generated = countTokens(countGenerated);
+  // With several choices it must be known which of them have ended, so their events are all parsed.
+  const hasOneChoice = expectsOneChoice(task);
+  const seen = new Set<number>();
+  const finished = new Set<number>();
+  let learned: LearnedEnvelope | null = null;
+  let carry = '';
+  let heldReturn = false;
+  let isDone = false;
+  let usage: Usage | null = null;
+
+  /** Any of the three line ends of the format, also when the pair is cut in two. */
+  function unifyLines(bytes: string): string {
+    const text = heldReturn ? `\r${bytes}` : bytes;
+    heldReturn = text.endsWith('\r');
+    return (heldReturn ? text.slice(0, -1) : text).replace(/\r\n?/g, '\n');
+  }
+
+  function push(bytes: string): WireEvents {
+    if (isDone) return '';
+    const fresh = heldReturn || bytes.includes('\r') ? unifyLines(bytes) : bytes;
+    if (!fresh.includes('\n')) {
+      // Joined without being copied until the event is whole.
+      carry += fresh;
+      if (carry.length > maxEventBytes) throw unavailable('sent an event that is too large');
+      return '';
+    }
+    const text = carry === '' ? fresh : carry + fresh;
+    let searchFrom = Math.max(carry.length - 1, 0);
+    let at = 0;
+    let events = '';
+    let holding = 0;
+    let nextEnd = learned === null ? -1 : text.indexOf(learned.endMark);
+    while (!isDone) {
+      const end = text.indexOf('\n\n', searchFrom);
+      if (end === -1) break;
+      if (learned !== null && isPlain(learned, text, at, end, nextEnd)) {
+        const { prefix, suffix, ourPrefix, ourSuffix } = learned;
+        const middle = text.slice(at + prefix.length, end - suffix.length);
+        events += ourPrefix + middle + ourSuffix;
+        holding++;
+      } else {
+        const { rewritten, isHolding } = parse(text.slice(at, end));
+        events += rewritten;
+        if (isHolding) holding++;
+        nextEnd = learned === null ? -1 : text.indexOf(learned.endMark, end);
+      }
+      at = end + 2;
+      searchFrom = at;
+    }
+    carry = at === 0 ? text : text.slice(at);
+    if (carry.length > maxEventBytes) throw unavailable('sent an event that is too large');
+    generated.add(events, holding);
+    return events;
+  }
+
+  /** Comments, usage, the end, errors, whatever is not like the events before it. */
+  function parse(eventText: string): { rewritten: string; isHolding: boolean } {
+    const nothing = { rewritten: '', isHolding: false };
+    const data = readData(eventText);
+    if (data === null) return nothing;
+    if (data === '[DONE]') {
+      isDone = true;
+      return nothing;
+    }
+    const event = parseObject(data);
+    if (event.error != null || event.object === 'error') throw toEventFailure(event, task);
+    const counts = toUsage(event.usage);
+    if (counts !== null) {
+      usage = counts;
+      call.onUsage?.(counts);
+    }
+    const { choices } = event;
+    if (!Array.isArray(choices) || choices.length === 0) return nothing;
+    for (const choice of choices) {
+      const index = typeof choice?.index === 'number' ? choice.index : 0;
+      seen.add(index);
+      if (typeof choice?.finish_reason === 'string') finished.add(index);
+    }
+    // Under `data:` on one line, nothing to report, and nothing ended: the others may be like it.
+    if (hasOneChoice && counts === null && finished.size === 0 && !eventText.includes('\n'))
+      learned = writer.learn(eventText, event);
+    const shown = showsUsage ? counts : null;
+    return {
+      rewritten: writer.write(event, includeUsage ? shown : undefined),
+      isHolding: toText(choices) !== '',
+    };
+  }
+
+  return {
+    push,
+    end() {
+      if (isDone || (carry === '' && !heldReturn)) return '';
+      heldReturn = false;
+      try {
+        return push('\n\n');
+      } catch {
+        // Half an event, which the missing end of the stream tells as well.
+        return '';
+      }
+    },
+    isDone: () => isDone,
+    hasFinished: () => finished.size > 0 && finished.size === seen.size,
+    usage: () => usage,
+    generatedTokens: generated.total,
+  };
+}
+
+/** True when another beginning and end are all that the event needs. */
+function isPlain(
+  { prefix, suffix }: LearnedEnvelope,
+  text: string,
+  at: number,
+  end: number,
+  nextEnd: number,
+): boolean {
+  const suffixAt = end - suffix.length;
+  return (
+    text.startsWith(prefix, at) &&
+    text.startsWith(suffix, suffixAt) &&
+    suffixAt > at + prefix.length &&
+    // Else another member, such as the usage, stands between the choices and the end.
+    text.charCodeAt(suffixAt - 1) === closingBracket &&
+    (nextEnd === -1 || nextEnd > end)
+  );
+}
+
+function expectsOneChoice({ kind, body }: Task): boolean {
+  if ((body.n ?? 1) > 1) return false;
+  return kind === 'chat' || typeof body.prompt === 'string' || typeof body.prompt[0] === 'number';
+}
+
+/** What the event's `data` lines hold, as bytes; null when it has none. */
+function readData(eventText: string): string | null {
+  if (eventText.startsWith('data: ') && !eventText.includes('\n'))
+    return eventText.slice('data: '.length).trimEnd();
+  const lines: string[] = [];
+  for (const line of eventText.split('\n')) {
+    // Older llama-servers send what went wrong as a field of its own.
+    const field = /^(data|error)(?:: ?|$)/.exec(line);
+    if (field !== null) lines.push(line.slice(field[0].length));
+  }
+  return lines.length === 0 ? null : lines.join('\n').trim();
+}
+
+function parseObject(data: string): Record<string, unknown> {
+  try {
+    const parsed: unknown = JSON.parse(fromBytes(data));
+    if (typeof parsed === 'object' && parsed !== null) return parsed as Record<string, unknown>;
+  } catch {}
+  throw unavailable('sent an event that is not JSON');
+}

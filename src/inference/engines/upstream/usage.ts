@@ -1,0 +1,36 @@
+// Token counts as upstream servers give them, in the form of our contract.
+
+import type { Usage } from '../../engine.ts';
+
+/** Null when it holds no counts. */
+export function toUsage(given: unknown): Usage | null {
+  if (typeof given !== 'object' || given === null) return null;
+  const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details } = given as {
+    [name: string]: unknown;
+  };
+  if (!isCount(prompt_tokens) && !isCount(completion_tokens)) return null;
+  const prompt = isCount(prompt_tokens) ? prompt_tokens : 0;
+  const completion = isCount(completion_tokens) ? completion_tokens : 0;
+  const cached = (prompt_tokens_details as { cached_tokens?: unknown } | null | undefined)
+    ?.cached_tokens;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: isCount(total_tokens) ? total_tokens : prompt + completion,
+    prompt_tokens_details: isCount(cached) ? { cached_tokens: cached } : null,
+  };
+}
+
+/** For answers whose server gave no counts. The prompt's are unknown here: the caller has its estimate. */
+export function generatedOnly(tokens: number): Usage {
+  return {
+    prompt_tokens: 0,
+    completion_tokens: tokens,
+    total_tokens: tokens,
+    prompt_tokens_details: null,
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
