@@ -1,5 +1,6 @@
 // A real browser on a real server, for tests that see the dashboard as a person does.
 
+import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -113,6 +114,46 @@ export async function endMachines(page: Page, url: string): Promise<void> {
   const terminate = `${url}/api/v1/instance-operations/terminate`;
   await request.post(terminate, { data: { instance_ids: await list() } });
   await until('the machines are gone', async () => (await list()).length === 0);
+}
+
+/** A new key of the account, by the session of the page. */
+export async function makeKey(page: Page, url: string, label: string): Promise<string> {
+  const response = await page
+    .context()
+    .request.post(`${url}/dashboard/api/api-keys`, { data: { label } });
+  return (await response.json()).key;
+}
+
+/** Asks a model for a few words, as a program does. */
+export function ask(url: string, key: string, model = 'llama3.1-8b-instruct'): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model,
+      max_tokens: 8,
+      messages: [{ role: 'user', content: 'What is a millrace?' }],
+    }),
+  });
+}
+
+/** The same picture in both schemes and on a phone, each of them accessible. */
+export async function look(page: Page, name: string): Promise<void> {
+  const wide = page.viewportSize() ?? { width: 1280, height: 800 };
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await picture(page, `${name}-${colorScheme}`);
+    assert.deepEqual(await findViolations(page), [], `${name} in ${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 390, height: 780 });
+  await picture(page, `${name}-phone`);
+  assert.deepEqual(await findViolations(page), [], `${name} on a phone`);
+  assert.ok(
+    await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
+    `${name} is wider than a phone`,
+  );
+  await page.setViewportSize(wide);
 }
 
 /** What axe-core calls serious or critical. */

@@ -12,7 +12,7 @@ import { useRemoval } from '../parts/removal.tsx';
 import { When } from '../parts/when.tsx';
 import { AccountLimits } from './account-limits.tsx';
 import { AccountLimitsDialog, EditKeyDialog } from './edit-limits.tsx';
-import { type KeyWithLimits, useAccountLimits } from './limits.ts';
+import { useAccountLimits } from './limits.ts';
 import { NewApiKeyDialog } from './new-api-key.tsx';
 import { LimitsView, SpendView } from './spend.tsx';
 
@@ -25,7 +25,7 @@ export default function ApiKeys() {
   const account = useAccountLimits();
   const keys = useQuery({
     queryKey,
-    queryFn: () => get<List<KeyWithLimits>>('/dashboard/api/api-keys'),
+    queryFn: () => get<List<ApiKey>>('/dashboard/api/api-keys'),
   });
   const refresh = () => client.invalidateQueries({ queryKey });
   const close = () => navigate('/api-keys');
@@ -50,7 +50,7 @@ export default function ApiKeys() {
       Make a key
     </Button>
   );
-  const columns: Column<KeyWithLimits>[] = [
+  const columns: Column<ApiKey>[] = [
     { name: 'Label', cell: (key) => <Label apiKey={key} /> },
     { name: 'May use', cell: ({ scopes }) => <Scopes scopes={scopes} /> },
     { name: 'Limits', cell: ({ limits }) => <LimitsView limits={limits} /> },

@@ -3,12 +3,13 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { FormEvent, ReactNode } from 'react';
+import type { ApiKey, Limits } from '../../../src/accounts/schema.ts';
 import { patch, put } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
-import { accountLimitsKey, type KeyWithLimits, type Limits, parseLimits } from './limits.ts';
+import { accountLimitsKey, parseLimits } from './limits.ts';
 import { LimitsFields } from './limits-fields.tsx';
 
-export function EditKeyDialog({ apiKey, onClose }: { apiKey: KeyWithLimits; onClose: () => void }) {
+export function EditKeyDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
   const save = (form: FormData) =>
     patch(`/dashboard/api/api-keys/${apiKey.id}`, {
       label: form.get('label'),

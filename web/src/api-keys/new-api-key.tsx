@@ -21,7 +21,7 @@ import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { ShownOnce } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
-import { parseLimits } from './limits.ts';
+import { parseNewLimits } from './limits.ts';
 import { LimitsFields } from './limits-fields.tsx';
 
 interface DialogProps {
@@ -82,7 +82,7 @@ function KeyForm({ onMade, onClose }: { onMade: (key: ApiKey) => void; onClose: 
         label: form.get('label'),
         scopes,
         expires_at: toExpiry(expiry, form.get('date')),
-        limits: parseLimits(form),
+        limits: parseNewLimits(form),
       }),
     onSuccess: onMade,
   });

@@ -1,12 +1,13 @@
 // What was used this month, and how much of the budget that is.
 
 import { Progress, Stack, Text } from '@mantine/core';
+import type { Limits } from '../../../src/accounts/schema.ts';
 import { toCounted, toMoney } from '../parts/numbers.ts';
-import { type Allowance, type Limits, toLimitWords } from './limits.ts';
+import { type Allowance, toLimitWords } from './limits.ts';
 
 export function SpendView({ of, name }: { of: Allowance; name: string }) {
   const { spend, limits } = of;
-  const budget = limits.monthly_budget;
+  const budget = limits.monthly_budget ?? null;
   const percent = budget === null ? null : Math.min(100, (spend.cost / budget) * 100);
   return (
     <Stack gap={4} className="spend">

@@ -16,10 +16,11 @@ import {
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useRef, useState } from 'react';
+import type { BackendCheck, BackendView } from '../../../src/inference/backends/schema.ts';
 import { post } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { toDuration } from '../parts/numbers.ts';
-import { type Backend, type BackendCheck, backendsKey, servers } from './backends.ts';
+import { backendsKey, servers } from './backends.ts';
 
 interface AddBackendProps {
   models: string[];
@@ -38,7 +39,7 @@ export function AddBackendDialog({ models, wanted, onClose }: AddBackendProps) {
     mutationFn: () => post<BackendCheck>('/dashboard/api/backends/check', read()),
   });
   const add = useMutation({
-    mutationFn: () => post<Backend>('/dashboard/api/backends', read()),
+    mutationFn: () => post<BackendView>('/dashboard/api/backends', read()),
     async onSuccess({ name, model: served }) {
       await client.invalidateQueries({ queryKey: backendsKey });
       notifications.show({ message: `“${name}” now answers for ${served}.` });

@@ -2,15 +2,15 @@
 
 import { ActionIcon, Badge, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
+import type { BackendView } from '../../../src/inference/backends/schema.ts';
 import { toCounted, toDuration, toRate } from '../parts/numbers.ts';
 import { StateBadge, type Tone } from '../parts/state-badge.tsx';
 import { toRelative } from '../parts/when.tsx';
-import type { Backend } from './backends.ts';
 
 export type BackendTask = 'drain' | 'resume' | 'remove';
 
 interface BackendLineProps {
-  backend: Backend;
+  backend: BackendView;
   /** What is shown for it, e.g. the file of its weights. */
   name: string;
   canManage: boolean;
@@ -62,7 +62,7 @@ export function BackendLine({ backend, name, canManage, onChoose }: BackendLineP
   );
 }
 
-function toState(backend: Backend): { tone: Tone; word: string } {
+function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.draining) return { tone: 'quiet', word: 'draining' };
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
   if (backend.health === 'probation') return { tone: 'waiting', word: 'being tried again' };

@@ -3,28 +3,29 @@
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import type { BackendView } from '../../../src/inference/backends/schema.ts';
 import { patch, remove } from '../api.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import type { BackendTask } from './backend-line.tsx';
-import { type Backend, backendsKey, toBackendPath } from './backends.ts';
+import { backendsKey, toBackendPath } from './backends.ts';
 
 export interface BackendTasks {
-  choose: (backend: Backend, task: BackendTask) => void;
+  choose: (backend: BackendView, task: BackendTask) => void;
   error: Error | null;
   dialog: ReactNode;
 }
 
 export function useBackendTasks(): BackendTasks {
   const client = useQueryClient();
-  const [removing, setRemoving] = useState<Backend | null>(null);
+  const [removing, setRemoving] = useState<BackendView | null>(null);
   const refresh = () => client.invalidateQueries({ queryKey: backendsKey });
   const drain = useMutation({
-    mutationFn: ({ backend, draining }: { backend: Backend; draining: boolean }) =>
+    mutationFn: ({ backend, draining }: { backend: BackendView; draining: boolean }) =>
       patch(toBackendPath(backend), { draining }),
     onSuccess: refresh,
   });
 
-  async function removeBackend(backend: Backend) {
+  async function removeBackend(backend: BackendView) {
     await remove(toBackendPath(backend));
     await refresh();
     notifications.show({ message: `“${backend.name}” goes once its requests have finished.` });

@@ -3,6 +3,7 @@
 import { Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
+import type { BackendView } from '../../../src/inference/backends/schema.ts';
 import type { ModelWeights } from '../../../src/inference/weights/schema.ts';
 import { useMe } from '../account.ts';
 import { CopyIcon } from '../parts/copy.tsx';
@@ -13,7 +14,7 @@ import { type Column, Empty, Records } from '../parts/records.tsx';
 import { AddBackendDialog } from './add-backend.tsx';
 import { BackendLine } from './backend-line.tsx';
 import { useBackendTasks } from './backend-tasks.tsx';
-import { type Backend, useBackends } from './backends.ts';
+import { useBackends } from './backends.ts';
 import { toDefaultModel, useModels } from './list.ts';
 import { PullDialog } from './pull-dialog.tsx';
 import { Pulls } from './pulls.tsx';
@@ -139,10 +140,10 @@ const ModelId = ({ model }: { model: ModelWeights }) => (
 );
 
 /** Weights are known by their file, anything else by the name that its owner gave it. */
-const toBackendName = (backend: Backend, { weights }: ModelWeights) =>
+const toBackendName = (backend: BackendView, { weights }: ModelWeights) =>
   backend.kind === 'weights' && weights !== null ? toShortName(weights) : backend.name;
 
-function Queue({ backends = [] }: { backends: Backend[] | undefined }) {
+function Queue({ backends = [] }: { backends: BackendView[] | undefined }) {
   const queued = backends[0]?.queued ?? 0;
   if (queued === 0) return null;
   return <Text size="xs">{toCounted(queued, 'request')} waiting for a free place.</Text>;

@@ -3,12 +3,13 @@
 import { Anchor, Group, Paper, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
+import type { UsageSummary } from '../../../src/accounts/usage/schema.ts';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { useAccountLimits } from '../api-keys/limits.ts';
 import { toCounted, toMoney } from '../parts/numbers.ts';
 import { toRange, toStarts } from '../usage/range.ts';
-import { toUsageQuery, type Usage } from '../usage/usage-query.ts';
+import { toUsageQuery } from '../usage/usage-query.ts';
 
 export function AtAGlance() {
   const account = useAccountLimits();
@@ -63,7 +64,9 @@ function useDays() {
   return useQuery({
     queryKey: ['usage', range, 'none', 'days'],
     queryFn: async () => {
-      const { data } = await get<Usage>(`/dashboard/api/usage?${toUsageQuery(range, 'none')}`);
+      const { data } = await get<UsageSummary>(
+        `/dashboard/api/usage?${toUsageQuery(range, 'none')}`,
+      );
       const byStart = new Map(data.map(({ start, requests }) => [Date.parse(start), requests]));
       return toStarts(range).map((start) => byStart.get(start) ?? 0);
     },

@@ -3,6 +3,7 @@
 import { Button, Code, Group, Select, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ApiKey } from '../../../src/accounts/schema.ts';
+import type { UsageRequest, UsageRequestPage } from '../../../src/accounts/usage/schema.ts';
 import { get, type List } from '../api.ts';
 import { useModels } from '../models/list.ts';
 import { CopyIcon } from '../parts/copy.tsx';
@@ -11,31 +12,10 @@ import { type Column, Empty, Records } from '../parts/records.tsx';
 import { StateBadge, type Tone } from '../parts/state-badge.tsx';
 import type { View } from '../parts/view.ts';
 import { When } from '../parts/when.tsx';
+import { stepMs } from './range.ts';
+import { toTimes } from './usage-query.ts';
 
-export interface RequestRecord {
-  id: string;
-  at: string;
-  operation: string;
-  model: string;
-  served_model: string | null;
-  backend: string | null;
-  key_id: string | null;
-  key_label: string | null;
-  status: 'done' | 'aborted' | 'failed' | 'running' | 'interrupted';
-  code: string | null;
-  prompt_tokens: number;
-  completion_tokens: number;
-  cached_tokens: number;
-  first_token_ms: number | null;
-  duration_ms: number | null;
-  cost: number;
-}
-
-interface RequestPage extends List<RequestRecord> {
-  next: string | null;
-}
-
-const statuses: Record<RequestRecord['status'], { name: string; tone: Tone }> = {
+const statuses: Record<UsageRequest['status'], { name: string; tone: Tone }> = {
   done: { name: 'done', tone: 'good' },
   running: { name: 'running', tone: 'waiting' },
   aborted: { name: 'stopped by the client', tone: 'quiet' },
@@ -55,7 +35,7 @@ export function Requests({ view }: { view: View }) {
       for (const [name, value] of Object.entries(filters)) {
         if (value !== null) query.set(name, value);
       }
-      return get<RequestPage>(`/dashboard/api/usage/requests?${query}`);
+      return get<UsageRequestPage>(`/dashboard/api/usage/requests?${query}`);
     },
     getNextPageParam: ({ next }) => next,
   });
@@ -67,10 +47,10 @@ export function Requests({ view }: { view: View }) {
         <Button
           variant="default"
           component="a"
-          href="/dashboard/api/usage/requests.csv"
-          download="requests.csv"
+          href={`/dashboard/api/usage/requests.csv?${toLastDays(30)}`}
+          download
         >
-          Download CSV
+          Download 30 days as CSV
         </Button>
       </Group>
       <Records
@@ -103,6 +83,12 @@ export function Requests({ view }: { view: View }) {
       )}
     </div>
   );
+}
+
+function toLastDays(days: number): string {
+  // To the hour: the address would otherwise change at every rendering.
+  const to = Math.ceil(Date.now() / stepMs.hour) * stepMs.hour;
+  return new URLSearchParams(toTimes({ from: to - days * stepMs.day, to })).toString();
 }
 
 function Filters({ view }: { view: View }) {
@@ -144,7 +130,7 @@ function Filters({ view }: { view: View }) {
   );
 }
 
-const columns: Column<RequestRecord>[] = [
+const columns: Column<UsageRequest>[] = [
   {
     name: 'When',
     cell: ({ at, id }) => (
@@ -206,9 +192,9 @@ const columns: Column<RequestRecord>[] = [
   },
   {
     name: 'Time',
-    cell: ({ duration_ms, first_token_ms }) => (
+    cell: ({ status, duration_ms, first_token_ms }) => (
       <div className="number">
-        {duration_ms === null ? '–' : toDuration(duration_ms)}
+        {status === 'running' ? '–' : toDuration(duration_ms)}
         {first_token_ms !== null && (
           <Text size="xs" c="dimmed">
             {toDuration(first_token_ms)} to the first token

@@ -2,17 +2,16 @@
 // times at which they came and went, by the same rule as the server's.
 
 import { useQuery } from '@tanstack/react-query';
+import type {
+  Grouping as ModelGrouping,
+  UsageBucket,
+  UsageSummary,
+} from '../../../src/accounts/usage/schema.ts';
 import type { MachineUsage } from '../../../src/cloud/machine-usage.ts';
 import { get, type List } from '../api.ts';
 import { type Cell, none } from './amounts.ts';
 import { type Range, stepMs, toStarts } from './range.ts';
-import {
-  type ModelGrouping,
-  toTimes,
-  toUsageQuery,
-  type Usage,
-  type UsageBucket,
-} from './usage-query.ts';
+import { toTimes, toUsageQuery } from './usage-query.ts';
 
 export const groupings = [
   { value: 'model', label: 'Model' },
@@ -33,7 +32,7 @@ export function useCells(range: Range, by: Grouping) {
         const path = `/dashboard/api/usage/machines?${query}`;
         return toMachineCells((await get<List<MachineUsage>>(path)).data, range, Date.now());
       }
-      const usage = await get<Usage>(`/dashboard/api/usage?${toUsageQuery(range, by)}`);
+      const usage = await get<UsageSummary>(`/dashboard/api/usage?${toUsageQuery(range, by)}`);
       return usage.data.map((bucket) => toCell(bucket, by));
     },
   });

@@ -1,28 +1,12 @@
-// The question that is put to the server about what models did, and the shape of its answer.
+// The question that is put to the server about what models did.
 
-import type { Amounts } from './amounts.ts';
-import type { Range, Step } from './range.ts';
+import type { Grouping } from '../../../src/accounts/usage/schema.ts';
+import type { Range } from './range.ts';
 
-export type ModelGrouping = 'model' | 'key' | 'backend' | 'none';
-
-export interface UsageBucket extends Omit<Amounts, 'hours'> {
-  start: string;
-  group: string | null;
-  label: string | null;
-}
-
-export interface Usage {
-  from: string;
-  to: string;
-  step: Step;
-  by: ModelGrouping;
-  data: UsageBucket[];
-}
-
-export const toTimes = ({ from, to }: Range) => ({
+export const toTimes = ({ from, to }: Pick<Range, 'from' | 'to'>) => ({
   from: new Date(from).toISOString(),
   to: new Date(to).toISOString(),
 });
 
-export const toUsageQuery = (range: Range, by: ModelGrouping) =>
+export const toUsageQuery = (range: Range, by: Grouping) =>
   new URLSearchParams({ ...toTimes(range), step: range.step, by }).toString();
