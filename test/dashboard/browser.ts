@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { makeFolder, serveMillrace } from '../support/process.ts';
@@ -142,11 +143,13 @@ export async function look(page: Page, name: string): Promise<void> {
   const wide = page.viewportSize() ?? { width: 1280, height: 800 };
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
+    await settle(page);
     await picture(page, `${name}-${colorScheme}`);
     assert.deepEqual(await findViolations(page), [], `${name} in ${colorScheme}`);
   }
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 390, height: 780 });
+  await settle(page);
   await picture(page, `${name}-phone`);
   assert.deepEqual(await findViolations(page), [], `${name} on a phone`);
   assert.ok(
@@ -154,6 +157,7 @@ export async function look(page: Page, name: string): Promise<void> {
     `${name} is wider than a phone`,
   );
   await page.setViewportSize(wide);
+  await settle(page);
 }
 
 /** What axe-core calls serious or critical. */
@@ -169,3 +173,15 @@ export async function picture(page: Page, name: string): Promise<void> {
   const folder = process.env.MILLRACE_SCREENSHOTS;
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 }
+
+/** Lists have arrived and dialogs have finished opening. */
+export async function settle(page: Page): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!(await page.evaluate(isSettled))) {
+    assert.ok(Date.now() < deadline, `${page.url()} does not come to rest`);
+    await setTimeout(20);
+  }
+}
+
+const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
+  document.getAnimations().every(({ playState }) => playState === 'finished')`;

@@ -87,7 +87,7 @@ describe('limits of keys', { skip: noBrowser }, () => {
     await dialog.getByLabel('Requests a minute').fill('1');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.waitFor({ state: 'detached' });
-    await page.getByText('1 requests/min').waitFor();
+    await page.getByText('1 request/min').waitFor();
     const other = await makeKey(page, served.url, 'other');
     const statuses = [await ask(served.url, other), await ask(served.url, other)];
     assert.ok(statuses.some(({ status }) => status === 429));

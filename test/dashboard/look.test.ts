@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import {
   findViolations,
@@ -13,6 +12,7 @@ import {
   picture,
   type Served,
   serve,
+  settle,
 } from './browser.ts';
 
 const pages: { path: string; heading: string }[] = [
@@ -100,18 +100,6 @@ describe('how it looks', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Open the navigation' }).waitFor();
   });
 });
-
-/** Lists have arrived and dialogs have finished opening. */
-async function settle(page: Page): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!(await page.evaluate(isSettled))) {
-    assert.ok(Date.now() < deadline, `${page.url()} does not come to rest`);
-    await setTimeout(20);
-  }
-}
-
-const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
-  document.getAnimations().every(({ playState }) => playState === 'finished')`;
 
 const fits = (page: Page): Promise<boolean> =>
   page.evaluate('document.documentElement.scrollWidth <= innerWidth');

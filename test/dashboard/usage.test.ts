@@ -135,7 +135,8 @@ describe('usage', { skip: noBrowser }, () => {
     assert.ok((await request.post(key, { data: { name: 'laptop' } })).ok());
     const types = await (await request.get(`${served.url}/api/v1/instance-types`)).json();
     const offer = Object.values(types.data).find(
-      (one) => (one as { regions_with_capacity_available: unknown[] }).regions_with_capacity_available[0],
+      (one) =>
+        (one as { regions_with_capacity_available: unknown[] }).regions_with_capacity_available[0],
     ) as { instance_type: { name: string }; regions_with_capacity_available: { name: string }[] };
     const launch = await request.post(`${served.url}/api/v1/instance-operations/launch`, {
       data: {

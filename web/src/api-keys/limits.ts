@@ -19,17 +19,22 @@ export function useAccountLimits() {
 
 /** In the order in which people are asked for them. */
 export const limitFields = [
-  { name: 'requests_per_minute', label: 'Requests a minute', unit: 'requests/min' },
-  { name: 'tokens_per_minute', label: 'Tokens a minute', unit: 'tokens/min' },
-  { name: 'concurrent_requests', label: 'Requests at once', unit: 'at once' },
-  { name: 'monthly_budget', label: 'Dollars a month', unit: 'a month' },
-] as const satisfies { name: keyof Limits; label: string; unit: string }[];
+  {
+    name: 'requests_per_minute',
+    label: 'Requests a minute',
+    unit: 'requests/min',
+    one: 'request/min',
+  },
+  { name: 'tokens_per_minute', label: 'Tokens a minute', unit: 'tokens/min', one: 'token/min' },
+  { name: 'concurrent_requests', label: 'Requests at once', unit: 'at once', one: 'at once' },
+  { name: 'monthly_budget', label: 'Dollars a month', unit: 'a month', one: 'a month' },
+] as const satisfies { name: keyof Limits; label: string; unit: string; one: string }[];
 
 export function toLimitWords(limits: Limits): string[] {
-  return limitFields.flatMap(({ name, unit }) => {
+  return limitFields.flatMap(({ name, unit, one }) => {
     const value = limits[name];
     if (value == null) return [];
-    return `${name === 'monthly_budget' ? toMoney(value) : toCount(value)} ${unit}`;
+    return `${name === 'monthly_budget' ? toMoney(value) : toCount(value)} ${value === 1 ? one : unit}`;
   });
 }
 

@@ -59,7 +59,7 @@ function Share({ label, used, total }: { label: string; used: number; total: num
   const percent = total === 0 ? 0 : Math.min(100, (used / total) * 100);
   return (
     <Stack gap={4} miw={96}>
-      <Text size="sm" className="number">
+      <Text size="sm" className="one-line">
         {toCount(used)} of {toCount(total)}
       </Text>
       <Progress value={percent} size="sm" aria-label={`Used ${label}`} />

@@ -83,7 +83,7 @@ export function Home() {
       <AtAGlance />
       <Stack gap="sm" mt="md">
         <Title order={2} size="h4">
-          The same from your program
+          From your own program
         </Title>
         <Text c="dimmed" size="sm">
           Any OpenAI library works with this address and one of your{' '}

@@ -30,6 +30,9 @@ export function toDuration(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
+export const toHours = (hours: number) =>
+  hours.toLocaleString('en', { maximumFractionDigits: hours < 1 ? 4 : 2 });
+
 /** Requests a second: few are common, and none is worth saying plainly. */
 export const toRate = (perSecond: number) =>
   perSecond === 0 ? '0' : perSecond < 0.1 ? perSecond.toFixed(2) : perSecond.toFixed(1);

@@ -2,7 +2,7 @@
 
 import { BarChart, ChartTooltip } from '@mantine/charts';
 import '@mantine/charts/styles.css';
-import { toCount, toMoney, toShortCount } from '../parts/numbers.ts';
+import { toCount, toHours, toMoney, toShortCount } from '../parts/numbers.ts';
 import { type Metric, metricNames, type Plot } from './amounts.ts';
 import './usage.css';
 
@@ -54,9 +54,11 @@ export function Chart({ plot, metric }: ChartProps) {
 
 const toMetricText = (metric: Metric) => {
   if (metric === 'cost') return toMoney;
-  if (metric === 'hours') return (value: number) => value.toFixed(2);
+  if (metric === 'hours') return toHours;
   return toCount;
 };
 
-const toAxisText = (metric: Metric) => (value: number) =>
-  metric === 'cost' ? toMoney(Number(value.toPrecision(3))) : toShortCount(value);
+const toAxisText = (metric: Metric) => (value: number) => {
+  if (metric === 'cost') return toMoney(Number(value.toPrecision(3)));
+  return metric === 'hours' ? toHours(value) : toShortCount(value);
+};

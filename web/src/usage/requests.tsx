@@ -180,7 +180,7 @@ const columns: Column<UsageRequest>[] = [
   {
     name: 'Tokens',
     cell: ({ prompt_tokens, completion_tokens, cached_tokens }) => (
-      <div className="number">
+      <div className="one-line">
         {toCount(prompt_tokens)} in, {toCount(completion_tokens)} out
         {cached_tokens > 0 && (
           <Text size="xs" c="dimmed">
@@ -193,7 +193,7 @@ const columns: Column<UsageRequest>[] = [
   {
     name: 'Time',
     cell: ({ status, duration_ms, first_token_ms }) => (
-      <div className="number">
+      <div className="one-line">
         {status === 'running' ? '–' : toDuration(duration_ms)}
         {first_token_ms !== null && (
           <Text size="xs" c="dimmed">
@@ -203,5 +203,5 @@ const columns: Column<UsageRequest>[] = [
       </div>
     ),
   },
-  { name: 'Cost', cell: ({ cost }) => <span className="number">{toMoney(cost)}</span> },
+  { name: 'Cost', isNumber: true, cell: ({ cost }) => toMoney(cost) },
 ];

@@ -32,7 +32,7 @@ export function Tables({ cells, metric, range, by }: TablesProps) {
   };
   const when: Column<Cell> = {
     name: range.step === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
-    cell: ({ start }) => <span className="number">{toStepName(start, range.step)}</span>,
+    cell: ({ start }) => <span className="one-line">{toStepName(start, range.step)}</span>,
   };
   const newestFirst = cells
     .toSorted((one, other) => other.start - one.start)

@@ -1,6 +1,6 @@
 // The whole span in a line of numbers.
 
-import { toCount, toMoney } from '../parts/numbers.ts';
+import { toCount, toHours, toMoney } from '../parts/numbers.ts';
 import type { Amounts } from './amounts.ts';
 import type { Grouping } from './sources.ts';
 
@@ -9,7 +9,7 @@ export function Totals({ total, by }: { total: Amounts; by: Grouping }) {
     by === 'machine'
       ? [
           ['Cost', toMoney(total.cost)],
-          ['Machine hours', total.hours.toFixed(2)],
+          ['Machine hours', toHours(total.hours)],
         ]
       : [
           ['Cost', toMoney(total.cost)],

@@ -27,7 +27,7 @@ export default function UsagePage() {
   return (
     <Page
       title="Usage"
-      description="What models and machines did, and what it cost. Times are UTC."
+      description="What models and machines did, and what it cost. Hours and days are UTC."
     >
       <Tabs
         value={tab}
