@@ -9,6 +9,7 @@ export interface Client {
   /** For what is not JSON. */
   download(path: string): Promise<Response>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
+  patch<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
 }
 
@@ -33,6 +34,7 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     get: (path) => call('GET', path),
     download: (path) => ask('GET', path),
     post: (path, body) => call('POST', path, body ?? {}),
+    patch: (path, body) => call('PATCH', path, body),
     delete: (path) => call('DELETE', path),
   };
 }

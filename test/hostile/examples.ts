@@ -76,6 +76,13 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
   const invitation = await own('/dashboard/api/invitations', { role: 'member' });
   const spare = await own('/dashboard/api/invitations', { role: 'viewer' });
   const token = invitation.link.split('/').at(-1);
+  // High enough to be met by nothing that is tried here.
+  const limits = {
+    requests_per_minute: 1_000_000,
+    tokens_per_minute: 1_000_000_000,
+    concurrent_requests: 1_000_000,
+    monthly_budget: 1_000_000,
+  };
   const listed = { instance_ids: [instance] };
 
   return {
@@ -120,7 +127,10 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
         label: 'third',
         scopes: ['inference'],
         expires_at: '2999-01-01T00:00:00Z',
+        limits,
       },
+      'PATCH /dashboard/api/api-keys/:id': { label: 'fourth', limits },
+      'PUT /dashboard/api/limits': limits,
       'PATCH /dashboard/api/members/:id': { role: 'member' },
       'POST /dashboard/api/invitations': { role: 'member' },
       // After all that need the session.

@@ -4,25 +4,28 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { ApiKey } from '../../accounts/schema.ts';
 import { createClient } from '../client.ts';
 import { printJson } from '../output.ts';
+import { addLimitOptions, type LimitOptions, toLimits } from './limit-options.ts';
 
-interface Options {
+interface Options extends LimitOptions {
   scope?: string[];
   expires?: string;
   json?: true;
 }
 
 export function createCommand(): Command {
-  return new Command('create')
+  const command = new Command('create')
     .description('make a key; it is shown once')
     .argument('<label>', 'what it is for')
     .option('--scope <scope...>', 'inference, cloud, or both (the default)')
-    .option('--expires <when>', 'a date such as 2027-01-31, or days such as 90d', parseExpiry)
+    .option('--expires <when>', 'a date such as 2027-01-31, or days such as 90d', parseExpiry);
+  return addLimitOptions(command)
     .option('--json', 'print JSON')
-    .action(async (label: string, { scope, expires, json }: Options) => {
+    .action(async (label: string, { scope, expires, json, ...options }: Options) => {
       const made = await createClient('session').post<ApiKey>('/dashboard/api/api-keys', {
         label,
         scopes: scope ?? null,
         expires_at: expires ?? null,
+        limits: toLimits(options),
       });
       if (json) return printJson(made);
       console.error('Keep it safe: it is not shown again.');

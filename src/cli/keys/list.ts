@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { ApiKey } from '../../accounts/schema.ts';
 import { createClient } from '../client.ts';
 import { printJson, printTable } from '../output.ts';
+import { describeLimits } from './limit-options.ts';
 
 export function listCommand(): Command {
   return new Command('list')
@@ -15,7 +16,7 @@ export function listCommand(): Command {
       );
       if (json) return printJson(data);
       printTable(
-        ['ID', 'LABEL', 'KEY', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED'],
+        ['ID', 'LABEL', 'KEY', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'LIMITS', 'THIS MONTH'],
         data.map((key) => [
           key.id,
           key.label,
@@ -24,6 +25,8 @@ export function listCommand(): Command {
           toDay(key.created_at),
           toDay(key.expires_at),
           toDay(key.last_used_at),
+          describeLimits(key.limits),
+          `$${key.spend.cost.toFixed(4)}`,
         ]),
       );
     });

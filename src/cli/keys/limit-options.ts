@@ -1,0 +1,59 @@
+// The options that name limits, the same wherever a key gets some.
+
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Limits } from '../../accounts/schema.ts';
+
+export interface LimitOptions {
+  requestsPerMinute?: number | null;
+  tokensPerMinute?: number | null;
+  concurrent?: number | null;
+  budget?: number | null;
+}
+
+export function addLimitOptions(command: Command): Command {
+  return command
+    .option('--requests-per-minute <n>', 'a number, or none', parseCount)
+    .option('--tokens-per-minute <n>', 'prompt and answer together, or none', parseCount)
+    .option('--concurrent <n>', 'requests at the same time, or none', parseCount)
+    .option('--budget <usd>', 'US dollars a calendar month (UTC), or none', parseMoney);
+}
+
+/** Only what was named. */
+export function toLimits(options: LimitOptions): Limits {
+  const { requestsPerMinute, tokensPerMinute, concurrent, budget } = options;
+  return {
+    ...(requestsPerMinute === undefined ? {} : { requests_per_minute: requestsPerMinute }),
+    ...(tokensPerMinute === undefined ? {} : { tokens_per_minute: tokensPerMinute }),
+    ...(concurrent === undefined ? {} : { concurrent_requests: concurrent }),
+    ...(budget === undefined ? {} : { monthly_budget: budget }),
+  };
+}
+
+/** In few words: `60 rpm, 10000 tpm, 4 at once, $5`. */
+export function describeLimits(limits: Limits): string {
+  const { requests_per_minute, tokens_per_minute, concurrent_requests, monthly_budget } = limits;
+  const parts = [
+    requests_per_minute == null ? '' : `${requests_per_minute} rpm`,
+    tokens_per_minute == null ? '' : `${tokens_per_minute} tpm`,
+    concurrent_requests == null ? '' : `${concurrent_requests} at once`,
+    monthly_budget == null ? '' : `$${monthly_budget} a month`,
+  ];
+  return parts.filter((part) => part !== '').join(', ') || 'none';
+}
+
+function parseCount(text: string): number | null {
+  if (text === 'none') return null;
+  if (!/^[1-9]\d{0,9}$/.test(text)) {
+    throw new InvalidArgumentError('Give a whole number of at least 1, or none.');
+  }
+  return Number(text);
+}
+
+function parseMoney(text: string): number | null {
+  if (text === 'none') return null;
+  const dollars = /^\$?(\d{1,7}(\.\d{1,9})?)$/.exec(text)?.[1];
+  if (dollars === undefined || Number(dollars) === 0) {
+    throw new InvalidArgumentError('Give US dollars such as 25 or 0.50, or none.');
+  }
+  return Number(dollars);
+}
