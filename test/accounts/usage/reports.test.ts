@@ -1,0 +1,260 @@
+// Reading usage back: pages that stay in order while rows arrive, spans and their bounds, CSV that
+// spreadsheets can open safely, and lists that stay quick over many rows.
+
+import assert from 'node:assert';
+import { before, describe, test } from 'node:test';
+import { createBatch } from '../../../src/accounts/usage/batch.ts';
+import { createUsageRequests } from '../../../src/accounts/usage/requests.ts';
+import type { UsageRequestPage, UsageSummary } from '../../../src/accounts/usage/schema.ts';
+import { createUsageSummaries } from '../../../src/accounts/usage/summaries.ts';
+import { openDatabase } from '../../../src/db/open.ts';
+import type { Database, UsageRequestRow } from '../../../src/db/tables.ts';
+import { databases } from '../../support/databases.ts';
+import { type SessionFetch, startTestServer } from '../../support/server.ts';
+import { accountId, nextId, openTestUsage } from './support.ts';
+
+const hourMs = 3_600_000;
+const now = Date.parse('2026-11-15T12:30:00Z');
+
+const row = (over: Partial<UsageRequestRow> = {}): UsageRequestRow => ({
+  id: nextId(),
+  account_id: accountId,
+  key_id: null,
+  user_id: null,
+  operation: 'chat',
+  model: 'm',
+  served_model: 'm',
+  backend: 'one',
+  at: now,
+  status: 'done',
+  code: null,
+  prompt_tokens: 10,
+  completion_tokens: 5,
+  cached_tokens: 0,
+  first_token_ms: 7,
+  duration_ms: 20,
+  cost_nano: 25,
+  process: null,
+  ...over,
+});
+
+for (const database of databases) {
+  describe(`usage read back on ${database}`, () => {
+    let owner: SessionFetch;
+    let db: Database;
+    let account: string;
+    const read = async <Data>(path: string) =>
+      (await (await owner(`/dashboard/api${path}`)).json()) as Data;
+
+    before(async () => {
+      const server = await startTestServer({ database });
+      owner = await server.join();
+      account = (await read<{ account_id: string }>('/me')).account_id;
+      const { databaseUrl: url, dataDir } = server;
+      db = await openDatabase({ url, poolSize: 2, dataDir });
+    });
+
+    test('pages meet without gap or double, also for one moment, while rows arrive', async () => {
+      const batch = createBatch(db);
+      const old = Array.from({ length: 95 }, (_, index) =>
+        row({ account_id: account, model: 'pages', at: now - Math.floor(index / 10) * 1000 }),
+      );
+      await batch.write(old);
+      const seen: string[] = [];
+      let next: string | null = null;
+      do {
+        const mark: string = next === null ? '' : `&before=${next}`;
+        const page: UsageRequestPage = await read(`/usage/requests?model=pages&limit=10${mark}`);
+        seen.push(...page.data.map(({ id }) => id));
+        next = page.next;
+        await batch.write([row({ account_id: account, model: 'pages', at: now + seen.length })]);
+      } while (next !== null);
+      assert.equal(seen.length, 95);
+      assert.deepEqual([...seen].sort(), old.map(({ id }) => id).sort());
+    });
+
+    test('filters hold together, and the wrong ones are refused', async () => {
+      const key = 'f'.repeat(32);
+      const strange = { account_id: account, key_id: key, model: 'filters' };
+      await createBatch(db).write([
+        row({ ...strange, status: 'failed', code: 'upstream_error' }),
+        row({ ...strange, status: 'aborted' }),
+        row({ ...strange, backend: '' }),
+      ]);
+      const count = async (query: string) =>
+        (await read<UsageRequestPage>(`/usage/requests?${query}`)).data.length;
+      assert.equal(await count(`key=${key}`), 3);
+      assert.equal(await count(`key=${key}&status=failed`), 1);
+      assert.equal(await count(`model=filters&status=aborted`), 1);
+      assert.equal(await count(`model=filters&status=done`), 1);
+      assert.equal(await count(`model=filters&status=running`), 0);
+      for (const query of ['limit=0', 'limit=501', 'status=odd', 'before=1', 'key=x', 'what=1']) {
+        assert.equal((await owner(`/dashboard/api/usage/requests?${query}`)).status, 400, query);
+      }
+    });
+
+    test('another account’s usage is not shown', async () => {
+      await createBatch(db).write([row({ account_id: 'e'.repeat(32), model: 'theirs' })]);
+      const { data } = await read<UsageRequestPage>('/usage/requests?model=theirs');
+      assert.deepEqual(data, []);
+      const span = 'from=2026-11-01T00:00:00Z&to=2026-11-30T00:00:00Z';
+      const summary = await read<UsageSummary>(`/usage?by=model&${span}`);
+      assert(!summary.data.some(({ group }) => group === 'theirs'));
+      for (const path of [`/usage.csv?by=model&${span}`, `/usage/requests.csv?${span}`]) {
+        const text = await (await owner(`/dashboard/api${path}`)).text();
+        assert(text.includes('filters') && !text.includes('theirs'), path);
+      }
+    });
+
+    test('hours and days begin where they should, and empty ones are left out', async () => {
+      const at = Date.parse('2025-03-01T00:00:00Z');
+      const model = 'spans';
+      await createBatch(db).write([
+        row({ account_id: account, model, at: at - 1, first_token_ms: 10 }),
+        row({ account_id: account, model, at, first_token_ms: 5 }),
+        row({ account_id: account, model, at: at + 10, first_token_ms: null, status: 'failed' }),
+        row({ account_id: account, model, at: at + 23 * hourMs, first_token_ms: 6 }),
+      ]);
+      const query = 'by=model&from=2025-03-01T00:30:00Z&to=2025-03-03T00:00:00Z';
+      const days = await read<UsageSummary>(`/usage?${query}&step=day`);
+      assert.equal(days.from, '2025-03-01T00:00:00.000Z');
+      assert.deepEqual(days.data, [
+        {
+          start: '2025-03-01T00:00:00.000Z',
+          group: model,
+          label: null,
+          requests: 3,
+          errors: 1,
+          aborted: 0,
+          prompt_tokens: 30,
+          completion_tokens: 15,
+          cached_tokens: 0,
+          cost: 75e-9,
+          first_token_ms: 5.5,
+        },
+      ]);
+      const hours = await read<UsageSummary>(`/usage?${query}&step=hour`);
+      assert.deepEqual(
+        hours.data.map(({ start, requests }) => [start, requests]),
+        [
+          ['2025-03-01T00:00:00.000Z', 2],
+          ['2025-03-01T23:00:00.000Z', 1],
+        ],
+      );
+    });
+
+    test('spans that are too long, or no spans, are refused', async () => {
+      for (const query of [
+        'step=hour&from=2026-01-01T00:00:00Z&to=2026-02-11T00:00:01Z',
+        'from=2025-01-01T00:00:00Z&to=2026-11-01T00:00:00Z',
+        'from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z',
+        'from=2016-12-31T23:59:60Z&to=2017-01-01T00:00:00Z',
+        'from=yesterday',
+        'step=week',
+        'by=color',
+      ]) {
+        for (const path of ['/usage', '/usage.csv']) {
+          assert.equal((await owner(`/dashboard/api${path}?${query}`)).status, 400, query);
+        }
+      }
+    });
+
+    test('CSV is quoted as it should be, and no cell is a formula', async () => {
+      const at = Date.parse('2024-06-01T00:00:00Z');
+      const models = ['=cmd|x', '+1', '-1', '@sum', '\tx', 'a,"b"\r\nc', 'plain'];
+      const label = '=HYPERLINK("http://x","y")';
+      const made = await owner('/dashboard/api/api-keys', { json: { label } });
+      const { id } = (await made.json()) as { id: string };
+      const rows = models.map((model, index) =>
+        row({ account_id: account, key_id: id, model, at: at + index, cost_nano: 1 }),
+      );
+      await createBatch(db).write(rows);
+      const span = 'from=2024-06-01T00:00:00Z&to=2024-06-02T00:00:00Z';
+      const response = await owner(`/dashboard/api/usage/requests.csv?${span}`);
+      assert.equal(response.headers.get('content-type'), 'text/csv; charset=utf-8');
+      assert.match(response.headers.get('content-disposition') ?? '', /^attachment; filename="/);
+      const [header, ...lines] = parseCsv(await response.text());
+      assert.equal(header?.[3], 'model');
+      assert.deepEqual(
+        lines.map((line) => line[3]),
+        ["'=cmd|x", "'+1", "'-1", "'@sum", "'\tx", 'a,"b"\r\nc', 'plain'],
+      );
+      assert.deepEqual(new Set(lines.map((line) => line[7])), new Set([`'${label}`]));
+      assert.equal(lines[0]?.at(-1), '0.000000001');
+      const sums = parseCsv(await (await owner(`/dashboard/api/usage.csv?by=key&${span}`)).text());
+      assert.deepEqual(sums[1]?.slice(0, 4), ['2024-06-01T00:00:00.000Z', id, `'${label}`, '7']);
+    });
+
+    test('an export holds every row once, and the same sums as the list', async () => {
+      const at = Date.parse('2024-01-10T05:00:00Z');
+      const batch = createBatch(db);
+      const rows = Array.from({ length: 1203 }, (_, index) =>
+        row({ account_id: account, at: at + Math.floor(index / 7) * 60_000 }),
+      );
+      await batch.write(rows);
+      const span = 'from=2024-01-10T00:00:00Z&to=2024-01-12T00:00:00Z';
+      const text = await (await owner(`/dashboard/api/usage/requests.csv?${span}`)).text();
+      const ids = parseCsv(text).map(([id]) => id);
+      assert.deepEqual(ids.slice(1).sort(), rows.map(({ id }) => id).sort());
+      const { data } = await read<UsageSummary>(`/usage?step=hour&${span}`);
+      const csv = await (await owner(`/dashboard/api/usage.csv?step=hour&${span}`)).text();
+      assert.deepEqual(
+        parseCsv(csv)
+          .slice(1)
+          .map((line) => [line[0], Number(line[3]), Number(line[9])]),
+        data.map(({ start, requests, cost }) => [start, requests, cost]),
+      );
+      await db.destroy();
+    });
+
+    test('lists, filters and sums over 100,000 rows stay quick', async () => {
+      const { db: own } = await openTestUsage(database);
+      const batch = createBatch(own);
+      const models = ['common', 'common', 'common', 'other'];
+      for (let index = 0; index < 100_000; index += 5000) {
+        await batch.write(
+          Array.from({ length: 5000 }, (_, offset) =>
+            row({
+              at: now - (index + offset) * 50_000,
+              model: index + offset === 99_999 ? 'rare' : (models[offset % 4] ?? ''),
+              status: index + offset === 99_998 ? 'failed' : 'done',
+              key_id: (offset % 5).toString().repeat(32),
+            }),
+          ),
+        );
+      }
+      const requests = createUsageRequests(own);
+      const summaries = createUsageSummaries(own);
+      const span = { from: now - 58 * 24 * hourMs, to: now, step: 'day', by: 'key' } as const;
+      const asks: Record<string, () => Promise<unknown>> = {
+        first: () => requests.page(accountId, { limit: 100 }),
+        deep: () => requests.page(accountId, { limit: 100, before: `${now - 4e9}.${nextId()}` }),
+        'rare model': () => requests.page(accountId, { limit: 100, model: 'rare' }),
+        'rare status': () => requests.page(accountId, { limit: 100, status: 'failed' }),
+        key: () => requests.page(accountId, { limit: 100, key: '3'.repeat(32) }),
+        'unknown key': () => requests.page(accountId, { limit: 100, key: '9'.repeat(32) }),
+        sums: () => summaries.list(accountId, span),
+      };
+      for (const [name, ask] of Object.entries(asks)) {
+        // The best of a few: this machine does other things, too.
+        const times: number[] = [];
+        for (let turn = 0; turn < 5; turn++) {
+          const begun = performance.now();
+          await ask();
+          times.push(performance.now() - begun);
+        }
+        assert(Math.min(...times) < 50, `${name}: ${times.map(Math.round)} ms`);
+      }
+    });
+  });
+}
+
+/** RFC 4180, as a spreadsheet reads it. */
+function parseCsv(text: string): string[][] {
+  const lines: string[][] = [[]];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r\n)/g)) {
+    lines.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '');
+    if (end === '\r\n') lines.push([]);
+  }
+  return lines.slice(0, -1);
+}
