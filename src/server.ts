@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { totalmem } from 'node:os';
+import { hostname, totalmem } from 'node:os';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createApiKeys } from './accounts/api-keys.ts';
@@ -30,6 +30,10 @@ import { createApp } from './app.ts';
 import { type CloudOptions, createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
 import { readArchitecture, readSystemName } from './cloud/host-system.ts';
+import { loadClientCertificate } from './cloud/hosts/client-certificate.ts';
+import type { Host } from './cloud/hosts/hosts.ts';
+import { createHostDrivers } from './cloud/hosts/open-drivers.ts';
+import { readHostId } from './cloud/hosts/own-host.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
 import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
@@ -168,12 +172,38 @@ export async function startServer(
     return engine;
   }
 
-  const driver = await createDriver(config.cloud.driver, {
-    dataDir: config.data_dir,
-    isolation: config.cloud.isolation,
-    log: (message) => log.info({ driver: config.cloud.driver }, message),
+  const certificateFiles = {
+    certificate: config.cloud.client_certificate,
+    key: config.cloud.client_key,
+  };
+  const own = await openOwnHost();
+  const drivers = createHostDrivers(own, async () => {
+    const { createEndpoints } = await import('./cloud/hosts/endpoints.ts');
+    const { id } = await db.selectFrom('installation').selectAll().executeTakeFirstOrThrow();
+    return createEndpoints({
+      installationId: id,
+      certificate: () => loadClientCertificate(config.data_dir, certificateFiles, clock.now()),
+      log: (message) => log.info({ driver: 'incus' }, message),
+    });
   });
-  const cloud = await createCloud(db, clock, { audit, driver, log }, toCloudOptions(config));
+  const cloud = await createCloud(
+    db,
+    clock,
+    { audit, drivers, log },
+    toCloudOptions(config, own?.hostId ?? null),
+  );
+
+  async function openOwnHost() {
+    const { driver: name, isolation } = config.cloud;
+    if (name === 'none') return null;
+    const driver = await createDriver(name, {
+      dataDir: config.data_dir,
+      isolation,
+      log: (message) => log.info({ driver: name }, message),
+    });
+    return { hostId: readHostId(config.data_dir), driver };
+  }
+
   let draining = false;
   let url = '';
 
@@ -243,6 +273,7 @@ export async function startServer(
     every(5_000, () => weights.tidy()),
     every(2_000, () => backends.live.refresh()),
     every(1_000, () => backends.tick()),
+    every(2_000, () => cloud.hosts.look()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -284,7 +315,7 @@ export async function startServer(
     await usage.stop();
     await limitStore.close();
     await cloud.reconciler.stop();
-    await driver.close();
+    await cloud.hosts.close();
     dashboard.stop();
     await apiKeys
       .flushLastUsed()
@@ -301,8 +332,8 @@ export async function startServer(
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
-    machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
     reload,
+    machines: describeMachines(cloud.hosts.all(), own?.hostId ?? null),
     stop,
   };
 }
@@ -331,9 +362,23 @@ function toUrl(config: Config, { address, port, family }: AddressInfo): string {
   return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
 }
 
-function toCloudOptions({ cloud, database }: Config): CloudOptions {
+/** How machines are kept apart here, and how many other hosts there are. */
+function describeMachines(hosts: readonly Host[], ownId: string | null): string {
+  const report = hosts.find(({ row }) => row.id === ownId)?.report;
+  const here = report ? `${report.isolation} ${report.network}`.trim() : 'None on this host.';
+  const others = hosts.filter(({ row }) => row.id !== ownId).length;
+  return others === 0 ? here : `${here} ${others} more host${others === 1 ? '' : 's'}.`;
+}
+
+function toCloudOptions({ cloud, database }: Config, ownId: string | null): CloudOptions {
+  const { driver, region } = cloud;
   return {
-    region: cloud.region,
+    ownHost:
+      ownId === null || driver === 'none'
+        ? null
+        : { id: ownId, name: cloud.host_name ?? hostname().toLowerCase(), region, driver },
+    hosts: cloud.hosts,
+    hostGraceMs: cloud.host_grace_seconds * 1000,
     emulate: cloud.emulate,
     emulatedInstances: cloud.emulated_instances,
     prices: cloud.prices,

@@ -5,6 +5,7 @@ import millrace from '../../package.json' with { type: 'json' };
 import { wantsDetails } from '../config/load.ts';
 import { configCommand } from './config/command.ts';
 import { filesystemsCommand } from './filesystems/command.ts';
+import { hostsCommand } from './hosts/command.ts';
 import { instancesCommand } from './instances/command.ts';
 import { keysCommand } from './keys/command.ts';
 import { modelsCommand } from './models/command.ts';
@@ -31,6 +32,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(sshKeysCommand())
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())
+    .addCommand(hostsCommand())
     .addCommand(modelsCommand())
     .addCommand(usageCommand());
   forEveryCommand(program, (command) => command.exitOverride());

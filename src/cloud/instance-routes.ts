@@ -134,15 +134,14 @@ function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
   );
 }
 
-async function listTypes({ offers, capacity, region }: Cloud): Promise<InstanceTypes> {
-  const fits = await capacity.available();
-  const here = [toRegion(region)];
+async function listTypes({ offers, capacity }: Cloud): Promise<InstanceTypes> {
+  const regionsOf = await capacity.available();
   return Object.fromEntries(
-    offers.all.map((offer) => [
+    offers().all.map((offer) => [
       offer.type.name,
       {
         instance_type: offer.type,
-        regions_with_capacity_available: fits(offer) ? here : [],
+        regions_with_capacity_available: regionsOf(offer).map(toRegion),
       },
     ]),
   );

@@ -5,9 +5,10 @@ import type { Logger } from 'pino';
 import type { Database, InstanceRow } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Claim, Claims, WorkTable } from './claims.ts';
-import type { Driver } from './drivers/driver.ts';
+import { DriverError } from './drivers/driver.ts';
 import type { FilesystemWork } from './filesystem-work.ts';
 import type { Firewall } from './firewall.ts';
+import type { Hosts } from './hosts/hosts.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { fail, type Outcome, observe, step, toSettled } from './instance-steps.ts';
 import { loadSpec } from './machine-specs.ts';
@@ -20,13 +21,15 @@ export interface Reconciler {
   settle(): Promise<void>;
   /** Looks at the next few settled machines: the same work however many there are. */
   observeSome(): Promise<void>;
+  /** A machine may have changed by itself: it is looked at soon. Null: any of them. */
+  hint(id: string | null): void;
   /** Takes nothing new, and resolves when what runs is done. */
   stop(): Promise<void>;
 }
 
 export interface ReconcilerParts {
   claims: Claims;
-  driver: Driver;
+  hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'reaches' | 'suspect'>;
   events: InstanceEvents;
   filesystemWork: FilesystemWork;
   firewall: Firewall;
@@ -38,9 +41,14 @@ const tickMs = 1_000;
 const observeMs = 2_000;
 const maxInFlight = 32;
 const observedAtOnce = 32;
+/** How long a row waits whose node is offline while the rest of its host answers. */
+const offlineNodeMs = 5_000;
+/** What drivers hint at is gathered for a moment; more than so many at once means all. */
+const hintMs = 20;
+const maxHints = 500;
 
 export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
-  const { claims, driver, events, firewall, log } = parts;
+  const { claims, hosts, events, firewall, log } = parts;
   const inFlight = new Set<Promise<void>>();
   const timers: NodeJS.Timeout[] = [];
   let looking: Promise<number> | undefined;
@@ -72,7 +80,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   async function takeFrom(table: WorkTable, work: (claim: Claim) => Promise<void>) {
     const room = maxInFlight - inFlight.size;
     if (room <= 0 || stopped) return 0;
-    const taken = await claims.take(table, room);
+    const taken = await claims.take(table, room, hosts.reachable());
     for (const claim of taken) {
       const running = claims
         .holding(table, claim, () => work(claim))
@@ -94,8 +102,14 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       .where('claim', '=', claim.token)
       .executeTakeFirst();
     if (row === undefined) return;
+    const driver = hosts.driverOf(row.host_id);
+    if (driver === undefined || !hosts.reaches(row.host_id, row.node)) {
+      await apply(row, { changes: {}, dueInMs: offlineNodeMs }, claim.token);
+      return;
+    }
     const spec = await loadSpec(db, firewall, row);
     const outcome = await step(row, driver, spec, clock.now()).catch((error) => {
+      noteFailure(row, error);
       log.warn(
         { err: error, instance: row.id, attempt: row.attempts + 1 },
         'a machine step failed',
@@ -106,6 +120,11 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     if (await apply(row, outcome, claim.token)) return;
     await claims.release('instances', claim);
     nudge();
+  }
+
+  function noteFailure({ host_id }: InstanceRow, error: unknown) {
+    const lasting = error instanceof DriverError && error.failure === 'impossible';
+    if (!lasting) hosts.suspect(host_id);
   }
 
   async function apply(row: InstanceRow, outcome: Outcome, token: string | null) {
@@ -146,11 +165,14 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   async function observeSome(): Promise<void> {
+    const reachable = hosts.reachable();
+    if (reachable.length === 0) return;
     const rows = await db
       .selectFrom('instances')
       .selectAll()
       .where('status', '!=', 'terminated')
       .where('due_at', 'is', null)
+      .where('host_id', 'in', reachable)
       .where('id', '>', cursor)
       .orderBy('id')
       .limit(observedAtOnce)
@@ -158,17 +180,51 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     cursor = rows.length < observedAtOnce ? '' : (rows.at(-1)?.id ?? '');
     await Promise.all(
       rows.map((row) =>
-        observeOne(row).catch((error) =>
-          log.warn({ err: error, instance: row.id }, 'a machine could not be observed'),
-        ),
+        observeOne(row).catch((error) => {
+          noteFailure(row, error);
+          log.warn({ err: error, instance: row.id }, 'a machine could not be observed');
+        }),
       ),
     );
   }
 
   async function observeOne(row: InstanceRow): Promise<void> {
+    const driver = hosts.driverOf(row.host_id);
+    if (driver === undefined || !hosts.reaches(row.host_id, row.node)) return;
     const changes = observe(row, await driver.inspect(row.id), clock.now());
     if (Object.keys(changes).length === 0) return;
     await apply(row, toSettled(row, changes), null);
+  }
+
+  const hinted = new Set<string>();
+  let hintTimer: NodeJS.Timeout | undefined;
+
+  function hint(id: string | null): void {
+    if (stopped || timers.length === 0) return;
+    if (id === null || hinted.size >= maxHints) {
+      observeSoon();
+      return;
+    }
+    hinted.add(id);
+    hintTimer ??= setTimeout(() => {
+      hintTimer = undefined;
+      const ids = [...hinted];
+      hinted.clear();
+      makeDue(ids).then(nudge, complain);
+    }, hintMs).unref();
+  }
+
+  async function makeDue(ids: readonly string[]): Promise<void> {
+    const now = clock.now();
+    await db
+      .updateTable('instances')
+      .set({ due_at: now })
+      .where('id', 'in', ids)
+      .where('status', '!=', 'terminated')
+      .where((row) => row.or([row('due_at', 'is', null), row('due_at', '>', now)]))
+      // A step that failed waits its time: the hint may be of its own doing.
+      .where('attempts', '=', 0)
+      .execute();
   }
 
   async function settle(): Promise<void> {
@@ -181,27 +237,27 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     if (!stopped && timers.length > 0) look().catch(complain);
   }
 
+  function observeSoon(): void {
+    observing ??= observeSome()
+      .catch(complain)
+      .finally(() => {
+        observing = undefined;
+      });
+  }
+
   function start(): void {
-    timers.push(
-      setInterval(nudge, tickMs),
-      setInterval(() => {
-        observing ??= observeSome()
-          .catch(complain)
-          .finally(() => {
-            observing = undefined;
-          });
-      }, observeMs),
-    );
+    timers.push(setInterval(nudge, tickMs), setInterval(observeSoon, observeMs));
     nudge();
   }
 
   async function stop(): Promise<void> {
     stopped = true;
     for (const timer of timers) clearInterval(timer);
+    clearTimeout(hintTimer);
     await looking?.catch(complain);
     await observing;
     await Promise.all(inFlight);
   }
 
-  return { start, nudge, settle, observeSome, stop };
+  return { start, nudge, settle, observeSome, hint, stop };
 }
