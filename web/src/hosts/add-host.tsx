@@ -14,11 +14,12 @@ import {
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
+import type { HostView } from '../../../src/cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { CopyIcon } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { useRegions } from '../regions.ts';
-import { type Host, hostsKey, hostsPath } from './hosts.ts';
+import { hostsKey, hostsPath } from './hosts.ts';
 
 const ways = [
   { value: 'incus', label: 'Incus' },
@@ -40,7 +41,7 @@ export function AddHostDialog({ onClose }: { onClose: () => void }) {
   const [chosen, setChosen] = useState<string | null>(null);
   const region = chosen ?? regions.home;
   const add = useMutation({
-    mutationFn: (form: FormData) => post<Host>(hostsPath, { region, ...toMembers(form) }),
+    mutationFn: (form: FormData) => post<HostView>(hostsPath, { region, ...toMembers(form) }),
     async onSuccess({ name }) {
       await client.invalidateQueries({ queryKey: hostsKey });
       notifications.show({ message: `The host “${name}” is added.` });
@@ -132,6 +133,7 @@ const AddressFields = () => (
       <Field name="project" label="Project" placeholder="default" />
       <Field name="pool" label="Storage pool" placeholder="The first one" />
       <Field name="network" label="Network" placeholder="The first one" />
+      <Field name="filesystems_path" label="Path of shared files" placeholder="None" />
     </SimpleGrid>
   </>
 );

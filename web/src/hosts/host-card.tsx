@@ -3,6 +3,7 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import type { HostView } from '../../../src/cloud/hosts/schema.ts';
 import { useMe } from '../account.ts';
 import { patch, remove } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
@@ -12,12 +13,16 @@ import { StateBadge, type Tone } from '../parts/state-badge.tsx';
 import { When } from '../parts/when.tsx';
 import { HostCheckDialog } from './host-check.tsx';
 import { HostNodes } from './host-nodes.tsx';
-import { type Host, hostsKey, toHostPath, toReasonToStay } from './hosts.ts';
+import { hostsKey, toHostPath, toReasonToStay } from './hosts.ts';
 
-const tones: Record<Host['status'], Tone> = { online: 'good', offline: 'bad', draining: 'quiet' };
+const tones: Record<HostView['status'], Tone> = {
+  online: 'good',
+  offline: 'bad',
+  draining: 'quiet',
+};
 
 interface HostCardProps {
-  host: Host;
+  host: HostView;
   nameOf: (instanceId: string) => string | null;
 }
 
@@ -64,7 +69,7 @@ export function HostCard({ host, nameOf }: HostCardProps) {
   );
 }
 
-function HostActions({ host }: { host: Host }) {
+function HostActions({ host }: { host: HostView }) {
   const client = useQueryClient();
   const [isChecking, setChecking] = useState(false);
   const refresh = () => client.invalidateQueries({ queryKey: hostsKey });
@@ -73,7 +78,7 @@ function HostActions({ host }: { host: Host }) {
     mutationFn: () => patch(toHostPath(host), { draining: !isDraining }),
     onSuccess: refresh,
   });
-  const removal = useRemoval<Host>({
+  const removal = useRemoval<HostView>({
     action: 'Remove',
     nameOf: ({ name }) => name,
     warning: () => 'No machine is launched there any more. The server itself stays as it is.',

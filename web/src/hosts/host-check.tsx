@@ -4,9 +4,10 @@ import { Button, Group, Modal, Skeleton, Stack, Text } from '@mantine/core';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
 import { useQuery } from '@tanstack/react-query';
+import type { HostChecks, HostView } from '../../../src/cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
-import { type Host, type HostCheck, toHostPath } from './hosts.ts';
+import { toHostPath } from './hosts.ts';
 
 const names: Record<string, string> = {
   reachability: 'It can be reached',
@@ -17,11 +18,11 @@ const names: Record<string, string> = {
   gpus: 'GPUs',
 };
 
-export function HostCheckDialog({ host, onClose }: { host: Host; onClose: () => void }) {
+export function HostCheckDialog({ host, onClose }: { host: HostView; onClose: () => void }) {
   // What was found is as old as the dialog: nothing is kept.
   const check = useQuery({
     queryKey: ['host-check', host.name],
-    queryFn: () => post<HostCheck>(`${toHostPath(host)}/check`),
+    queryFn: () => post<HostChecks>(`${toHostPath(host)}/check`),
     gcTime: 0,
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,

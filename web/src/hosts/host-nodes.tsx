@@ -2,17 +2,18 @@
 
 import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
+import type { HostView } from '../../../src/cloud/hosts/schema.ts';
 import { toCount } from '../parts/numbers.ts';
 import { type Column, Records } from '../parts/records.tsx';
 import { StateBadge } from '../parts/state-badge.tsx';
-import type { Gpu, Host, HostNode } from './hosts.ts';
+import type { Gpu, HostNode } from './hosts.ts';
 
 type NameOf = (instanceId: string) => string | null;
 type Row = HostNode & { id: string };
 
 const loaded = { isPending: false, error: null, refetch: () => Promise.reject() };
 
-export function HostNodes({ host, nameOf }: { host: Host; nameOf: NameOf }) {
+export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) {
   const columns: Column<Row>[] = [
     {
       name: 'Node',

@@ -20,6 +20,7 @@ import type { BackendCheck, BackendView } from '../../../src/inference/backends/
 import { post } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { toDuration } from '../parts/numbers.ts';
+import { StateBadge } from '../parts/state-badge.tsx';
 import { backendsKey, servers } from './backends.ts';
 
 interface AddBackendProps {
@@ -157,15 +158,20 @@ const Field = (props: Parameters<typeof TextInput>[0]) => (
 );
 
 const CheckResult = ({ check }: { check: BackendCheck }) => (
-  <Alert variant="default" role="status" title={check.ok ? 'It answers' : 'It does not answer'}>
-    <Text size="sm" className="breakable">
-      {check.message}
-    </Text>
-    {check.ok && (
-      <Text size="sm" c="dimmed" className="breakable">
-        After {toDuration(check.latency_ms)}. It has {check.models.join(', ') || 'no models'}.
+  <Alert variant="default" role="status">
+    <Stack gap={6} align="flex-start">
+      <StateBadge tone={check.ok ? 'good' : 'bad'}>
+        {check.ok ? `reached in ${toDuration(check.latency_ms)}` : 'no use of it'}
+      </StateBadge>
+      <Text size="sm" className="breakable">
+        {check.message}
       </Text>
-    )}
+      {check.models.length > 0 && (
+        <Text size="sm" c="dimmed" className="breakable">
+          It has {check.models.join(', ')}.
+        </Text>
+      )}
+    </Stack>
   </Alert>
 );
 

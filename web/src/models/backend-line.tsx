@@ -21,9 +21,7 @@ export function BackendLine({ backend, name, canManage, onChoose }: BackendLineP
   const { kind, reason, outstanding, errors, requests_per_second, first_token_ms } = backend;
   const facts = [
     `${toRate(requests_per_second)} requests/s`,
-    first_token_ms === null
-      ? 'no first token timed yet'
-      : `${toDuration(first_token_ms)} to first token`,
+    ...(first_token_ms === null ? [] : [`${toDuration(first_token_ms)} to first token`]),
     ...(outstanding > 0 ? [`${outstanding} running`] : []),
     ...(errors > 0 ? [`${toCounted(errors, 'error')} in 5 minutes`] : []),
   ];

@@ -160,7 +160,7 @@ interface MoreProps {
 const More = ({ model, pull, canManage, onChoose }: MoreProps) => (
   <Menu position="bottom-end" withinPortal>
     <Menu.Target>
-      <Button variant="default" size="xs" aria-label={`More backends for ${model}`}>
+      <Button variant="default" size="xs" aria-label={`Add to ${model}`}>
         Add
       </Button>
     </Menu.Target>

@@ -40,7 +40,8 @@ export const actions: Record<string, string> = {
   'backend.drained': 'Backend drained',
   'backend.resumed': 'Backend gets requests again',
   'backend.removed': 'Backend removed',
-  'host.created': 'Host added',
-  'host.updated': 'Host changed',
+  'host.added': 'Host added',
+  'host.drained': 'Host drained',
+  'host.resumed': 'Host gets machines again',
   'host.removed': 'Host removed',
 };
