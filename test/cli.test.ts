@@ -41,7 +41,7 @@ describe('the CLI', () => {
     assert.equal(who.stdout, `me@example.com (owner) on ${server.url}\n`);
 
     const made = await runMillrace(
-      ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d'],
+      ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d', '--concurrent', '2'],
       { env },
     );
     const key = made.stdout.trim();
@@ -50,6 +50,23 @@ describe('the CLI', () => {
       env: { ...env, MILLRACE_API_KEY: key },
     });
     assert(models.stdout.includes('hermes3-405b'));
+
+    const limit = (...options: string[]) =>
+      runMillrace(['keys', 'limit', 'ci', ...options], { env });
+    const limited = await limit(
+      '--requests-per-minute',
+      '60',
+      '--concurrent',
+      '4',
+      '--budget',
+      '2.5',
+    );
+    assert.equal(limited.stdout, 'ci: 60 rpm, 4 at once, $2.5 a month\n');
+    const freed = await limit('--concurrent', 'none', '--tokens-per-minute', '9000');
+    assert.equal(freed.stdout, 'ci: 60 rpm, 9000 tpm, $2.5 a month\n');
+    assert.deepEqual([(await limit()).code, (await limit('--budget', '0')).code], [2, 2]);
+    const table = await runMillrace(['keys', 'list'], { env });
+    assert.match(table.stdout, /^\S+ +ci .* 60 rpm, 9000 tpm, \$2\.5 a month +\$0\.0000$/m);
 
     const list = await runMillrace(['keys', 'list', '--json'], { env });
     const { id } = (JSON.parse(list.stdout) as { id: string; label: string }[]).find(

@@ -3,11 +3,14 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Limits } from '../../accounts/schema.ts';
 
+/** Not null for none: to commander that is no value. */
+type Given = number | 'none';
+
 export interface LimitOptions {
-  requestsPerMinute?: number | null;
-  tokensPerMinute?: number | null;
-  concurrent?: number | null;
-  budget?: number | null;
+  requestsPerMinute?: Given;
+  tokensPerMinute?: Given;
+  concurrent?: Given;
+  budget?: Given;
 }
 
 export function addLimitOptions(command: Command): Command {
@@ -20,12 +23,13 @@ export function addLimitOptions(command: Command): Command {
 
 /** Only what was named. */
 export function toLimits(options: LimitOptions): Limits {
-  const { requestsPerMinute, tokensPerMinute, concurrent, budget } = options;
+  const name = (member: keyof Limits, given: Given | undefined): Limits =>
+    given === undefined ? {} : { [member]: given === 'none' ? null : given };
   return {
-    ...(requestsPerMinute === undefined ? {} : { requests_per_minute: requestsPerMinute }),
-    ...(tokensPerMinute === undefined ? {} : { tokens_per_minute: tokensPerMinute }),
-    ...(concurrent === undefined ? {} : { concurrent_requests: concurrent }),
-    ...(budget === undefined ? {} : { monthly_budget: budget }),
+    ...name('requests_per_minute', options.requestsPerMinute),
+    ...name('tokens_per_minute', options.tokensPerMinute),
+    ...name('concurrent_requests', options.concurrent),
+    ...name('monthly_budget', options.budget),
   };
 }
 
@@ -41,16 +45,16 @@ export function describeLimits(limits: Limits): string {
   return parts.filter((part) => part !== '').join(', ') || 'none';
 }
 
-function parseCount(text: string): number | null {
-  if (text === 'none') return null;
+function parseCount(text: string): Given {
+  if (text === 'none') return text;
   if (!/^[1-9]\d{0,9}$/.test(text)) {
     throw new InvalidArgumentError('Give a whole number of at least 1, or none.');
   }
   return Number(text);
 }
 
-function parseMoney(text: string): number | null {
-  if (text === 'none') return null;
+function parseMoney(text: string): Given {
+  if (text === 'none') return text;
   const dollars = /^\$?(\d{1,7}(\.\d{1,9})?)$/.exec(text)?.[1];
   if (dollars === undefined || Number(dollars) === 0) {
     throw new InvalidArgumentError('Give US dollars such as 25 or 0.50, or none.');

@@ -1,0 +1,86 @@
+// A server killed with -9 and started again enforces the budget that its rows say, to the nano-dollar.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { serveMillrace } from '../../support/process.ts';
+import { cookieOf, password } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { brief, endless, type KeyView, readError, worstCost } from './callers.ts';
+
+const asJson = { 'content-type': 'application/json' };
+const nano = (dollars: number) => Math.round(dollars * 1e9);
+
+describe('a budget across kill -9', () => {
+  test('counts what was answered and what was running, and nothing that is in no row', async () => {
+    const first = await serveMillrace(['--log-level', 'silent']);
+    const cookie = await join(first.url, /#\/join\/(\S+)/.exec(first.stdout())?.[1] ?? '');
+    const budget = (4 * worstCost(endless)) / 1e9;
+    const made = await fetch(`${first.url}/dashboard/api/api-keys`, {
+      method: 'POST',
+      headers: { cookie, ...asJson },
+      body: JSON.stringify({ label: 'limited', limits: { monthly_budget: budget } }),
+    });
+    const { id, key } = (await made.json()) as KeyView;
+    const complete = (url: string, body: object) =>
+      fetch(`${url}/v1/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, ...asJson },
+        body: JSON.stringify(body),
+      });
+    const view = async (url: string) => {
+      const response = await fetch(`${url}/dashboard/api/api-keys`, { headers: { cookie } });
+      const { data } = (await response.json()) as { data: KeyView[] };
+      return data.find((row) => row.id === id) as KeyView;
+    };
+
+    for (let count = 0; count < 5; count++) await (await complete(first.url, brief)).text();
+    const running = await complete(first.url, endless);
+    const cut = running.text().catch(() => 'cut');
+    await until(
+      'the five are in the books',
+      async () => (await view(first.url)).spend.requests === 5,
+    );
+    await until('the running one is too, as far as it is', () => hasRunning(first.url, cookie));
+    first.child.kill('SIGKILL');
+    await first.ended;
+    assert.equal(await cut, 'cut');
+
+    const second = await serveMillrace(['--log-level', 'silent', '--data-dir', first.dataDir]);
+    const { spend } = await until('what ran is closed', async () => {
+      const row = await view(second.url);
+      return row.spend.requests === 6 ? row : null;
+    });
+    // The look at the database that this is held against is at most a second old.
+    const error = await until('a request over what is left is refused', async () => {
+      const over = { ...endless, n: 5 };
+      const response = await complete(second.url, over);
+      assert.equal(response.status, 429);
+      const told = await readError(response);
+      return told.message.includes(`$${toText(nano(budget) - nano(spend.cost))} left`)
+        ? told
+        : null;
+    });
+    assert.equal(error.code, 'insufficient_quota');
+    assert.equal((await complete(second.url, brief)).status, 200);
+  });
+});
+
+async function join(url: string, token: string): Promise<string> {
+  const response = await fetch(`${url}/dashboard/api/join`, {
+    method: 'POST',
+    headers: asJson,
+    body: JSON.stringify({ token, email: 'owner@example.com', password }),
+  });
+  assert.equal(response.status, 200);
+  return cookieOf(response);
+}
+
+async function hasRunning(url: string, cookie: string): Promise<boolean> {
+  const response = await fetch(`${url}/dashboard/api/usage/requests?status=running`, {
+    headers: { cookie },
+  });
+  const { data } = (await response.json()) as { data: { completion_tokens: number }[] };
+  return data.some(({ completion_tokens }) => completion_tokens > 0);
+}
+
+const toText = (amount: number) => (amount / 1e9).toFixed(9).replace(/(\.\d\d\d*?)0+$/, '$1');

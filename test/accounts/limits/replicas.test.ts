@@ -1,0 +1,130 @@
+// Several servers on one PostgreSQL and one Redis: what one lets in, the other knows. And what happens to
+// what a server held when it dies, and to requests when Redis does.
+
+import assert from 'node:assert';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRedisStore } from '../../../src/accounts/limits/redis-store.ts';
+import { createHandClock, type HandClock } from '../../support/clock.ts';
+import { redisIsMissing, startRedis, type TestRedis } from '../../support/redis.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { brief, complete, endless, listKeys, newKey, storm, worstCost } from './callers.ts';
+import { month, newScope } from './scopes.ts';
+
+const ask = { tokens: 1, costNano: 1 };
+
+describe('limits that replicas share', { skip: redisIsMissing }, () => {
+  let redis: TestRedis;
+  let clock: HandClock;
+  let servers: [TestServer, TestServer];
+  let session: SessionFetch;
+  before(async () => {
+    redis = await startRedis();
+    clock = createHandClock();
+    const config = { redis: { url: redis.url } };
+    const first = await startTestServer({ database: 'postgres', clock, config });
+    servers = [first, await startTestServer({ on: first, clock, config })];
+    session = await first.join();
+  });
+  after(() => redis.stop());
+
+  test('of 200 callers of two servers exactly as many are answered as a minute allows', async () => {
+    const key = await newKey(session, { requests_per_minute: 20 });
+    const { granted } = await storm(servers, key, brief);
+    assert.equal(granted.length, 20);
+    clock.turn(3000);
+    const again = await storm(servers, key, brief);
+    assert.equal(again.granted.length, 1);
+  });
+
+  test('of 200 callers of two servers exactly as many run as may at the same time', async () => {
+    const key = await newKey(session, { concurrent_requests: 7 });
+    const { granted } = await storm(servers, key, endless);
+    assert.equal(granted.length, 7);
+    await until('they have ended', async () => (await complete(servers[1], key, brief)).ok);
+  });
+
+  test('of 200 callers of two servers only as many run as the budget can pay', async () => {
+    const worst = worstCost(endless);
+    const key = await newKey(session, { monthly_budget: (6 * worst + worst - 1) / 1e9 });
+    const { granted } = await storm(servers, key, endless);
+    assert.equal(granted.length, 6);
+    const spend = await until('all six are in the books', async () => {
+      const row = (await listKeys(session)).find(({ id }) => id === key.id);
+      return row?.spend.requests === 6 ? row.spend : null;
+    });
+    assert(spend.cost > 0 && spend.cost <= (key.limits.monthly_budget ?? 0));
+  });
+
+  test('a Redis that forgot everything learns from the database what was spent', async () => {
+    const key = await newKey(session, { monthly_budget: (worstCost(brief) * 1.5) / 1e9 });
+    await until('the budget does not suffice', async () => {
+      const { status } = await complete(servers[0], key, brief);
+      return status === 429;
+    });
+    const { requests } = await until('all are in the books', async () => {
+      const row = (await listKeys(session)).find(({ id }) => id === key.id);
+      return (row?.spend.cost ?? 0) * 1e9 > worstCost(brief) / 2 ? row?.spend : null;
+    });
+    assert(requests > 0);
+    const client = await redis.connect();
+    await client.flushall();
+    await client.script('FLUSH');
+    clock.turn(1000);
+    for (const server of servers) {
+      assert.equal((await complete(server, key, brief)).status, 429);
+    }
+  });
+
+  test('what a dead replica held comes back when its lease ends, not before', async () => {
+    const options = { clock, leaseMs: 30_000, onError: assert.fail };
+    const [dead, alive] = [
+      createRedisStore(await redis.connect(), options),
+      createRedisStore(await redis.connect(), options),
+    ];
+    const scope = newScope({ concurrentRequests: 1, monthlyBudgetNano: 1 });
+    assert.equal((await dead.reserve([scope], ask, month)).refused, null);
+    await dead.close();
+    clock.turn(29_999);
+    assert.equal((await alive.reserve([scope], ask, month)).refused?.limit, 'budget');
+    clock.turn(1);
+    const outcome = await alive.reserve([scope], ask, month);
+    assert.equal(outcome.refused, null);
+    assert.deepEqual([outcome.standings[0]?.open, outcome.standings[0]?.heldNano], [1, 1]);
+    await alive.close();
+  });
+
+  test('a request that runs for longer than a lease keeps its place, by Redis’ own clock', async () => {
+    const leaseMs = 600;
+    const options = { clock: null, leaseMs, onError: assert.fail };
+    const store = createRedisStore(await redis.connect(), options);
+    const scope = newScope({ concurrentRequests: 1 });
+    const running = await store.reserve([scope], ask, month);
+    const begun = performance.now();
+    while (performance.now() - begun < leaseMs * 2) {
+      const outcome = await store.reserve([scope], ask, month);
+      assert.equal(outcome.refused?.limit, 'concurrent');
+      await sleep(20);
+    }
+    running.settle(ask);
+    assert.equal((await store.reserve([scope], ask, month)).refused, null);
+    await store.close();
+  });
+
+  test('without Redis requests are answered, each server limits alone, and metrics tell', async () => {
+    const own = await startRedis();
+    const config = { redis: { url: own.url } };
+    const pair = await startTestServer({ clock, config });
+    const owner = await pair.join();
+    const key = await newKey(owner, { requests_per_minute: 3 });
+    assert.equal((await complete(pair, key, brief)).status, 200);
+    await own.stop();
+    const statuses: number[] = [];
+    for (let count = 0; count < 5; count++)
+      statuses.push((await complete(pair, key, brief)).status);
+    assert.deepEqual(statuses, [200, 200, 200, 429, 429]);
+    const metrics = await (await pair.fetch('/metrics')).text();
+    assert.match(metrics, /^millrace_unshared_limits_total 5$/m);
+  });
+});
