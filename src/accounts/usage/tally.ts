@@ -80,10 +80,10 @@ function addToSpend(
 
 /** Adds to what is there, in the transaction that closes the requests. */
 export async function addTally(tx: Tx, { hours, spend }: Tally): Promise<void> {
-  for (const row of hours) {
+  for (const rows of inChunks(hours)) {
     await tx
       .insertInto('usage_hours')
-      .values(row)
+      .values(rows)
       .onConflict((conflict) =>
         conflict
           .columns(['account_id', 'hour', 'key_id', 'model', 'backend'])
@@ -91,10 +91,10 @@ export async function addTally(tx: Tx, { hours, spend }: Tally): Promise<void> {
       )
       .execute();
   }
-  for (const row of spend) {
+  for (const rows of inChunks(spend)) {
     await tx
       .insertInto('spend')
-      .values(row)
+      .values(rows)
       .onConflict((conflict) =>
         conflict
           .columns(['account_id', 'key_id', 'month'])
@@ -102,6 +102,13 @@ export async function addTally(tx: Tx, { hours, spend }: Tally): Promise<void> {
       )
       .execute();
   }
+}
+
+/** Each number of rows is a statement of its own to SQLite, and it remembers a few hundred. */
+const chunkRows = 32;
+
+function* inChunks<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
+  for (let at = 0; at < rows.length; at += chunkRows) yield rows.slice(at, at + chunkRows);
 }
 
 const addEach = (table: string, names: string[]) =>

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
+import { sql } from 'kysely';
 import { createBatch } from '../../../src/accounts/usage/batch.ts';
 import { createUsageRequests } from '../../../src/accounts/usage/requests.ts';
 import type { UsageRequestPage, UsageSummary } from '../../../src/accounts/usage/schema.ts';
@@ -209,20 +210,9 @@ for (const database of databases) {
 
     test('lists, filters and sums over 100,000 rows stay quick', async () => {
       const { db: own } = await openTestUsage(database);
-      const batch = createBatch(own);
-      const models = ['common', 'common', 'common', 'other'];
-      for (let index = 0; index < 100_000; index += 5000) {
-        await batch.write(
-          Array.from({ length: 5000 }, (_, offset) =>
-            row({
-              at: now - (index + offset) * 50_000,
-              model: index + offset === 99_999 ? 'rare' : (models[offset % 4] ?? ''),
-              status: index + offset === 99_998 ? 'failed' : 'done',
-              key_id: (offset % 5).toString().repeat(32),
-            }),
-          ),
-        );
-      }
+      await fill(own);
+      // PostgreSQL does this by itself when a table has grown, only not at once.
+      if (database === 'postgres') await sql`analyze`.execute(own);
       const requests = createUsageRequests(own);
       const summaries = createUsageSummaries(own);
       const span = { from: now - 58 * 24 * hourMs, to: now, step: 'day', by: 'key' } as const;
@@ -231,7 +221,7 @@ for (const database of databases) {
         deep: () => requests.page(accountId, { limit: 100, before: `${now - 4e9}.${nextId()}` }),
         'rare model': () => requests.page(accountId, { limit: 100, model: 'rare' }),
         'rare status': () => requests.page(accountId, { limit: 100, status: 'failed' }),
-        key: () => requests.page(accountId, { limit: 100, key: '3'.repeat(32) }),
+        key: () => requests.page(accountId, { limit: 100, key: `${'b'.repeat(31)}3` }),
         'unknown key': () => requests.page(accountId, { limit: 100, key: '9'.repeat(32) }),
         sums: () => summaries.list(accountId, span),
       };
@@ -243,10 +233,30 @@ for (const database of databases) {
           await ask();
           times.push(performance.now() - begun);
         }
-        assert(Math.min(...times) < 50, `${name}: ${times.map(Math.round)} ms`);
+        // A list reads its page by an index; sums read the 20,000 rows of their hours.
+        const limitMs = name === 'sums' ? 150 : 30;
+        assert(Math.min(...times) < limitMs, `${name}: ${times.map(Math.round)} ms`);
       }
     });
   });
+}
+
+/** 100,000 requests over 58 days; one is of a rare model, another one failed. */
+async function fill(db: Database): Promise<void> {
+  await sql`
+    with recursive numbers(i) as (select 0 union all select i + 1 from numbers where i < 99999)
+    insert into usage_requests (id, account_id, key_id, operation, model, served_model, backend, at,
+      status, prompt_tokens, completion_tokens, cached_tokens, duration_ms, cost_nano)
+    select ${'a'.repeat(26)} || cast(100000 + i as text), ${sql.lit(accountId)},
+      ${'b'.repeat(31)} || cast(i % 5 as text), 'chat',
+      case when i = 99999 then 'rare' when i % 4 = 0 then 'other' else 'common' end, 'm', 'one',
+      ${sql.lit(now)} - cast(i as bigint) * 50000,
+      case when i = 99998 then 'failed' else 'done' end, 10, 5, 0, 20, 25
+    from numbers`.execute(db);
+  await sql`
+    insert into usage_hours select account_id, at - at % 3600000, key_id, model, backend,
+      count(*), 0, 0, 10, 5, 0, 25, 0, 0
+    from usage_requests group by 1, 2, 3, 4, 5`.execute(db);
 }
 
 /** RFC 4180, as a spreadsheet reads it. */
