@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import millrace from '../../package.json' with { type: 'json' };
 import { wantsDetails } from '../config/load.ts';
+import { backendsCommand } from './backends/command.ts';
 import { configCommand } from './config/command.ts';
 import { filesystemsCommand } from './filesystems/command.ts';
 import { hostsCommand } from './hosts/command.ts';
@@ -34,6 +35,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(filesystemsCommand())
     .addCommand(hostsCommand())
     .addCommand(modelsCommand())
+    .addCommand(backendsCommand())
     .addCommand(usageCommand());
   forEveryCommand(program, (command) => command.exitOverride());
   try {

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { parse } from 'yaml';
 import { renderExample } from '../../src/config/example.ts';
-import type { Config } from '../../src/config/schema.ts';
+import { withDefaults } from '../../src/config/load.ts';
+import { type Config, ConfigSchema } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type RunningServer, startServer } from '../../src/server.ts';
@@ -59,7 +60,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     cloud: { rate_limit: false, driver: 'scripted' },
   });
   const loaded = {
-    config: merge(config, options.config ?? {}) as Config,
+    config: withDefaults(ConfigSchema, merge(config, options.config ?? {})) as Config,
     file: null,
     presetApiKey: options.presetApiKey ?? null,
   };

@@ -1,8 +1,10 @@
 // millrace models list.
 
 import { Command } from 'commander';
+import type { BackendView } from '../../inference/backends/schema.ts';
 import type { Model } from '../../inference/schema.ts';
 import type { WeightsOverview } from '../../inference/weights/schema.ts';
+import { readBackends, toState } from '../backends/list.ts';
 import { createClient } from '../client.ts';
 import { loadCredentials } from '../credentials.ts';
 import { printJson, printTable } from '../output.ts';
@@ -21,10 +23,14 @@ export function listCommand(): Command {
 
 async function list({ json }: { json?: true }): Promise<void> {
   // An API key may list models, but only people see what is on the server's disk.
-  const overview = loadCredentials().session === null ? null : await readOverview();
+  const isSignedIn = loadCredentials().session !== null;
+  const overview = isSignedIn ? await readOverview() : null;
+  const backends = isSignedIn ? await readBackends() : [];
   const { data: models } = await createClient('any').get<{ data: Model[] }>('/v1/models');
   if (json)
-    return printJson(models.map((model) => ({ ...model, ...toDetail(overview, model.id) })));
+    return printJson(
+      models.map((model) => ({ ...model, ...toDetail(overview, backends, model.id) })),
+    );
   if (overview === null) {
     printTable(
       ['ID', 'OWNER'],
@@ -34,7 +40,7 @@ async function list({ json }: { json?: true }): Promise<void> {
   }
   printTable(
     ['ID', 'OWNER', 'SERVED BY'],
-    models.map(({ id, owned_by }) => [id, owned_by, servedBy(overview, id)]),
+    models.map(({ id, owned_by }) => [id, owned_by, servedBy(backends, id)]),
   );
   if (overview.data.length > 0) {
     console.log('');
@@ -53,14 +59,28 @@ async function list({ json }: { json?: true }): Promise<void> {
 export const readOverview = () =>
   createClient('session').get<WeightsOverview>('/dashboard/api/weights');
 
-export function servedBy({ models }: WeightsOverview, id: string): string {
-  return models.find((one) => one.id === id)?.weights ?? 'built-in stand-in';
+export function servedBy(backends: readonly BackendView[], id: string): string {
+  const own = backends.filter(({ model }) => model === id);
+  return own
+    .map((backend) => {
+      if (backend.kind === 'stand-in') return 'built-in stand-in';
+      const state = toState(backend);
+      return state === 'healthy' ? backend.name : `${backend.name} (${state})`;
+    })
+    .join(', ');
 }
 
 /** Nothing, for those who may not see it, which is not the same as null. */
-function toDetail(overview: WeightsOverview | null, id: string): { weights?: string | null } {
+function toDetail(
+  overview: WeightsOverview | null,
+  backends: readonly BackendView[],
+  id: string,
+): { weights?: string | null; backends?: BackendView[] } {
   if (overview === null) return {};
-  return { weights: overview.models.find((one) => one.id === id)?.weights ?? null };
+  return {
+    weights: overview.models.find((one) => one.id === id)?.weights ?? null,
+    backends: backends.filter(({ model }) => model === id),
+  };
 }
 
 export const isPulled = ({ pulls }: WeightsOverview, name: string) =>

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { nearest } from '../../lib/nearest.ts';
+import { readBackends } from '../backends/list.ts';
 import { CliError, printJson } from '../output.ts';
 import { isPulled, readOverview, servedBy } from './list.ts';
 import { toSize } from './progress.ts';
@@ -16,7 +17,7 @@ export function showCommand(): Command {
 }
 
 async function show(id: string, { json }: { json?: true }): Promise<void> {
-  const overview = await readOverview();
+  const [overview, backends] = await Promise.all([readOverview(), readBackends()]);
   const model = overview.models.find((one) => one.id === id);
   if (model === undefined) {
     const match = nearest(
@@ -36,7 +37,7 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
     ['Price', `$${model.price.input} in, $${model.price.output} out, per million tokens`],
     ['GGUF weights', model.gguf_repo ?? 'none known'],
     ['Whole weights', model.safetensors_repo ?? 'none known'],
-    ['Served by', servedBy(overview, id)],
+    ['Served by', servedBy(backends, id)],
     ...stored.map(({ name, bytes, bytes_on_disk, state, quant }) => [
       'On disk',
       [

@@ -47,6 +47,7 @@ export function createProber(clock: Clock, options: ProberOptions): Prober {
 
   return {
     async tick() {
+      if (stopped.signal.aborted) return;
       const now = clock.now();
       const started: Promise<void>[] = [];
       for (const backend of backends()) {

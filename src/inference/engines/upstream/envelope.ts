@@ -54,12 +54,15 @@ export function createEventWriter(envelope: Envelope, includeUsage: boolean): Ev
 
 /** UTF-8 as a string of bytes. */
 export function toBytes(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1');
+  return isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
 export function fromBytes(bytes: string): string {
-  return Buffer.from(bytes, 'latin1').toString('utf8');
+  return isAscii.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant.
+const isAscii = /^[\x00-\x7f]*$/;
 
 const quote = 0x22;
 const backslash = 0x5c;

@@ -28,8 +28,9 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
   readonly #flushSoon = () => this.#flush();
   #exchange: Exchange | null = null;
   #refusal: Refusal | null = null;
-  /** As received; the bytes of many small pieces are looked at together. */
-  #received = '';
+  /** The many small pieces of one network read, looked at together. */
+  #received: Buffer[] = [];
+  #receivedBytes = 0;
   #ready: WireEvents = '';
   #isPaused = false;
   #willFlush = false;
@@ -60,13 +61,14 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
       if (!isSmall) exchange.stop(unavailable(`answered with status ${this.#refusal.status}`));
       return;
     }
-    this.#received += chunk.latin1Slice(0, chunk.length);
+    this.#received.push(chunk);
+    this.#receivedBytes += chunk.length;
     if (!this.#willFlush) {
       this.#willFlush = true;
       // Runs when all that was read from the socket has been passed in.
       queueMicrotask(this.#flushSoon);
     }
-    if (this.#received.length + this.#ready.length > highWater && !this.#isPaused) {
+    if (this.#receivedBytes + this.#ready.length > highWater && !this.#isPaused) {
       this.#isPaused = true;
       exchange.pause();
     }
@@ -74,17 +76,14 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
 
   ended(): void {
     this.#flush();
-    if (this.#state !== 'open') return;
-    if (this.#refusal !== null) this.#settle(this.#whyRefused(this.#refusal));
-    else {
-      this.#ready += this.#rewriter.end();
-      this.#settle(unavailable('ended its answer without a finish reason'));
-    }
+    const refusal = this.#refusal;
+    if (refusal === null && this.#state === 'open') this.#ready += this.#rewriter.end();
+    this.#settle(refusal === null ? unfinished : () => this.#whyRefused(refusal));
   }
 
   failed(error: unknown): void {
     this.#flush();
-    this.#settle(error);
+    this.#settle(() => error);
   }
 
   /** Resolves when there is something to read; throws when there never will be. */
@@ -120,30 +119,32 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
 
   #flush(): void {
     this.#willFlush = false;
-    const bytes = this.#received;
-    if (bytes === '' || this.#state !== 'open') return;
-    this.#received = '';
+    const chunks = this.#received;
+    if (chunks.length === 0 || this.#state !== 'open') return;
+    this.#received = [];
+    this.#receivedBytes = 0;
     try {
-      const events = this.#rewriter.push(bytes);
+      const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+      const events = this.#rewriter.push(bytes.toString('latin1'));
       if (events !== '') {
         this.#ready += events;
         if (!this.#isPaused) this.#exchange?.progress();
         this.#wake?.();
       }
-      if (this.#rewriter.isDone()) this.#settle(unavailable('ended without a finish reason'));
+      if (this.#rewriter.isDone()) this.#settle(unfinished);
     } catch (error) {
-      this.#settle(error);
+      this.#settle(() => error);
       this.#exchange?.stop(error);
     }
   }
 
   /** Takes what stands against it as its end, unless every choice has ended. */
-  #settle(otherwise: unknown): void {
+  #settle(otherwise: () => unknown): void {
     if (this.#state !== 'open') return;
     const { signal, onUsage } = this.#call;
     const isWhole = this.#rewriter.hasFinished() && !signal.aborted;
     this.#state = isWhole ? 'ended' : 'failed';
-    this.#failure = isWhole ? null : otherwise;
+    this.#failure = isWhole ? null : otherwise();
     // What was generated counts, however it ended.
     const tokens = this.#rewriter.usage() === null ? this.#rewriter.generatedTokens() : 0;
     if (tokens > 0 || (isWhole && this.#rewriter.usage() === null))
@@ -181,3 +182,5 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
     });
   }
 }
+
+const unfinished = () => unavailable('ended its answer without a finish reason');

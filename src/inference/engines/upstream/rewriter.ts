@@ -70,11 +70,14 @@ export function createRewriter(
     while (!isDone) {
       const end = text.indexOf('\n\n', searchFrom);
       if (end === -1) break;
-      if (learned !== null && isPlain(learned, text, at, end, nextEnd)) {
+      if (learned !== null && isAlike(learned, text, at, end)) {
         const { prefix, suffix, ourPrefix, ourSuffix } = learned;
-        const middle = text.slice(at + prefix.length, end - suffix.length);
-        events += ourPrefix + middle + ourSuffix;
+        events += ourPrefix + text.slice(at + prefix.length, end - suffix.length) + ourSuffix;
         holding++;
+        if (nextEnd !== -1 && nextEnd < end) {
+          finished.add(0);
+          nextEnd = text.indexOf(learned.endMark, end);
+        }
       } else {
         const { rewritten, isHolding } = parse(text.slice(at, end));
         events += rewritten;
@@ -113,8 +116,8 @@ export function createRewriter(
       seen.add(index);
       if (typeof choice?.finish_reason === 'string') finished.add(index);
     }
-    // Under `data:` on one line, nothing to report, and nothing ended: the others may be like it.
-    if (hasOneChoice && counts === null && finished.size === 0 && !eventText.includes('\n'))
+    // On one line and with nothing to report: the others may be like it.
+    if (hasOneChoice && counts === null && !eventText.includes('\n'))
       learned = writer.learn(eventText, event);
     const shown = showsUsage ? counts : null;
     return {
@@ -143,21 +146,16 @@ export function createRewriter(
 }
 
 /** True when another beginning and end are all that the event needs. */
-function isPlain(
-  { prefix, suffix }: LearnedEnvelope,
-  text: string,
-  at: number,
-  end: number,
-  nextEnd: number,
-): boolean {
-  const suffixAt = end - suffix.length;
+function isAlike({ prefix, suffix }: LearnedEnvelope, text: string, at: number, end: number) {
+  const choicesAt = at + prefix.length;
+  const choicesEnd = end - suffix.length;
   return (
-    text.startsWith(prefix, at) &&
-    text.startsWith(suffix, suffixAt) &&
-    suffixAt > at + prefix.length &&
+    choicesEnd > choicesAt &&
     // Else another member, such as the usage, stands between the choices and the end.
-    text.charCodeAt(suffixAt - 1) === closingBracket &&
-    (nextEnd === -1 || nextEnd > end)
+    text.charCodeAt(choicesEnd - 1) === closingBracket &&
+    // Comparing slices is several times as fast as `startsWith`.
+    text.slice(at, choicesAt) === prefix &&
+    text.slice(choicesEnd, end) === suffix
   );
 }
 

@@ -1,0 +1,24 @@
+// millrace backends check: tries a server from where Millrace runs, without adding it.
+
+import { Command } from 'commander';
+import type { BackendCheck } from '../../inference/backends/schema.ts';
+import { createClient } from '../client.ts';
+import { CliError, printJson } from '../output.ts';
+import { type BackendOptions, toNewBackend, withBackendOptions } from './new-backend.ts';
+
+export function checkCommand(): Command {
+  return withBackendOptions(new Command('check'))
+    .description('try a backend before adding it: does it answer, has it the model')
+    .option('--json', 'print JSON')
+    .action(check);
+}
+
+async function check(model: string, url: string, options: BackendOptions & { json?: true }) {
+  const result = await createClient('session').post<BackendCheck>(
+    '/dashboard/api/backends/check',
+    toNewBackend(model, url, options),
+  );
+  if (options.json) printJson(result);
+  else if (result.ok) console.log(`${result.message} (${result.latency_ms} ms)`);
+  if (!result.ok) throw new CliError(options.json ? '' : result.message);
+}

@@ -1,0 +1,29 @@
+// millrace backends drain and resume.
+
+import { Command } from 'commander';
+import type { BackendView } from '../../inference/backends/schema.ts';
+import { createClient } from '../client.ts';
+import { toBackendPath } from './path.ts';
+
+export function drainCommand(): Command {
+  return new Command('drain')
+    .description('give a backend no new requests; those it has may finish')
+    .argument('<id>', 'as model/name, from `millrace backends list`')
+    .action(async (id: string) => {
+      const { outstanding } = await setDraining(id, true);
+      console.log(`${id} gets no new requests. It is working on ${outstanding}.`);
+    });
+}
+
+export function resumeCommand(): Command {
+  return new Command('resume')
+    .description('give a drained backend requests again')
+    .argument('<id>', 'as model/name, from `millrace backends list`')
+    .action(async (id: string) => {
+      await setDraining(id, false);
+      console.log(`${id} gets requests again.`);
+    });
+}
+
+const setDraining = async (id: string, draining: boolean) =>
+  createClient('session').patch<BackendView>(await toBackendPath(id), { draining });

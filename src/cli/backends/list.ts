@@ -1,0 +1,43 @@
+// millrace backends list.
+
+import { Command } from 'commander';
+import type { BackendView } from '../../inference/backends/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+
+export function listCommand(): Command {
+  return new Command('list')
+    .description('list backends, how they are and what they do')
+    .argument('[model]', 'only those of this model')
+    .option('--json', 'print JSON')
+    .action(list);
+}
+
+async function list(model: string | undefined, { json }: { json?: true }): Promise<void> {
+  const all = await readBackends();
+  const data = all.filter((backend) => model === undefined || backend.model === model);
+  if (json) return printJson(data);
+  printTable(
+    ['MODEL', 'NAME', 'FROM', 'ADDRESS', 'STATE', 'RUNNING', 'REQ/S', 'FIRST TOKEN', 'ERRORS'],
+    data.map((backend) => [
+      backend.model,
+      backend.name,
+      backend.source,
+      backend.url ?? '-',
+      toState(backend),
+      String(backend.outstanding),
+      String(backend.requests_per_second),
+      backend.first_token_ms === null ? '-' : `${Math.round(backend.first_token_ms)} ms`,
+      String(backend.errors),
+    ]),
+  );
+  for (const { id, health, reason } of data) {
+    if (health !== 'healthy' && reason !== null) console.log(`\n${id}: ${reason}`);
+  }
+}
+
+export const readBackends = async () =>
+  (await createClient('session').get<{ data: BackendView[] }>('/dashboard/api/backends')).data;
+
+export const toState = ({ draining, health }: BackendView) =>
+  draining ? `draining, ${health}` : health;

@@ -1,0 +1,121 @@
+// The ways in which the scripted upstream can fail its clients, each under a name that says what it does.
+
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** What would be said if all went well. */
+export interface Intended {
+  streams: boolean;
+  plain: string;
+  /** Whole events, the last of them `[DONE]`. */
+  events: string[];
+}
+
+export type Behaviour = keyof typeof behaviours;
+
+/** These answer no request at all as they should; the others only answer badly when asked to generate. */
+export const brokenAltogether: ReadonlySet<Behaviour> = new Set([
+  'dies-at-once',
+  'slow-headers',
+  'endless-headers',
+  'html-error',
+  'unauthorized',
+]);
+
+type Act = (response: ServerResponse, intended: Intended) => void;
+
+const streamType = { 'content-type': 'text/event-stream; charset=utf-8' };
+const jsonType = { 'content-type': 'application/json' };
+
+export const behaviours = {
+  /** Nothing wrong. */
+  answers: null,
+  'dies-at-once': (response) => cut(response),
+  /** The request is taken, and nothing ever comes. */
+  'slow-headers': () => {},
+  /** Header lines without end. */
+  'endless-headers': (response) => {
+    const { socket } = response;
+    socket?.write('HTTP/1.1 200 OK\r\n');
+    const more = setInterval(() => socket?.write(`x-more: ${'y'.repeat(1000)}\r\n`), 5);
+    socket?.once('close', () => clearInterval(more));
+  },
+  'dies-before-first-chunk': (response, { streams }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    response.flushHeaders();
+    void sleep(5).then(() => cut(response));
+  },
+  'dies-after-first-chunk': (response, { streams, events, plain }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    response.write(streams ? events.slice(0, 2).join('') : plain.slice(0, 20));
+    void sleep(5).then(() => cut(response));
+  },
+  'half-a-chunk': (response, { streams, events, plain }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    const [first, second, third] = events;
+    const half = third?.slice(0, third.length / 2);
+    response.end(streams ? `${first}${second}${half}` : plain.slice(0, -20));
+  },
+  /** Ends well before it has said how. */
+  'ends-early': (response, { streams, events, plain }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    const unfinished = plain.replaceAll(/"finish_reason":"\w+"/g, '"finish_reason":null');
+    response.end(streams ? `${events.slice(0, 3).join('')}data: [DONE]\n\n` : unfinished);
+  },
+  'too-many-requests': (response) => {
+    response.writeHead(429, { ...jsonType, 'retry-after': '2' });
+    response.end('{"error":{"message":"Rate limit reached","type":"requests","code":null}}');
+  },
+  'html-error': (response) => {
+    response.writeHead(500, { 'content-type': 'text/html' });
+    response.end('<html><body><h1>500 Internal Server Error</h1></body></html>');
+  },
+  unauthorized: (response) => {
+    response.writeHead(401, jsonType);
+    response.end('{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}');
+  },
+  /** Words without end, and for plain requests white space without end. */
+  'never-ends': (response, { streams, events }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    const [first, second] = events;
+    response.write(streams ? (first as string) : ' ');
+    const more = setInterval(() => response.write(streams ? (second as string) : ' '), 5);
+    response.once('close', () => clearInterval(more));
+  },
+  /** Begins, and then says nothing more. */
+  'goes-silent': (response, { streams, events }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    response.write(streams ? (events[0] as string) : '{');
+  },
+  'only-pings': (response) => {
+    response.writeHead(200, streamType);
+    const more = setInterval(() => response.write(': ping\n\n'), 5);
+    response.once('close', () => clearInterval(more));
+  },
+  'wrong-content-type': (response) => {
+    response.writeHead(200, { 'content-type': 'text/html' });
+    response.end('<html><body>Sign in to the network</body></html>');
+  },
+  /** One event, or one answer, that is larger than anybody can want. */
+  'too-large': (response, { streams }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    const piece = 'x'.repeat(256 * 1024);
+    response.write(streams ? 'data: "' : '"');
+    const more = () => {
+      while (!response.destroyed && response.write(piece));
+    };
+    response.on('drain', more);
+    more();
+  },
+  /** An error as an event, after a first chunk. */
+  'fails-in-stream': (response, { streams, events }) => {
+    const error =
+      '{"error":{"message":"CUDA out of memory","type":"InternalServerError","code":500}}';
+    response.writeHead(200, streams ? streamType : jsonType);
+    response.end(streams ? `${events.slice(0, 2).join('')}data: ${error}\n\n` : error);
+  },
+} as const satisfies Record<string, Act | null>;
+
+function cut(response: ServerResponse): void {
+  response.socket?.destroy();
+}

@@ -1,0 +1,74 @@
+// What the scripted upstream says: the same words for the same request, in OpenAI's format, with characters
+// of one to four bytes among them.
+
+import type { ChatRequest, CompletionRequest } from '../../schema.ts';
+
+export type ScriptedBody = Partial<ChatRequest & CompletionRequest>;
+
+const words = ['The', ' wheel', ' türnt', ' 水', ' and', ' the', ' 👩‍🔧', ' mill', ' grinds', '.'];
+
+/** One word a token. */
+export function writeScript(kind: 'chat' | 'completion', body: ScriptedBody, length: number) {
+  const asked = (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? length;
+  const tokens = Math.min(asked, length);
+  const texts = Array.from({ length: tokens }, (_, index) => words[index % words.length] as string);
+  const choices = (body.n ?? 1) * countPrompts(body.prompt);
+  const finish = tokens < length ? 'length' : 'stop';
+  const usage = {
+    prompt_tokens: countWords(body.messages ?? body.prompt),
+    completion_tokens: tokens * choices,
+    total_tokens: countWords(body.messages ?? body.prompt) + tokens * choices,
+    prompt_tokens_details: null,
+  };
+  const isChat = kind === 'chat';
+  const head = { id: isChat ? 'chatcmpl-scripted' : 'cmpl-scripted', created: 1_750_000_000 };
+  const model = body.model ?? 'scripted';
+  const indexes = Array.from({ length: choices }, (_, index) => index);
+
+  function event(choice: object | null, more: object = {}): string {
+    const object = isChat ? 'chat.completion.chunk' : 'text_completion';
+    const all = choice === null ? [] : [choice];
+    return `data: ${JSON.stringify({ ...head, object, model, choices: all, ...more })}\n\n`;
+  }
+
+  function part(index: number, text: string, finish_reason: string | null) {
+    return isChat
+      ? { index, delta: text === '' ? {} : { content: text }, logprobs: null, finish_reason }
+      : { index, text, logprobs: null, finish_reason, stop_reason: null };
+  }
+
+  function whole(index: number) {
+    const text = texts.join('');
+    const end = { logprobs: null, finish_reason: finish };
+    return isChat
+      ? { index, message: { role: 'assistant', content: text, tool_calls: [] }, ...end }
+      : { index, text, ...end, stop_reason: null };
+  }
+
+  function writePlain(): string {
+    const object = isChat ? 'chat.completion' : 'text_completion';
+    return JSON.stringify({ ...head, object, model, choices: indexes.map(whole), usage });
+  }
+
+  function writeEvents(): string[] {
+    const role = { role: 'assistant', content: '' };
+    const begin = isChat
+      ? indexes.map((index) => event({ index, delta: role, logprobs: null, finish_reason: null }))
+      : [];
+    const middle = texts.flatMap((text) => indexes.map((index) => event(part(index, text, null))));
+    const ends = indexes.map((index) => event(part(index, '', finish)));
+    const counts = body.stream_options?.include_usage === true ? [event(null, { usage })] : [];
+    return [...begin, ...middle, ...ends, ...counts, 'data: [DONE]\n\n'];
+  }
+
+  return { plain: writePlain(), events: writeEvents() };
+}
+
+/** Words stand for tokens. */
+export function countWords(prompt: unknown): number {
+  return JSON.stringify(prompt ?? '').match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+}
+
+function countPrompts(prompt: ScriptedBody['prompt']): number {
+  return Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1;
+}

@@ -1,0 +1,24 @@
+// The suite of engines over the upstream engine: before a scripted server, and before a second Millrace
+// with its own model, which is a real engine through two hops.
+
+import { after } from 'node:test';
+import { startScriptedUpstream } from '../../src/inference/engines/scripted.ts';
+import { createUpstreamEngine } from '../../src/inference/engines/upstream.ts';
+import { startTestServer } from '../support/server.ts';
+import { upstreamOptions } from '../support/upstream.ts';
+import { describeEngine } from './engine.ts';
+
+const scripted = await startScriptedUpstream({ words: 20 });
+after(() => scripted.close());
+describeEngine(
+  'upstream of a scripted server',
+  createUpstreamEngine(upstreamOptions(scripted.url)),
+);
+
+const millrace = await startTestServer();
+describeEngine(
+  'upstream of another Millrace',
+  createUpstreamEngine(
+    upstreamOptions(`${millrace.url}/v1`, { apiKey: millrace.key, model: 'hermes3-8b' }),
+  ),
+);

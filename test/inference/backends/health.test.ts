@@ -1,0 +1,125 @@
+// Health of a backend: ejected after failures in a row, for longer each time, tried by one request, well again.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createHealth } from '../../../src/inference/backends/health.ts';
+import { createStatistics } from '../../../src/inference/backends/statistics.ts';
+import { createHandClock } from '../../support/clock.ts';
+
+const settings = { ejectAfter: 3, ejectMs: 1_000, ejectMsMost: 10_000 };
+
+function start(random = () => 1) {
+  const clock = createHandClock();
+  const ejected: number[] = [];
+  const health = createHealth(clock, {
+    settings: () => settings,
+    random,
+    onEjected: (_reason, forMs) => ejected.push(forMs),
+  });
+  const fail = (times: number) => {
+    for (let count = 0; count < times; count++) health.failed('refused');
+  };
+  return { clock, health, ejected, fail };
+}
+
+describe('the health of a backend', () => {
+  it('failures in a row eject it, and a success between them starts the count anew', () => {
+    const { health, fail } = start();
+    fail(2);
+    health.succeeded();
+    fail(2);
+    assert.equal(health.state(), 'healthy');
+    assert.equal(health.retryAfterMs(), 0);
+    fail(1);
+    assert.equal(health.state(), 'ejected');
+    assert.equal(health.retryAfterMs(), 1_000);
+    assert.equal(health.reason(), 'refused');
+  });
+
+  it('when its time is over one may find out: a success heals, a failure ejects for twice as long', () => {
+    const { clock, health, ejected, fail } = start();
+    fail(3);
+    clock.turn(1_000);
+    assert.equal(health.state(), 'probation');
+    assert.equal(health.retryAfterMs(), 0);
+    fail(1);
+    assert.equal(health.state(), 'ejected');
+    clock.turn(2_000);
+    health.succeeded();
+    assert.equal(health.state(), 'healthy');
+    assert.equal(health.reason(), null);
+    fail(3);
+    assert.deepEqual(ejected, [1_000, 2_000, 1_000]);
+    assert.equal(health.ejections(), 3);
+  });
+
+  it('it is never away for longer than the limit, however often it fails', () => {
+    const { clock, health, ejected, fail } = start();
+    fail(3);
+    for (let round = 0; round < 2_000; round++) {
+      clock.turn(health.retryAfterMs());
+      fail(1);
+    }
+    assert.equal(Math.max(...ejected), 10_000);
+    assert.equal(ejected.at(-1), 10_000);
+  });
+
+  it('servers that saw the same failures come back at different times', () => {
+    const early = start(() => 0);
+    const late = start(() => 1);
+    early.fail(3);
+    late.fail(3);
+    assert.deepEqual([...early.ejected, ...late.ejected], [750, 1_000]);
+  });
+
+  it('failures of requests that were under way when it was ejected do not count again', () => {
+    const { health, ejected, fail } = start();
+    fail(8);
+    assert.equal(ejected.length, 1);
+    assert.equal(health.retryAfterMs(), 1_000);
+  });
+
+  it('an answer to a probe, or of an old request, brings it to probation and not to health', () => {
+    for (const sign of ['answered', 'succeeded'] as const) {
+      const { health, fail } = start();
+      fail(3);
+      health[sign]();
+      assert.equal(health.state(), 'probation');
+      health.answered();
+      assert.equal(health.state(), 'probation');
+      health.succeeded();
+      assert.equal(health.state(), 'healthy');
+    }
+  });
+
+  it('an answer to a probe does not hide that requests fail', () => {
+    const { health, fail } = start();
+    fail(2);
+    health.answered();
+    fail(1);
+    assert.equal(health.state(), 'ejected');
+  });
+});
+
+describe('the statistics of a backend', () => {
+  it('cover the last minute, the last hundred and the last five minutes', () => {
+    const clock = createHandClock();
+    const statistics = createStatistics(clock);
+    assert.equal(statistics.firstTokenMs(), null);
+    for (let count = 0; count < 60; count++)
+      statistics.observe({ firstTokenMs: 900, failed: true });
+    assert.equal(statistics.requestsPerSecond(), 1);
+    clock.turn(59_000);
+    assert.equal(statistics.requestsPerSecond(), 1);
+    clock.turn(1_000);
+    assert.equal(statistics.requestsPerSecond(), 0);
+    assert.equal(statistics.errors(), 60);
+    for (let count = 1; count <= 100; count++) {
+      statistics.observe({ firstTokenMs: count, failed: false });
+    }
+    statistics.observe({ firstTokenMs: null, failed: false });
+    assert.equal(statistics.firstTokenMs(), 50);
+    clock.turn(240_000);
+    assert.equal(statistics.errors(), 0);
+  });
+});

@@ -1,0 +1,236 @@
+// The list of backends: its order, what a change keeps and what it replaces, and how engines leave.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { pino } from 'pino';
+import { createRegistry } from '../../../src/inference/backends/registry.ts';
+import type { UpstreamOptions, UpstreamSpec } from '../../../src/inference/backends/spec.ts';
+import { createCatalog } from '../../../src/inference/catalog.ts';
+import type { LocalEngine } from '../../../src/inference/engines/local.ts';
+import type { Bindings, ServingWeights } from '../../../src/inference/weights/bindings.ts';
+import { createHandClock } from '../../support/clock.ts';
+import { until } from '../../support/until.ts';
+
+const model = 'hermes3-8b';
+const health = { ejectAfter: 3, ejectMs: 1_000, ejectMsMost: 10_000 };
+
+/** An engine that does nothing but be open or closed. */
+function newEngine(name: string, requests = () => 0) {
+  let isClosed = false;
+  const unused = () => Promise.reject(new Error('not asked for anything'));
+  const status = { loaded: false, pid: null, queued: 0, running: 0, waiting: 0 };
+  return {
+    name,
+    stream: unused,
+    answer: unused,
+    countPromptTokens: unused,
+    preload: unused,
+    unload: unused,
+    status: () => ({ ...status, requests: requests() }),
+    async close() {
+      isClosed = true;
+    },
+    isClosed: () => isClosed,
+  };
+}
+
+function newSpec(name: string, changes: Partial<UpstreamSpec> = {}): UpstreamSpec {
+  return {
+    source: 'file',
+    model,
+    name,
+    url: 'http://10.0.0.1/v1',
+    apiKey: null,
+    upstreamModel: 'org/name',
+    server: 'vllm',
+    headers: {},
+    weight: 1,
+    concurrency: null,
+    timeouts: { connectMs: 1, firstByteMs: 1, idleMs: 1 },
+    continueStreams: null,
+    ...changes,
+  };
+}
+
+function newBindings() {
+  const serving = new Map<string, ServingWeights>();
+  const listeners = new Set<(model: string) => void>();
+  const unused = () => Promise.reject(new Error('not part of this'));
+  return {
+    find: (id: string) => serving.get(id),
+    list: () => [...serving.values()],
+    modelsOf: () => [],
+    subscribe(listener: (model: string) => void) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    bind: unused,
+    unbind: unused,
+    refresh: unused,
+    serve(id: string, weights: ServingWeights | null) {
+      if (weights === null) serving.delete(id);
+      else serving.set(id, weights);
+      for (const listener of listeners) listener(id);
+    },
+  } satisfies Bindings & { serve: unknown };
+}
+
+function start(specs: UpstreamSpec[] = []) {
+  const clock = createHandClock();
+  const catalog = createCatalog();
+  const bindings = newBindings();
+  const upstreams: (ReturnType<typeof newEngine> & { options: UpstreamOptions })[] = [];
+  const local: ReturnType<typeof newEngine>[] = [];
+  const busy = { weights: 0 };
+  const registry = createRegistry(
+    {
+      clock,
+      log: pino({ level: 'silent' }),
+      catalog,
+      bindings,
+      standIn: newEngine('builtin') as LocalEngine,
+      openWeights({ name }) {
+        const engine = newEngine(name, () => busy.weights);
+        local.push(engine);
+        return engine as LocalEngine;
+      },
+      openUpstream(options) {
+        const engine = { ...newEngine(options.name), options };
+        upstreams.push(engine);
+        return engine;
+      },
+    },
+    { specs, health },
+    { lookEveryMs: 1, limitMs: 60_000 },
+  );
+  const names = (id = model) => registry.forModel(id).map(({ name }) => name);
+  return { clock, catalog, bindings, registry, upstreams, local, busy, names };
+}
+
+const weights = { path: '/w.gguf', name: 'owner--repo/w.gguf', checksum: '1' };
+
+describe('the list of backends', () => {
+  it('has the file’s in their order, then live ones, then weights, and the stand-in only alone', () => {
+    const { registry, bindings, names } = start();
+    assert.deepEqual(names(), ['builtin']);
+    assert.equal(registry.forModel(model)[0]?.kind, 'stand-in');
+    bindings.serve(model, weights);
+    assert.deepEqual(names(), [weights.name]);
+    registry.setLive([newSpec('live', { source: 'live' })], new Set());
+    registry.configure([newSpec('b'), newSpec('a'), newSpec('x', { model: 'lfm-40b' })], health);
+    assert.deepEqual(names(), ['b', 'a', 'live', weights.name]);
+    assert.deepEqual(names('lfm-40b'), ['x']);
+    assert.deepEqual(names('hermes3-70b'), ['builtin']);
+    registry.configure([], health);
+    registry.setLive([], new Set());
+    bindings.serve(model, null);
+    assert.deepEqual(names(), ['builtin']);
+  });
+
+  it('is the same array until something changes, and never empty', () => {
+    const { registry, names } = start([newSpec('a')]);
+    assert.equal(registry.forModel(model), registry.forModel(model));
+    assert.deepEqual(names('not in the catalog'), ['builtin']);
+    for (const { id } of start().catalog.all()) assert.equal(registry.forModel(id).length, 1);
+  });
+
+  it('keeps an engine and its health over changes that are not about the engine', () => {
+    const { registry, upstreams } = start([newSpec('a')]);
+    const before = registry.find(model, 'a');
+    before?.health.failed('refused');
+    registry.configure([newSpec('a', { weight: 3, concurrency: 7 })], health);
+    registry.setLive([], new Set([`${model}/a`]));
+    const after = registry.find(model, 'a');
+    assert.equal(after, before);
+    assert.deepEqual([after?.weight, after?.concurrency, after?.draining], [3, 7, true]);
+    assert.equal(upstreams.length, 1);
+  });
+
+  it('another address or key is another engine; the old one goes when it has answered', async () => {
+    const { registry, upstreams } = start([newSpec('a')]);
+    const old = registry.find(model, 'a');
+    assert(old);
+    old.outstanding = 1;
+    registry.configure([newSpec('a', { apiKey: 'sk-new' })], health);
+    assert.equal(upstreams.length, 2);
+    assert.equal(upstreams[1]?.options.apiKey, 'sk-new');
+    assert.equal(old.draining, true);
+    assert.equal(upstreams[0]?.isClosed(), false);
+    old.outstanding = 0;
+    await until('the old engine is closed', () => upstreams[0]?.isClosed());
+    assert.equal(upstreams[1]?.isClosed(), false);
+  });
+
+  it('one that is removed is shown until it is idle, but gets nothing new', async () => {
+    const { registry, upstreams, names } = start();
+    registry.setLive([newSpec('a', { source: 'live' })], new Set());
+    const old = registry.find(model, 'a');
+    assert(old);
+    old.outstanding = 2;
+    registry.setLive([], new Set());
+    assert.deepEqual(names(), ['builtin']);
+    assert.deepEqual(
+      registry
+        .all()
+        .filter(({ name }) => name === 'a')
+        .map(({ draining }) => draining),
+      [true],
+    );
+    old.outstanding = 0;
+    await until('it is gone', () => registry.all().every(({ name }) => name !== 'a'));
+    assert(upstreams[0]?.isClosed());
+  });
+
+  it('what never ends is cut off when its time is up', async () => {
+    const { clock, registry, upstreams } = start([newSpec('a')]);
+    const old = registry.find(model, 'a');
+    assert(old);
+    old.outstanding = 1;
+    registry.configure([], health);
+    clock.turn(60_000);
+    await until('it is closed', () => upstreams[0]?.isClosed());
+  });
+
+  it('weights go the same way: one engine for all ids, closed when its last request is over', async () => {
+    const { bindings, registry, local, busy } = start();
+    bindings.serve(model, weights);
+    bindings.serve('hermes3-70b', weights);
+    assert.equal(local.length, 1);
+    assert.equal(registry.forModel(model)[0]?.engine, registry.forModel('hermes3-70b')[0]?.engine);
+    busy.weights = 1;
+    bindings.serve(model, { ...weights, checksum: '2' });
+    bindings.serve('hermes3-70b', { ...weights, checksum: '2' });
+    assert.equal(local.length, 2);
+    assert.equal(local[0]?.isClosed(), false);
+    busy.weights = 0;
+    await until('the old weights are closed', () => local[0]?.isClosed());
+    assert.equal(local[1]?.isClosed(), false);
+  });
+
+  it('a stream goes on elsewhere where the server is known to be able to, or somebody said so', () => {
+    const { catalog, registry } = start();
+    const continues = (spec: UpstreamSpec) => {
+      registry.configure([spec], health);
+      return registry.find(model, spec.name)?.continues;
+    };
+    assert.equal(continues(newSpec('a')), true);
+    assert.equal(continues(newSpec('a', { server: 'openai' })), false);
+    assert.equal(continues(newSpec('a', { server: 'openai', continueStreams: true })), true);
+    catalog.replace({ builtinIds: true, changes: new Map([[model, { continueStreams: false }]]) });
+    assert.equal(continues(newSpec('a')), false);
+  });
+
+  it('closing closes every engine, also those on their way out', async () => {
+    const { registry, upstreams, bindings, local } = start([newSpec('a'), newSpec('b')]);
+    bindings.serve(model, weights);
+    const leaving = registry.find(model, 'b');
+    assert(leaving);
+    leaving.outstanding = 1;
+    registry.configure([newSpec('a')], health);
+    await registry.close();
+    assert.deepEqual(
+      [...upstreams, ...local].map((engine) => engine.isClosed()),
+      [true, true, true],
+    );
+  });
+});

@@ -1,0 +1,244 @@
+// Streams through the upstream engine's rewriter: whatever the network cuts, whichever server speaks, what
+// arrives is what was sent, under our envelope and by our usage rule.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { Task, Usage } from '../../src/inference/engine.ts';
+import { createRewriter } from '../../src/inference/engines/upstream/rewriter.ts';
+import type { ChatRequest } from '../../src/inference/schema.ts';
+import { newCall } from '../support/engine-call.ts';
+import { propertySeed } from '../support/property-seed.ts';
+
+type Event = Record<string, unknown> & { choices: Record<string, unknown>[] };
+
+const envelope = { id: 'chat-ours', created: 7, model: 'ours/größe', kind: 'chat' as const };
+const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
+
+function chat(body: Partial<ChatRequest> = {}): Task {
+  return { kind: 'chat', body: { model: 'm', messages: [], ...body } };
+}
+
+/** Feeds bytes in pieces; gives the events that came out, and what was told beside them. */
+function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: string) => number) {
+  const told: Usage[] = [];
+  const call = newCall({ envelope, onUsage: (soFar) => told.push(soFar) });
+  const rewriter = createRewriter(task, call, counter);
+  let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
+  out += rewriter.end();
+  const text = Buffer.from(out, 'latin1').toString('utf8');
+  const events = text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((event) => JSON.parse(event.replace(/^data: /, '')) as Event);
+  return { events, told, rewriter, text };
+}
+
+const choiceOf = (delta: object, finish: string | null = null) => ({
+  index: 0,
+  delta,
+  logprobs: null,
+  finish_reason: finish,
+});
+
+/** How different servers order what surrounds the choices. */
+const styles: Record<string, (choices: object[], more?: object) => string> = {
+  vllm: (choices, more) =>
+    JSON.stringify({ id: 'up-1', object: 'x', created: 1, model: 'up', choices, ...more }),
+  'llama-server': (choices, more) =>
+    JSON.stringify({
+      choices,
+      created: 1,
+      id: 'up-1',
+      model: 'up',
+      system_fingerprint: 'b6800',
+      object: 'x',
+      ...more,
+    }),
+  openai: (choices, more) =>
+    JSON.stringify({
+      id: 'up-1',
+      object: 'x',
+      created: 1,
+      model: 'up',
+      service_tier: 'default',
+      system_fingerprint: 'fp_1',
+      choices,
+      usage: null,
+      ...more,
+    }),
+  'with spaces': (choices, more) =>
+    JSON.stringify({ id: 'up-1', model: 'up', choices, ...more }, null, 1).replaceAll(
+      /\n\s*/g,
+      ' ',
+    ),
+};
+
+const toolCall = (text: string) => ({
+  tool_calls: [{ index: 0, function: { arguments: text } }],
+});
+const delta = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }).map((content) => ({ content })),
+  fc.string({ unit: 'grapheme', maxLength: 12 }).map((content) => ({ content })),
+  fc
+    .constantFrom(
+      '"finish_reason":"stop"',
+      '\n\ndata: [DONE]',
+      ']}',
+      '"choices":[{',
+      '👩‍🔧',
+      '\r\n',
+    )
+    .map((content) => ({ content })),
+  fc.json({ maxDepth: 1 }).map(toolCall),
+  fc.constant({ reasoning_content: 'Hm “…”' }),
+);
+
+describe('streams of an upstream', () => {
+  test('survive any chunking: text of any bytes, tool calls, every style and line end', () => {
+    const everything = fc.record({
+      style: fc.constantFrom(...Object.keys(styles)),
+      deltas: fc.array(delta, { minLength: 1, maxLength: 12 }),
+      lineEnd: fc.constantFrom('\n', '\r\n', '\r'),
+      field: fc.constantFrom('data: ', 'data:'),
+      cuts: fc.array(fc.nat(4000), { maxLength: 40 }),
+      includeUsage: fc.boolean(),
+    });
+    const property = fc.property(everything, (given) => {
+      const write = styles[given.style] as (typeof styles)[string];
+      const sent = [
+        choiceOf({ role: 'assistant', content: '' }),
+        ...given.deltas.map((one) => choiceOf(one)),
+        choiceOf({}, 'stop'),
+      ];
+      const wire = [...sent.map((choice) => write([choice])), write([], { usage }), '[DONE]']
+        .map((data) => `: note\n\n${given.field}${data}\n\n`)
+        .join('')
+        .replaceAll('\n', given.lineEnd);
+      const bytes = Buffer.from(wire);
+      const cuts = [0, ...given.cuts.filter((cut) => cut < bytes.length), bytes.length];
+      cuts.sort((a, b) => a - b);
+      const pieces = cuts.slice(1).map((cut, index) => bytes.subarray(cuts[index], cut));
+      const task = chat({ stream_options: { include_usage: given.includeUsage } });
+      const { events, told, rewriter } = rewrite(pieces, task);
+      assert.deepEqual(
+        events.flatMap(({ choices }) => choices),
+        sent,
+      );
+      for (const { id, created, model, object, usage } of events) {
+        const expected = { ...envelope, object: 'chat.completion.chunk' };
+        assert.deepEqual({ id, created, model, kind: 'chat', object }, expected);
+        assert.equal(usage, given.includeUsage ? null : undefined);
+      }
+      assert.deepEqual(told, [{ ...usage, prompt_tokens_details: null }]);
+      assert.ok(rewriter.isDone() && rewriter.hasFinished());
+    });
+    fc.assert(property, { seed: propertySeed, numRuns: 400 });
+  });
+
+  test('keep what the server adds to its envelope', () => {
+    for (const [style, expected] of [
+      ['llama-server', { system_fingerprint: 'b6800' }],
+      ['openai', { system_fingerprint: 'fp_1', service_tier: 'default' }],
+      ['vllm', { system_fingerprint: null }],
+    ] as const) {
+      const write = styles[style] as (typeof styles)[string];
+      const wire = ['a', 'b', 'c'].map((content) => `data: ${write([choiceOf({ content })])}\n\n`);
+      const { events } = rewrite([Buffer.from(wire.join(''))]);
+      for (const { id, object, created, model, choices, ...extras } of events)
+        assert.deepEqual(extras, expected);
+      assert.equal(events.length, 3);
+    }
+  });
+
+  test('follow an envelope that changes on the way', () => {
+    const wire = [1, 1, 2, 2, 3].map(
+      (created, index) =>
+        `data: ${JSON.stringify({ choices: [choiceOf({ content: `${index}` })], created })}\n\n`,
+    );
+    const { events } = rewrite(wire.map((event) => Buffer.from(event)));
+    assert.deepEqual(
+      events.map(({ created, choices }) => [created, choices[0]]),
+      [0, 1, 2, 3, 4].map((index) => [7, choiceOf({ content: `${index}` })]),
+    );
+  });
+
+  test('hide usage that comes with the last choice or with each, and tell it', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const wire = [1, 2, 3].map((tokens) => {
+      const counts = { prompt_tokens: 3, completion_tokens: tokens, total_tokens: 3 + tokens };
+      const choice = choiceOf({ content: 'x' }, tokens === 3 ? 'length' : null);
+      return Buffer.from(`data: ${write([choice], { usage: counts })}\n\n`);
+    });
+    const plain = Buffer.from(`data: ${write([choiceOf({ role: 'assistant' })])}\n\n`);
+    const { events, told, rewriter } = rewrite([plain, ...wire]);
+    assert.ok(events.every((event) => !('usage' in event)));
+    assert.deepEqual(
+      told.map(({ completion_tokens }) => completion_tokens),
+      [1, 2, 3],
+    );
+    assert.ok(rewriter.hasFinished());
+    const asked = chat({ stream_options: { include_usage: true, continuous_usage_stats: true } });
+    const shown = rewrite([plain, ...wire], asked).events.map((event) => event.usage as Usage);
+    assert.deepEqual(
+      shown.map((it) => it?.completion_tokens ?? null),
+      [null, 1, 2, 3],
+    );
+  });
+
+  test('end only when every choice that began has ended', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const parts = [0, 1].map((index) => write([{ ...choiceOf({ content: 'x' }), index }]));
+    const ends = [0, 1].map((index) => write([{ ...choiceOf({}, 'stop'), index }]));
+    const feed = (data: string[]) =>
+      rewrite(
+        data.map((one) => Buffer.from(`data: ${one}\n\n`)),
+        chat({ n: 2 }),
+      ).rewriter.hasFinished();
+    assert.equal(feed([...parts, ends[0] as string]), false);
+    assert.equal(feed([...parts, ...ends]), true);
+    assert.equal(feed([]), false);
+  });
+
+  test('hold data of several lines, names of events, and a last event without its blank line', () => {
+    const pretty = JSON.stringify({ choices: [choiceOf({ content: 'ü' }, 'stop')] }, null, 2);
+    const lines = pretty.split('\n').map((line) => `data: ${line}`);
+    const wire = `event: message\nid: 4\n${lines.join('\n')}\n\nretry: 5\n\ndata: [DONE]`;
+    const { events, rewriter } = rewrite([Buffer.from(wire)]);
+    assert.deepEqual(events[0]?.choices, [choiceOf({ content: 'ü' }, 'stop')]);
+    assert.ok(rewriter.isDone());
+  });
+
+  test('throw what a server says went wrong, in either of its forms', () => {
+    const overflow =
+      '{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}';
+    for (const field of ['data', 'error'])
+      assert.throws(() => rewrite([Buffer.from(`${field}: ${overflow}\n\n`)]), {
+        failure: 'rejected',
+        code: 'context_length_exceeded',
+        param: 'messages',
+        message: /4096 tokens.*9000 tokens/,
+      });
+    assert.throws(() => rewrite([Buffer.from('data: {"choices":[{"ind\n\n')]), {
+      failure: 'unavailable',
+    });
+  });
+
+  test('count what was generated until they broke off: by the counter, or an event a token', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const words = Array.from({ length: 600 }, (_, index) => `wörd${index} `);
+    const wire = [
+      write([choiceOf({ role: 'assistant', content: '' })]),
+      ...words.map((content) => write([choiceOf({ content })])),
+      write([choiceOf(toolCall('{"a": 1}'))]),
+    ].map((data) => Buffer.from(`data: ${data}\n\n`));
+    const byWord = (text: string) => text.match(/\S+/g)?.length ?? 0;
+    assert.equal(rewrite(wire).rewriter.generatedTokens(), 601);
+    assert.equal(rewrite(wire, chat(), byWord).rewriter.generatedTokens(), 602);
+  });
+
+  test('refuse an event beyond all measure', () => {
+    const pieces = Array.from({ length: 20 }, () => Buffer.alloc(64 * 1024, 'x'));
+    assert.throws(() => rewrite([Buffer.from('data: "'), ...pieces]), /too large/);
+  });
+});
