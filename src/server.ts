@@ -30,7 +30,6 @@ import { createApp } from './app.ts';
 import { type CloudOptions, createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
 import { readArchitecture, readSystemName } from './cloud/host-system.ts';
-import { loadClientCertificate } from './cloud/hosts/client-certificate.ts';
 import type { Host } from './cloud/hosts/hosts.ts';
 import { createHostDrivers } from './cloud/hosts/open-drivers.ts';
 import { readHostId } from './cloud/hosts/own-host.ts';
@@ -178,7 +177,10 @@ export async function startServer(
   };
   const own = await openOwnHost();
   const drivers = createHostDrivers(own, async () => {
-    const { createEndpoints } = await import('./cloud/hosts/endpoints.ts');
+    const [{ createEndpoints }, { loadClientCertificate }] = await Promise.all([
+      import('./cloud/hosts/endpoints.ts'),
+      import('./cloud/hosts/client-certificate.ts'),
+    ]);
     const { id } = await db.selectFrom('installation').selectAll().executeTakeFirstOrThrow();
     return createEndpoints({
       installationId: id,

@@ -7,10 +7,11 @@ import { chooseAddress } from './addresses.ts';
 import { insufficientCapacity } from './errors.ts';
 import type { Offer, Offers } from './instance-types.ts';
 import { choosePlace, fits, freeGpus, type Place, type Taken } from './placement.ts';
+import { type RegionInfo, regions } from './regions.ts';
 
 export interface Capacity {
   /** In which regions an offer could be launched now. Advisory: another launch may be quicker. */
-  available(): Promise<(offer: Offer) => string[]>;
+  available(): Promise<(offer: Offer) => RegionInfo[]>;
   /** Reserves a place inside the launch's transaction, or throws. */
   take(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<Reserved>;
   /** What living machines hold of a place. */
@@ -37,7 +38,8 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
     return (offer: Offer) => {
       if (!hasRoom(offer, counted)) return [];
       const able = places.filter((place) => fits(offer, place, counted.of(place)));
-      return [...new Set(able.map(({ region }) => region))];
+      const names = new Set(able.map(({ region }) => region));
+      return regions.filter(({ name }) => names.has(name));
     };
   }
 

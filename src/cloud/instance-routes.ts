@@ -6,7 +6,6 @@ import type { FastifyInstance } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
-import { toRegion } from './regions.ts';
 import {
   IdParams,
   Instance,
@@ -141,7 +140,7 @@ async function listTypes({ offers, capacity }: Cloud): Promise<InstanceTypes> {
       offer.type.name,
       {
         instance_type: offer.type,
-        regions_with_capacity_available: regionsOf(offer).map(toRegion),
+        regions_with_capacity_available: regionsOf(offer),
       },
     ]),
   );

@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CertificatePair, makeCertificate } from '../../lib/certificate.ts';
+import { createIdentity, type Identity } from '../drivers/incus/client-certificate.ts';
 
 export interface CertificateFiles {
   readonly certificate: string | null;
@@ -14,11 +14,11 @@ export function loadClientCertificate(
   dataDir: string,
   files: CertificateFiles,
   now: number,
-): CertificatePair {
+): Identity {
   const certificate = files.certificate ?? join(dataDir, 'incus-client.crt');
   const key = files.key ?? join(dataDir, 'incus-client.key');
   if (files.certificate === null && !existsSync(certificate)) {
-    const made = makeCertificate('millrace', now);
+    const made = createIdentity('millrace', now);
     // The certificate last: as long as it is not there, the pair is made anew.
     for (const [file, text] of [
       [key, made.key],

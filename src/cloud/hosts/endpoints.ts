@@ -1,15 +1,17 @@
 // Hosts over the network: what a row says becomes the options of the driver for LXD and Incus.
 
 import type { HostRow } from '../../db/tables.ts';
-import type { CertificatePair } from '../../lib/certificate.ts';
 import type { Driver } from '../drivers/driver.ts';
+import { checkEndpoint } from '../drivers/incus/checks.ts';
+import type { Identity } from '../drivers/incus/client-certificate.ts';
+import { enrol } from '../drivers/incus/enrolment.ts';
 import { createIncusDriver, type IncusOptions } from '../drivers/incus/incus.ts';
 import type { HostDrivers, HostExtras } from './host-drivers.ts';
 
 export interface EndpointParts {
   installationId: string;
   /** Made when it is first needed. */
-  certificate(): CertificatePair;
+  certificate(): Identity;
   log(message: string): void;
 }
 
@@ -19,6 +21,12 @@ export function createEndpoints(
   const optionsOf = (host: HostRow) => toOptions(host, parts);
   return {
     open: (host) => open(optionsOf(host)),
+    check: (host) => checkEndpoint(optionsOf(host)),
+    async enrol({ token, url }) {
+      const at = url === null ? {} : { url };
+      const { serverFingerprint, ...enrolled } = await enrol(token, parts.certificate(), at);
+      return { ...enrolled, fingerprint: serverFingerprint };
+    },
   };
 }
 
