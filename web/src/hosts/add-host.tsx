@@ -14,7 +14,7 @@ import {
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { HostView } from '../../../src/cloud/hosts/schema.ts';
+import type { HostView, NewHost } from '../../../src/cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { CopyIcon } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
@@ -142,10 +142,22 @@ const Field = (props: Parameters<typeof TextInput>[0]) => (
   <TextInput withAsterisk={false} autoComplete="off" {...props} />
 );
 
+const members = [
+  'name',
+  'token',
+  'url',
+  'fingerprint',
+  'target',
+  'pool',
+  'network',
+  'project',
+  'filesystems_path',
+] as const satisfies (keyof NewHost)[];
+
 /** What was left empty is left out. */
 const toMembers = (form: FormData) =>
   Object.fromEntries(
-    [...form.entries()]
-      .map(([name, value]) => [name, String(value).trim()] as const)
+    members
+      .map((name) => [name, String(form.get(name) ?? '').trim()] as const)
       .filter(([, value]) => value !== ''),
   );
