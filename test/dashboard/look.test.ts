@@ -32,6 +32,8 @@ const pages: { path: string; heading: string }[] = [
   { path: 'filesystems/new', heading: 'Make a filesystem' },
   { path: 'firewall', heading: 'Firewall' },
   { path: 'firewall/new', heading: 'Make a ruleset' },
+  { path: 'hosts', heading: 'Hosts' },
+  { path: 'hosts/new', heading: 'Add a host' },
   { path: 'usage', heading: 'Usage' },
   { path: 'usage/range=custom&by=machine', heading: 'Usage' },
   { path: 'usage/tab=requests', heading: 'Usage' },

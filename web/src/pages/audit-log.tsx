@@ -59,7 +59,7 @@ export default function AuditLog() {
         columns={[
           { name: 'When', cell: ({ at }) => <When at={at} /> },
           { name: 'What', cell: (event) => actions[event.action] ?? event.action },
-          { name: 'Who', cell: (event) => <span className="breakable">{actorOf(event)}</span> },
+          { name: 'Who', cell: (event) => <div className="actor">{actorOf(event)}</div> },
           { name: 'From', cell: ({ address }) => address },
           {
             name: 'Details',
@@ -117,11 +117,16 @@ function useActors() {
   return { members: people, keys: programs, actorOf };
 }
 
-/** Nested details, such as limits, are shown as they are. */
 function toSentence(details: Record<string, unknown>): string {
-  const toText = (value: unknown) =>
-    typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
   return Object.entries(details)
-    .map(([name, value]) => `${name}: ${[value].flat().map(toText).join(', ')}`)
+    .map(([name, value]) => `${name}: ${toText(value)}`)
     .join(' · ');
+}
+
+/** Of nested details, such as limits, those that are set. */
+function toText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(toText).join(', ');
+  if (typeof value !== 'object' || value === null) return String(value ?? 'none');
+  const set = Object.entries(value).filter(([, one]) => one !== null);
+  return set.map(([name, one]) => `${name} ${toText(one)}`).join(', ') || 'none';
 }
