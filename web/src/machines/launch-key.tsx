@@ -59,9 +59,10 @@ export function KeyStep({ choice, onChange }: LaunchStepProps) {
         onChange={(sshKey) => onChange({ sshKey })}
         allowDeselect={false}
       />
+      <MakeKey onMade={(sshKey) => onChange({ sshKey })} />
       <TagsInput
         label="Tags"
-        description="To find machines by, e.g. team=vision. Enter ends each."
+        description="To tell machines apart, e.g. team=vision. Enter ends each."
         placeholder={choice.tags.length === 0 ? 'None' : ''}
         value={choice.tags}
         onChange={(tags) => onChange({ tags })}
@@ -69,7 +70,6 @@ export function KeyStep({ choice, onChange }: LaunchStepProps) {
         error={findTagFault(choice.tags)}
         acceptValueOnBlur
       />
-      <MakeKey onMade={(sshKey) => onChange({ sshKey })} />
     </Stack>
   );
 }
