@@ -27,7 +27,13 @@ export async function openDirect(
     },
     () => {},
   );
-  const context = { caller: 'bench', contextWindow: 2048, grammar: null, lazyGrammar: null };
+  const context = {
+    caller: 'bench',
+    priority: 0,
+    contextWindow: 2048,
+    grammar: null,
+    lazyGrammar: null,
+  };
   return {
     run: (task, onChunk) =>
       new Promise((resolve, reject) => {

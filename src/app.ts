@@ -30,6 +30,7 @@ import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { methodNotAllowed, Refusal } from './lib/errors.ts';
 import { createIdSequence, newId } from './lib/ids.ts';
+import { openapi } from './openapi.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {
@@ -42,8 +43,8 @@ export interface AppParts {
   inference: InferenceParts;
   cloud: CloudParts;
   weights: WeightsParts;
-  usage: UsageParts;
   backends: BackendParts;
+  usage: UsageParts;
   dashboard: DashboardBuild;
 }
 
@@ -94,7 +95,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);
     answerSocket(socket, '405 Method Not Allowed', accountsDialect.refuse(refusal).body);
   });
-  await app.register(swagger, { openapi: description, hideUntagged: true });
+  await app.register(swagger, openapi);
   observeRequests(app, parts.ops.registry);
   applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
   app.addHook('onRequest', (request, reply, done) => {
@@ -115,25 +116,13 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
   });
-  app.register(async (scope) => usageRoutes(scope, parts.usage), { prefix: '/dashboard/api' });
   app.register(async (scope) => backendRoutes(scope, parts.backends), {
     prefix: '/dashboard/api/backends',
   });
+  app.register(async (scope) => usageRoutes(scope, parts.usage), { prefix: '/dashboard/api' });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
   return app;
 }
-
-const description = {
-  openapi: '3.1.0',
-  info: { title: 'Millrace', version: '1', description: 'Inference at /v1, cloud at /api/v1.' },
-  components: {
-    securitySchemes: {
-      bearer: { type: 'http' as const, scheme: 'bearer' },
-      basic: { type: 'http' as const, scheme: 'basic', description: 'The key as user name.' },
-    },
-  },
-  security: [{ bearer: [] }, { basic: [] }] as Record<string, string[]>[],
-};
 
 const isApi = (url: string) => url.startsWith('/v1/') || url.startsWith('/api/v1/');
 

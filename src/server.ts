@@ -13,7 +13,6 @@ import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
 import { changeLimits, unlimited } from './accounts/limits/limit-set.ts';
 import { createLimits } from './accounts/limits/limits.ts';
-import { openLimitStore } from './accounts/limits/open-store.ts';
 import { createLimitSettings } from './accounts/limits/settings.ts';
 import { createSpendReport } from './accounts/limits/spend-report.ts';
 import { createMembers } from './accounts/members.ts';
@@ -39,6 +38,7 @@ import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase } from './db/open.ts';
+import { createAttempts } from './inference/attempt.ts';
 import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
 import { builtinModel } from './inference/engines/builtin.ts';
@@ -46,15 +46,18 @@ import { createLocalEngine, type LocalEngine } from './inference/engines/local.t
 import { createUpstreamEngine, probeUpstream } from './inference/engines/upstream.ts';
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
-import { createMeter, watchLoad } from './inference/meter.ts';
+import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createPlanner } from './inference/plan.ts';
 import { createRecordings } from './inference/recording.ts';
+import { createRouter } from './inference/routing/router.ts';
 import { createServe } from './inference/serve.ts';
 import { createLlama3Counter } from './inference/tokens.ts';
+import { createTraces, type Traces } from './inference/traces.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
-import { createRateLimiter } from './lib/rate-limit.ts';
 import { createSeal, readSealKey } from './lib/seal.ts';
+import { openSharedState } from './shared-state.ts';
 
 export interface RunningServer {
   /** e.g. `http://127.0.0.1:8080`. */
@@ -126,7 +129,7 @@ export async function startServer(
   );
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const limitStore = await openLimitStore(config.redis.url, { clock, log, registry });
+  const shared = await openSharedState(config.redis.url, clock, { log, registry });
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
@@ -148,9 +151,17 @@ export async function startServer(
     toBackendSettings(config.models),
   );
   watchLoad(registry, standIn.name, standIn.status);
+  const meter = createMeter(registry);
+  const router = createRouter(backends.registry, clock, {
+    length: config.inference.queue.length,
+    waitMs: config.inference.queue.wait_seconds * 1000,
+    onRefused: meter.refused,
+  });
+  watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
   const usage = createUsage(db, clock, log, { alone: config.database.url === null });
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
+  const traces = await openTraces(config);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -232,28 +243,28 @@ export async function startServer(
       catalog,
       serve: createServe({
         catalog,
-        backends: backends.registry,
-        limits: createLimits(limitSettings, limitStore),
         clock,
-        counter: createLlama3Counter(),
-        openRecording: createRecordings(createMeter(registry), usage),
+        limits: createLimits(limitSettings, shared.limits),
+        plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
+        attempts: createAttempts(backends.registry, router, meter),
+        openRecording: createRecordings(meter, usage, traces),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
     cloud: {
       authenticator,
-      limiter: createRateLimiter(clock),
+      limiter: shared.rates,
       limits: toCloudLimits(config),
       cloud,
     },
     weights: { authenticator, catalog, ...weights },
+    backends: { authenticator, clock, catalog, ...backends, queuedFor: router.queued },
     usage: {
       authenticator,
       clock,
       summaries: createUsageSummaries(db),
       requests: createUsageRequests(db),
     },
-    backends: { authenticator, clock, catalog, ...backends, queuedFor: () => 0 },
     dashboard,
   });
 
@@ -313,9 +324,11 @@ export async function startServer(
     await app.close();
     clearInterval(hurry);
     clearTimeout(cut);
+    router.close();
     await backends.close();
     await usage.stop();
-    await limitStore.close();
+    await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
+    await shared.close();
     await cloud.reconciler.stop();
     await cloud.hosts.close();
     dashboard.stop();
@@ -343,6 +356,11 @@ export async function startServer(
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
   return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
+}
+
+async function openTraces({ telemetry }: Config): Promise<Traces | null> {
+  const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
+  return url === null ? null : createTraces({ url, headers, sampleRatio });
 }
 
 function toStandIn({ inference }: Config) {

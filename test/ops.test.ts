@@ -30,6 +30,8 @@ describe('operations', () => {
         Record<
           string,
           {
+            operationId: string;
+            responses: Record<string, { content?: Record<string, { schema: { $ref?: string } }> }>;
             requestBody?: {
               content: Record<
                 string,
@@ -55,6 +57,13 @@ describe('operations', () => {
       document.paths['/v1/chat/completions']?.post?.requestBody?.content['application/json']
         ?.schema;
     assert.deepEqual(schema?.required, ['model', 'messages']);
+    const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+    const names = operations.map(({ operationId }) => operationId);
+    assert.equal(new Set(names).size, names.length, 'each operation has a name of its own');
+    const failureOf = (path: string, method: string) =>
+      document.paths[path]?.[method]?.responses['4XX']?.content?.['application/json']?.schema.$ref;
+    assert.match(failureOf('/v1/models', 'get') ?? '', /InferenceError$/);
+    assert.match(failureOf('/api/v1/instances', 'get') ?? '', /CloudError$/);
     assert('tool_choice' in (schema?.properties ?? {}));
   });
 

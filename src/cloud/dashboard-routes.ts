@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Authenticator, sessionOf } from '../accounts/authenticate.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
-import { openEventStream } from '../lib/sse.ts';
+import { createEventStreams } from '../lib/sse.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
 import { CloudError } from './errors.ts';
@@ -55,6 +55,7 @@ export function cloudDashboardRoutes(
 }
 
 function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
+  const eventStreams = createEventStreams();
   const open = new Map<string, number>();
   const streams = new Set<() => void>();
   // Streams never end by themselves, and closing waits for them.
@@ -73,7 +74,7 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
       throw invalidBody('This account has too many event streams open.');
     }
     open.set(accountId, count + 1);
-    const stream = openEventStream(reply, clientGone(reply.raw));
+    const stream = eventStreams.open(reply, clientGone(reply.raw));
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {
       // A reader that does not read loses events instead of filling our memory; it reads the list anyway.

@@ -16,17 +16,19 @@ export function limitRequests(
   limiter: RateLimiter,
   limits: CloudLimits,
 ): void {
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (request.is404) return done();
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) return;
     const principal = principalOf(request);
-    if (principal.kind === 'session') return done();
+    if (principal.kind === 'session') return;
     const { accountId } = principal;
     const isLaunch = request.routeOptions.url?.endsWith('/instance-operations/launch') ?? false;
     const waitMs =
-      (limits.requests && limiter.take(`requests:${accountId}`, limits.requests)) ||
-      (isLaunch && limits.launches && limiter.take(`launches:${accountId}`, limits.launches)) ||
+      (limits.requests && (await limiter.take(`requests:${accountId}`, limits.requests))) ||
+      (isLaunch &&
+        limits.launches &&
+        (await limiter.take(`launches:${accountId}`, limits.launches))) ||
       0;
-    if (waitMs === 0) return done();
-    done(rateLimited('Too many requests: this account is over its request rate.', waitMs));
+    if (waitMs === 0) return;
+    throw rateLimited('Too many requests: this account is over its request rate.', waitMs);
   });
 }

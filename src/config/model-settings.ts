@@ -61,7 +61,7 @@ const CatalogModelSettings = Type.Object(
         maximum: 100_000_000,
       }),
     ),
-    vocabulary: Type.Optional(OneOf(['llama3', 'other'])),
+    vocabulary: Type.Optional(OneOf(['llama3', 'llama3-chatml', 'other'])),
     price: Type.Optional(
       Type.Object(
         {

@@ -146,6 +146,27 @@ export const ConfigSchema = Type.Object(
           maximum: 1024,
           description: 'The largest request body, in MiB.',
         }),
+        queue: Type.Object(
+          {
+            length: Type.Integer({
+              default: 256,
+              minimum: 0,
+              maximum: 100_000,
+              description: 'Requests that may wait for one model.',
+            }),
+            wait_seconds: Type.Number({
+              default: 60,
+              exclusiveMinimum: 0,
+              maximum: 86_400,
+              description: 'How long one of them waits before it is turned away.',
+            }),
+          },
+          {
+            ...section,
+            description:
+              'Where requests wait while every backend of a model has as many as it takes.',
+          },
+        ),
         stand_in: NullableString(
           'A GGUF file that answers for models without a backend. The built-in model when null.',
         ),
@@ -318,6 +339,30 @@ export const ConfigSchema = Type.Object(
       },
       { ...section, description: 'The API at /api/v1.' },
     ),
+    telemetry: Type.Object(
+      {
+        otlp_url: Type.Unsafe<string | null>({
+          type: ['string', 'null'],
+          pattern: webAddress,
+          default: null,
+          description:
+            'A collector that takes OTLP over HTTP, e.g. http://127.0.0.1:4318. No traces when null.',
+        }),
+        otlp_headers: Type.Unsafe<Record<string, string>>({
+          type: 'object',
+          additionalProperties: { type: 'string' },
+          default: {},
+          description: 'Sent to the collector, for one that wants a key.',
+        }),
+        sample_ratio: Type.Number({
+          default: 1,
+          minimum: 0,
+          maximum: 1,
+          description: 'The part of requests that is traced when the caller has not decided.',
+        }),
+      },
+      { ...section, description: 'Traces of requests at /v1. They never hold prompts or answers.' },
+    ),
   },
   { ...section, title: 'Millrace configuration' },
 );
@@ -334,8 +379,9 @@ export const overrides = [
   { path: 'models.hub_url', env: 'MILLRACE_HUB_URL', flag: '--hub-url <url>' },
   // No flag: a command line is there for every user of the machine to read.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
-  { path: 'redis.url', env: 'REDIS_URL', flag: null },
+  { path: 'telemetry.otlp_url', env: 'OTEL_EXPORTER_OTLP_ENDPOINT', flag: null },
   { path: 'secret_key', env: 'MILLRACE_SECRET_KEY', flag: null },
+  { path: 'redis.url', env: 'REDIS_URL', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
 ] as const;
 

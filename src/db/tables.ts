@@ -25,13 +25,13 @@ export interface Tables {
   turns: TurnRow;
   weight_pulls: WeightPullRow;
   model_weights: ModelWeightsRow;
+  backends: BackendRow;
+  drained_backends: DrainedBackendRow;
+  backends_version: BackendsVersionRow;
   usage_requests: UsageRequestRow;
   usage_hours: UsageHourRow;
   spend: SpendRow;
   usage_processes: UsageProcessRow;
-  backends: BackendRow;
-  drained_backends: DrainedBackendRow;
-  backends_version: BackendsVersionRow;
 }
 
 export type Database = Kysely<Tables>;
@@ -335,6 +335,39 @@ export interface ModelWeightsRow {
   created_at: number;
 }
 
+/** A backend that was added while the server ran. Those of the configuration have no row. */
+export interface BackendRow {
+  id: string;
+  model_id: string;
+  name: string;
+  url: string;
+  /** What the upstream calls the model. */
+  upstream_model: string;
+  server: string;
+  /** Sealed JSON: the key and the headers. */
+  secrets: string;
+  weight: number;
+  concurrency: number | null;
+  connect_ms: number;
+  first_byte_ms: number;
+  idle_ms: number;
+  /** 1, 0, or null: as the model and the kind of server have it. */
+  continue_streams: number | null;
+  created_at: number;
+}
+
+/** Backends that take no new request, wherever they come from. */
+export interface DrainedBackendRow {
+  model_id: string;
+  name: string;
+  drained_at: number;
+}
+
+/** One row, counted up by every change of the two tables above: cheap to look at. */
+export interface BackendsVersionRow {
+  version: number;
+}
+
 export type UsageStatus = 'done' | 'aborted' | 'failed' | 'running' | 'interrupted';
 
 /** One inference request. */
@@ -406,37 +439,4 @@ export interface SpendRow {
 export interface UsageProcessRow {
   id: string;
   last_seen: number;
-}
-
-/** A backend that was added while the server ran. Those of the configuration have no row. */
-export interface BackendRow {
-  id: string;
-  model_id: string;
-  name: string;
-  url: string;
-  /** What the upstream calls the model. */
-  upstream_model: string;
-  server: string;
-  /** Sealed JSON: the key and the headers. */
-  secrets: string;
-  weight: number;
-  concurrency: number | null;
-  connect_ms: number;
-  first_byte_ms: number;
-  idle_ms: number;
-  /** 1, 0, or null: as the model and the kind of server have it. */
-  continue_streams: number | null;
-  created_at: number;
-}
-
-/** Backends that take no new request, wherever they come from. */
-export interface DrainedBackendRow {
-  model_id: string;
-  name: string;
-  drained_at: number;
-}
-
-/** One row, counted up by every change of the two tables above: cheap to look at. */
-export interface BackendsVersionRow {
-  version: number;
 }

@@ -1,6 +1,8 @@
 // The models known from the start: seed 1.4 fixes their ids and order. Data alone; the catalog is made from it
 // and from the configuration.
 
+import type { Vocabulary } from './tokens.ts';
+
 export interface CatalogEntry {
   readonly id: string;
   readonly ownedBy: string;
@@ -9,8 +11,8 @@ export interface CatalogEntry {
   readonly contextWindow: number;
   /** The most that one answer may be long; null: as long as the window allows. */
   readonly maxOutputTokens: number | null;
-  /** Which tokenizer counts its prompts. */
-  readonly vocabulary: 'llama3' | 'other';
+  /** Which tokenizer, in the frame of which template, counts its prompts; `other`: its backend's own. */
+  readonly vocabulary: Vocabulary | 'other';
   /** US dollars per million tokens. */
   readonly price: { readonly input: number; readonly output: number };
   /** Where the real weights are on a model hub: quantised for one machine, and whole. */
@@ -61,7 +63,7 @@ const known: readonly KnownModel[] = [
     ownedBy: 'NousResearch',
     created: 1723680000,
     contextWindow: window128k,
-    vocabulary: 'llama3',
+    vocabulary: 'llama3-chatml',
     price: { input: 0.8, output: 0.8 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
@@ -75,7 +77,7 @@ const known: readonly KnownModel[] = [
     ownedBy: 'NousResearch',
     created: 1723680000,
     contextWindow: window128k,
-    vocabulary: 'llama3',
+    vocabulary: 'llama3-chatml',
     price: { input: 0.8, output: 0.8 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
@@ -87,7 +89,7 @@ const known: readonly KnownModel[] = [
     ownedBy: 'NousResearch',
     created: 1723680000,
     contextWindow: window128k,
-    vocabulary: 'llama3',
+    vocabulary: 'llama3-chatml',
     price: { input: 0.12, output: 0.3 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-70B-GGUF',
@@ -99,7 +101,7 @@ const known: readonly KnownModel[] = [
     ownedBy: 'NousResearch',
     created: 1723680000,
     contextWindow: window128k,
-    vocabulary: 'llama3',
+    vocabulary: 'llama3-chatml',
     price: { input: 0.025, output: 0.04 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-8B-GGUF',
@@ -180,7 +182,7 @@ const known: readonly KnownModel[] = [
     ownedBy: 'NousResearch',
     created: 1723680000,
     contextWindow: window128k,
-    vocabulary: 'llama3',
+    vocabulary: 'llama3-chatml',
     price: { input: 0.8, output: 0.8 },
     weights: {
       gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',

@@ -27,6 +27,8 @@ export interface Call {
   readonly priority: number;
   /** The context window of the model that was asked for, in tokens. */
   readonly contextWindow: number;
+  /** Sent on to a backend that is reached over HTTP. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
    * Told the counts so far whenever they grow, also for plain answers, so that a request which is
    * aborted or fails can be billed for what was generated until then: the last call has the totals.

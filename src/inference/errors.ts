@@ -95,6 +95,28 @@ export const invalidRequest = (code: string, param: string | null, message: stri
     ...(param === null ? {} : { param }),
   });
 
+export const contextLengthExceeded = (
+  param: 'messages' | 'prompt',
+  { window, prompt, completion }: { window: number; prompt: number; completion: number | null },
+) =>
+  invalidRequest(
+    'context_length_exceeded',
+    param,
+    `The context window is ${window} tokens; the prompt has ${prompt} and ${
+      completion === null ? 'at least 1 is' : `${completion} are`
+    } needed for the completion. Shorten the prompt or ask for fewer tokens.`,
+  );
+
+export const tooManyTokens = (
+  param: string,
+  { asked, cap, model }: { asked: number; cap: number; model: string },
+) =>
+  invalidRequest(
+    'integer_above_max_value',
+    param,
+    `${param} is ${asked}; the most that ${model} answers with is ${cap}.`,
+  );
+
 export const unsupportedContentType = (param: string, kind: string) =>
   new InferenceError(
     400,

@@ -1,7 +1,7 @@
 // Counts what was served. Names follow OpenTelemetry's conventions for generative AI.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Usage } from './engine.ts';
+import type { EngineError, Usage } from './engine.ts';
 
 export interface Served {
   operation: 'chat' | 'text_completion';
@@ -13,12 +13,29 @@ export interface Served {
   /** Null when nothing was generated. */
   firstTokenMs: number | null;
   durationMs: number;
+  /** Waited for a place at a backend. */
+  queuedMs: number;
+  /** Spent here until the first byte: neither in the engine nor in the queue. */
+  overheadMs: number;
 }
 
 export interface Meter {
   record(served: Served): void;
+  /** A backend failed or was overloaded, whether or not another one answered. */
+  failed(backend: Labelled, error: EngineError): void;
+  /** A stream that broke went on at this backend. */
+  continued(backend: Labelled): void;
+  /** A request was turned away from a model's queue. */
+  refused(model: string, reason: 'full' | 'deadline'): void;
 }
 
+interface Labelled {
+  readonly model: string;
+  readonly name: string;
+}
+
+const backendLabels = ['gen_ai_response_model', 'millrace_backend'] as const;
+const shortSeconds = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25, 1];
 const seconds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 export function createMeter(registry: Registry): Meter {
@@ -49,10 +66,52 @@ export function createMeter(registry: Registry): Meter {
     registers: [registry],
   });
 
+  const overhead = new Histogram({
+    name: 'millrace_overhead_seconds',
+    help: 'Time until the first byte of an answer that was spent here and not in engine or queue.',
+    labelNames: backendLabels,
+    buckets: shortSeconds,
+    registers: [registry],
+  });
+  const queueWait = new Histogram({
+    name: 'millrace_queue_wait_seconds',
+    help: 'How long requests waited for a place at a backend, of those that had to.',
+    labelNames: ['gen_ai_response_model'] as const,
+    buckets: seconds,
+    registers: [registry],
+  });
+  const count = <Names extends string>(name: string, help: string, labelNames: readonly Names[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] });
+  const failures = count(
+    'millrace_backend_failures_total',
+    'Requests a backend failed at or was too busy for, also where another one answered.',
+    [...backendLabels, 'millrace_failure'],
+  );
+  const continuations = count(
+    'millrace_continued_streams_total',
+    'Streams that broke elsewhere and went on at this backend.',
+    backendLabels,
+  );
+  const refusals = count(
+    'millrace_queue_refusals_total',
+    'Requests turned away because the queue was full or the wait too long.',
+    ['gen_ai_response_model', 'millrace_reason'],
+  );
+
   return {
-    record({ operation, asked, served, backend, outcome, usage, firstTokenMs, durationMs }) {
+    failed({ model, name }, { failure, code }) {
+      const kind = code === 'upstream_timeout' ? 'timeout' : failure;
+      failures.labels(model, name, kind).inc();
+    },
+    continued: ({ model, name }) => continuations.labels(model, name).inc(),
+    refused: (model, reason) => refusals.labels(model, reason).inc(),
+    record(request) {
+      const { operation, asked, served, backend, outcome, usage } = request;
+      const { firstTokenMs, durationMs, queuedMs, overheadMs } = request;
       const labels = [operation, asked, served, backend] as const;
       duration.labels(...labels, outcome).observe(durationMs / 1000);
+      if (outcome === 'done') overhead.labels(served, backend).observe(overheadMs / 1000);
+      if (queuedMs > 0) queueWait.labels(served).observe(queuedMs / 1000);
       if (firstTokenMs !== null) firstToken.labels(...labels).observe(firstTokenMs / 1000);
       if (usage === null) return;
       tokens.labels(...labels, 'input').inc(usage.prompt_tokens);
@@ -84,4 +143,22 @@ export function watchLoad(registry: Registry, backend: string, read: () => Load)
   gauge('millrace_running_sequences', 'Answers being generated now.', ({ running }) => running);
   gauge('millrace_queued_requests', 'Requests waiting for their turn.', ({ queued }) => queued);
   gauge('millrace_model_loaded', 'Whether the model is in memory.', ({ loaded }) => Number(loaded));
+}
+
+/** How many wait for each model, read whenever metrics are. */
+export function watchQueues(
+  registry: Registry,
+  models: () => readonly string[],
+  queued: (model: string) => number,
+): void {
+  new Gauge({
+    name: 'millrace_queue_length',
+    help: 'Requests that wait for a place at a backend of the model.',
+    labelNames: ['gen_ai_response_model'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const model of models()) this.labels(model).set(queued(model));
+    },
+  });
 }

@@ -1,32 +1,143 @@
-// Decides who serves a request: the model asked for, or its fallback when the context is too long
-// (seed 1.5). Pure but for the count, which is only made when the bytes say that it could matter.
+// Decides who serves a request before any engine sees it: the model asked for, its fallback when the
+// context is too long (seed 1.5), or nobody, in numbers. A count costs time, so it is only made when the
+// request has so many bytes that it could matter.
 
+import type { Backend, BackendList } from './backends/backend.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
 import type { Task } from './engine.ts';
+import { contextLengthExceeded, tooManyTokens } from './errors.ts';
 import type { TokenCounter } from './tokens.ts';
 
 export interface Plan {
   /** Whose name the answer carries. */
   readonly served: CatalogEntry;
+  /** As asked, but for the served model's output cap where no length was named. */
+  readonly task: Task;
+  /** The prompt's length, where it was counted. */
+  readonly promptTokens: number | null;
+  /** Backends of the served model whose own window is too small for this request. */
+  readonly unfit: ReadonlySet<Backend>;
 }
+
+export interface PlannedRequest {
+  readonly task: Task;
+  /** Of the request's body; infinite when it is not known. */
+  readonly bodyBytes: number;
+  readonly signal: AbortSignal;
+}
+
+export type Planner = (asked: CatalogEntry, request: PlannedRequest) => Plan | Promise<Plan>;
 
 /** What a template may add that is in no byte of the request. */
 const templateTokens = 64;
+/** Longer than any window there is: counting further would only make the refusal's number more exact. */
+const countLimit = 4_000_000;
 
-export async function makePlan(
+const none: ReadonlySet<Backend> = new Set();
+
+/** Between these the prompt's length lies; they are equal when it was counted. */
+interface Length {
+  readonly least: number;
+  readonly most: number;
+}
+
+export function createPlanner(
   catalog: Catalog,
   counter: TokenCounter,
-  asked: CatalogEntry,
-  request: { task: Task; bodyBytes: number },
-): Promise<Plan> {
-  const fallback = asked.contextFallback;
-  if (fallback === null) return { served: asked };
-  const completion = toMaxTokens(request.task) ?? 0;
-  // A token is at least one byte of the request.
-  if (request.bodyBytes + templateTokens + completion <= fallback.above) return { served: asked };
-  const prompt = await counter.count(request.task, fallback.above);
-  if (prompt + completion <= fallback.above) return { served: asked };
-  return { served: catalog.find(fallback.to) ?? asked };
+  backends: BackendList,
+): Planner {
+  return (asked, request) => {
+    const completion = toMaxTokens(request.task) ?? 0;
+    // A token is at least one byte of the request.
+    const most = request.bodyBytes + templateTokens;
+    if (most + completion <= smallestLimit(asked)) {
+      const task = withOutputCap(request.task, asked);
+      return { served: asked, task, promptTokens: null, unfit: none };
+    }
+    return decide(asked, request, most);
+  };
+
+  /** Below this, no rule of the model can apply. */
+  function smallestLimit({ id, contextWindow, contextFallback }: CatalogEntry): number {
+    let least = Math.min(contextWindow, contextFallback?.above ?? contextWindow);
+    for (const backend of backends.forModel(id)) {
+      if (backend.contextWindow !== null) least = Math.min(least, backend.contextWindow);
+    }
+    return least;
+  }
+
+  async function decide(asked: CatalogEntry, request: PlannedRequest, most: number): Promise<Plan> {
+    const completion = toMaxTokens(request.task);
+    let served = asked;
+    let length = await measure(served, request, most);
+    // The configuration has no circles, and each step goes to another id.
+    for (let next = fallbackOf(served, length, completion); next !== undefined; ) {
+      const isSameCount = next.vocabulary === served.vocabulary;
+      served = next;
+      if (!isSameCount) length = await measure(served, request, most);
+      next = fallbackOf(served, length, completion);
+    }
+    const needed = length.least + (completion ?? 1);
+    const all = backends.forModel(served.id);
+    const unfit = all.filter((backend) => windowOf(served, backend) < needed);
+    if (unfit.length === all.length) {
+      const window = Math.max(...all.map((backend) => windowOf(served, backend)));
+      const param = request.task.kind === 'chat' ? 'messages' : 'prompt';
+      throw contextLengthExceeded(param, { window, prompt: length.least, completion });
+    }
+    const promptTokens = length.least === length.most ? length.least : null;
+    const task = withOutputCap(request.task, served);
+    return { served, task, promptTokens, unfit: unfit.length === 0 ? none : new Set(unfit) };
+  }
+
+  function fallbackOf(entry: CatalogEntry, length: Length, completion: number | null) {
+    const { contextFallback } = entry;
+    if (contextFallback === null) return undefined;
+    // Where the length is not known, the model that can hold more is the safe one.
+    const isOver = length.most + (completion ?? 0) > contextFallback.above;
+    return isOver ? catalog.find(contextFallback.to) : undefined;
+  }
+
+  async function measure(
+    entry: CatalogEntry,
+    request: PlannedRequest,
+    most: number,
+  ): Promise<Length> {
+    const { task, signal } = request;
+    try {
+      const tokens =
+        entry.vocabulary === 'other'
+          ? await countByBackend(entry, task, signal)
+          : await counter.count(task, entry.vocabulary, countLimit);
+      return { least: tokens, most: tokens };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return { least: 0, most };
+    }
+  }
+
+  async function countByBackend({ id }: CatalogEntry, task: Task, signal: AbortSignal) {
+    const all = backends.forModel(id);
+    const usable = all.find(({ health }) => health.state() === 'healthy') ?? (all[0] as Backend);
+    return usable.engine.countPromptTokens(task, signal);
+  }
+}
+
+const windowOf = ({ contextWindow }: CatalogEntry, backend: Backend) =>
+  Math.min(contextWindow, backend.contextWindow ?? contextWindow);
+
+function withOutputCap(task: Task, { id, maxOutputTokens: cap }: CatalogEntry): Task {
+  if (cap === null) return task;
+  const asked = toMaxTokens(task);
+  if (asked === null) {
+    // Each kind with its own body: the compiler can't see that the spread keeps them together.
+    return { ...task, body: { ...task.body, max_tokens: cap } } as Task;
+  }
+  if (asked > cap) {
+    const isNew = task.kind === 'chat' && task.body.max_completion_tokens != null;
+    throw tooManyTokens(isNew ? 'max_completion_tokens' : 'max_tokens', { asked, cap, model: id });
+  }
+  return task;
 }
 
 export function toMaxTokens({ kind, body }: Task): number | null {

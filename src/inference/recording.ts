@@ -1,94 +1,121 @@
-// What one request used and how it went, gathered as it happens. Metrics, usage rows and limits are all fed
-// from here, so that they can't disagree.
+// What one request used and how it went, gathered as it happens. Metrics, usage rows, limits and traces are
+// all fed from here, so that they can't disagree.
 
 import type { FastifyReply } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
 import type { Reservation } from '../accounts/limits/limits.ts';
 import type { Usage as UsageRows } from '../accounts/usage/usage.ts';
+import type { Trail } from './attempt.ts';
 import type { CatalogEntry } from './catalog.ts';
 import { costOf } from './cost.ts';
 import type { Task, Usage } from './engine.ts';
-import type { Meter } from './meter.ts';
-
-type Outcome = 'done' | 'aborted' | 'failed';
+import type { Meter, Served } from './meter.ts';
+import type { Plan } from './plan.ts';
+import type { Traces } from './traces.ts';
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
 export interface Recording {
-  /** Who serves it; told again when another one takes over. */
-  servedBy(entry: CatalogEntry, backend: string): void;
+  /** For the backend, so that its own spans join the trace. */
+  readonly traceHeaders: Readonly<Record<string, string>> | undefined;
+  planned(plan: Plan): void;
   used(soFar: Usage): void;
   usage(): Usage | null;
+  /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
+  begun(): number;
   /** In one word, as the client was told. */
   failed(code: string | null): void;
-  close(aborted: boolean): { outcome: Outcome; firstTokenMs: number | null };
+  close(aborted: boolean): void;
 }
 
 export type OpenRecording = (
   reply: FastifyReply,
   task: Task,
   asked: CatalogEntry,
-  reservation: Reservation,
+  way: { reservation: Reservation; trail: Trail },
 ) => Recording;
 
-export function createRecordings(meter: Meter, usageRows: UsageRows): OpenRecording {
-  return (reply, task, asked, reservation) => {
+export function createRecordings(
+  meter: Meter,
+  usageRows: UsageRows,
+  traces: Traces | null,
+): OpenRecording {
+  return (reply, task, asked, { reservation, trail }) => {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
-    const principal = principalOf(reply.request);
+    const { request } = reply;
+    const principal = principalOf(request);
     const isKey = principal.kind === 'key';
     const row = usageRows.open({
-      id: reply.request.id,
+      id: request.id,
       accountId: principal.accountId,
       keyId: isKey ? principal.keyId : null,
       userId: isKey ? null : principal.userId,
       operation,
       model: asked.id,
     });
+    const trace = traces?.start(request.headers, operation, asked.id);
     let served = asked;
-    let backend = '';
+    let promptTokens: number | null = null;
     let usage: Usage | null = null;
     let firstTokenMs: number | null = null;
+    let overheadMs = 0;
     let failure: { code: string | null } | null = null;
+
+    function used(soFar: Usage): void {
+      // A backend that was cut off has not said how long the prompt was.
+      const isKnown = soFar.prompt_tokens > 0 || promptTokens === null;
+      usage = isKnown ? soFar : withPrompt(soFar, promptTokens ?? 0);
+      if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
+      row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
+    }
+
     return {
-      servedBy(entry, name) {
-        served = entry;
-        backend = name;
-        row.progress({ servedModel: served.id, backend });
-      },
-      used(soFar) {
-        usage = soFar;
-        if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
-        row.progress(toCounts(soFar, firstTokenMs, costOf(served.price, soFar)));
+      traceHeaders: trace?.headers,
+      used,
+      planned(plan) {
+        ({ served, promptTokens } = plan);
+        row.progress({ servedModel: served.id });
       },
       usage: () => usage,
+      begun() {
+        if (task.body.stream === true) firstTokenMs ??= reply.elapsedTime;
+        row.progress({ backend: trail.backend?.name ?? '' });
+        overheadMs = Math.max(0, reply.elapsedTime - trail.engineMs - trail.queuedMs);
+        return overheadMs;
+      },
       failed(code) {
         failure = { code };
       },
       close(aborted) {
         const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
-        const durationMs = reply.elapsedTime;
+        const code = outcome === 'failed' ? (failure?.code ?? null) : null;
         const costNano = costOf(served.price, usage);
-        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
-        row.close({
-          status: outcome,
-          code: outcome === 'failed' ? (failure?.code ?? null) : null,
-          durationMs,
-          costNano,
-        });
-        meter.record({
+        const all: Served = {
           operation,
           asked: asked.id,
           served: served.id,
-          backend,
+          backend: trail.backend?.name ?? '',
           outcome,
           usage,
           firstTokenMs,
-          durationMs,
-        });
-        return { outcome, firstTokenMs };
+          durationMs: reply.elapsedTime,
+          queuedMs: trail.queuedMs,
+          overheadMs,
+        };
+        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
+        row.progress({ backend: all.backend });
+        row.close({ status: outcome, code, durationMs: all.durationMs, costNano });
+        meter.record(all);
+        trace?.end(all, request.id, code);
       },
     };
   };
 }
+
+const withPrompt = (usage: Usage, promptTokens: number): Usage => ({
+  ...usage,
+  prompt_tokens: promptTokens,
+  total_tokens: promptTokens + usage.completion_tokens,
+});
 
 const toCounts = (usage: Usage, firstTokenMs: number | null, costNano: number) => ({
   promptTokens: usage.prompt_tokens,

@@ -1,25 +1,43 @@
-// Token counts for the Llama-3 vocabulary without weights, for the fallback rule: a request can be sent to
-// the right model before any engine has seen it. Texts are counted exactly; of templates the usual frame is
-// counted, and tools as their JSON. Loaded on first use.
+// Token counts for the Llama-3 vocabulary without weights: a request can be refused, or sent to the right
+// model, before any engine has seen it. Messages are counted exactly, in the frame of the model's template;
+// tools, whose place in the prompt is the engine's own affair, as their JSON. Loaded on first use.
 
 import { readFile } from 'node:fs/promises';
 import type { Tokenizer } from 'hypertok';
 import type { Task } from './engine.ts';
-import type { ChatRequest } from './schema.ts';
+import type { ChatMessage, ChatRequest } from './schema.ts';
 
 export interface TokenCounter {
   /** Tokens of the prompt after the chat template; stops counting once it is over `limit`. */
-  count(task: Task, limit: number): Promise<number>;
+  count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number>;
 }
 
-/** Special tokens and role name around each message, in Llama-3's template and in ChatML alike. */
+export type Vocabulary = keyof typeof templates;
+
+interface Template {
+  /** Beginning of text, and the opening of the answer. */
+  readonly tokensPerChat: number;
+  /** What the template itself says at the start of the system message, which it makes where there is none. */
+  readonly preamble: string | null;
+  /** The template drops white space around each content. */
+  readonly trims: boolean;
+}
+
+const templates = {
+  'llama3-chatml': { tokensPerChat: 4, preamble: null, trims: false },
+  llama3: {
+    tokensPerChat: 5,
+    preamble: 'Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n',
+    trims: true,
+  },
+} as const satisfies Record<string, Template>;
+
+/** Special tokens, role name and line break around each message, in both templates. */
 const tokensPerMessage = 5;
-/** Beginning of text, and the opening of the answer. */
-const tokensPerChat = 4;
 /** Beginning of text. Prompts of token ids are taken as they are. */
 const tokensPerText = 1;
-/** Encoded in one go without the event loop noticing. */
-const sliceLength = 65_536;
+/** Encoded in one go without the event loop noticing: some two milliseconds. */
+const sliceLength = 32_768;
 
 export function createLlama3Counter(): TokenCounter {
   let loading: Promise<Tokenizer> | undefined;
@@ -31,12 +49,12 @@ export function createLlama3Counter(): TokenCounter {
     return fromBytes(await readFile(file), { tier: 'single' });
   }
 
-  async function count(task: Task, limit: number): Promise<number> {
+  async function count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number> {
     loading ??= load();
     const tokenizer = await loading;
     let most = 0;
     // Several prompts are several sequences: the longest one decides.
-    for (const prompt of prompts(task)) {
+    for (const prompt of prompts(task, templates[vocabulary])) {
       most = Math.max(most, await countPieces(tokenizer, prompt, limit));
       if (most > limit) break;
     }
@@ -49,14 +67,20 @@ export function createLlama3Counter(): TokenCounter {
     limit: number,
   ): Promise<number> {
     let total = 0;
+    let sinceRest = 0;
     for (const piece of pieces) {
       if (typeof piece === 'number') {
         total += piece;
         continue;
       }
       for (let at = 0; at < piece.length && total <= limit; ) {
-        if (at > 0) await new Promise(setImmediate);
         const end = sliceEnd(piece, at);
+        sinceRest += end - at;
+        // Also between many small messages: others wait for their turn meanwhile.
+        if (sinceRest > sliceLength) {
+          await new Promise(setImmediate);
+          sinceRest = end - at;
+        }
         total += tokenizer.encodeSync(piece.slice(at, end)).length;
         at = end;
       }
@@ -80,9 +104,9 @@ function sliceEnd(text: string, start: number): number {
 }
 
 /** Each prompt as texts to encode, and numbers of tokens that are known without. */
-function* prompts(task: Task): Generator<Iterable<string | number>> {
+function* prompts(task: Task, template: Template): Generator<Iterable<string | number>> {
   if (task.kind === 'chat') {
-    yield chatPieces(task.body);
+    yield chatPieces(task.body, template);
     return;
   }
   const { prompt } = task.body;
@@ -92,13 +116,21 @@ function* prompts(task: Task): Generator<Iterable<string | number>> {
   }
 }
 
-function* chatPieces({ messages, tools }: ChatRequest): Generator<string | number> {
+function* chatPieces(
+  { messages, tools }: ChatRequest,
+  { tokensPerChat, preamble, trims }: Template,
+): Generator<string | number> {
   yield tokensPerChat;
+  if (preamble !== null) yield preamble;
+  if (preamble !== null && messages[0]?.role !== 'system') yield tokensPerMessage;
   for (const message of messages) {
     yield tokensPerMessage;
-    if (typeof message.content === 'string') yield message.content;
-    else for (const part of message.content ?? []) yield part.text ?? '';
+    const content = toText(message.content);
+    yield trims ? content.trim() : content;
     if (message.tool_calls?.length) yield JSON.stringify(message.tool_calls);
   }
   if (tools?.length) yield JSON.stringify(tools);
 }
+
+const toText = (content: ChatMessage['content']) =>
+  typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('');

@@ -2,6 +2,7 @@
 // method or a body that can't be read, goes through one renderer and leaves as JSON.
 
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   internal,
@@ -41,7 +42,10 @@ const maxDepth = 128;
 export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyRules): void {
   const routes = collectRoutes(app);
   app.setErrorHandler((error, request, reply) => {
-    send(reply, render(dialect, error, request, body.maxBytes), request, error);
+    const rendered = render(dialect, error, request, body.maxBytes);
+    const answer = () => send(reply, rendered, request, error);
+    if (rendered.status === 413) hearOut(request.raw, body.maxBytes, answer);
+    else answer();
   });
   const refuseUnknown = (request: FastifyRequest, reply: FastifyReply) => {
     const path = request.url.split('?', 1)[0] as string;
@@ -82,6 +86,25 @@ function ignoreEmptyBody({ headers, routeOptions }: FastifyRequest): void {
   const isEmpty = headers['transfer-encoding'] === undefined && !Number(headers['content-length']);
   if (isEmpty) delete headers['content-type'];
 }
+
+/** Most clients read an answer only after their last byte: closing on them earlier is a broken pipe there. */
+function hearOut(raw: IncomingMessage, maxBytes: number, answer: () => void): void {
+  let left = maxBytes * 4;
+  const end = () => {
+    clearTimeout(timer);
+    raw.off('data', count).off('end', end).off('close', end);
+    answer();
+  };
+  const count = ({ length }: Buffer) => {
+    left -= length;
+    if (left < 0) end();
+  };
+  const timer = setTimeout(end, hearOutMs);
+  raw.on('data', count).once('end', end).once('close', end);
+  raw.resume();
+}
+
+const hearOutMs = 10_000;
 
 function render(
   dialect: Dialect,

@@ -1,5 +1,5 @@
 // A limit of so many per interval, as GCRA: one timestamp per key, exact at any rate. This one lives in
-// memory and serves a single process.
+// memory and serves a single process; shared-rate-limit.ts serves several.
 
 import type { Clock } from './clock.ts';
 
@@ -12,7 +12,7 @@ export interface Rate {
 
 export interface RateLimiter {
   /** Takes one unit: 0 when it was granted, else the milliseconds until one will be there. */
-  take(key: string, rate: Rate): number;
+  take(key: string, rate: Rate): number | Promise<number>;
 }
 
 export function createRateLimiter(clock: Clock, maxKeys = 100_000): RateLimiter {

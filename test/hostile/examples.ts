@@ -35,6 +35,21 @@ const sampling = {
   presence_penalty: 0,
 };
 
+/** Nobody is there, and it is no model that the others ask. */
+const backend = {
+  model: 'lfm-40b',
+  name: 'spare',
+  url: 'http://127.0.0.1:9/v1',
+  api_key: 'sk-1',
+  upstream_model: 'org/name',
+  headers: { 'x-team': 'blue' },
+  weight: 1,
+  concurrency: 4,
+  server: 'vllm',
+  timeouts: { connect_ms: 100, first_byte_ms: 100, idle_ms: 100 },
+  continue_streams: true,
+};
+
 const tool = {
   type: 'function',
   function: {
@@ -146,6 +161,9 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'PATCH /dashboard/api/hosts/:name': { draining: false },
       'PATCH /dashboard/api/members/:id': { role: 'member' },
       'POST /dashboard/api/invitations': { role: 'member' },
+      'POST /dashboard/api/backends': backend,
+      'POST /dashboard/api/backends/check': backend,
+      'PATCH /dashboard/api/backends/:model/:name': { draining: true, weight: 2, concurrency: 4 },
       // After all that need the session.
       'POST /dashboard/api/logout': {},
       'POST /dashboard/api/weights/pulls': { repo, file: 'tiny-Q4_K_M.gguf' },

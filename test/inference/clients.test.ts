@@ -66,6 +66,14 @@ describe('the official openai package', () => {
     assert.equal(total, plain.usage?.total_tokens);
   });
 
+  test('a body over the limit is told as such, not as a broken pipe', async () => {
+    const messages = [{ role: 'user' as const, content: 'a'.repeat(20_000_000) }];
+    await assert.rejects(client().chat.completions.create({ model, messages }), {
+      status: 413,
+      code: 'request_too_large',
+    });
+  });
+
   test('completions', async () => {
     const answer = await client().completions.create({
       model,

@@ -247,6 +247,26 @@ describe('the queue', () => {
     assert.equal(order.at(-1), 'greedy');
   });
 
+  test('serves the more urgent first', async () => {
+    const order: number[] = [];
+    const ask = async (priority: number) => {
+      const task = completion({ prompt: `${priority}`, max_tokens: 8, ignore_eos: true });
+      await engine.answer(task, call({ priority }));
+      order.push(priority);
+    };
+    const abort = new AbortController();
+    const blockers = [1, 2].map((at) =>
+      engine.answer(endless(`Run ${at}`), call({ signal: abort.signal })),
+    );
+    await until(() => engine.status().running === 2);
+    const all = [5, 0, -5].map(ask);
+    await until(() => engine.status().waiting === 3);
+    abort.abort();
+    await Promise.allSettled(blockers);
+    await Promise.all(all);
+    assert.equal(order.at(-1), 5);
+  });
+
   test('refuses a request that could generate more than a request may', async () => {
     for (const body of [
       { n: 9, max_tokens: 1 },

@@ -7,11 +7,11 @@ import { createAdmission } from '../../src/inference/engines/local/admission.ts'
 import { toThreadCount } from '../../src/inference/engines/local/binding.ts';
 import { createChatTemplate } from '../../src/inference/engines/local/chat-template.ts';
 import { fit, keepNewest } from '../../src/inference/engines/local/context-window.ts';
-import { FairQueue } from '../../src/inference/engines/local/fair-queue.ts';
 import { toSeed } from '../../src/inference/engines/local/sampling.ts';
 import { createTextStream, findStop } from '../../src/inference/engines/local/text.ts';
 import { createToolCallStream } from '../../src/inference/engines/local/tool-calls.ts';
 import { toPieces } from '../../src/inference/engines/local/vocabulary.ts';
+import { FairQueue } from '../../src/lib/fair-queue.ts';
 
 /** Every way to cut the text into two, and into single characters. */
 function cuts(text: string): string[][] {

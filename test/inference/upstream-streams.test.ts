@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Task, Usage } from '../../src/inference/engine.ts';
+import { EngineError, type Task, type Usage } from '../../src/inference/engine.ts';
 import { createRewriter } from '../../src/inference/engines/upstream/rewriter.ts';
 import type { ChatRequest } from '../../src/inference/schema.ts';
 import { newCall } from '../support/engine-call.ts';
@@ -26,6 +26,8 @@ function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: stri
   const rewriter = createRewriter(task, call, counter);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
   out += rewriter.end();
+  const failure = rewriter.failure();
+  if (failure !== null) throw failure;
   const text = Buffer.from(out, 'latin1').toString('utf8');
   const events = text
     .split('\n\n')
@@ -235,6 +237,28 @@ describe('streams of an upstream', () => {
     const byWord = (text: string) => text.match(/\S+/g)?.length ?? 0;
     assert.equal(rewrite(wire).rewriter.generatedTokens(), 601);
     assert.equal(rewrite(wire, chat(), byWord).rewriter.generatedTokens(), 602);
+  });
+
+  test('of nonsense end in an error of the engine, or in nothing', () => {
+    const part = fc.oneof(
+      fc.constantFrom('data: ', '\n\n', '\n', '\r', '{"choices":[{', '}]}', '[DONE]', '"usage":{'),
+      fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value)),
+      fc
+        .tuple(fc.jsonValue({ maxDepth: 2 }), fc.jsonValue({ maxDepth: 2 }))
+        .map(
+          ([choice, delta]) =>
+            `data: {"choices":[${JSON.stringify(choice)},{"delta":${JSON.stringify(delta)}}]}\n\n`,
+        ),
+      fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+    );
+    const property = fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
+      const rewriter = createRewriter(chat(), newCall({ envelope }), (text) => text.length);
+      for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
+      rewriter.end();
+      assert.ok(rewriter.generatedTokens() >= 0);
+      assert.ok(rewriter.failure() === null || rewriter.failure() instanceof EngineError);
+    });
+    fc.assert(property, { seed: propertySeed, numRuns: 1000 });
   });
 
   test('refuse an event beyond all measure', () => {

@@ -1,14 +1,22 @@
 // A real Redis for tests: the system's redis-server or valkey-server on a free port, which keeps nothing.
 // Null where neither is installed.
 
+import assert from 'node:assert';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import type { Clock } from '../../src/lib/clock.ts';
+import { openRedis, type SharedRedis } from '../../src/lib/redis.ts';
 
 export interface TestRedis {
   readonly url: string;
+  /** To look inside. */
   connect(): Promise<Redis>;
+  /** As the server connects; any failure fails the test. */
+  share(clock: Clock): Promise<SharedRedis>;
+  /** It takes connections and answers nothing. */
+  freeze(): void;
   stop(): Promise<void>;
 }
 
@@ -41,9 +49,16 @@ export async function startRedis(): Promise<TestRedis> {
     return client;
   };
   await connect();
+  const url = `redis://127.0.0.1:${port}`;
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url,
     connect,
+    async share(clock) {
+      const shared = await openRedis(url, clock, (error) => assert.fail(error as Error));
+      clients.push(shared.redis);
+      return shared;
+    },
+    freeze: () => void child.kill('SIGSTOP'),
     async stop() {
       for (const client of clients) client.disconnect();
       const gone = new Promise((done) => child.once('exit', done));

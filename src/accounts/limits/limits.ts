@@ -1,7 +1,7 @@
 // Lets a request in, or not: looks up what limits its key and its account have, takes what it may need
 // from all of them at once, and gives back what it did not use.
 
-import { LimitReached, limitReached, tooLarge } from './errors.ts';
+import { limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
 import type { Governed, LimitSettings } from './settings.ts';
 import type { Amount, LimitStore, Outcome } from './store.ts';
@@ -68,5 +68,3 @@ function toReservation({ scopes }: Governed, ask: Amount, outcome: Outcome): Res
     },
   };
 }
-
-export { LimitReached };

@@ -49,12 +49,13 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
     const { requestsPerMinute, tokensPerMinute } = limits;
     if (requestsPerMinute !== null) leak(counters.requests, requestsPerMinute, now);
     if (tokensPerMinute !== null) leak(counters.tokens, tokensPerMinute, now);
-    if (counters.month !== month) {
+    // Never back: who looked just before the month's end may come just after it.
+    if (month > counters.month) {
       counters.month = month;
       counters.spentNano = 0;
     }
     // Both may lag behind the truth, neither is ever ahead of it: the larger one is nearer.
-    counters.spentNano = Math.max(counters.spentNano, spentNano);
+    if (month === counters.month) counters.spentNano = Math.max(counters.spentNano, spentNano);
     counters.usedAt = now;
     return counters;
   }
@@ -84,6 +85,7 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
   function giveBack({ limits, counters }: Limited, ask: Amount, used: Amount, month: string): void {
     counters.open--;
     counters.heldNano -= ask.costNano;
+    counters.usedAt = clock.now();
     // What began in another month is that month's, in the database too.
     if (counters.month === month) counters.spentNano += used.costNano;
     if (limits.tokensPerMinute === null) return;

@@ -6,13 +6,6 @@
 // comes back by itself.
 
 const shared = `
-local now
-if ARGV[1] ~= '' then
-  now = tonumber(ARGV[1])
-else
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
 local unit = 60000
 local function text(number) return string.format('%.0f', number) end
 local function leak(debt, at, perMinute)
@@ -44,8 +37,9 @@ for index = 1, #KEYS / 2 do
   local openLimit, budget = tonumber(ARGV[from + 3]), tonumber(ARGV[from + 4])
   if requestLimit then one.rd, one.ra = leak(one.rd, one.ra, requestLimit) end
   if tokenLimit then one.td, one.ta = leak(one.td, one.ta, tokenLimit) end
-  if one.m ~= month then one.m, one.s = month, 0 end
-  one.s = math.max(one.s, tonumber(ARGV[from + 5]))
+  -- Never back: replicas' calendars turn a moment apart.
+  if not one.m or month > one.m then one.m, one.s = month, 0 end
+  if one.m == month then one.s = math.max(one.s, tonumber(ARGV[from + 5])) end
   for _, dead in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
     one.h = one.h - tonumber(string.match(dead, ':(%d+)$'))
     redis.call('ZREM', leases, dead)

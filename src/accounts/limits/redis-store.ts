@@ -1,8 +1,7 @@
 // Counters that several replicas share: one round trip to let a request in, one to settle it.
 
-import { createHash, randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
-import type { Clock } from '../../lib/clock.ts';
+import { randomUUID } from 'node:crypto';
+import { createScript, type SharedRedis } from '../../lib/redis.ts';
 import { renewScript, reserveScript, settleScript } from './redis-scripts.ts';
 import {
   type Amount,
@@ -13,43 +12,23 @@ import {
   type Standing,
 } from './store.ts';
 
-export interface RedisStoreOptions {
-  /** Null for Redis' own, the only one that all replicas share. */
-  clock: Clock | null;
-  /** How long what a dead replica held stays held. */
-  leaseMs?: number;
-  onError(error: unknown): void;
-}
-
-interface Script {
-  readonly text: string;
-  readonly sha: string;
-}
-
 interface Open {
   readonly member: string;
   readonly keys: readonly string[];
 }
 
-const toScript = (text: string): Script => ({
-  text,
-  sha: createHash('sha1').update(text).digest('hex'),
-});
-const reserving = toScript(reserveScript);
-const settling = toScript(settleScript);
-const renewing = toScript(renewScript);
-const scripts = [reserving, settling, renewing];
-
-export function createRedisStore(redis: Redis, options: RedisStoreOptions): LimitStore {
-  const { clock, leaseMs = 30_000, onError } = options;
+/** The lease is how long what a dead replica held stays held. */
+export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitStore {
+  const { now, onError } = shared;
+  const [reserving, settling, renewing] = [
+    createScript(shared, reserveScript),
+    createScript(shared, settleScript),
+    createScript(shared, renewScript),
+  ];
   const replica = randomUUID();
   const open = new Map<number, Open>();
   let count = 0;
-  const now = () => (clock === null ? '' : clock.now());
   const renewal = setInterval(renew, leaseMs / 3).unref();
-  // Ahead of their first use, so that what is sent first is also done first.
-  redis.on('ready', load);
-  if (redis.status === 'ready') load();
 
   async function reserve(
     scopes: readonly LimitScope[],
@@ -60,7 +39,7 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
     const id = `${replica}-${number}`;
     const keys = scopes.flatMap(toKeys);
     const { tokens, costNano } = ask;
-    const answer = (await run(reserving, keys, [
+    const answer = (await reserving(keys, [
       ...[now(), id, leaseMs, tokens, costNano, month],
       ...scopes.flatMap(toArguments),
     ])) as number[];
@@ -77,34 +56,14 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
       open.delete(number);
       const limits = scopes.map((one) => one.limits.tokensPerMinute ?? '');
       const change = used.tokens - tokens;
-      run(settling, keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(
-        onError,
-      );
+      settling(keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(onError);
     }
-  }
-
-  function load(): void {
-    for (const { text } of scripts) redis.script('LOAD', text).catch(onError);
   }
 
   /** Requests may run for longer than a lease. */
   function renew(): void {
     for (const { member, keys } of open.values()) {
-      run(renewing, keys, [now(), member, leaseMs]).catch(onError);
-    }
-  }
-
-  async function run(
-    { text, sha }: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
-    try {
-      return await redis.evalsha(sha, keys.length, ...keys, ...args);
-    } catch (error) {
-      // Somebody had it forget its scripts.
-      if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
-      return redis.eval(text, keys.length, ...keys, ...args);
+      renewing(keys, [now(), member, leaseMs]).catch(onError);
     }
   }
 
@@ -112,7 +71,6 @@ export function createRedisStore(redis: Redis, options: RedisStoreOptions): Limi
     reserve,
     async close() {
       clearInterval(renewal);
-      redis.off('ready', load);
     },
   };
 }

@@ -90,8 +90,8 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
 
   function begin(task: Task, call: Call): ChunkStream {
     const grammars = task.kind === 'chat' ? chooseGrammar(task.body, options.grammars) : noGrammar;
-    const { caller, contextWindow } = call;
-    const context = { caller, contextWindow, ...grammars };
+    const { caller, priority, contextWindow } = call;
+    const context = { caller, priority, contextWindow, ...grammars };
     const stream = createChunkStream(() => giveUp());
     const giveUp = exchange.ask(call, (id) => ({ kind: 'start', id, task, context }), {
       chunk(chunk, soFar) {

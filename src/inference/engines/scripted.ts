@@ -15,8 +15,10 @@ export interface ScriptedUpstreamOptions {
   behaviour?: Behaviour;
   /** Words of an answer; fewer when the request asks for fewer. */
   words?: number;
-  /** Between the events of a stream; 0 sends them in one go. */
+  /** Between the events of a stream; 0 sends them at once. */
   eventDelayMs?: number;
+  /** Events sent at once are each a write of their own, as a model's are, and not one for all. */
+  apart?: boolean;
   /** Before anything is sent. */
   delayMs?: number;
   /** Streams go out in pieces of so many bytes, wherever they cut. */
@@ -54,7 +56,7 @@ export async function startScriptedUpstream(
   options: ScriptedUpstreamOptions = {},
 ): Promise<ScriptedUpstream> {
   const { words = 10, eventDelayMs = 0, delayMs = 0, pieceBytes = null } = options;
-  const { model = 'scripted', apiKey = null } = options;
+  const { model = 'scripted', apiKey = null, apart = false } = options;
   const requests: ScriptedRequest[] = [];
   const prepared = new Map<string, Prepared>();
   let behaviour = options.behaviour ?? 'answers';
@@ -118,6 +120,10 @@ export async function startScriptedUpstream(
     }
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
     const all = pieceBytes === null ? events : cutUp(events.join(''), pieceBytes);
+    if (eventDelayMs === 0 && apart) {
+      writeApart(response, all, 0);
+      return;
+    }
     if (eventDelayMs === 0) {
       response.cork();
       for (const event of all) response.write(event);
@@ -189,6 +195,19 @@ function whileOpen(response: ServerResponse, everyMs: number, step: () => boolea
     if (!step()) clearInterval(timer);
   }, everyMs);
   response.once('close', () => clearInterval(timer));
+}
+
+function writeApart(
+  response: ServerResponse,
+  events: readonly (string | Buffer)[],
+  next: number,
+): void {
+  const event = events[next];
+  if (event === undefined || response.destroyed) response.end();
+  else {
+    response.write(event);
+    setImmediate(writeApart, response, events, next + 1);
+  }
 }
 
 function cutUp(text: string, pieceBytes: number): Buffer[] {

@@ -43,16 +43,16 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
       call.signal.throwIfAborted();
       const blocks = new EventBlocks(task, call, createRewriter(task, call, countGenerated));
       const body = toRequestBody(task, model, true);
-      const { signal } = call;
-      connection.send({ method: 'POST', path: paths[task.kind], body, signal }, blocks);
+      const { signal, headers } = call;
+      connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);
       await blocks.first();
       return blocks;
     },
     async answer(task, call) {
       const body = toRequestBody(task, model, false);
-      const { signal } = call;
+      const { signal, headers } = call;
       const path = paths[task.kind];
-      const whole = await ask(connection, { method: 'POST', path, body, signal });
+      const whole = await ask(connection, { method: 'POST', path, body, headers, signal });
       if (whole.status !== 200) throw toFailure(whole.status, whole.headers, whole.text, task);
       const answer = parseAnswer(task, whole, countGenerated);
       call.onUsage?.(answer.usage);

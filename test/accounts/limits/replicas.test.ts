@@ -5,6 +5,7 @@ import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRedisStore } from '../../../src/accounts/limits/redis-store.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createHandClock, type HandClock } from '../../support/clock.ts';
 import { redisIsMissing, startRedis, type TestRedis } from '../../support/redis.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
@@ -22,7 +23,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
   before(async () => {
     redis = await startRedis();
     clock = createHandClock();
-    const config = { redis: { url: redis.url } };
+    const config = { redis: { url: redis.url }, cloud: { rate_limit: true } };
     const first = await startTestServer({ database: 'postgres', clock, config });
     servers = [first, await startTestServer({ on: first, clock, config })];
     session = await first.join();
@@ -57,6 +58,24 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert(spend.cost > 0 && spend.cost <= (key.limits.monthly_budget ?? 0));
   });
 
+  test('the cloud API’s request rate is the account’s, whichever server is asked', async () => {
+    const [one, other] = servers;
+    const list = (server: TestServer) =>
+      server.fetch('/api/v1/instances', { headers: { authorization: `Bearer ${one.key}` } });
+    clock.turn(1000);
+    assert.deepEqual(
+      (await Promise.all([one, other, one, other].map(list)))
+        .map(({ status }) => status)
+        .toSorted(),
+      [200, 429, 429, 429],
+    );
+    clock.turn(999);
+    assert.equal((await list(other)).status, 429);
+    clock.turn(1);
+    assert.equal((await list(other)).status, 200);
+    assert.equal((await list(one)).headers.get('retry-after'), '1');
+  });
+
   test('a Redis that forgot everything learns from the database what was spent', async () => {
     const key = await newKey(session, { monthly_budget: (worstCost(brief) * 1.5) / 1e9 });
     await until('the budget does not suffice', async () => {
@@ -78,11 +97,8 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
   });
 
   test('what a dead replica held comes back when its lease ends, not before', async () => {
-    const options = { clock, leaseMs: 30_000, onError: assert.fail };
-    const [dead, alive] = [
-      createRedisStore(await redis.connect(), options),
-      createRedisStore(await redis.connect(), options),
-    ];
+    const dead = createRedisStore(await redis.share(clock), 30_000);
+    const alive = createRedisStore(await redis.share(clock), 30_000);
     const scope = newScope({ concurrentRequests: 1, monthlyBudgetNano: 1 });
     assert.equal((await dead.reserve([scope], ask, month)).refused, null);
     await dead.close();
@@ -97,8 +113,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
 
   test('a request that runs for longer than a lease keeps its place, by Redis’ own clock', async () => {
     const leaseMs = 600;
-    const options = { clock: null, leaseMs, onError: assert.fail };
-    const store = createRedisStore(await redis.connect(), options);
+    const store = createRedisStore(await redis.share(systemClock), leaseMs);
     const scope = newScope({ concurrentRequests: 1 });
     const running = await store.reserve([scope], ask, month);
     const begun = performance.now();
@@ -110,6 +125,23 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     running.settle(ask);
     assert.equal((await store.reserve([scope], ask, month)).refused, null);
     await store.close();
+  });
+
+  test('a server starts without its Redis, and a Redis that hangs holds up one request', async () => {
+    const own = await startRedis();
+    const server = await startTestServer({ clock, config: { redis: { url: own.url } } });
+    const key = await newKey(await server.join(), { requests_per_minute: 2 });
+    assert.equal((await complete(server, key, brief)).status, 200);
+    own.freeze();
+    const begun = performance.now();
+    for (const status of [200, 200, 429, 429]) {
+      assert.equal((await complete(server, key, brief)).status, status);
+    }
+    assert(performance.now() - begun < 5000);
+    await server.stop();
+    await own.stop();
+    const again = await startTestServer({ on: server, clock, config: { redis: { url: own.url } } });
+    assert.equal((await complete(again, key, brief)).status, 200);
   });
 
   test('without Redis requests are answered, each server limits alone, and metrics tell', async () => {

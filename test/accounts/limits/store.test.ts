@@ -21,10 +21,7 @@ const stores: Record<string, (clock: HandClock) => Promise<LimitStore>> = {
   memory: async (clock) => createMemoryStore(clock),
   redis: async (clock) => {
     assert(redis !== undefined);
-    return createRedisStore(await redis.connect(), {
-      clock,
-      onError: (error) => assert.fail(error as Error),
-    });
+    return createRedisStore(await redis.share(clock));
   },
 };
 
@@ -126,6 +123,8 @@ for (const [name, create] of Object.entries(stores)) {
       assert.equal(next.refused, null);
       late.settle({ tokens: 0, costNano: 1 });
       next.settle({ tokens: 0, costNano: 5 });
+      // Who is still in the old month does not bring its cost along.
+      await ask([newScope(budget, { id, spentNano: 8_999_999_999_999_999 })], 0, 0);
       const { standings } = await ask([newScope(budget, { id })], 0, 0, '2026-02');
       assert.deepEqual([standings[0]?.spentNano, standings[0]?.heldNano], [5, 0]);
     });

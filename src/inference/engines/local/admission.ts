@@ -2,6 +2,7 @@
 // should stay away, from the pace at which requests have been leaving.
 
 import { type Clock, systemClock } from '../../../lib/clock.ts';
+import { createPace } from '../../../lib/pace.ts';
 import { EngineError } from '../../engine.ts';
 
 export interface AdmissionLimits {
@@ -32,29 +33,15 @@ interface Waiting {
   refuse(error: EngineError): void;
 }
 
-const remembered = 32;
-const longestRetryMs = 60_000;
-const shortestRetryMs = 250;
-
 export function createAdmission(limits: AdmissionLimits, clock: Clock = systemClock): Admission {
-  const departures: number[] = [];
+  const pace = createPace(clock);
   /** Of each caller, oldest first. */
   const lines = new Map<string, Set<Waiting>>();
   let waiting = 0;
   let present = 0;
-  let busySince = 0;
-
-  /** From the pace of this busy time alone: how long nobody came before it says nothing. */
-  function retryAfterMs(): number {
-    if (departures.length === 0) return 1000;
-    const since = departures.length < remembered ? busySince : (departures[0] ?? busySince);
-    const msPerRequest = (clock.now() - since) / departures.length;
-    const estimate = Math.ceil(msPerRequest * (waiting + 1));
-    return Math.min(longestRetryMs, Math.max(shortestRetryMs, estimate));
-  }
 
   const overloaded = (message: string) =>
-    new EngineError('overloaded', message, { retryAfterMs: retryAfterMs() });
+    new EngineError('overloaded', message, { retryAfterMs: pace.retryAfterMs(waiting) });
 
   function makePlace(caller: string): void {
     const own = lines.get(caller)?.size ?? 0;
@@ -74,10 +61,7 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock = systemCl
     },
     enter(caller, onRefused) {
       if (waiting >= limits.waiting) makePlace(caller);
-      if (present++ === 0) {
-        busySince = clock.now();
-        departures.length = 0;
-      }
+      if (present++ === 0) pace.begin();
       const line = lines.get(caller) ?? new Set();
       lines.set(caller, line);
       const entry: Waiting = { refuse: onRefused };
@@ -99,10 +83,7 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock = systemCl
         started,
         left() {
           if (state === 'gone') return;
-          if (state === 'running') {
-            departures.push(clock.now());
-            if (departures.length > remembered) departures.shift();
-          }
+          if (state === 'running') pace.left();
           started();
           state = 'gone';
           present--;

@@ -60,6 +60,7 @@ export function createWork(
     core.scorer,
     {
       caller: context.caller,
+      priority: context.priority,
       prompt: prompt.tokens,
       family,
       limit: prompt.limit,

@@ -26,6 +26,7 @@ export interface ChoiceOutput {
 
 export interface ChoiceOptions {
   caller: string;
+  priority: number;
   prompt: readonly number[];
   family: Family;
   /** Tokens it may generate. */
@@ -81,6 +82,7 @@ export function createChoice(
 
   return {
     caller: options.caller,
+    priority: options.priority,
     prompt: options.prompt,
     family: options.family,
     scoresPrompt: options.scorePrompt !== null,

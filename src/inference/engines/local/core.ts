@@ -28,6 +28,7 @@ export interface RequestLimits {
 /** What a request needs besides its body. */
 export interface RequestContext {
   caller: string;
+  priority: number;
   contextWindow: number;
   /** GBNF that the answer must follow from its first token; null for none. */
   grammar: string | null;

@@ -1,8 +1,8 @@
 // Continuous batching: every step moves each running sequence on by one token and then reads a piece of
 // a waiting prompt. Knows tokens and sequences only; what a token means is the work's own business.
 
+import { FairQueue } from '../../../lib/fair-queue.ts';
 import type { Binding } from './binding.ts';
-import { FairQueue } from './fair-queue.ts';
 import { claim, createSlots, type Slot } from './sequences.ts';
 
 /** Works of one family share a prompt: one reads it, then the others copy what it computed. */
@@ -13,6 +13,8 @@ export interface Family {
 
 export interface Work {
   readonly caller: string;
+  /** Lower goes first. */
+  readonly priority: number;
   readonly prompt: readonly number[];
   readonly family: Family;
   /** Wants to see the logits of every prompt token, so nothing of the prompt can be reused. */
@@ -191,12 +193,12 @@ export function createScheduler(binding: Binding, afterBatch: () => void): Sched
 
   return {
     submit(item) {
-      queue.push(item.caller, item);
+      queue.push(item.caller, item, item.priority);
       loop ??= Promise.resolve().then(work);
     },
     cancel(item) {
       item.cancelled = true;
-      queue.remove(item.caller, item);
+      queue.remove(item.caller, item, item.priority);
       const slot = slots.find((candidate) => candidate.work === item);
       if (slot !== undefined) release(slot);
     },

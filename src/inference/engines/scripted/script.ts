@@ -10,10 +10,11 @@ const words = ['The', ' wheel', ' türnt', ' 水', ' and', ' the', ' 👩‍🔧
 /** One word a token. */
 export function writeScript(kind: 'chat' | 'completion', body: ScriptedBody, length: number) {
   const asked = (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? length;
-  const tokens = Math.min(asked, length);
-  const texts = Array.from({ length: tokens }, (_, index) => words[index % words.length] as string);
+  const said = countSaid(body, length);
+  const tokens = Math.min(asked, length - said);
+  const texts = Array.from({ length: tokens }, (_, index) => wordAt(said + index));
   const choices = (body.n ?? 1) * countPrompts(body.prompt);
-  const finish = tokens < length ? 'length' : 'stop';
+  const finish = said + tokens < length ? 'length' : 'stop';
   const usage = {
     prompt_tokens: countWords(body.messages ?? body.prompt),
     completion_tokens: tokens * choices,
@@ -62,6 +63,19 @@ export function writeScript(kind: 'chat' | 'completion', body: ScriptedBody, len
   }
 
   return { plain: writePlain(), events: writeEvents() };
+}
+
+const wordAt = (index: number) => words[index % words.length] as string;
+
+/** It goes on from the beginning of an answer: a prompt that ends with it, or a last message that is it. */
+function countSaid(body: ScriptedBody, length: number): number {
+  const last = body.continue_final_message === true ? body.messages?.at(-1)?.content : body.prompt;
+  if (typeof last !== 'string') return 0;
+  const texts = Array.from({ length }, (_, index) => wordAt(index));
+  for (let said = length; said > 0; said--) {
+    if (last.endsWith(texts.slice(0, said).join(''))) return said;
+  }
+  return 0;
 }
 
 /** Words stand for tokens. */

@@ -28,6 +28,8 @@ export interface Send {
   path: string;
   root?: boolean;
   body?: string;
+  /** Of this request alone. */
+  headers?: Readonly<Record<string, string>> | undefined;
   signal: AbortSignal;
 }
 
@@ -63,10 +65,15 @@ export function createConnection(options: ConnectionOptions): Connection {
   }, everyMs).unref();
 
   return {
-    send({ method, path, root = false, body, signal }, receiver) {
+    send({ method, path, root = false, body, headers: own, signal }, receiver) {
       const exchange = new Exchange(receiver, signal, running, { firstByteMs, idleMs });
       pool.dispatch(
-        { method, path: `${root ? '' : prefix}${path}`, headers, body: body ?? null },
+        {
+          method,
+          path: `${root ? '' : prefix}${path}`,
+          headers: own === undefined ? headers : [...headers, ...Object.entries(own).flat()],
+          body: body ?? null,
+        },
         exchange,
       );
     },

@@ -43,8 +43,7 @@ export function findOverflow(error: {
   type: string | null;
   members: Record<string, unknown>;
 }): Overflow | null {
-  // A hostile message is not worth an endless search.
-  const message = error.message.slice(0, 2000).replaceAll('\n', ' ');
+  const message = error.message.replaceAll('\n', ' ');
   const named =
     error.code === 'context_length_exceeded' ||
     error.type === 'exceed_context_size_error' ||

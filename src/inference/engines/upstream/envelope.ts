@@ -22,16 +22,19 @@ export interface EventWriter {
   learn(eventText: string, event: Record<string, unknown>): LearnedEnvelope | null;
 }
 
+const last = new Set(['choices', 'usage']);
+
 export function createEventWriter(envelope: Envelope, includeUsage: boolean): EventWriter {
   const { created, model, kind } = envelope;
   const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
   const ours = { id: envelope.id, object, created, model };
 
   function write(event: Record<string, unknown>, usage: unknown): string {
-    const { id, object, created, model, choices, usage: _, ...extras } = event;
-    const whole = { ...ours, system_fingerprint: null, ...extras, choices };
-    const text = JSON.stringify(usage === undefined ? whole : { ...whole, usage });
-    return `data: ${toBytes(text)}\n\n`;
+    const whole: Record<string, unknown> = { ...ours, system_fingerprint: null };
+    for (const name in event) if (!(name in ours) && !last.has(name)) whole[name] = event[name];
+    whole.choices = event.choices;
+    if (usage !== undefined) whole.usage = usage;
+    return `data: ${toBytes(JSON.stringify(whole))}\n\n`;
   }
 
   return {

@@ -88,27 +88,25 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
 
   /** Resolves when there is something to read; throws when there never will be. */
   async first(): Promise<void> {
-    while (this.#ready === '' && this.#state === 'open') await this.#change();
+    if (this.#ready === '' && this.#state === 'open')
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     const { signal } = this.#call;
-    if (signal.aborted) this.#throw(signal.reason);
-    if (this.#ready === '') this.#throw(this.#failure);
+    if (signal.aborted) throw this.#close(signal.reason);
+    if (this.#ready === '') throw this.#close(this.#failure);
   }
 
-  async next(): Promise<IteratorResult<WireEvents>> {
-    const { signal } = this.#call;
-    while (!this.#isOver) {
-      if (signal.aborted) this.#throw(signal.reason);
-      if (this.#ready !== '') return { value: this.#take(), done: false };
-      if (this.#state === 'failed') this.#throw(this.#failure);
-      if (this.#state === 'ended') this.#isOver = true;
-      else await this.#change();
-    }
-    return { value: undefined, done: true };
+  /** One promise a block and no more: this is the path of every chunk. */
+  next(): Promise<IteratorResult<WireEvents>> {
+    return new Promise((resolve, reject) => {
+      if (this.#tell(resolve, reject)) return;
+      this.#wake = () => this.#tell(resolve, reject);
+    });
   }
 
   async return(): Promise<IteratorResult<WireEvents>> {
-    this.#isOver = true;
-    this.#ready = '';
+    this.#close(null);
     this.#exchange?.stop(unavailable('is not listened to'));
     return { value: undefined, done: true };
   }
@@ -123,33 +121,33 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
     if (chunks.length === 0 || this.#state !== 'open') return;
     this.#received = [];
     this.#receivedBytes = 0;
-    try {
-      const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-      const events = this.#rewriter.push(bytes.toString('latin1'));
-      if (events !== '') {
-        this.#ready += events;
-        if (!this.#isPaused) this.#exchange?.progress();
-        this.#wake?.();
-      }
-      if (this.#rewriter.isDone()) this.#settle(unfinished);
-    } catch (error) {
-      this.#settle(() => error);
-      this.#exchange?.stop(error);
+    const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    const events = this.#rewriter.push(bytes.toString('latin1'));
+    if (events !== '') {
+      this.#ready += events;
+      if (!this.#isPaused) this.#exchange?.progress();
+      this.#wakeReader();
     }
+    if (!this.#rewriter.isDone()) return;
+    const failure = this.#rewriter.failure();
+    this.#settle(unfinished);
+    // Its answer is not read to the end.
+    if (failure !== null) this.#exchange?.stop(failure);
   }
 
   /** Takes what stands against it as its end, unless every choice has ended. */
   #settle(otherwise: () => unknown): void {
     if (this.#state !== 'open') return;
     const { signal, onUsage } = this.#call;
-    const isWhole = this.#rewriter.hasFinished() && !signal.aborted;
+    const failure = this.#rewriter.failure();
+    const isWhole = failure === null && this.#rewriter.hasFinished() && !signal.aborted;
     this.#state = isWhole ? 'ended' : 'failed';
-    this.#failure = isWhole ? null : otherwise();
+    this.#failure = isWhole ? null : (failure ?? otherwise());
     // What was generated counts, however it ended.
     const tokens = this.#rewriter.usage() === null ? this.#rewriter.generatedTokens() : 0;
     if (tokens > 0 || (isWhole && this.#rewriter.usage() === null))
       onUsage?.(generatedOnly(tokens));
-    this.#wake?.();
+    this.#wakeReader();
   }
 
   #whyRefused({ status, headers, body }: Refusal): unknown {
@@ -169,17 +167,32 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
     return block;
   }
 
-  /** Once; afterwards the iteration has ended. */
-  #throw(error: unknown): never {
-    this.#isOver = true;
-    this.#ready = '';
-    throw error;
+  /** Gives what there is to give; false when that is nothing yet. */
+  #tell(
+    resolve: (result: IteratorResult<WireEvents>) => void,
+    reject: (error: unknown) => void,
+  ): boolean {
+    const { signal } = this.#call;
+    if (this.#isOver) resolve({ value: undefined, done: true });
+    else if (signal.aborted) reject(this.#close(signal.reason));
+    else if (this.#ready !== '') resolve({ value: this.#take(), done: false });
+    else if (this.#state === 'failed') reject(this.#close(this.#failure));
+    else if (this.#state === 'ended') resolve({ value: this.#close(undefined), done: true });
+    else return false;
+    return true;
   }
 
-  #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
+  /** Told once; afterwards the iteration is over. */
+  #close<Told>(told: Told): Told {
+    this.#isOver = true;
+    this.#ready = '';
+    return told;
+  }
+
+  #wakeReader(): void {
+    const wake = this.#wake;
+    this.#wake = null;
+    wake?.();
   }
 }
 

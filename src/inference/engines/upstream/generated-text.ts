@@ -2,13 +2,14 @@
 // say what they used: it died, or the client left.
 
 import type { WireEvents } from '../../engine.ts';
+import { fromBytes } from './envelope.ts';
 
 interface Part {
   content?: unknown;
   reasoning_content?: unknown;
   reasoning?: unknown;
   refusal?: unknown;
-  tool_calls?: { function?: { name?: unknown; arguments?: unknown } }[] | null;
+  tool_calls?: unknown;
 }
 
 /** Of choices as they stand in an answer or in a chunk. */
@@ -18,7 +19,8 @@ export function toText(choices: readonly unknown[]): string {
     const part = choice?.message ?? choice?.delta ?? {};
     text += asText(choice?.text) + asText(part.reasoning_content ?? part.reasoning);
     text += asText(part.content) + asText(part.refusal);
-    for (const call of part.tool_calls ?? [])
+    const calls = Array.isArray(part.tool_calls) ? part.tool_calls : [];
+    for (const call of calls)
       text += asText(call?.function?.name) + asText(call?.function?.arguments);
   }
   return text;
@@ -49,11 +51,9 @@ export function countTokens(countText: ((text: string) => number) | undefined): 
     };
 
   const fold = (counter: (text: string) => number) => {
-    const text = Buffer.from(kept, 'latin1').toString('utf8');
+    const events = fromBytes(kept).split('\n\n').slice(0, -1);
     kept = '';
-    const chunks = text.split('\n\n').filter((event) => event !== '');
-    const choices = chunks.flatMap((event) => JSON.parse(event.slice('data: '.length)).choices);
-    tokens += counter(toText(choices));
+    tokens += counter(events.map(textOf).join(''));
   };
   return {
     add(events) {
@@ -69,4 +69,13 @@ export function countTokens(countText: ((text: string) => number) | undefined): 
 
 function asText(value: unknown): string {
   return typeof value === 'string' ? value : '';
+}
+
+/** Events are served without being parsed, so one may turn out to be none only here. */
+function textOf(event: string): string {
+  try {
+    return toText(JSON.parse(event.slice('data: '.length)).choices);
+  } catch {
+    return '';
+  }
 }

@@ -15,6 +15,9 @@ export interface UpstreamRefusal {
 
 type Members = Record<string, unknown>;
 
+/** It is searched for what it means: a hostile one is not worth the time. */
+const maxMessageLength = 2000;
+
 /** From a body's text or its parsed form. Null when it is no error that a program could read. */
 export function findRefusal(body: string | object): UpstreamRefusal | null {
   const parsed = typeof body === 'string' ? parse(body) : (body as Members);
@@ -36,7 +39,7 @@ function toRefusal(members: Members): UpstreamRefusal {
     (it) => typeof it === 'number' && it >= 400 && it < 600,
   );
   return {
-    message: said,
+    message: said.slice(0, maxMessageLength),
     code: toName(code),
     type: toName(type),
     param: typeof param === 'string' && /^[\w.[\]-]{1,100}$/.test(param) ? param : null,

@@ -2,19 +2,21 @@
 // so that what is cut in two by the network is whole again when joined. Most events are rewritten by putting
 // another beginning and end to them; the rest are parsed.
 
-import type { Call, Task, Usage, WireEvents } from '../../engine.ts';
+import { type Call, EngineError, type Task, type Usage, type WireEvents } from '../../engine.ts';
 import { createEventWriter, fromBytes, type LearnedEnvelope } from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
 import { countTokens, toText } from './generated-text.ts';
 import { toUsage } from './usage.ts';
 
 export interface Rewriter {
-  /** Takes the next bytes; gives the whole events that they complete. Throws EngineError. */
+  /** Takes the next bytes; gives the whole events that they complete, up to one that can't be served. */
   push(bytes: string): WireEvents;
   /** Nothing comes any more. Some servers leave the last event's blank line out. */
   end(): WireEvents;
-  /** `[DONE]` came: whatever follows is not for us. */
+  /** `[DONE]` came, or a failure: whatever follows is not for us. */
   isDone(): boolean;
+  /** What an event said went wrong, or what is wrong with an event; null while all is well. */
+  failure(): EngineError | null;
   /** Every choice that was seen has said how it ended. */
   hasFinished(): boolean;
   /** As the server says, or null when it said nothing. */
@@ -24,6 +26,8 @@ export interface Rewriter {
 
 const maxEventBytes = 1024 * 1024;
 const closingBracket = 0x5d;
+const nothing = { rewritten: '', isHolding: false };
+const tooLarge = () => unavailable('sent an event that is too large');
 
 export function createRewriter(
   task: Task,
@@ -43,6 +47,7 @@ export function createRewriter(
   let carry = '';
   let heldReturn = false;
   let isDone = false;
+  let failure: EngineError | null = null;
   let usage: Usage | null = null;
 
   /** Any of the three line ends of the format, also when the pair is cut in two. */
@@ -58,7 +63,7 @@ export function createRewriter(
     if (!fresh.includes('\n')) {
       // Joined without being copied until the event is whole.
       carry += fresh;
-      if (carry.length > maxEventBytes) throw unavailable('sent an event that is too large');
+      if (carry.length > maxEventBytes) fail(tooLarge());
       return '';
     }
     const text = carry === '' ? fresh : carry + fresh;
@@ -71,15 +76,14 @@ export function createRewriter(
       const end = text.indexOf('\n\n', searchFrom);
       if (end === -1) break;
       if (learned !== null && isAlike(learned, text, at, end)) {
-        const { prefix, suffix, ourPrefix, ourSuffix } = learned;
-        events += ourPrefix + text.slice(at + prefix.length, end - suffix.length) + ourSuffix;
+        events += dress(learned, text, at, end);
         holding++;
         if (nextEnd !== -1 && nextEnd < end) {
           finished.add(0);
           nextEnd = text.indexOf(learned.endMark, end);
         }
       } else {
-        const { rewritten, isHolding } = parse(text.slice(at, end));
+        const { rewritten, isHolding } = parseOrFail(text.slice(at, end));
         events += rewritten;
         if (isHolding) holding++;
         nextEnd = learned === null ? -1 : text.indexOf(learned.endMark, end);
@@ -88,14 +92,29 @@ export function createRewriter(
       searchFrom = at;
     }
     carry = at === 0 ? text : text.slice(at);
-    if (carry.length > maxEventBytes) throw unavailable('sent an event that is too large');
+    if (carry.length > maxEventBytes) fail(tooLarge());
     generated.add(events, holding);
     return events;
   }
 
+  function fail(error: EngineError): void {
+    failure = error;
+    isDone = true;
+    carry = '';
+  }
+
+  function parseOrFail(eventText: string): { rewritten: string; isHolding: boolean } {
+    try {
+      return parse(eventText);
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      fail(error);
+      return nothing;
+    }
+  }
+
   /** Comments, usage, the end, errors, whatever is not like the events before it. */
   function parse(eventText: string): { rewritten: string; isHolding: boolean } {
-    const nothing = { rewritten: '', isHolding: false };
     const data = readData(eventText);
     if (data === null) return nothing;
     if (data === '[DONE]') {
@@ -116,14 +135,15 @@ export function createRewriter(
       seen.add(index);
       if (typeof choice?.finish_reason === 'string') finished.add(index);
     }
+    const isHolding = toText(choices) !== '';
     // On one line and with nothing to report: the others may be like it.
-    if (hasOneChoice && counts === null && !eventText.includes('\n'))
+    if (hasOneChoice && counts === null && !eventText.includes('\n')) {
       learned = writer.learn(eventText, event);
+      if (learned !== null)
+        return { rewritten: dress(learned, eventText, 0, eventText.length), isHolding };
+    }
     const shown = showsUsage ? counts : null;
-    return {
-      rewritten: writer.write(event, includeUsage ? shown : undefined),
-      isHolding: toText(choices) !== '',
-    };
+    return { rewritten: writer.write(event, includeUsage ? shown : undefined), isHolding };
   }
 
   return {
@@ -131,18 +151,27 @@ export function createRewriter(
     end() {
       if (isDone || (carry === '' && !heldReturn)) return '';
       heldReturn = false;
-      try {
-        return push('\n\n');
-      } catch {
-        // Half an event, which the missing end of the stream tells as well.
-        return '';
-      }
+      const events = push('\n\n');
+      // Half an event is told by the missing end of the stream, if that is missing.
+      failure = null;
+      return events;
     },
     isDone: () => isDone,
+    failure: () => failure,
     hasFinished: () => finished.size > 0 && finished.size === seen.size,
     usage: () => usage,
     generatedTokens: generated.total,
   };
+}
+
+/** The event between two positions with our beginning and end. */
+function dress(
+  { prefix, suffix, ourPrefix, ourSuffix }: LearnedEnvelope,
+  text: string,
+  at: number,
+  end: number,
+): string {
+  return ourPrefix + text.slice(at + prefix.length, end - suffix.length) + ourSuffix;
 }
 
 /** True when another beginning and end are all that the event needs. */

@@ -1,0 +1,202 @@
+// Millrace as a gateway, with keys, limits and metering on, beside bare pass-throughs and another gateway:
+// requests and streams per second, what it adds to the first byte, many slow streams, very long prompts.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { atRate, once, peakRate, quantile, type Target } from './gateway/load.ts';
+
+const key = 'bench-key-that-is-long-enough-123456';
+const rounds = Number(process.argv[2] ?? 3);
+const seconds = Number(process.argv[3] ?? 5);
+const root = join(import.meta.dirname, '..');
+const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+const ports = {
+  upstream: 18_090,
+  slow: 18_091,
+  ours: 18_092,
+  fastify: 18_093,
+  http: 18_094,
+  portkey: 18_095,
+};
+
+const children: ChildProcess[] = [];
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGTERM');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const ours: Target = {
+  name: 'millrace',
+  port: ports.ours,
+  headers: { authorization: `Bearer ${key}` },
+};
+const bareFastify: Target = { name: 'bare Fastify + undici', port: ports.fastify, headers: {} };
+const bareHttp: Target = { name: 'bare node:http + undici', port: ports.http, headers: {} };
+const straight: Target = { name: 'straight from the upstream', port: ports.upstream, headers: {} };
+const portkey: Target = {
+  name: 'Portkey 1.15.2',
+  port: ports.portkey,
+  headers: {
+    authorization: 'Bearer none',
+    'x-portkey-provider': 'openai',
+    'x-portkey-custom-host': `http://127.0.0.1:${ports.upstream}/v1`,
+  },
+};
+
+function start(file: string, ...args: (string | number)[]): ChildProcess {
+  const child = spawn(process.execPath, [file, ...args.map(String)], { stdio: 'ignore' });
+  children.push(child);
+  return child;
+}
+
+function startOurs(): ChildProcess {
+  const backend = (port: number) =>
+    `{ name: upstream, url: "http://127.0.0.1:${port}/v1", model: org/model, server: vllm }`;
+  const config = join(folder, 'millrace.yaml');
+  writeFileSync(
+    config,
+    [
+      'limits:',
+      '  account: { requests_per_minute: 100000000, tokens_per_minute: 1000000000, concurrent_requests: 100000, monthly_budget: 1000000 }',
+      'models:',
+      '  catalog:',
+      `    hermes3-8b: { backends: [${backend(ports.upstream)}] }`,
+      `    hermes3-70b: { backends: [${backend(ports.slow)}] }`,
+      // Half a million tokens: a prompt of 1 MB fits, but only a count can tell.
+      `    long: { context_window: 524288, vocabulary: llama3, backends: [${backend(ports.upstream)}] }`,
+    ].join('\n'),
+  );
+  const child = spawn(
+    join(root, 'millrace'),
+    ['serve', '--port', String(ports.ours), '--data-dir', join(folder, 'data'), '--config', config],
+    { env: { ...process.env, MILLRACE_API_KEY: key }, stdio: ['ignore', 'ignore', 'ignore'] },
+  );
+  children.push(child);
+  return child;
+}
+
+async function listening(port: number): Promise<void> {
+  for (let tries = 0; tries < 2000; tries++) {
+    try {
+      await fetch(`http://127.0.0.1:${port}/v1/models`);
+      return;
+    } catch {
+      await new Promise((done) => setTimeout(done, 10));
+    }
+  }
+  throw new Error(`nothing listens on ${port}`);
+}
+
+const toBody = (stream: boolean, model = 'hermes3-8b') =>
+  JSON.stringify({
+    model,
+    messages: [
+      { role: 'system', content: 'You answer briefly.' },
+      { role: 'user', content: 'How many rivers meet at the old mill, and what are they called?' },
+    ],
+    temperature: 0.7,
+    max_tokens: 256,
+    ...(stream && { stream: true }),
+  });
+
+/** All targets in turns, so that what else happens on the machine hits each alike. The medians. */
+function inTurns(targets: Target[], body: string): Map<Target, number> {
+  const rates = new Map<Target, number[]>(targets.map((target) => [target, []]));
+  for (const target of targets) peakRate(target, body, 2, folder);
+  for (let round = 0; round < rounds; round++) {
+    for (const target of targets) rates.get(target)?.push(peakRate(target, body, seconds, folder));
+  }
+  return new Map([...rates].map(([target, values]) => [target, quantile(values, 0.5)]));
+}
+
+const show = (rates: Map<Target, number>) => {
+  for (const [{ name }, rate] of rates) console.log(`  ${name}: ${rate.toFixed(0)}/s`);
+};
+const ratio = (rates: Map<Target, number>, other: Target) =>
+  ((rates.get(ours) ?? 0) / (rates.get(other) ?? 1)).toFixed(2);
+const residentMb = (child: ChildProcess) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
+
+async function readGauge(name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${ports.ours}/metrics`)).text();
+  return Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]);
+}
+
+start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.upstream, 50, 0);
+start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.slow, 100, 200);
+start(join(import.meta.dirname, 'gateway/bare-fastify.ts'), ports.fastify, ports.upstream);
+start(join(import.meta.dirname, 'gateway/bare-http.ts'), ports.http, ports.upstream);
+start(
+  join(import.meta.dirname, 'node_modules/@portkey-ai/gateway/build/start-server.js'),
+  `--port=${ports.portkey}`,
+  '--headless',
+);
+const server = startOurs();
+for (const port of Object.values(ports)) await listening(port);
+
+console.log('Plain chat, requests per second at 32 connections');
+const plain = inTurns([straight, ours, bareFastify, bareHttp, portkey], toBody(false));
+show(plain);
+console.log(
+  `  ÷ Portkey ${ratio(plain, portkey)} (goal 5), ÷ bare Fastify ${ratio(plain, bareFastify)} (goal 0.8)`,
+);
+
+console.log('Streams of 50 chunks, streams per second at 32 connections');
+const streams = inTurns([straight, ours, bareHttp], toBody(true));
+show(streams);
+console.log(`  ÷ bare node:http ${ratio(streams, bareHttp)} (goal 0.8)`);
+
+console.log('First byte at a quarter of the peak rate, added to going straight');
+const quarter = Math.floor((streams.get(ours) ?? 400) / 4);
+const added = { p50: [] as number[], p99: [] as number[] };
+for (let round = 0; round < rounds; round++) {
+  const through = (await atRate(ours, toBody(true), quarter, seconds)).map(
+    (one) => one.firstByteMs,
+  );
+  const direct = (await atRate(straight, toBody(true), quarter, seconds)).map(
+    (one) => one.firstByteMs,
+  );
+  added.p50.push(quantile(through, 0.5) - quantile(direct, 0.5));
+  added.p99.push(quantile(through, 0.99) - quantile(direct, 0.99));
+}
+console.log(
+  `  p50 ${quantile(added.p50, 0.5).toFixed(2)} ms (goal 0.5), p99 ${quantile(added.p99, 0.5).toFixed(2)} ms (goal 3)`,
+);
+
+console.log('1,000 open slow streams, a chunk every 200 ms each');
+const slow = Array.from({ length: 1000 }, () => once(ours, toBody(true, 'hermes3-70b')));
+await new Promise((done) => setTimeout(done, 12_000));
+console.log(`  resident ${residentMb(server).toFixed(0)} MB (goal 200)`);
+const lags = (await Promise.all(slow)).map((one) => one.worstLagMs);
+const base = (
+  await Promise.all(
+    Array.from({ length: 1000 }, () => once({ ...straight, port: ports.slow }, toBody(true))),
+  )
+).map((one) => one.worstLagMs);
+console.log(
+  `  longest from the upstream's write to the client's read: ${quantile(lags, 1).toFixed(0)} ms; without us ${quantile(base, 1).toFixed(0)} ms (goal: 50 ms of ours)`,
+);
+
+console.log('Prompts of 4,000 messages and 1 MB');
+const long = JSON.stringify({
+  model: 'long',
+  messages: Array.from({ length: 4000 }, (_, index) => ({
+    role: index % 2 === 0 ? 'user' : 'assistant',
+    content: 'The miller counts the sacks again. '.repeat(6).slice(0, 210),
+  })),
+  max_tokens: 16,
+});
+await readGauge('nodejs_eventloop_lag_max_seconds');
+await once(ours, long);
+const stalls: number[] = [];
+for (let turn = 0; turn < 10; turn++) {
+  await readGauge('nodejs_eventloop_lag_max_seconds');
+  await once(ours, long);
+  stalls.push((await readGauge('nodejs_eventloop_lag_max_seconds')) * 1000);
+}
+console.log(
+  `  ${(long.length / 1e6).toFixed(2)} MB; longest event-loop delay ${quantile(stalls, 0.5).toFixed(1)} ms (median of 10; worst ${quantile(stalls, 1).toFixed(1)}; goal 20, of which the timer's resolution is 10)`,
+);
+process.exit(0);

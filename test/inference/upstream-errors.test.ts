@@ -1,0 +1,246 @@
+// What upstream servers say when they refuse, in their own words, and what our clients are told.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { EngineError, Task } from '../../src/inference/engine.ts';
+import { toFailure } from '../../src/inference/engines/upstream/failures.ts';
+import { toInferenceError } from '../../src/inference/errors.ts';
+
+const task: Task = {
+  kind: 'chat',
+  body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], max_tokens: 500, top_k: 5 },
+};
+const completion: Task = { kind: 'completion', body: { model: 'm', prompt: 'Hi' } };
+
+const failureOf = (status: number, body: unknown, headers = {}, asking: Task = task): EngineError =>
+  toFailure(status, headers, typeof body === 'string' ? body : JSON.stringify(body), asking);
+
+const vllm = (message: string) => ({
+  object: 'error',
+  message,
+  type: 'BadRequestError',
+  param: null,
+  code: 400,
+});
+
+/** The server, its words, and the window, prompt and completion that they name. */
+const overflows: [string, number, object, (number | null)[]][] = [
+  [
+    'vLLM',
+    400,
+    vllm(
+      "This model's maximum context length is 16384 tokens. However, you requested 19591 tokens (9591 in the messages, 10000 in the completion). Please reduce the length of the messages or completion.",
+    ),
+    [16384, 9591, 10000],
+  ],
+  [
+    'vLLM, later',
+    400,
+    {
+      error: vllm(
+        "This model's maximum context length is 4096 tokens. However, you requested 1000 output tokens and your prompt contains at least 3097 input tokens, for a total of at least 4097 tokens.",
+      ),
+    },
+    [4096, 3097, 1000],
+  ],
+  [
+    'vLLM, by parameter',
+    400,
+    {
+      error: {
+        ...vllm(
+          "You passed 98305 input tokens and requested 32768 output tokens. However, the model's context length is only 131072 tokens, resulting in a maximum input length of 98304 tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=98305)",
+        ),
+        param: 'input_tokens',
+      },
+    },
+    [131072, 98305, 32768],
+  ],
+  [
+    'vLLM, for the completion',
+    400,
+    vllm(
+      "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens and your request has 10 input tokens (5000 > 4096 - 10).",
+    ),
+    [4096, 10, 5000],
+  ],
+  [
+    'vLLM, for the decoder',
+    400,
+    vllm('The decoder prompt (length 12324) is longer than the maximum model length of 8192.'),
+    [8192, 12324, 500],
+  ],
+  ['vLLM, of old', 400, vllm('max_tokens must be at least 1, got -186.'), [null, null, 500]],
+  [
+    'SGLang',
+    400,
+    vllm("The input (61709 tokens) is longer than the model's context length (40960 tokens)."),
+    [40960, 61709, 500],
+  ],
+  [
+    'SGLang, with the completion',
+    400,
+    vllm(
+      "Requested token count exceeds the model's maximum context length of 262144 tokens. You requested a total of 263925 tokens: 199925 tokens from the input messages and 64000 tokens for the completion. Please reduce the number of tokens.",
+    ),
+    [262144, 199925, 64000],
+  ],
+  [
+    'SGLang, when scheduling',
+    400,
+    vllm('Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).'),
+    [59862, 160062, 500],
+  ],
+  [
+    'llama-server',
+    400,
+    {
+      error: {
+        code: 400,
+        message: 'the request exceeds the available context size, try increasing it',
+        type: 'exceed_context_size_error',
+        n_prompt_tokens: 14429,
+        n_ctx: 8192,
+      },
+    },
+    [8192, 14429, 500],
+  ],
+  [
+    'llama-server, as its own fault',
+    500,
+    {
+      error: {
+        code: 500,
+        message: 'the request exceeds the available context size. try increasing the context size',
+        type: 'exceed_context_size_error',
+        n_prompt_tokens: 1407,
+        n_ctx: 256,
+      },
+    },
+    [256, 1407, 500],
+  ],
+  [
+    'llama-server, with numbers',
+    400,
+    {
+      error: {
+        code: 400,
+        message: 'request (25837 tokens) exceeds the available context size (25088 tokens)',
+        type: 'invalid_request_error',
+      },
+    },
+    [25088, 25837, 500],
+  ],
+  ['Ollama', 400, { error: 'the input length exceeds the context length' }, [null, null, 500]],
+  [
+    'OpenAI',
+    400,
+    {
+      error: {
+        message:
+          "This model's maximum context length is 128000 tokens. However, your messages resulted in 202868 tokens (202767 in the messages, 101 in the functions). Please reduce the length of the messages or functions.",
+        type: 'invalid_request_error',
+        param: 'messages',
+        code: 'context_length_exceeded',
+      },
+    },
+    [128000, 202868, 500],
+  ],
+  [
+    'a hosted service',
+    413,
+    { error: { message: 'prompt is too long: 213462 tokens > 200000 maximum' } },
+    [200000, 213462, 500],
+  ],
+];
+
+describe('refusals of an upstream', () => {
+  for (const [server, status, body, numbers] of overflows)
+    test(`a prompt that does not fit is told the same way by ${server}`, () => {
+      for (const asking of [task, completion]) {
+        const { failure, code, param, message } = failureOf(status, body, {}, asking);
+        assert.equal(failure, 'rejected');
+        assert.equal(code, 'context_length_exceeded');
+        assert.equal(param, asking.kind === 'chat' ? 'messages' : 'prompt');
+        const [window, prompt, wanted] = numbers;
+        const said = message.match(/\d+/g)?.map(Number) ?? [];
+        const asked = asking.kind === 'chat' || wanted !== 500 ? wanted : null;
+        assert.deepEqual(
+          said,
+          [window, prompt, asked].filter((number) => number !== null),
+        );
+      }
+    });
+
+  test('what is wrong with a request is passed on with its place', () => {
+    const details = {
+      detail: [{ loc: ['body', 'messages', 0, 'content'], msg: 'Field required', type: 'missing' }],
+    };
+    const missing = failureOf(422, details);
+    assert.equal(missing.code, 'missing_required_parameter');
+    assert.equal(missing.param, 'messages[0].content');
+    const vague = failureOf(400, { error: { ...vllm('top_k must be less'), param: 'top_k' } });
+    assert.deepEqual(
+      [vague.failure, vague.code, vague.param],
+      ['rejected', 'invalid_value', 'top_k'],
+    );
+    assert.match(vague.message, /refused the request: top_k must be less/);
+    const own = failureOf(400, {
+      error: { message: 'no', param: 'engine_arg', code: 'unsupported_value' },
+    });
+    assert.deepEqual([own.code, own.param], ['unsupported_value', null]);
+    assert.equal(failureOf(400, '<html>').failure, 'rejected');
+    assert.equal(toInferenceError(failureOf(413, '<html>'), 'm')?.status, 413);
+  });
+
+  test('where a server is and how it is entered stays out of what clients are told', () => {
+    const said = failureOf(
+      400,
+      vllm(
+        'bad thing at http://10.0.0.7:8000/v1?key=abc on 10.0.0.7:8000 (gpu-3.internal.lan:8000) with sk-proj-12345678abcdef from /opt/models/secret/file.py',
+      ),
+    ).message;
+    assert.match(said, /bad thing/);
+    assert.doesNotMatch(said, /10\.0|internal|12345678|opt|key=/);
+  });
+
+  test('our own mistakes are not told as the client’s', () => {
+    const bodies: [number, unknown][] = [
+      [401, { error: { message: 'Incorrect API key provided: sk-1', code: 'invalid_api_key' } }],
+      [403, { detail: 'Forbidden' }],
+      [400, { error: { message: 'API key not valid. Please pass a valid API key.' } }],
+      [404, { detail: 'Not Found' }],
+      [404, { error: { message: 'The model `up` does not exist.', code: 404 } }],
+      [400, { error: { message: 'nope', code: 'model_not_found' } }],
+      [429, { error: { message: 'You exceeded your quota', code: 'insufficient_quota' } }],
+      [302, ''],
+    ];
+    for (const [status, body] of bodies) {
+      const error = failureOf(status, body);
+      assert.equal(error.failure, 'unavailable');
+      assert.equal(toInferenceError(error, 'm')?.status, 502);
+      assert.doesNotMatch(toInferenceError(error, 'm')?.message ?? '', /key|quota|sk-/i);
+    }
+  });
+
+  test('overload is told apart from failure, with its time', () => {
+    const busy = failureOf(429, {}, { 'retry-after': '3' });
+    assert.deepEqual([busy.failure, busy.retryAfterMs], ['overloaded', 3000]);
+    assert.equal(failureOf(503, {}, { 'retry-after-ms': '250' }).retryAfterMs, 250);
+    const date = new Date(Date.now() + 5000).toUTCString();
+    const dated = failureOf(503, {}, { 'retry-after': date }).retryAfterMs ?? 0;
+    assert.ok(dated > 2000 && dated <= 5000);
+    assert.equal(failureOf(429, {}, { 'retry-after': '1e9' }).retryAfterMs, 600_000);
+    assert.equal(failureOf(429, '<html>', { 'retry-after': 'soon' }).retryAfterMs, null);
+    assert.equal(failureOf(503, vllm('The request queue is full.')).failure, 'overloaded');
+    assert.equal(failureOf(503, { error: { message: 'Loading model' } }).failure, 'unavailable');
+    assert.equal(failureOf(500, '<h1>500</h1>').failure, 'unavailable');
+    assert.equal(toInferenceError(failureOf(504, ''), 'm')?.code, 'upstream_timeout');
+  });
+
+  test('what a server echoes of a request is not for the log', () => {
+    const { cause } = failureOf(500, { error: { message: 'secret prompt', type: 'boom' } });
+    assert.match(String(cause), /boom/);
+    assert.doesNotMatch(String(cause), /secret/);
+  });
+});

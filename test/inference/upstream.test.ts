@@ -1,0 +1,246 @@
+// The upstream engine before a scripted server: requests go out as they came, answers come back as they
+// are, and what the server does wrong stays the server's.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Engine, Usage } from '../../src/inference/engine.ts';
+import type { Behaviour } from '../../src/inference/engines/scripted/behaviours.ts';
+import { createUpstreamEngine, probeUpstream } from '../../src/inference/engines/upstream.ts';
+import { toInferenceError } from '../../src/inference/errors.ts';
+import { newCall, readStream } from '../support/engine-call.ts';
+import { until } from '../support/until.ts';
+import { createPair, upstreamOptions } from '../support/upstream.ts';
+import { chat, completion } from './builtin.ts';
+
+const reason = new Error('The client left');
+
+async function readAll(engine: Engine, task = chat('Hi'), call = newCall()): Promise<string> {
+  let text = '';
+  for await (const block of await engine.stream(task, call)) text += block;
+  return text;
+}
+
+describe('the upstream engine', () => {
+  test('passes every member on, and replaces only the name of the model', async (t) => {
+    const overrides = { apiKey: 'secret', headers: { 'x-team': 'mill' } };
+    const { upstream, engine } = await createPair(t, { apiKey: 'secret' }, overrides);
+    const body = {
+      model: 'asked',
+      messages: [{ role: 'user' as const, content: 'Größe 👩‍🔧', vendor: [1] }],
+      temperature: 0,
+      stop: null,
+      guided_json: { type: 'object' },
+      chat_template_kwargs: { enable_thinking: false },
+      stream_options: { continuous_usage_stats: false },
+    };
+    await readAll(engine, { kind: 'chat', body });
+    const { stop, ...kept } = body;
+    const [streamed] = upstream.requests;
+    assert.deepEqual(streamed?.body, {
+      ...kept,
+      model: 'scripted',
+      stream: true,
+      stream_options: { continuous_usage_stats: false, include_usage: true },
+    });
+    assert.equal(streamed?.path, '/v1/chat/completions');
+    assert.equal(streamed?.headers['x-team'], 'mill');
+    assert.equal(streamed?.headers.authorization, 'Bearer secret');
+    await engine.answer(completion({ prompt: [1, 2], suffix: 'x', stream: false }), newCall());
+    const plain = { model: 'scripted', temperature: 0, prompt: [1, 2], suffix: 'x' };
+    assert.deepEqual(upstream.requests[1]?.body, plain);
+    assert.equal(upstream.requests[1]?.path, '/v1/completions');
+  });
+
+  test('gives plain answers with the members that the contract promises', async (t) => {
+    const { engine } = await createPair(t, { words: 3 });
+    const answer = await engine.answer(chat('Hi'), newCall());
+    assert.deepEqual(answer.choices, [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: 'The wheel türnt',
+          tool_calls: null,
+          function_call: null,
+          refusal: null,
+        },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
+    ]);
+    assert.equal(answer.usage.completion_tokens, 3);
+    assert.ok(!('id' in answer) && !('model' in answer));
+  });
+
+  test('streams in as many pieces as the network makes, down to single bytes', async (t) => {
+    const { engine } = await createPair(t, { words: 12, pieceBytes: 1 });
+    const chunks = await readStream(await engine.stream(chat('Hi'), newCall()));
+    const text = chunks.map(({ choices: [choice] }) =>
+      choice !== undefined && 'delta' in choice ? choice.delta.content : '',
+    );
+    assert.equal(text.join(''), 'The wheel türnt 水 and the 👩‍🔧 mill grinds.The wheel');
+  });
+
+  /** What each misbehaviour is to the caller: of a stream, and of a plain request. */
+  const outcomes: [Behaviour, object, object?][] = [
+    ['dies-at-once', { failure: 'unavailable', code: null }],
+    ['dies-before-first-chunk', { failure: 'unavailable', code: null }],
+    ['dies-after-first-chunk', { failure: 'unavailable', code: null }],
+    ['half-a-chunk', { failure: 'unavailable', code: null }],
+    ['ends-early', { failure: 'unavailable', message: /finish reason/ }],
+    ['too-many-requests', { failure: 'overloaded', retryAfterMs: 2000 }],
+    ['html-error', { failure: 'unavailable', message: /status 500/ }],
+    ['unauthorized', { failure: 'unavailable', message: /credentials/ }],
+    ['wrong-content-type', { failure: 'unavailable', message: /text\/html/ }],
+    ['endless-headers', { failure: 'unavailable', message: /headers/ }],
+    ['fails-in-stream', { failure: 'unavailable' }],
+    ['too-large', { failure: 'unavailable', message: /too large/ }],
+    ['slow-headers', { failure: 'unavailable', code: 'upstream_timeout' }],
+    ['goes-silent', { failure: 'unavailable', code: 'upstream_timeout' }],
+    ['only-pings', { failure: 'unavailable', code: 'upstream_timeout' }, {}],
+  ];
+  const short = { connectMs: 500, firstByteMs: 300, idleMs: 300 };
+  for (const [behaviour, streamed, plain = streamed] of outcomes)
+    test(`an upstream that ${behaviour} fails the request and nothing else`, async (t) => {
+      const isTimed = 'code' in streamed && streamed.code === 'upstream_timeout';
+      const overrides = isTimed ? { timeouts: short } : {};
+      const { upstream, engine } = await createPair(t, { behaviour }, overrides);
+      await assert.rejects(readAll(engine), streamed);
+      if (Object.keys(plain).length > 0)
+        await assert.rejects(engine.answer(chat('Hi'), newCall()), plain);
+      upstream.behave('answers');
+      assert.match(await readAll(engine), /finish_reason":"stop"/);
+    });
+
+  test('too slow a server is a 504 to the client, and no server a 502', async (t) => {
+    const { upstream, engine } = await createPair(t, {}, { timeouts: short });
+    upstream.behave('slow-headers');
+    const slow = await engine.answer(chat('Hi'), newCall()).catch((error: unknown) => error);
+    assert.equal(toInferenceError(slow, 'm')?.status, 504);
+    await upstream.close();
+    const none = await engine.answer(chat('Hi'), newCall()).catch((error: unknown) => error);
+    assert.equal(toInferenceError(none, 'm')?.status, 502);
+  });
+
+  for (const behaviour of ['dies-after-first-chunk', 'half-a-chunk', 'fails-in-stream'] as const)
+    test(`what came before a stream that ${behaviour} is handed on, and counted`, async (t) => {
+      const { engine } = await createPair(t, { behaviour });
+      const told: Usage[] = [];
+      const call = newCall({ onUsage: (soFar) => told.push(soFar) });
+      const blocks: string[] = [];
+      await assert.rejects(async () => {
+        for await (const block of await engine.stream(chat('Hi'), call)) blocks.push(String(block));
+      });
+      assert.match(blocks.join(''), /"content":"The"/);
+      assert.deepEqual(told.at(-1), {
+        prompt_tokens: 0,
+        completion_tokens: 1,
+        total_tokens: 1,
+        prompt_tokens_details: null,
+      });
+    });
+
+  for (const behaviour of ['slow-headers', 'only-pings', 'never-ends', 'goes-silent'] as const)
+    test(`a client that leaves ends the work of an upstream that ${behaviour}`, async (t) => {
+      const { upstream, engine } = await createPair(t, { behaviour });
+      for (const streams of [true, false]) {
+        const leaving = new AbortController();
+        const call = newCall({ signal: leaving.signal });
+        const answer = streams
+          ? readAll(engine, chat('Hi'), call)
+          : engine.answer(chat('Hi'), call);
+        const seen = upstream.requests.length;
+        await until('it asks', () => upstream.requests.length > seen);
+        leaving.abort(reason);
+        await assert.rejects(answer, reason);
+        await until('its socket closes', () => upstream.requests.at(-1)?.state === 'left');
+      }
+    });
+
+  test('a client that leaves between chunks is billed for what was generated', async (t) => {
+    const { upstream, engine } = await createPair(t, { words: 500, eventDelayMs: 2 });
+    const leaving = new AbortController();
+    let tokens = 0;
+    const onUsage = (soFar: Usage) => {
+      tokens = soFar.completion_tokens;
+    };
+    const call = newCall({ signal: leaving.signal, onUsage });
+    let blocks = 0;
+    await assert.rejects(async () => {
+      for await (const _ of await engine.stream(chat('Hi'), call))
+        if (++blocks === 20) leaving.abort(reason);
+    }, reason);
+    assert.ok(tokens >= 15 && tokens < 100, String(tokens));
+    await until('its socket closes', () => upstream.requests[0]?.state === 'left');
+  });
+
+  test('a reader that stops reading ends the request', async (t) => {
+    const { upstream, engine } = await createPair(t, { behaviour: 'never-ends' });
+    for await (const _ of await engine.stream(chat('Hi'), newCall())) break;
+    await until('its socket closes', () => upstream.requests[0]?.state === 'left');
+  });
+
+  test('a slow reader holds the server back and loses nothing', async (t) => {
+    const { upstream, engine } = await createPair(t, { words: 40_000 });
+    const stream = await engine.stream(chat('Hi'), newCall());
+    const reader = stream[Symbol.asyncIterator]();
+    const first = String((await reader.next()).value);
+    // Far more is waiting than may be held here; time for a reader that held it all to show.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal(upstream.requests[0]?.state, 'running');
+    let length = first.length;
+    let longest = first.length;
+    let last = first;
+    for (let next = await reader.next(); !next.done; next = await reader.next()) {
+      last = String(next.value);
+      length += last.length;
+      longest = Math.max(longest, last.length);
+    }
+    assert.ok(length > 8_000_000 && longest < 2_000_000, `${length} ${longest}`);
+    assert.match(last, /finish_reason":"stop"/);
+  });
+
+  test('closing fails what runs', async (t) => {
+    const { upstream, engine } = await createPair(t, { behaviour: 'slow-headers' });
+    const answer = engine.answer(chat('Hi'), newCall());
+    const failed = assert.rejects(answer, { failure: 'unavailable' });
+    await until('it asks', () => upstream.requests.length === 1);
+    await engine.close();
+    await failed;
+  });
+
+  test('counts prompts by asking the server, or gives a bound', async (t) => {
+    const { upstream, engine } = await createPair(t);
+    const { signal } = new AbortController();
+    const words = chat('one two three');
+    assert.equal(await engine.countPromptTokens(words, signal), 6);
+    const texts = completion({ prompt: ['one', 'one two three'] });
+    assert.equal(await engine.countPromptTokens(texts, signal), 3);
+    for (const [server, task, expected] of [
+      ['llama-server', words, 6],
+      ['sglang', completion({ prompt: 'one two' }), 2],
+      ['openai', completion({ prompt: [[1, 2, 3], [4]] }), 3],
+    ] as const) {
+      const other = createUpstreamEngine(upstreamOptions(upstream.url, { server }));
+      t.after(() => other.close());
+      assert.equal(await other.countPromptTokens(task, signal), expected);
+    }
+    const bounded = createUpstreamEngine(upstreamOptions(upstream.url, { server: 'ollama' }));
+    t.after(() => bounded.close());
+    assert.ok((await bounded.countPromptTokens(words, signal)) > 13);
+  });
+
+  test('a probe tells the models, the window and the time it took', async (t) => {
+    const { upstream } = await createPair(t, { apiKey: 'k' });
+    const { signal } = new AbortController();
+    const options = upstreamOptions(upstream.url, { apiKey: 'k' });
+    const { latencyMs, ...report } = await probeUpstream(options, signal);
+    assert.deepEqual(report, { models: ['scripted'], contextWindow: 8192 });
+    assert.ok(latencyMs >= 0);
+    const wrongKey = upstreamOptions(upstream.url, { apiKey: 'other' });
+    await assert.rejects(probeUpstream(wrongKey, signal), /credentials/);
+    upstream.behave('slow-headers');
+    const hasty = upstreamOptions(upstream.url, { apiKey: 'k', timeouts: short });
+    await assert.rejects(probeUpstream(hasty, signal), { code: 'upstream_timeout' });
+  });
+});
