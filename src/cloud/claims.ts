@@ -11,6 +11,8 @@ export type WorkTable = 'instances' | 'filesystems';
 export interface Claim {
   readonly id: string;
   readonly token: string;
+  /** Where its work is; null when nowhere yet. */
+  readonly hostId: string | null;
 }
 
 export interface Claims {
@@ -28,7 +30,11 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
   // Both tables have the same work columns, which is all that is touched here.
   const as = (table: WorkTable) => table as 'instances';
 
-  async function take(table: WorkTable, limit: number, hostIds: readonly string[]) {
+  async function take(
+    table: WorkTable,
+    limit: number,
+    hostIds: readonly string[],
+  ): Promise<Claim[]> {
     const now = clock.now();
     // Looking first costs an idle server one read of an index and no write lock.
     const due = await db
@@ -56,9 +62,9 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
         .where('id', '=', id)
         .where('due_at', '<=', now)
         .where('claimed_until', '<=', now)
-        .returning('id')
+        .returning('host_id')
         .executeTakeFirst();
-      if (row !== undefined) won.push({ id, token });
+      if (row !== undefined) won.push({ id, token, hostId: row.host_id });
     }
     return won;
   }

@@ -22,7 +22,7 @@ import {
 import type { Images } from './images.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import type { Offer, Offers } from './instance-types.ts';
-import { isEverywhere, type Place, reachesFilesystem } from './placement.ts';
+import { type Place, reachesFilesystem } from './placement.ts';
 import { findRegion } from './regions.ts';
 import type { Launch } from './schema.ts';
 import { toId } from './wire-id.ts';
@@ -227,7 +227,7 @@ async function settleFilesystem(tx: Tx, id: string, place: Place): Promise<void>
     .updateTable('filesystems')
     .set((row) => ({
       host_id: place.hostId,
-      node: isEverywhere(place) ? null : place.node,
+      node: place.sharesFilesystems ? null : place.node,
       state: 'creating' as const,
       due_at: row.ref('created_at'),
     }))

@@ -21,8 +21,6 @@ export interface Place extends Omit<NodeReport, 'name' | 'online'> {
   readonly defaultImage: string | null;
   /** It has the directory that hosts of its region share. */
   readonly sharesFilesystems: boolean;
-  /** Its host's filesystems are on all of the host's nodes. */
-  readonly sharedStorage: boolean;
 }
 
 /** What living machines hold of one place. */
@@ -121,7 +119,7 @@ export function findOnlyHome(places: readonly Place[], region: string): string |
   const here = places.filter((place) => place.region === region);
   const [only] = here;
   if (only === undefined || here.some(({ hostId }) => hostId !== only.hostId)) return null;
-  return here.length === 1 || isEverywhere(only) ? only.hostId : null;
+  return here.length === 1 || only.sharesFilesystems ? only.hostId : null;
 }
 
 /** Whether a machine there reaches a filesystem whose volume is on this host and node. */
@@ -137,8 +135,5 @@ export function reachesFilesystem(
     );
     return shared && place.sharesFilesystems;
   }
-  return home.node === null || home.node === place.node || isEverywhere(place);
+  return home.node === null || home.node === place.node || place.sharesFilesystems;
 }
-
-export const isEverywhere = ({ sharedStorage, sharesFilesystems }: Place) =>
-  sharedStorage || sharesFilesystems;

@@ -4,10 +4,12 @@
 import type { Logger } from 'pino';
 import type { Database, InstanceRow } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
+import { withPatience } from '../lib/patience.ts';
 import type { Claim, Claims, WorkTable } from './claims.ts';
 import { DriverError } from './drivers/driver.ts';
 import type { FilesystemWork } from './filesystem-work.ts';
 import type { Firewall } from './firewall.ts';
+import { createHints } from './hints.ts';
 import type { Hosts } from './hosts/hosts.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { fail, type Outcome, observe, step, toSettled } from './instance-steps.ts';
@@ -39,17 +41,21 @@ export interface ReconcilerParts {
 /** For what other processes left or wrote; our own work is looked at when it is due. */
 const tickMs = 1_000;
 const observeMs = 2_000;
-const maxInFlight = 32;
+const maxInFlight = 64;
+const takenAtOnce = 32;
+/** A host with so much under way gets nothing more, so that one that hangs leaves room for the others. */
+const busyHost = 24;
 const observedAtOnce = 32;
+/** All of a round wait for the slowest. */
+const observePatienceMs = 10_000;
 /** How long a row waits whose node is offline while the rest of its host answers. */
 const offlineNodeMs = 5_000;
-/** What drivers hint at is gathered for a moment; more than so many at once means all. */
-const hintMs = 20;
-const maxHints = 500;
 
 export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
   const { claims, hosts, events, firewall, log } = parts;
   const inFlight = new Set<Promise<void>>();
+  /** How much of it is on which host. */
+  const underWay = new Map<string, number>();
   const timers: NodeJS.Timeout[] = [];
   let looking: Promise<number> | undefined;
   let lookAgain = false;
@@ -78,19 +84,26 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   async function takeFrom(table: WorkTable, work: (claim: Claim) => Promise<void>) {
-    const room = maxInFlight - inFlight.size;
+    const room = Math.min(takenAtOnce, maxInFlight - inFlight.size);
     if (room <= 0 || stopped) return 0;
-    const taken = await claims.take(table, room, hosts.reachable());
+    const free = hosts.reachable().filter((host) => (underWay.get(host) ?? 0) < busyHost);
+    const taken = await claims.take(table, room, free);
     for (const claim of taken) {
+      const host = claim.hostId ?? '';
+      underWay.set(host, (underWay.get(host) ?? 0) + 1);
       const running = claims
         .holding(table, claim, () => work(claim))
         .catch((error) => log.error({ err: error, table, id: claim.id }, 'reconciling failed'))
         .finally(() => {
           inFlight.delete(running);
-          if (inFlight.size === maxInFlight - 1) nudge();
+          const left = (underWay.get(host) ?? 1) - 1;
+          if (left > 0) underWay.set(host, left);
+          else underWay.delete(host);
+          if (inFlight.size === maxInFlight - 1 || left === busyHost - 1) nudge();
         });
       inFlight.add(running);
     }
+    if (taken.length === takenAtOnce) lookAgain = true;
     return taken.length;
   }
 
@@ -191,40 +204,16 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   async function observeOne(row: InstanceRow): Promise<void> {
     const driver = hosts.driverOf(row.host_id);
     if (driver === undefined || !hosts.reaches(row.host_id, row.node)) return;
-    const changes = observe(row, await driver.inspect(row.id), clock.now());
+    const state = await withPatience(driver.inspect(row.id), observePatienceMs);
+    const changes = observe(row, state, clock.now());
     if (Object.keys(changes).length === 0) return;
     await apply(row, toSettled(row, changes), null);
   }
 
-  const hinted = new Set<string>();
-  let hintTimer: NodeJS.Timeout | undefined;
-
   function hint(id: string | null): void {
     if (stopped || timers.length === 0) return;
-    if (id === null || hinted.size >= maxHints) {
-      observeSoon();
-      return;
-    }
-    hinted.add(id);
-    hintTimer ??= setTimeout(() => {
-      hintTimer = undefined;
-      const ids = [...hinted];
-      hinted.clear();
-      makeDue(ids).then(nudge, complain);
-    }, hintMs).unref();
-  }
-
-  async function makeDue(ids: readonly string[]): Promise<void> {
-    const now = clock.now();
-    await db
-      .updateTable('instances')
-      .set({ due_at: now })
-      .where('id', 'in', ids)
-      .where('status', '!=', 'terminated')
-      .where((row) => row.or([row('due_at', 'is', null), row('due_at', '>', now)]))
-      // A step that failed waits its time: the hint may be of its own doing.
-      .where('attempts', '=', 0)
-      .execute();
+    if (id === null) observeSoon();
+    else hints.add(id);
   }
 
   async function settle(): Promise<void> {
@@ -232,6 +221,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   const complain = (error: unknown) => log.error({ err: error }, 'the reconciler failed');
+  const hints = createHints(db, clock, { nudge: () => nudge(), complain });
 
   function nudge(): void {
     if (!stopped && timers.length > 0) look().catch(complain);
@@ -253,7 +243,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   async function stop(): Promise<void> {
     stopped = true;
     for (const timer of timers) clearInterval(timer);
-    clearTimeout(hintTimer);
+    hints.stop();
     await looking?.catch(complain);
     await observing;
     await Promise.all(inFlight);

@@ -36,7 +36,7 @@ export function createStrangers(
   async function sweepHost(host: string, driver: Driver, suspected: ReadonlySet<string>) {
     // The list first: a row is written before its machine is made, so whatever is listed has one by now.
     const listed = await driver.list();
-    const living = await findLiving(host, listed);
+    const living = await findLiving(listed);
     const unknown = listed.filter((id) => !living.has(id));
     for (const id of unknown) {
       if (!suspected.has(id)) {
@@ -49,14 +49,14 @@ export function createStrangers(
     return new Set(unknown);
   }
 
-  async function findLiving(host: string, listed: readonly string[]): Promise<Set<string>> {
+  /** On whichever host: two of them may be groups of one cluster, which lists the machines of both. */
+  async function findLiving(listed: readonly string[]): Promise<Set<string>> {
     const living = new Set<string>();
     for (let start = 0; start < listed.length; start += lookedUpAtOnce) {
       const rows = await db
         .selectFrom('instances')
         .select('id')
         .where('id', 'in', listed.slice(start, start + lookedUpAtOnce))
-        .where('host_id', '=', host)
         .where('status', '!=', 'terminated')
         .execute();
       for (const { id } of rows) living.add(id);

@@ -25,7 +25,12 @@ function checkHosts(cloud: Config['cloud'], placeOf: PlaceOf): string[] {
   const { client_certificate, client_key, hosts } = cloud;
   const names = hosts.map(({ name }) => name);
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  const unreadable = hosts.filter(({ url }) => url.startsWith('https:') && !URL.canParse(url));
   return [
+    ...unreadable.map(
+      ({ name }) =>
+        `${placeOf(['cloud', 'hosts'])}: the url of host ${name} is not an address such as https://host:8443.`,
+    ),
     ...((client_certificate === null) === (client_key === null)
       ? []
       : [

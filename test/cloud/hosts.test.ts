@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { NodeReport } from '../../src/cloud/drivers/driver.ts';
 import type { Filesystem, Image, InstanceTypes } from '../../src/cloud/schema.ts';
 import { databases } from '../support/databases.ts';
+import { until } from '../support/until.ts';
 import { startCloud, type TestCloud } from './support.ts';
 
 const typesOf = async ({ call }: TestCloud) =>
@@ -18,6 +19,11 @@ const rowOf = ({ db }: TestCloud, id: string) =>
 
 const terminate = ({ call }: TestCloud, id: string) =>
   call('POST', '/instance-operations/terminate', { instance_ids: [id] });
+
+const ownerOf = ({ accountId }: TestCloud) => ({
+  ...{ kind: 'session' as const, role: 'owner' as const, accountId },
+  ...{ sessionId: 's', userId: 'u', email: 'me@example.com', address: '127.0.0.1' },
+});
 
 const node = (name: string, over: Partial<NodeReport> = {}): NodeReport => ({
   name,
@@ -218,6 +224,64 @@ for (const database of databases) {
       assert.deepEqual(await far.list(), []);
     });
 
+    test('a host is removed once it has neither machines nor filesystems', async () => {
+      const cloud = await startCloud(database);
+      const far = await cloud.addHost('far', 'us-east-1');
+      const id = await cloud.launchActive({ region_name: 'us-east-1' });
+      const { body } = await cloud.call<Filesystem>('POST', '/filesystems', {
+        name: 'data',
+        region: 'us-east-1',
+      });
+      await cloud.settle();
+      const principal = ownerOf(cloud);
+      const remove = () => cloud.cloud.hostChanges.remove(principal, 'far', false);
+      await assert.rejects(remove, /has 1 machines/);
+      await terminate(cloud, id);
+      await assert.rejects(remove, /has 1 machines/, 'terminating is not gone');
+      await cloud.settle();
+      await assert.rejects(remove, /has 1 filesystems/);
+      await cloud.call('DELETE', `/filesystems/${body.data.id}`);
+      await cloud.cloud.reconciler.settle();
+      await remove();
+      assert.deepEqual(await far.list(), []);
+      assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1']);
+      await assert.rejects(remove, /does not exist/);
+    });
+
+    test('what a host that never comes back had can be forgotten, and only then', async () => {
+      const gpus = [{ address: '0000:01:00.0', model: 'NVIDIA H200', memoryGib: 141 }];
+      const cloud = await startCloud(database);
+      const far = await cloud.addHost('far', 'us-east-1', { report: { gpus } });
+      const over = { region_name: 'us-east-1', instance_type_name: 'gpu_1x_h200' };
+      const id = await cloud.launchActive(over);
+      const forget = () => cloud.cloud.hostChanges.remove(ownerOf(cloud), 'far', true);
+      await assert.rejects(forget, /Host far answers/);
+      far.goAway();
+      await cloud.lookAfter(31_000);
+      await forget();
+      assert.equal((await cloud.instance(id)).status, 'terminated');
+      assert.deepEqual(await cloud.db.selectFrom('instance_gpus').selectAll().execute(), []);
+      await cloud.settle();
+    });
+
+    test('one node in two hosts is given away once, and neither takes the other for a stranger', async () => {
+      const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
+      const gpus = [{ address: '0000:01:00.0', model: 'NVIDIA H200', memoryGib: 141 }];
+      const report = { identity: 'ab', nodes: [node('n1', { gpus })] };
+      const cluster = await cloud.addHost('cluster', 'us-east-1', { report });
+      cloud.clock.turn(1);
+      const group = await cloud.addHost('group', 'us-east-2', { report });
+      assert.deepEqual(await regionsOf(cloud, 'gpu_1x_h200'), ['us-east-1']);
+      const { reason } = cloud.cloud.hosts.all().find(({ row }) => row.name === 'group') ?? {};
+      assert.equal(reason, 'Nothing is placed on n1: another host has it already.');
+      const id = await cloud.launchActive({ region_name: 'us-east-1' });
+      // Both are one endpoint, which lists all of its machines to each.
+      group.list = cluster.list;
+      for (let look = 0; look < 3; look++) await cloud.cloud.strangers.sweep();
+      assert.deepEqual(await cluster.list(), [id]);
+      assert(!group.calls.includes(`terminate ${id}`));
+    });
+
     test('a filesystem stays where its first machine was, and draws the next ones there', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const region = 'us-east-1';
@@ -343,4 +407,20 @@ test('a machine that changes by itself is seen by what its driver says, not by p
   cloud.driver.kill(id, 'It was switched off.');
   assert.equal(await changed, 'unhealthy');
   assert(Date.now() - started < 1_500, 'the next look would have been two seconds later');
+});
+
+test('a host that hangs leaves the others their share of the work', async () => {
+  const cloud = await startCloud('sqlite', { instancesPerAccount: 1000 });
+  const size = { vcpus: 128, memoryGib: 256 };
+  const stuck = await cloud.addHost('stuck', 'us-east-1', { report: size });
+  const release = Promise.withResolvers<void>();
+  stuck.launch = () => release.promise;
+  for (let count = 0; count < 100; count++) await cloud.launch({ region_name: 'us-east-1' });
+  const id = await cloud.launch();
+  cloud.cloud.reconciler.start();
+  await until('the other host’s machine is active', async () => {
+    cloud.clock.turn(300);
+    return (await cloud.instance(id)).status === 'active';
+  });
+  release.resolve();
 });

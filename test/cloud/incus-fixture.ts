@@ -75,6 +75,7 @@ export async function createFixture() {
 
   async function launch(changes: Partial<MachineSpec> = {}, of = driver) {
     const wanted = spec(changes);
+    client.forgetHosts();
     await of.launch(wanted);
     return { ...(await running(wanted.id, of)), id: wanted.id, spec: wanted };
   }

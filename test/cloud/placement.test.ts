@@ -28,7 +28,6 @@ function place(over: Partial<Place>): Place {
     images: null,
     defaultImage: null,
     sharesFilesystems: false,
-    sharedStorage: false,
     ...over,
   };
 }

@@ -1,21 +1,34 @@
-// A real LXD daemon for one test file: own folder, bridge and subnet, taken from a few numbered slots so
-// that several runs don't meet. What a killed run left in its slot is swept by the next one that takes it.
+// A real LXD or Incus daemon for one test file: own folder, bridge and subnet, so that several runs don't
+// meet. LXD unless MILLRACE_TEST_DAEMON says `incus`.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { missingProgram } from '../conformance/ssh-client.ts';
+import { bridgeOf, slotFolder, subnetOf, sweep, takeSlot } from './lxd-slot.ts';
 
 const execute = promisify(execFile);
+
+const flavours = {
+  lxd: { daemon: 'lxd', client: 'lxd', init: ['init', '--preseed'], folderVariable: 'LXD_DIR' },
+  incus: {
+    daemon: 'incusd',
+    client: 'incus',
+    init: ['admin', 'init', '--preseed'],
+    folderVariable: 'INCUS_DIR',
+  },
+} as const;
+
+const flavour = flavours[process.env.MILLRACE_TEST_DAEMON === 'incus' ? 'incus' : 'lxd'];
+
+const needed = ['dnsmasq', 'ip', 'nft', 'busybox', 'ssh', 'sshd', 'sudo', 'mkfs.btrfs', 'curl'];
 
 /** Why tests that need the daemon are skipped, or false. */
 export const noLxd: string | false =
   process.getuid?.() !== 0
-    ? 'LXD needs root'
-    : missingProgram('lxd', 'dnsmasq', 'ip', 'nft', 'busybox', 'ssh', 'sshd', 'sudo', 'mkfs.btrfs');
+    ? 'the daemon needs root'
+    : missingProgram(flavour.daemon, flavour.client, ...needed);
 
 export interface Lxd {
   readonly folder: string;
@@ -39,10 +52,6 @@ export interface Lxd {
   stop(): Promise<void>;
 }
 
-/** The lowest addresses belong to the sandboxes' gateway; nothing of ours is handed out above. */
-const slots = [1, 2, 3, 4, 5, 6, 7];
-const leaseSeconds = 60;
-
 export async function startLxd(): Promise<Lxd> {
   const slot = await takeSlot();
   const folder = slotFolder(slot);
@@ -57,16 +66,16 @@ export async function startLxd(): Promise<Lxd> {
   await execute('ip', ['route', 'replace', 'unreachable', subnet, 'metric', '9999']);
 
   async function start() {
-    const log = join(folder, 'lxd.log');
+    const log = join(folder, 'daemon.log');
     // In a mount namespace of its own: what it mounts goes with it, and uid 1000 may be mapped through.
     const script = `printf 'root:100000:65536\\nroot:1000:1\\n' >${folder}/subids
       mount --bind ${folder}/subids /etc/subuid && mount --bind ${folder}/subids /etc/subgid
-      exec lxd --group root --logfile=${log}`;
+      exec ${flavour.daemon} --group root --logfile=${log}`;
     daemon = spawn('unshare', ['-m', '--propagation', 'private', 'sh', '-c', script], {
       env: environment(folder),
       stdio: 'ignore',
     });
-    await execute('lxd', ['waitready', '--timeout=60'], { env: environment(folder) });
+    await execute(flavour.daemon, ['waitready', '--timeout=60'], { env: environment(folder) });
   }
 
   async function ask(method: string, path: string, body?: unknown) {
@@ -84,15 +93,13 @@ export async function startLxd(): Promise<Lxd> {
     return request('GET', `/1.0/operations/${answer.metadata.id}/wait?timeout=60`);
   }
 
-  async function ended(child: ChildProcess, signal: NodeJS.Signals) {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise((resolve) => child.once('exit', resolve));
-    child.kill(signal);
-    await gone;
+  try {
+    await start();
+    await initialise(folder, preseed(bridge, gateway, port));
+  } catch (error) {
+    await sweep(slot);
+    throw error;
   }
-
-  await start();
-  await initialise(folder, preseed(bridge, gateway, port));
   const lxd: Lxd = {
     folder,
     socket,
@@ -105,7 +112,7 @@ export async function startLxd(): Promise<Lxd> {
     request,
     begin: async (method, path, body) => (await ask(method, path, body)).metadata,
     async addBtrfsPool() {
-      const config = { size: '1GiB' };
+      const config = { size: '3GiB' };
       await request('POST', '/1.0/storage-pools', { name: 'bt', driver: 'btrfs', config });
       return 'bt';
     },
@@ -124,30 +131,33 @@ export async function startLxd(): Promise<Lxd> {
       await request('POST', '/1.0/images/aliases', { name: alias, target });
     },
     async kill() {
-      if (daemon) await ended(daemon, 'SIGKILL');
+      daemon?.kill('SIGKILL');
+      if (daemon) await exitOf(daemon);
     },
     async stop() {
-      const shut = execute('lxd', ['shutdown', '--timeout=20'], { env: environment(folder) });
+      const shut = execute(flavour.daemon, ['shutdown', '--timeout=20'], {
+        env: environment(folder),
+      });
       await shut.catch(() => {});
-      await Promise.race([
-        daemon && ended(daemon, 'SIGCONT'),
-        setTimeout(10_000, 0, { ref: false }),
-      ]);
-      if (daemon) await ended(daemon, 'SIGKILL');
+      const patience = setTimeout(10_000, undefined, { ref: false });
+      await Promise.race([daemon && exitOf(daemon), patience]);
       await sweep(slot);
     },
   };
   return lxd;
 }
 
-const slotFolder = (slot: number) => join(tmpdir(), `millrace-lxd-${slot}`);
-const bridgeOf = (slot: number) => `mrlxd${slot}`;
-const subnetOf = (slot: number) => `10.77.0.${slot * 32}/27`;
-
 /** The proxy that answers nobody keeps it from asking the internet about instance types. */
 function environment(folder: string): NodeJS.ProcessEnv {
   const nowhere = 'http://127.0.0.1:9';
-  return { PATH: process.env.PATH, LXD_DIR: folder, HTTPS_PROXY: nowhere, HTTP_PROXY: nowhere };
+  const { PATH, LD_LIBRARY_PATH } = process.env;
+  const proxies = { HTTPS_PROXY: nowhere, HTTP_PROXY: nowhere };
+  return { PATH, LD_LIBRARY_PATH, ...proxies, [flavour.folderVariable]: folder };
+}
+
+function exitOf(child: ChildProcess): Promise<unknown> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => child.once('exit', resolve));
 }
 
 function preseed(bridge: string, gateway: string, port: number): string {
@@ -175,103 +185,12 @@ function preseed(bridge: string, gateway: string, port: number): string {
 }
 
 async function initialise(folder: string, text: string) {
-  const child = spawn('lxd', ['init', '--preseed'], { env: environment(folder), stdio: 'pipe' });
+  const child = spawn(flavour.client, flavour.init, { env: environment(folder), stdio: 'pipe' });
   let complaint = '';
   child.stderr.on('data', (chunk) => {
     complaint += chunk;
   });
   child.stdin.end(text);
   const code = await new Promise((resolve) => child.once('close', resolve));
-  if (code !== 0) throw new Error(`lxd init: ${complaint}`);
-}
-
-/** A slot is a folder with the pid and start time of its taker. */
-async function takeSlot(): Promise<number> {
-  const deadline = Date.now() + leaseSeconds * 1000;
-  for (;;) {
-    for (const slot of slots) {
-      const lock = `${slotFolder(slot)}.lock`;
-      const holder = existsSync(lock) ? readFileSync(lock, 'utf8') : '';
-      if (holder !== '' && identityOf(Number.parseInt(holder, 10)) === holder) continue;
-      rmSync(lock, { force: true });
-      try {
-        writeFileSync(lock, identityOf(process.pid), { flag: 'wx' });
-      } catch {
-        continue;
-      }
-      await sweep(slot, false);
-      mkdirSync(slotFolder(slot), { recursive: true, mode: 0o711 });
-      return slot;
-    }
-    if (Date.now() > deadline) throw new Error('every slot for an LXD daemon is taken');
-    await setTimeout(500);
-  }
-}
-
-/** A pid may come again; with its start time it doesn't. */
-function identityOf(pid: number): string {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    return fields[0] === 'Z' ? '' : `${pid} ${fields[19]}`;
-  } catch {
-    return '';
-  }
-}
-
-/** Ends and removes whatever bears the slot's folder or bridge; silent when there is nothing. */
-async function sweep(slot: number, release = true) {
-  const folder = slotFolder(slot);
-  for (let round = 0; round < 50; round += 1) {
-    const found = processesOf(folder);
-    if (found.length === 0) break;
-    for (const pid of found) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // It ended meanwhile.
-      }
-    }
-    await setTimeout(100);
-  }
-  const quietly = (program: string, ...argv: string[]) => execute(program, argv).catch(() => {});
-  await quietly('ip', 'link', 'delete', bridgeOf(slot));
-  await quietly('ip', 'route', 'delete', 'unreachable', subnetOf(slot), 'metric', '9999');
-  const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
-  const below = mounts
-    .map((line) => line.split(' ')[1] ?? '')
-    .filter((at) => at.startsWith(folder));
-  for (const at of below.reverse()) await quietly('umount', '-l', at);
-  await quietly(
-    'sh',
-    '-c',
-    `nft list tables | grep -q 'inet lxd' && ${deleteChains(bridgeOf(slot))}`,
-  );
-  rmSync(folder, { recursive: true, force: true });
-  if (release) rmSync(`${folder}.lock`, { force: true });
-}
-
-function deleteChains(bridge: string): string {
-  const names = `nft list table inet lxd | sed -n 's/^\\tchain \\(.*\\.${bridge}\\) {/\\1/p'`;
-  return `${names} | while read -r c; do nft flush chain inet lxd "$c"; done; ${names} | while read -r c; do nft delete chain inet lxd "$c"; done`;
-}
-
-/** The daemon, its dnsmasq and its containers' monitors all have the folder in command or environment. */
-function processesOf(folder: string): number[] {
-  const bears = new RegExp(`${folder}(/|\\0|\\s|$)`);
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .filter((name) => {
-      const read = (file: string) => {
-        try {
-          return readFileSync(`/proc/${name}/${file}`, 'utf8');
-        } catch {
-          return '';
-        }
-      };
-      if (/^\d+ \(.*\) Z/s.test(read('stat'))) return false;
-      return bears.test(read('cmdline')) || bears.test(read('environ'));
-    })
-    .map(Number);
+  if (code !== 0) throw new Error(`the daemon was not set up: ${complaint}`);
 }

@@ -145,10 +145,10 @@ export interface DriverReport {
   nodes?: NodeReport[];
   /** e.g. `lxd 5.0.2`; absent where there is no engine to name. */
   engine?: string;
+  /** The same for every address and group by which one endpoint or cluster is reached. */
+  identity?: string;
   /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
   addressPool?: { first: string; last: string; except?: string[] } | null;
-  /** True: every node reaches every filesystem. Absent: only the node it was made on. */
-  sharedStorage?: boolean;
 }
 
 /** `unavailable`: try again later. `impossible`: this launch can never work; the message says why. */

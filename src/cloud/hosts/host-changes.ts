@@ -18,7 +18,8 @@ export interface HostChanges {
   list(): Promise<HostView[]>;
   add(principal: SessionPrincipal, input: NewHost): Promise<HostView>;
   setDraining(principal: SessionPrincipal, name: string, draining: boolean): Promise<HostView>;
-  remove(principal: SessionPrincipal, name: string): Promise<void>;
+  /** With `forget` also while it has machines, if it is silent: they count as terminated. */
+  remove(principal: SessionPrincipal, name: string, forget: boolean): Promise<void>;
   check(name: string): Promise<HostChecks>;
 }
 
@@ -80,6 +81,9 @@ export function createHostChanges(
   }
 
   async function findEndpoint({ token, url, fingerprint }: NewHost) {
+    if (url?.startsWith('https:') && !URL.canParse(url)) {
+      throw invalidBody('url is not an address such as https://host:8443.', 'url');
+    }
     if (token == null) {
       if (url == null) throw invalidBody('Give a token or a url.', 'token');
       return { url, fingerprint: fingerprint?.toLowerCase().replaceAll(':', '') ?? null };
@@ -104,7 +108,7 @@ export function createHostChanges(
     return show(name);
   }
 
-  async function remove(principal: SessionPrincipal, name: string): Promise<void> {
+  async function remove(principal: SessionPrincipal, name: string, forget: boolean) {
     if (parts.inFile.has(name)) {
       throw conflict(`Host ${name} is in the configuration file: remove it there first.`);
     }
@@ -115,15 +119,43 @@ export function createHostChanges(
       if (row.id === parts.ownId) {
         throw conflict(`Host ${name} is this server: drain it, or set cloud.driver to none.`);
       }
+      const forgotten = forget ? await forgetAll(tx, row) : {};
       await refuseWhileUsed(tx, row);
       await tx.deleteFrom('hosts').where('id', '=', row.id).execute();
       await audit.record(tx, principal, {
         action: 'host.removed',
         resourceId: row.id,
-        details: { name },
+        details: { name, ...forgotten },
       });
     });
     await hosts.look([]);
+  }
+
+  /** For a host that will never answer again: nothing else could end its machines, or their bills. */
+  async function forgetAll(tx: Tx, { id, name }: HostRow) {
+    if (hosts.all().some(({ row, online }) => row.id === id && online)) {
+      throw conflict(`Host ${name} answers: terminate its machines instead of forgetting them.`);
+    }
+    const ended = await tx
+      .updateTable('instances')
+      .set((row) => ({
+        status: 'terminated' as const,
+        terminated_at: clock.now(),
+        user_data: null,
+        due_at: null,
+        version: row('version', '+', 1),
+      }))
+      .where('host_id', '=', id)
+      .where('status', '!=', 'terminated')
+      .returning('id')
+      .execute();
+    await tx.deleteFrom('instance_gpus').where('host_id', '=', id).execute();
+    const lost = await tx
+      .deleteFrom('filesystems')
+      .where('host_id', '=', id)
+      .returning('id')
+      .execute();
+    return { machines: ended.length, filesystems: lost.length };
   }
 
   return {

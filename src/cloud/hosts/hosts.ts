@@ -4,10 +4,11 @@
 import type { Logger } from 'pino';
 import type { Database, HostRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Driver, NodeReport } from '../drivers/driver.ts';
+import type { Driver } from '../drivers/driver.ts';
 import type { Place } from '../placement.ts';
-import type { HostDrivers, HostExtras, HostReport } from './host-drivers.ts';
+import type { HostDrivers, HostReport } from './host-drivers.ts';
 import { createLink, type Link } from './link.ts';
+import { explainDoubles, toPlaces } from './places.ts';
 import type { Silence } from './silence.ts';
 
 export interface Host {
@@ -51,6 +52,8 @@ export interface HostsOptions {
   alone: boolean;
 }
 
+/** A computer with many GPUs may need half a minute to count them. */
+const patienceMs = { own: 30_000, endpoint: 10_000 };
 const heartbeatMs = { alone: 30_000, among: 5_000 };
 
 export function createHosts(
@@ -63,6 +66,7 @@ export function createHosts(
   const beatMs = options.alone ? heartbeatMs.alone : heartbeatMs.among;
   let rows: HostRow[] = [];
   let revision = 0;
+  let reading: Promise<void> = Promise.resolve();
 
   function toHost(row: HostRow): Host {
     const link = links.get(row.id)?.link;
@@ -77,7 +81,7 @@ export function createHosts(
     return { row, online, reason, seenAt: row.seen_at, report: parseReport(row) };
   }
 
-  const all = () => rows.map(toHost);
+  const all = () => explainDoubles(rows.map(toHost));
   const driverOf = (hostId: string) => links.get(hostId)?.link.driver;
 
   function reaches(hostId: string, node: string | null): boolean {
@@ -87,10 +91,19 @@ export function createHosts(
     return node === null || nodes?.find(({ name }) => name === node)?.online !== false;
   }
 
+  /** One at a time, so that an older reading never replaces a newer one. */
+  function read(): Promise<void> {
+    const readNow = async () => {
+      rows = await db.selectFrom('hosts').selectAll().orderBy('created_at').orderBy('id').execute();
+      await tieLinks();
+      revision += 1;
+    };
+    reading = reading.then(readNow, readNow);
+    return reading;
+  }
+
   async function look(first?: readonly string[]): Promise<void> {
-    rows = await db.selectFrom('hosts').selectAll().orderBy('created_at').orderBy('id').execute();
-    await tieLinks();
-    revision += 1;
+    await read();
     const awaited = rows.filter(({ id }) => first?.includes(id) ?? true);
     const probes = rows.map((row) => ({ row, done: probe(row) }));
     await Promise.all(probes.filter(({ row }) => awaited.includes(row)).map(({ done }) => done));
@@ -110,6 +123,7 @@ export function createHosts(
       const link = createLink(clock, {
         open: () => parts.drivers.open(row),
         changed: parts.changed,
+        patienceMs: row.driver === 'incus' ? patienceMs.endpoint : patienceMs.own,
         lastReport: parseReport(row),
       });
       links.set(row.id, { link, settings: toSettings(row) });
@@ -176,7 +190,7 @@ export function createHosts(
 
   return {
     all,
-    places: () => all().flatMap(toPlaces),
+    places: () => toPlaces(all()),
     revision: () => revision,
     driverOf,
     reachable: () => rows.map(({ id }) => id).filter((id) => driverOf(id) !== undefined),
@@ -206,28 +220,3 @@ const toSettings = (row: HostRow) =>
 
 const parseReport = ({ report }: HostRow): HostReport | null =>
   report === null ? null : JSON.parse(report);
-
-function toPlaces({ row, online, report }: Host): Place[] {
-  if (report === null) return [];
-  const extras = JSON.parse(row.extras) as HostExtras;
-  const nodes: (Omit<NodeReport, 'name'> & { name: string | null })[] = report.nodes ?? [
-    { ...report, name: null, online: true },
-  ];
-  return nodes.map((node) => ({
-    hostId: row.id,
-    hostName: row.name,
-    region: row.region,
-    node: node.name,
-    accepting: online && node.online && row.draining === 0,
-    isolated: report.isolated,
-    vcpus: node.vcpus,
-    memoryGib: node.memoryGib,
-    storageGib: node.storageGib,
-    gpus: node.gpus,
-    addressPool: report.addressPool,
-    images: report.images,
-    defaultImage: extras.default_image ?? null,
-    sharesFilesystems: row.filesystems_path !== null,
-    sharedStorage: report.sharedStorage ?? false,
-  }));
-}

@@ -2,6 +2,7 @@
 // since when it is silent. A dead host costs a try now and then, never a start or a request.
 
 import type { Clock } from '../../lib/clock.ts';
+import { withPatience } from '../../lib/patience.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { HostReport } from './host-drivers.ts';
 
@@ -22,6 +23,8 @@ export interface LinkParts {
   open(): Promise<Driver>;
   /** A machine may have changed; null: any of them. */
   changed(id: string | null): void;
+  /** How long it may think before it is silent. */
+  patienceMs: number;
   /** What it said before this server started. */
   lastReport: HostReport | null;
 }
@@ -29,8 +32,6 @@ export interface LinkParts {
 const refreshMs = 30_000;
 const firstRetryMs = 1_000;
 const lastRetryMs = 15_000;
-/** Longer than an engine may need, shorter than people wait. */
-const patienceMs = 10_000;
 
 export function createLink(clock: Clock, parts: LinkParts): Link {
   let driver: Driver | undefined;
@@ -45,7 +46,7 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
   async function ask(): Promise<void> {
     try {
       const opened = driver ?? (await openOnce());
-      report = rememberNodes(await patiently(describe(opened)), report);
+      report = rememberNodes(await withPatience(describe(opened), parts.patienceMs), report);
       if (closed) return;
       silence = null;
       failures = 0;
@@ -59,8 +60,9 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
     }
   }
 
-  /** One that opens after its time is kept all the same, or it would stay open for nobody. */
   let opening: Promise<Driver> | undefined;
+
+  /** One that opens after its time is kept all the same, or it would stay open for nobody. */
   async function openOnce(): Promise<Driver> {
     opening ??= parts.open().then(
       async (opened) => {
@@ -73,7 +75,7 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
         throw error;
       },
     );
-    return patiently(opening);
+    return withPatience(opening, parts.patienceMs);
   }
 
   return {
@@ -120,13 +122,4 @@ function rememberNodes(report: HostReport, before: HostReport | null): HostRepor
       node.online ? node : { ...node, ...known.get(node.name), online: false },
     ),
   };
-}
-
-function patiently<Result>(work: Promise<Result>): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`It did not answer within ${patienceMs / 1000} seconds.`);
-    timer = setTimeout(() => reject(error), patienceMs);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole } from '../../accounts/authenticate.ts';
 import { Type } from '../../lib/type.ts';
 import type { Cloud } from '../cloud.ts';
-import { HostChange, HostChecks, HostParams, HostView, NewHost } from './schema.ts';
+import { HostChange, HostChecks, HostParams, HostView, NewHost, RemoveQuery } from './schema.ts';
 
 export function hostRoutes(
   scope: FastifyInstance,
@@ -31,10 +31,15 @@ export function hostRoutes(
       return hostChanges.setDraining(requireRole(request, 'owner'), request.params.name, draining);
     },
   );
-  app.delete('/hosts/:name', { schema: { params: HostParams } }, async (request) => {
-    await hostChanges.remove(requireRole(request, 'owner'), request.params.name);
-    return {};
-  });
+  app.delete(
+    '/hosts/:name',
+    { schema: { params: HostParams, querystring: RemoveQuery } },
+    async (request) => {
+      const forget = request.query.forget === 'true';
+      await hostChanges.remove(requireRole(request, 'owner'), request.params.name, forget);
+      return {};
+    },
+  );
   app.post(
     '/hosts/:name/check',
     { schema: { params: HostParams, response: { 200: HostChecks } } },

@@ -8,7 +8,11 @@ const Word = Type.String({ minLength: 1, maxLength: 128, pattern: '^[!-~]+$' });
 
 const hostUrl = '^(unix:/[!-~]+|https://[^\\s/?#@]+)$';
 
-export const HostParams = Type.Object({ name: Type.String({ maxLength: 128 }) });
+export const HostParams = Type.Object({
+  name: Type.String({ maxLength: 128, pattern: '^[!-~]+$' }),
+});
+
+export const RemoveQuery = Type.Object({ forget: Type.Optional(OneOf(['true'])) });
 
 export const NewHost = Type.Object(
   {

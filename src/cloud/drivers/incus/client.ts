@@ -47,7 +47,7 @@ export class DaemonError extends DriverError {
   readonly code: number;
 
   constructor(code: number, message: string) {
-    super(isFinal(code, message) ? 'impossible' : 'unavailable', message);
+    super(isFinal(message) ? 'impossible' : 'unavailable', message);
     this.name = 'DaemonError';
     this.code = code;
   }
@@ -207,11 +207,12 @@ function toError(bytes: Buffer, what: string): DriverError {
   }
 }
 
-/** What no second try will better. Everything else may be the daemon's, a member's or a disk's bad moment. */
-function isFinal(code: number, message: string): boolean {
-  const wrong =
-    /invalid|not supported|unsupported|alias doesn't exist|image not found|KVM support|failed to detect requested gpu|no matching image|missing source/i;
-  return code >= 400 && code < 500 && wrong.test(message);
+/** What no second try will better. Everything else may be the daemon's, a member's or a disk's bad moment.
+ * By the words: for work that failed, LXD says 400 whatever the reason, and Incus 500. */
+function isFinal(message: string): boolean {
+  return /\binvalid\b|not supported|unsupported|KVM support|failed to detect requested gpu|NVIDIA container tools/i.test(
+    message,
+  );
 }
 
 function describe(error: unknown): string {

@@ -45,6 +45,8 @@ export interface IncusOptions {
   readonly imageNames?: Readonly<Record<string, string>>;
   readonly gpus?: GivenGpus;
   readonly resyncMs?: number;
+  /** How long a machine may take to shut down before it is switched off. */
+  readonly gracefulSeconds?: number;
   readonly log?: (message: string) => void;
 }
 
@@ -85,6 +87,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     pool,
     profiles: options.profiles ?? ['default'],
     target,
+    gracefulSeconds: options.gracefulSeconds ?? 20,
     reserved: new Map(),
   };
   /** When the machine whose ssh answered was started, by id. */
@@ -158,6 +161,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
         target,
         gpus: options.gpus ?? {},
       });
+      const identity = info.environment?.certificate_fingerprint;
       const kinds = yard.canVirtualise
         ? 'Unprivileged containers and virtual machines'
         : 'Unprivileged containers';
@@ -167,6 +171,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
         network: firewall.enforced
           ? 'Own addresses, inbound by firewall rules.'
           : 'Own addresses; firewall rules are not enforced.',
+        ...(identity === undefined ? {} : { identity }),
         ...inventory,
       };
     },

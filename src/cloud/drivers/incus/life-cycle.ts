@@ -33,11 +33,11 @@ export interface Yard {
   readonly profiles: readonly string[];
   /** Of the cluster, when the specification names no node. */
   readonly target: string | null;
+  readonly gracefulSeconds: number;
   /** Addresses of launches under way, which the daemon doesn't know yet. */
   readonly reserved: Map<string, string>;
 }
 
-const gracefulSeconds = 20;
 const endDeadlineMs = 120_000;
 
 export async function launchMachine(yard: Yard, spec: MachineSpec): Promise<void> {
@@ -139,7 +139,7 @@ export async function restartMachine(yard: Yard, spec: MachineSpec): Promise<voi
     const restart = (force: boolean, timeout: number) =>
       client.run('PUT', `${path}/state`, { body: { action: 'restart', force, timeout } });
     // A system that doesn't heed the request is power-cycled.
-    await restart(false, gracefulSeconds).catch(async (error) => {
+    await restart(false, yard.gracefulSeconds).catch(async (error) => {
       if (!(error instanceof DaemonError)) throw error;
       const now = await observed.refresh(spec.id);
       if (now?.status === 'Running') await restart(true, -1);

@@ -82,7 +82,7 @@ export function toInstance(spec: MachineSpec, place: Place) {
       eth0: toNic(place),
       ...place.filesystems.devices,
       ...Object.fromEntries(spec.gpus.map((gpu, index) => [`gpu${index}`, toGpu(gpu, index)])),
-    },
+    } as Readonly<Record<string, Device>>,
   };
 }
 

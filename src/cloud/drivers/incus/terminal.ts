@@ -31,6 +31,10 @@ export async function openTerminal(
   data.socket.binaryType = 'arraybuffer';
   await Promise.all([opened(data.socket), opened(control)]);
   const connection = data.connection();
+  // A text frame tells the end of the output; the daemon then waits for us to hang up.
+  data.socket.addEventListener('message', ({ data: bytes }: MessageEvent) => {
+    if (typeof bytes === 'string') data.socket.close();
+  });
   const exit = waitForExit(client, operation);
   void exit.then(() => {
     control.close();
@@ -42,7 +46,6 @@ export async function openTerminal(
   return {
     onData: (listener) =>
       data.socket.addEventListener('message', ({ data: bytes }: MessageEvent) => {
-        // An empty text frame tells the end of the output.
         if (typeof bytes !== 'string') listener(Buffer.from(bytes as ArrayBuffer));
       }),
     write(bytes) {

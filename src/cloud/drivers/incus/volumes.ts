@@ -9,7 +9,8 @@ import { type Client, DaemonError } from './client.ts';
 import type { Device } from './machine.ts';
 
 export interface Filesystems {
-  create(id: string): Promise<void>;
+  /** `node` is the cluster's member that shall have it. */
+  create(id: string, node?: string | null): Promise<void>;
   remove(id: string): Promise<void>;
   usage(id: string): Promise<number | null>;
   devices(filesystems: MachineSpec['filesystems']): Record<string, Device>;
@@ -44,11 +45,14 @@ export function inVolumes(client: Client, pool: string, owner: string): Filesyst
     mapsUser: false,
     devices: (filesystems) => toDevices(filesystems, (id) => ({ pool, source: name(id) })),
 
-    async create(id) {
+    async create(id, node) {
       if (await client.find(`${volumes}/${name(id)}`)) return;
       const config = { 'user.millrace.id': id, 'user.millrace.owner': owner };
       await client
-        .run('POST', volumes, { body: { name: name(id), config, content_type: 'filesystem' } })
+        .run('POST', volumes, {
+          query: { target: node },
+          body: { name: name(id), config, content_type: 'filesystem' },
+        })
         .catch(async (error) => {
           // Somebody was quicker.
           if (!(await client.find(`${volumes}/${name(id)}`))) throw error;
