@@ -63,6 +63,7 @@ export function createUsage(
   let timer: NodeJS.Timeout | undefined;
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
+  let isTicking = false;
   const ticks = setInterval(tick, longMs).unref();
 
   function onClosed(entry: OpenEntry): void {
@@ -86,16 +87,23 @@ export function createUsage(
 
   /** Its failure is logged, and tried again, where it happens. */
   function run(): void {
-    flush().catch(() => {});
+    inTurn(writeEnded).catch(() => {});
   }
 
+  /** Not again while the last one waits: a database that hangs would gather them. */
   function tick(): void {
-    if (open.size > 0 && failures === 0) run();
+    if (open.size === 0 || failures > 0 || isTicking) return;
+    isTicking = true;
+    inTurn(writeLong)
+      .catch(() => {})
+      .finally(() => {
+        isTicking = false;
+      });
   }
 
   /** One at a time, so that no row is in two writes at once. */
-  function flush(): Promise<void> {
-    const mine = work.then(drain);
+  function inTurn(job: () => Promise<void>): Promise<void> {
+    const mine = work.then(job);
     work = mine.then(
       () => {
         failures = 0;
@@ -105,19 +113,25 @@ export function createUsage(
     return mine;
   }
 
+  const flush = () =>
+    inTurn(async () => {
+      await writeEnded();
+      await writeLong();
+    });
+
   function retryLater(error: unknown): void {
     const retryMs = Math.min(delayMs * 2 ** failures++, mostDelayMs);
-    log.error({ err: error, pending: pending.length, retryMs }, 'usage could not be written');
+    const state = { err: error, pending: pending.length, dropped, retryMs };
+    log.error(state, 'usage could not be written');
     clearTimeout(timer);
     timer = undefined;
     schedule(retryMs);
   }
 
   /** What is there now: what comes meanwhile makes a batch of its own. */
-  async function drain(): Promise<void> {
+  async function writeEnded(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
-    await writeLong();
     for (let left = pending.length; left > 0; left -= batchRows) {
       const rows = pending.splice(0, Math.min(left, batchRows));
       try {

@@ -28,3 +28,14 @@ export function failing(db: Database, next: () => Failure): Database {
     },
   });
 }
+
+/** A database that cannot be reached at all any more, as for a process that was killed. */
+export function severed(db: Database, isCut: () => boolean): Database {
+  return new Proxy(db, {
+    get(target, name) {
+      if (isCut()) throw new Error('the process is gone');
+      const member = Reflect.get(target, name, target) as unknown;
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}

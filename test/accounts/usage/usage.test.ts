@@ -6,7 +6,7 @@ import { createUsageRetention } from '../../../src/accounts/usage/retention.ts';
 import { toMonth } from '../../../src/accounts/usage/spend.ts';
 import { databases } from '../../support/databases.ts';
 import { until } from '../../support/until.ts';
-import { failing } from './failing.ts';
+import { failing, severed } from './failing.ts';
 import {
   accountId,
   assertAgreement,
@@ -161,10 +161,40 @@ for (const database of databases) {
       assert.equal((await usage.readSpend(accountId, keyId, '2026-01')).requests, 1);
     });
 
+    test('what ends while others run long is written without them, and they once a second', async () => {
+      const { db, another, clock } = await openTestUsage(database);
+      let writes = 0;
+      const usage = another(
+        {},
+        failing(db, () => {
+          writes++;
+          return null;
+        }),
+      );
+      const long = usage.open(facts());
+      clock.turn(5000);
+      const begun = performance.now();
+      const batches = 20;
+      for (let turn = 0; turn < batches; turn++) {
+        long.progress({ completionTokens: turn });
+        serveOne(usage);
+        const before = writes;
+        await until('it is written', () => writes > before && usage.status().pending === 0);
+      }
+      const seconds = Math.ceil((performance.now() - begun) / 1000);
+      assert(writes <= batches + seconds, `${writes} writes in ${seconds} s`);
+      long.close({ status: 'done', code: null, durationMs: 1 });
+      await usage.flush();
+      await assertAgreement(db);
+    });
+
     test('what a server that is gone left running is interrupted and counted, once', async () => {
       const { another, clock, rows, db, usage } = await openTestUsage(database);
-      // Its clock goes on, but it is never flushed again: as good as killed.
-      const killed = another();
+      let isGone = false;
+      const killed = another(
+        {},
+        severed(db, () => isGone),
+      );
       for (let turn = 0; turn < 3; turn++) {
         killed.open(facts()).progress({ promptTokens: 4, completionTokens: 6, costNano: 11 });
       }
@@ -175,6 +205,7 @@ for (const database of databases) {
         (await rows()).every(({ status }) => status === 'running'),
         'it was taken for dead while it may live',
       );
+      isGone = true;
       clock.turn(100_000);
       await Promise.all([usage.sweep(), another().sweep()]);
       await usage.sweep();
@@ -189,6 +220,7 @@ for (const database of databases) {
         requests: 3,
       });
       await assertAgreement(db);
+      isGone = false;
     });
 
     test('a server alone on its database knows at its start what was left behind', async () => {
