@@ -83,7 +83,7 @@ describe('configuration', () => {
       ],
       [
         'cloud:\n  hosts:\n    - { name: a, region: us-west-1, url: "unix:/x", pol: p }\n',
-        'millrace.yaml:2: cloud.hosts[0].pol is not a setting. Did you mean cloud.hosts[0].pool?',
+        'millrace.yaml:3: cloud.hosts[0].pol is not a setting. Did you mean cloud.hosts[0].pool?',
       ],
       [
         'cloud:\n  hosts:\n    - &a { name: a, region: us-west-1, url: "unix:/x" }\n    - *a\n',

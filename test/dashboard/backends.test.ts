@@ -37,7 +37,8 @@ describe('backends', { skip: noBrowser }, () => {
   });
 
   const row = () => page.getByRole('row', { name: new RegExp(`^${model}`) });
-  const servedBy = async () => (await ask(served.url, key, model)).headers.get('x-served-by');
+  const servedBy = async () =>
+    (await ask(served.url, key, { model, stream: true })).headers.get('x-served-by');
 
   test('every model says what answers for it, and that the stand-in is one', async () => {
     await page.getByRole('link', { name: 'Models', exact: true }).click();

@@ -126,28 +126,34 @@ export async function makeKey(page: Page, url: string, label: string): Promise<s
 }
 
 /** Asks a model for a few words, as a program does. */
-export function ask(url: string, key: string, model = 'llama3.1-8b-instruct'): Promise<Response> {
-  return fetch(`${url}/v1/chat/completions`, {
+export async function ask(
+  url: string,
+  key: string,
+  { model = 'llama3.1-8b-instruct', stream = false } = {},
+): Promise<Response> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
     body: JSON.stringify({
       model,
+      stream,
       max_tokens: 8,
       messages: [{ role: 'user', content: 'What is a millrace?' }],
     }),
   });
+  await response.clone().arrayBuffer();
+  return response;
 }
 
 /** The same picture in both schemes and on a phone, each of them accessible. */
 export async function look(page: Page, name: string): Promise<void> {
   const wide = page.viewportSize() ?? { width: 1280, height: 800 };
   for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    await settle(page);
+    await wear(page, colorScheme);
     await picture(page, `${name}-${colorScheme}`);
     assert.deepEqual(await findViolations(page), [], `${name} in ${colorScheme}`);
   }
-  await page.emulateMedia({ colorScheme: 'light' });
+  await wear(page, 'light');
   await page.setViewportSize({ width: 390, height: 780 });
   await settle(page);
   await picture(page, `${name}-phone`);
@@ -157,6 +163,13 @@ export async function look(page: Page, name: string): Promise<void> {
     `${name} is wider than a phone`,
   );
   await page.setViewportSize(wide);
+  await settle(page);
+}
+
+/** Waits until the page has noticed the scheme and its colours have come to rest. */
+async function wear(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
   await settle(page);
 }
 
