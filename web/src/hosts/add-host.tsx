@@ -75,6 +75,7 @@ export function AddHostDialog({ onClose }: { onClose: () => void }) {
               searchable
             />
           </SimpleGrid>
+          <MoreFields />
           <ErrorNotice error={add.error ?? regions.error} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
@@ -129,13 +130,22 @@ const AddressFields = () => (
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       <Field name="token" label="Token" placeholder="None, it trusts this server already" />
       <Field name="fingerprint" label="Fingerprint of its certificate" placeholder="Not checked" />
-      <Field name="target" label="Member or @group of a cluster" placeholder="All of it" />
-      <Field name="project" label="Project" placeholder="default" />
-      <Field name="pool" label="Storage pool" placeholder="The first one" />
-      <Field name="network" label="Network" placeholder="The first one" />
-      <Field name="filesystems_path" label="Path of shared files" placeholder="None" />
     </SimpleGrid>
   </>
+);
+
+/** Needed where a host is not set up the usual way; a check says so. */
+const MoreFields = () => (
+  <details>
+    <summary>Its network, storage and cluster, if they are not the usual ones</summary>
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" mt="sm">
+      <Field name="network" label="Network" placeholder="The usual bridge" />
+      <Field name="pool" label="Storage pool" placeholder="default" />
+      <Field name="project" label="Project" placeholder="default" />
+      <Field name="target" label="Member or @group of a cluster" placeholder="All of it" />
+      <Field name="filesystems_path" label="Path of shared files" placeholder="None" />
+    </SimpleGrid>
+  </details>
 );
 
 const Field = (props: Parameters<typeof TextInput>[0]) => (
