@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { hostname, totalmem } from 'node:os';
+import { totalmem } from 'node:os';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createApiKeys } from './accounts/api-keys.ts';
@@ -26,14 +26,14 @@ import { createUsageSummaries } from './accounts/usage/summaries.ts';
 import { createUsage } from './accounts/usage/usage.ts';
 import { watchUsage } from './accounts/usage/watch.ts';
 import { createApp } from './app.ts';
-import { type CloudOptions, createCloud } from './cloud/cloud.ts';
+import { createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
-import { readArchitecture, readSystemName } from './cloud/host-system.ts';
 import type { Host } from './cloud/hosts/hosts.ts';
 import { createHostDrivers } from './cloud/hosts/open-drivers.ts';
 import { readHostId } from './cloud/hosts/own-host.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { toCloudLimits, toCloudOptions } from './configured-cloud.ts';
 import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
@@ -347,8 +347,8 @@ export async function startServer(
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
-    reload,
     machines: describeMachines(cloud.hosts.all(), own?.hostId ?? null),
+    reload,
     stop,
   };
 }
@@ -390,39 +390,7 @@ function describeMachines(hosts: readonly Host[], ownId: string | null): string 
   return others === 0 ? here : `${here} ${others} more host${others === 1 ? '' : 's'}.`;
 }
 
-function toCloudOptions({ cloud, database }: Config, ownId: string | null): CloudOptions {
-  const { driver, region } = cloud;
-  return {
-    ownHost:
-      ownId === null || driver === 'none'
-        ? null
-        : { id: ownId, name: cloud.host_name ?? hostname().toLowerCase(), region, driver },
-    hosts: cloud.hosts,
-    hostGraceMs: cloud.host_grace_seconds * 1000,
-    emulate: cloud.emulate,
-    emulatedInstances: cloud.emulated_instances,
-    prices: cloud.prices,
-    instancesPerAccount: cloud.instances_per_account,
-    filesystemsPerAccount: cloud.filesystems_per_account,
-    rulesetsPerAccount: cloud.firewall_rulesets_per_account,
-    sshKeysPerAccount: cloud.ssh_keys_per_account,
-    leaseMs: 10_000,
-    // A SQLite file belongs to one server; PostgreSQL may have many.
-    alone: database.url === null,
-    system: readSystemName(),
-    architecture: readArchitecture(),
-  };
-}
-
 const toUsageRetention = ({ usage }: Config) => ({
   requestDays: usage.request_days,
   hourDays: usage.hour_days,
 });
-
-function toCloudLimits({ cloud }: Config) {
-  if (!cloud.rate_limit) return { requests: null, launches: null };
-  return {
-    requests: { intervalMs: 1000 / cloud.requests_per_second, burst: 1 },
-    launches: { intervalMs: cloud.launch_interval_seconds * 1000, burst: 1 },
-  };
-}

@@ -26,8 +26,9 @@ async function serve(options: Record<string, string>): Promise<void> {
   );
   const load = () => loadConfig({ ...flags, config: options.config });
   const server = await start(orExplain(load));
+  const stopping = signalled(() => server.reload(load));
   process.stdout.write(renderTable(server));
-  await signalled(() => server.reload(load));
+  await stopping;
   console.error('Stopping. Running requests may finish; a second signal ends at once.');
   await server.stop();
 }

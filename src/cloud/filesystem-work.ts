@@ -1,7 +1,8 @@
 // The reconciler's part for filesystems: makes and removes them on their hosts, and measures them rarely.
 
 import type { Logger } from 'pino';
-import type { Database, FilesystemRow } from '../db/tables.ts';
+import type { FilesystemRow } from '../db/cloud-rows.ts';
+import type { Database } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Claim, Claims } from './claims.ts';
 import { DriverError } from './drivers/driver.ts';

@@ -1,7 +1,7 @@
 // One step of an instance towards what its row wants: asks the driver, touches no database, and says what
 // the row shall become. Every step may be repeated after a crash.
 
-import type { InstanceRow } from '../db/tables.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
 import { type Driver, DriverError, type MachineSpec, type MachineState } from './drivers/driver.ts';
 
 export interface Outcome {

@@ -3,8 +3,9 @@
 
 import type { Audit } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
+import type { FilesystemRow, InstanceRow } from '../db/cloud-rows.ts';
 import { lockAccount } from '../db/lock-account.ts';
-import type { Database, FilesystemRow, InstanceRow, SshKeyRow, Tx } from '../db/tables.ts';
+import type { Database, SshKeyRow, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import type { Capacity, Reserved } from './capacity.ts';
@@ -86,7 +87,9 @@ export function createLaunch(
           .insertInto('instance_filesystems')
           .values({ instance_id: id, ...mount })
           .execute();
-        if (home.host_id === null) await settleFilesystem(tx, mount.filesystem_id, place);
+        if (home.host_id === null) {
+          await settleFilesystem(tx, mount.filesystem_id, place, clock.now());
+        }
       }
       for (const ruleset_id of rulesetIds) {
         await tx.insertInto('instance_rulesets').values({ instance_id: id, ruleset_id }).execute();
@@ -222,15 +225,15 @@ const toMount = (row: Home & { id: string; name: string }, mount_point: string):
 });
 
 /** Where its first machine is, there a filesystem stays. */
-async function settleFilesystem(tx: Tx, id: string, place: Place): Promise<void> {
+async function settleFilesystem(tx: Tx, id: string, place: Place, now: number): Promise<void> {
   await tx
     .updateTable('filesystems')
-    .set((row) => ({
+    .set({
       host_id: place.hostId,
       node: place.sharesFilesystems ? null : place.node,
-      state: 'creating' as const,
-      due_at: row.ref('created_at'),
-    }))
+      state: 'creating',
+      due_at: now,
+    })
     .where('id', '=', id)
     .execute();
 }

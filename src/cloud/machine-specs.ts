@@ -1,6 +1,7 @@
 // What the driver needs to know of an instance, gathered from its rows.
 
-import type { Database, InstanceRow } from '../db/tables.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
+import type { Database } from '../db/tables.ts';
 import type { MachineSpec } from './drivers/driver.ts';
 import type { Firewall } from './firewall.ts';
 import { toPlainPath } from './launch.ts';

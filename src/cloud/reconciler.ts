@@ -2,7 +2,8 @@
 // open), apply (compare-and-set): so any number of processes may run this, and each may die at any point.
 
 import type { Logger } from 'pino';
-import type { Database, InstanceRow } from '../db/tables.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
+import type { Database } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withPatience } from '../lib/patience.ts';
 import type { Claim, Claims, WorkTable } from './claims.ts';

@@ -1,15 +1,12 @@
 // What a schema can't say about models: fallbacks that lead somewhere and end, names that tell backends
 // apart, and keys that are in the environment.
 
-import { builtinModels } from '../inference/builtin-models.ts';
+import { builtinModels, standInNames } from '../inference/builtin-models.ts';
 import { nearest } from '../lib/nearest.ts';
 import type { PlaceOf } from './cross-check.ts';
 import type { Config } from './schema.ts';
 
 type Models = Config['models'];
-
-/** The names under which the model that stands in answers. */
-const reservedNames = ['builtin', 'stand-in'];
 
 export function checkModels(models: Models, placeOf: PlaceOf): string[] {
   return [
@@ -81,7 +78,7 @@ function checkBackends({ catalog }: Models, placeOf: PlaceOf): string[] {
     if (seen.has(key))
       problems.push(`${place}: another backend of ${id} is called ${backend.name}.`);
     seen.add(key);
-    if (reservedNames.includes(backend.name)) {
+    if (standInNames.includes(backend.name)) {
       problems.push(
         `${place}: ${name}.name is ${backend.name}, which means the model that stands in.`,
       );

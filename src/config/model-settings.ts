@@ -8,7 +8,7 @@ const closed = { additionalProperties: false } as const;
 const milliseconds = (value: number) =>
   Type.Integer({ default: value, minimum: 1, maximum: 86_400_000 });
 
-export const backendServers = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
+const backendServers = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
 
 const NullableText = (pattern: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], pattern, default: null });

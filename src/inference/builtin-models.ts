@@ -31,6 +31,9 @@ type KnownModel = Pick<
 > &
   Partial<CatalogEntry>;
 
+/** What the model that stands in for others is called; no other backend may be. */
+export const standInNames: readonly string[] = ['builtin', 'stand-in'];
+
 const window128k = 131_072;
 
 const known: readonly KnownModel[] = [

@@ -77,7 +77,7 @@ export function createRecordings(
       },
       usage: () => usage,
       begun() {
-        if (task.body.stream === true) firstTokenMs ??= reply.elapsedTime;
+        if (task.body.stream === true && failure === null) firstTokenMs ??= reply.elapsedTime;
         row.progress({ backend: trail.backend?.name ?? '' });
         overheadMs = Math.max(0, reply.elapsedTime - trail.engineMs - trail.queuedMs);
         return overheadMs;

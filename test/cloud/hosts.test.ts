@@ -3,6 +3,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { NodeReport } from '../../src/cloud/drivers/driver.ts';
+import { ensureFileHosts } from '../../src/cloud/hosts/file-hosts.ts';
 import type { Filesystem, Image, InstanceTypes } from '../../src/cloud/schema.ts';
 import { databases } from '../support/databases.ts';
 import { until } from '../support/until.ts';
@@ -423,4 +424,21 @@ test('a host that hangs leaves the others their share of the work', async () => 
     return (await cloud.instance(id)).status === 'active';
   });
   release.resolve();
+});
+
+test('the file’s hosts follow the file, and none takes the name of a server’s own', async () => {
+  const filed = { name: 'filed', region: 'us-east-1', url: 'https://127.0.0.1:9', pool: 'fast' };
+  const cloud = await startCloud('sqlite');
+  const start = (hosts: (typeof filed)[]) => ensureFileHosts(cloud.db, cloud.clock, hosts);
+  const read = () =>
+    cloud.db.selectFrom('hosts').selectAll().where('name', '=', 'filed').executeTakeFirstOrThrow();
+  await start([filed]);
+  const before = await read();
+  await cloud.db.updateTable('hosts').set({ draining: 1 }).where('name', '=', 'filed').execute();
+  await start([{ ...filed, url: 'https://127.0.0.2:9' }]);
+  const { id, url, pool, draining } = await read();
+  assert.deepEqual([id, url, pool, draining], [before.id, 'https://127.0.0.2:9', 'fast', 1]);
+  await start([]);
+  assert.equal((await read()).id, id, 'it may have machines');
+  await assert.rejects(start([{ ...filed, name: 'here' }]), /own host/);
 });

@@ -1,17 +1,30 @@
 // What machines of the incus driver are given, seen from inside them on a real daemon.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { FirewallRule, Terminal } from '../../src/cloud/drivers/driver.ts';
-import { buildHostImage, smallImage } from '../../src/cloud/drivers/incus/image-recipe.ts';
+import { createClient } from '../../src/cloud/drivers/incus/client.ts';
+import { openFirewall } from '../../src/cloud/drivers/incus/firewall.ts';
+import {
+  architecture,
+  buildHostImage,
+  smallImage,
+} from '../../src/cloud/drivers/incus/image-recipe.ts';
 import { instanceName } from '../../src/cloud/drivers/incus/machine.ts';
 import { eventually } from '../conformance/ssh-client.ts';
 import { noLxd } from '../support/lxd.ts';
 import { createFixture, type Fixture, type Running } from './incus-fixture.ts';
 
-describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () => {
+const everything: FirewallRule = {
+  protocol: 'all',
+  portRange: null,
+  sourceNetwork: '0.0.0.0/0',
+};
+
+describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () => {
   let fixture: Fixture;
   before(async () => {
     fixture = await createFixture();
@@ -41,6 +54,17 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () =
       const wanted = fixture.spec({ ip });
       await assert.rejects(fixture.driver.launch(wanted), { failure: 'impossible' });
     }
+  });
+
+  test('on a bridge of the operator’s a machine has its address without anybody handing it out', async () => {
+    const { network, ...addresses } = await fixture.lxd.addPlainBridge();
+    await assert.rejects(fixture.open({ network }), /which addresses/);
+    const driver = await fixture.open({ network, addresses });
+    const machine = await fixture.launch({ ip: driver.addressRange().last }, driver);
+    assert.equal(machine.ip, driver.addressRange().last);
+    assert.equal(await fixture.output(machine, 'hostname'), machine.spec.hostname);
+    assert.match((await driver.describe()).network, /not enforced/);
+    await driver.terminate(machine.id);
   });
 
   test('disks and filesystems on a pool that can are limited and measured', async () => {
@@ -122,6 +146,65 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 120_000 }, () =
     await driver.terminate(machine.id);
     const acl = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
     assert.deepEqual((await fixture.lxd.request<{ ingress: unknown[] }>('GET', acl)).ingress, []);
+  });
+
+  test('rules written by several servers at once are all kept', async () => {
+    const plan = fixture.driver.addressRange();
+    const client = createClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
+    const servers = await Promise.all([1, 2].map(() => openFirewall(client, plan, fixture.owner)));
+    const ids = Array.from({ length: 8 }, (_, index) => `${index}`.repeat(32));
+    const put = (id: string, index: number) => servers[index % 2]!.set(id, plan.last, []);
+    await Promise.all(ids.map(put));
+    const path = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
+    type Kept = { ingress: { description: string }[] };
+    const { ingress } = await client.get<Kept>(path);
+    assert.deepEqual(
+      ingress.map(({ description }) => description).sort(),
+      ids.map((id) => `millrace ${id}`),
+    );
+    await Promise.all(ids.map((id) => servers[0]!.set(id, null, null)));
+    assert.deepEqual((await client.get<Kept>(path)).ingress, []);
+    await client.close();
+  });
+
+  test('machines on one bridge do not reach each other, nor take another’s address', async () => {
+    const [one, other] = await Promise.all([fixture.launch(), fixture.launch()]);
+    const knock = (at: string) => `timeout 2 bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
+    assert.equal(await fixture.output(one, knock(one.ip)), 'SSH-');
+    assert.notEqual((await fixture.client.ssh(one, knock(other.ip))).code, 0);
+    const { first, last } = fixture.driver.addressRange();
+    const free = [last, first.replace(/\d+$/, (end) => `${Number(end) + 1}`)].find(
+      (address) => address !== one.ip && address !== other.ip,
+    )!;
+    await fixture.driver.setFirewall(one.id, [everything]);
+    await fixture.output(one, `sudo ip addr add ${free}/32 dev eth0`);
+    assert.equal(await answers({ ...one, ip: free }, 22), false);
+    await Promise.all([one, other].map(({ id }) => fixture.driver.terminate(id)));
+  });
+
+  test('user data may be as large as the API lets it be', async () => {
+    const userData = `#!/bin/sh\n# ${'x'.repeat(1_000_000)}\ntouch /home/ubuntu/large\n`;
+    const machine = await fixture.launch({ userData });
+    await eventually(
+      'it ran',
+      async () => (await fixture.client.ssh(machine, 'ls large')).code === 0,
+    );
+    await fixture.driver.terminate(machine.id);
+  });
+
+  test('an image for virtual machines is refused where the host has no KVM', async (context) => {
+    const { lxd, driver } = fixture;
+    if (/virtual machines/.test((await driver.describe()).isolation)) return context.skip('it has');
+    const folder = `${lxd.folder}/virtual`;
+    mkdirSync(folder);
+    writeFileSync(`${folder}/metadata.yaml`, `architecture: ${architecture()}\ncreation_date: 1\n`);
+    writeFileSync(`${folder}/rootfs.img`, Buffer.alloc(4096));
+    execFileSync('tar', ['-cf', `${folder}.tar`, '-C', folder, 'metadata.yaml', 'rootfs.img']);
+    await lxd.importImage(`${folder}.tar`, 'virtual');
+    const refused = { failure: 'impossible', message: /KVM/ };
+    await assert.rejects(driver.launch(fixture.spec({ image: 'virtual' })), refused);
+    const { target } = await lxd.request<{ target: string }>('GET', '/1.0/images/aliases/virtual');
+    await lxd.request('DELETE', `/1.0/images/${target}`);
   });
 
   test('on a network with somebody else’s machines no rule is touched, and the report says so', async () => {

@@ -25,7 +25,7 @@ export interface DriverSubject {
 type Running = Extract<MachineState, { state: 'running' }>;
 
 export function checkDriver(subject: DriverSubject) {
-  describe(`driver ${subject.name}`, { skip: subject.skip, timeout: 120_000 }, () => {
+  describe(`driver ${subject.name}`, { skip: subject.skip, timeout: 240_000 }, () => {
     let driver: Driver;
     let client: SshClient;
     const filesystem = randomBytes(16).toString('hex');

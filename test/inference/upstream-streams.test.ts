@@ -103,6 +103,7 @@ describe('streams of an upstream', () => {
       deltas: fc.array(delta, { minLength: 1, maxLength: 12 }),
       lineEnd: fc.constantFrom('\n', '\r\n', '\r'),
       field: fc.constantFrom('data: ', 'data:'),
+      note: fc.constantFrom('', ': note\n\n'),
       cuts: fc.array(fc.nat(4000), { maxLength: 40 }),
       includeUsage: fc.boolean(),
     });
@@ -114,7 +115,7 @@ describe('streams of an upstream', () => {
         choiceOf({}, 'stop'),
       ];
       const wire = [...sent.map((choice) => write([choice])), write([], { usage }), '[DONE]']
-        .map((data) => `: note\n\n${given.field}${data}\n\n`)
+        .map((data) => `${given.note}${given.field}${data}\n\n`)
         .join('')
         .replaceAll('\n', given.lineEnd);
       const bytes = Buffer.from(wire);
@@ -206,9 +207,16 @@ describe('streams of an upstream', () => {
     const pretty = JSON.stringify({ choices: [choiceOf({ content: 'ü' }, 'stop')] }, null, 2);
     const lines = pretty.split('\n').map((line) => `data: ${line}`);
     const wire = `event: message\nid: 4\n${lines.join('\n')}\n\nretry: 5\n\ndata: [DONE]`;
-    const { events, rewriter } = rewrite([Buffer.from(wire)]);
-    assert.deepEqual(events[0]?.choices, [choiceOf({ content: 'ü' }, 'stop')]);
-    assert.ok(rewriter.isDone());
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      const bytes = Buffer.from(wire.replaceAll('\n', lineEnd));
+      const singly = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
+      for (const pieces of [[bytes], singly]) {
+        const { events, rewriter } = rewrite(pieces);
+        assert.deepEqual(events[0]?.choices, [choiceOf({ content: 'ü' }, 'stop')]);
+        assert.equal(events.length, 1);
+        assert.ok(rewriter.isDone());
+      }
+    }
   });
 
   test('throw what a server says went wrong, in either of its forms', () => {

@@ -174,6 +174,14 @@ describe('the upstream engine', () => {
     await until('its socket closes', () => upstream.requests[0]?.state === 'left');
   });
 
+  test('a stream ends with its end, and a server that talks on is cut off', async (t) => {
+    const script = { behaviour: 'talks-after-the-end', words: 5 } as const;
+    const { upstream, engine } = await createPair(t, script, { timeouts: short });
+    const text = await readAll(engine);
+    assert.equal(text.split('\n\n').length - 1, 7);
+    await until('its socket closes', () => upstream.requests[0]?.state === 'left');
+  });
+
   test('a reader that stops reading ends the request', async (t) => {
     const { upstream, engine } = await createPair(t, { behaviour: 'never-ends' });
     for await (const _ of await engine.stream(chat('Hi'), newCall())) break;

@@ -17,6 +17,8 @@ const patienceMs = 60_000;
 export const slotFolder = (slot: number) => join(tmpdir(), `millrace-lxd-${slot}`);
 export const bridgeOf = (slot: number) => `mrlxd${slot}`;
 export const subnetOf = (slot: number) => `10.77.0.${slot * 32}/27`;
+export const plainBridgeOf = (slot: number) => `mrplain${slot}`;
+export const plainSubnetOf = (slot: number) => `10.77.255.${slot * 16}/28`;
 
 /** A slot is a folder with the pid and start time of its taker. */
 export async function takeSlot(): Promise<number> {
@@ -56,6 +58,7 @@ function identityOf(pid: number): string {
 /** Ends and removes whatever bears the slot's folder or bridge; silent when there is nothing. */
 export async function sweep(slot: number, release = true) {
   const folder = slotFolder(slot);
+  const containers = containersOf(folder);
   for (let round = 0; round < 50; round += 1) {
     const found = processesOf(folder);
     if (found.length === 0) break;
@@ -69,38 +72,50 @@ export async function sweep(slot: number, release = true) {
     await setTimeout(100);
   }
   const quietly = (program: string, ...argv: string[]) => execute(program, argv).catch(() => {});
-  await quietly('ip', 'link', 'delete', bridgeOf(slot));
-  await quietly('ip', 'route', 'delete', 'unreachable', subnetOf(slot), 'metric', '9999');
+  for (const bridge of [bridgeOf(slot), plainBridgeOf(slot)]) {
+    await quietly('ip', 'link', 'delete', bridge);
+  }
+  for (const subnet of [subnetOf(slot), plainSubnetOf(slot)]) {
+    await quietly('ip', 'route', 'delete', 'unreachable', subnet, 'metric', '9999');
+  }
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const below = mounts
     .map((line) => line.split(' ')[1] ?? '')
     .filter((at) => at.startsWith(folder));
   for (const at of below.reverse()) await quietly('umount', '-l', at);
-  for (const table of ['lxd', 'incus']) await removeChains(table, bridgeOf(slot));
+  for (const table of ['inet lxd', 'inet incus', 'bridge lxd', 'bridge incus']) {
+    await removeChains(table.split(' '), [`.${bridgeOf(slot)}`, ...containers.map(nicOf)]);
+  }
   rmSync(folder, { recursive: true, force: true });
   if (release) rmSync(`${folder}.lock`, { force: true });
 }
 
-/** A daemon that was killed leaves its bridge's rules in a table that others may use. */
-async function removeChains(table: string, bridge: string) {
-  const listed = await execute('nft', ['list', 'table', 'inet', table]).catch(() => undefined);
-  const chains = [...(listed?.stdout ?? '').matchAll(/^\tchain (\S+) \{/gm)]
-    .map(([, name]) => name!)
-    .filter((name) => name.endsWith(`.${bridge}`));
+const nicOf = (container: string) => `.${container}.eth0`;
+
+/** A daemon that was killed leaves its rules, in tables that others may use; empty ones are nobody's. */
+async function removeChains(table: readonly string[], endings: readonly string[]) {
+  const listed = await execute('nft', ['list', 'table', ...table]).catch(() => undefined);
+  if (!listed) return;
+  const chains = [...listed.stdout.matchAll(/^\tchain (\S+) \{/gm)].map(([, name]) => name!);
+  const ours = chains.filter((name) => endings.some((ending) => name.endsWith(ending)));
   for (const verb of ['flush', 'delete']) {
-    for (const chain of chains) {
-      await execute('nft', [verb, 'chain', 'inet', table, chain]).catch(() => {});
-    }
+    for (const chain of ours)
+      await execute('nft', [verb, 'chain', ...table, chain]).catch(() => {});
   }
+  if (ours.length === chains.length)
+    await execute('nft', ['delete', 'table', ...table]).catch(() => {});
+}
+
+function containersOf(folder: string): string[] {
+  const place = join(folder, 'containers');
+  return existsSync(place) ? readdirSync(place) : [];
 }
 
 /** The daemon and its helpers have the folder in command or environment; what runs in its containers is
  * known by their control groups. */
 export function processesOf(folder: string): number[] {
   const bears = new RegExp(`${folder}(/|\\0|\\s|$)`);
-  const containers = existsSync(join(folder, 'containers'))
-    ? readdirSync(join(folder, 'containers'))
-    : [];
+  const containers = containersOf(folder);
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter((name) => {

@@ -6,7 +6,15 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { missingProgram } from '../conformance/ssh-client.ts';
-import { bridgeOf, slotFolder, subnetOf, sweep, takeSlot } from './lxd-slot.ts';
+import {
+  bridgeOf,
+  plainBridgeOf,
+  plainSubnetOf,
+  slotFolder,
+  subnetOf,
+  sweep,
+  takeSlot,
+} from './lxd-slot.ts';
 
 const execute = promisify(execFile);
 
@@ -42,6 +50,8 @@ export interface Lxd {
   readonly pool: string;
   /** Made on first use; tells usage and keeps quotas. */
   addBtrfsPool(): Promise<string>;
+  /** One that the daemon doesn't manage, as an operator's own. */
+  addPlainBridge(): Promise<{ network: string; subnet: string; gateway: string }>;
   importImage(tarball: string, alias: string): Promise<void>;
   request<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
   /** Without waiting for the end of what was begun. */
@@ -115,6 +125,16 @@ export async function startLxd(): Promise<Lxd> {
       const config = { size: '3GiB' };
       await request('POST', '/1.0/storage-pools', { name: 'bt', driver: 'btrfs', config });
       return 'bt';
+    },
+    async addPlainBridge() {
+      const network = plainBridgeOf(slot);
+      const plain = plainSubnetOf(slot);
+      const own = plain.replace(/(\d+)\/28$/, (_, low) => `${Number(low) + 1}`);
+      await execute('ip', ['route', 'replace', 'unreachable', plain, 'metric', '9999']);
+      await execute('ip', ['link', 'add', network, 'type', 'bridge']);
+      await execute('ip', ['addr', 'add', `${own}/28`, 'dev', network]);
+      await execute('ip', ['link', 'set', network, 'up']);
+      return { network, subnet: plain, gateway: own };
     },
     async importImage(tarball, alias) {
       const argv = ['-sS', '--unix-socket', socket, '-X', 'POST'];

@@ -1,12 +1,12 @@
 // Hosts over the network: what a row says becomes the options of the driver for LXD and Incus.
 
-import type { HostRow } from '../../db/tables.ts';
+import type { HostRow } from '../../db/cloud-rows.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { checkEndpoint } from '../drivers/incus/checks.ts';
 import type { Identity } from '../drivers/incus/client-certificate.ts';
 import { enrol } from '../drivers/incus/enrolment.ts';
 import { createIncusDriver, type IncusOptions } from '../drivers/incus/incus.ts';
-import type { HostDrivers, HostExtras } from './host-drivers.ts';
+import type { HostDrivers, HostExtras, HostReport } from './host-drivers.ts';
 
 export interface EndpointParts {
   installationId: string;
@@ -21,13 +21,20 @@ export function createEndpoints(
   const optionsOf = (host: HostRow) => toOptions(host, parts);
   return {
     open: (host) => open(optionsOf(host)),
-    check: (host) => checkEndpoint(optionsOf(host)),
+    check: (host) => checkEndpoint({ ...defaultImageOf(host), ...optionsOf(host) }),
     async enrol({ token, url }) {
       const at = url === null ? {} : { url };
       const { serverFingerprint, ...enrolled } = await enrol(token, parts.certificate(), at);
       return { ...enrolled, fingerprint: serverFingerprint };
     },
   };
+}
+
+/** Any image will do where nobody said which: launches that name none then boot the first. */
+function defaultImageOf({ report }: HostRow): Pick<IncusOptions, 'defaultImage'> {
+  const { images } = JSON.parse(report ?? '{"images":null}') as Pick<HostReport, 'images'>;
+  const [first] = images ?? [];
+  return first === undefined ? {} : { defaultImage: first.name };
 }
 
 /** The driver, which also says what addresses it takes and what engine it is. */

@@ -3,6 +3,7 @@
 
 import type { Database } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { StartError } from '../../lib/start-error.ts';
 import { toRow } from './host-changes.ts';
 import type { HostExtras } from './host-drivers.ts';
 
@@ -41,10 +42,18 @@ export async function ensureFileHosts(
       filesystems_path,
       source: 'file' as const,
     };
-    await db
+    const written = await db
       .insertInto('hosts')
       .values({ ...row, ...settings })
-      .onConflict((clash) => clash.column('name').doUpdateSet(settings))
-      .execute();
+      .onConflict((clash) =>
+        clash.column('name').doUpdateSet(settings).where('hosts.source', '!=', 'builtin'),
+      )
+      .returning('id')
+      .executeTakeFirst();
+    if (written === undefined) {
+      throw new StartError(
+        `cloud.hosts: ${host.name} is the name of a server's own host. Choose another, or set cloud.host_name.`,
+      );
+    }
   }
 }

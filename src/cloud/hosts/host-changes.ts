@@ -3,7 +3,8 @@
 
 import type { Audit } from '../../accounts/audit.ts';
 import type { SessionPrincipal } from '../../accounts/principal.ts';
-import type { Database, HostRow, Tx } from '../../db/tables.ts';
+import type { HostRow } from '../../db/cloud-rows.ts';
+import type { Database, Tx } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { conflict, invalidBody, notFound } from '../../lib/errors.ts';
 import { newId } from '../../lib/ids.ts';

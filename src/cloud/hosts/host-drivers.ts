@@ -1,7 +1,7 @@
 // BOUNDARY. How this server reaches hosts: its own, and every endpoint over the network. Another server's
 // own host can't be opened from here, so its machines are left to that server.
 
-import type { HostRow } from '../../db/tables.ts';
+import type { HostRow } from '../../db/cloud-rows.ts';
 import type { Driver, DriverReport, ImageReport } from '../drivers/driver.ts';
 
 export interface HostDrivers {

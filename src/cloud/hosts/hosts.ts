@@ -2,7 +2,8 @@
 // before what others wrote down; of other servers' own hosts it only knows the latter.
 
 import type { Logger } from 'pino';
-import type { Database, HostRow } from '../../db/tables.ts';
+import type { HostRow } from '../../db/cloud-rows.ts';
+import type { Database } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Place } from '../placement.ts';
@@ -64,6 +65,8 @@ export function createHosts(
 ): Hosts {
   const links = new Map<string, { link: Link; settings: string }>();
   const beatMs = options.alone ? heartbeatMs.alone : heartbeatMs.among;
+  /** Whose silence was logged. */
+  const complained = new Set<string>();
   let rows: HostRow[] = [];
   let revision = 0;
   let reading: Promise<void> = Promise.resolve();
@@ -116,6 +119,7 @@ export function createHosts(
     for (const [id, { link, settings }] of links) {
       if (wanted.get(id) === settings) continue;
       links.delete(id);
+      complained.delete(id);
       await link.close();
     }
     for (const row of rows) {
@@ -134,17 +138,21 @@ export function createHosts(
   async function probe(row: HostRow): Promise<void> {
     const link = links.get(row.id)?.link;
     if (link === undefined) return;
-    const before = link.silence;
     await link.probe();
-    const { silence } = link;
-    if (before !== null && silence === null) parts.log.info({ host: row.name }, 'host answers');
-    if (before === null && silence !== null) {
-      parts.log.warn({ host: row.name, reason: silence.reason }, 'host does not answer');
-    }
+    noteChange(row, link.silence);
     revision += 1;
     await write(row, link).catch((error) =>
       parts.log.error({ err: error, host: row.name }, 'a host could not be written down'),
     );
+  }
+
+  function noteChange({ id, name }: HostRow, silence: Link['silence']): void {
+    if (silence === null) {
+      if (complained.delete(id)) parts.log.info({ host: name }, 'host answers again');
+    } else if (!complained.has(id)) {
+      complained.add(id);
+      parts.log.warn({ host: name, reason: silence.reason }, 'host does not answer');
+    }
   }
 
   async function write(row: HostRow, { silence, report }: Link): Promise<void> {

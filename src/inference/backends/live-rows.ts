@@ -21,7 +21,8 @@ export interface LiveRows {
   update(tx: Tx, model: string, name: string, values: LiveValues): Promise<void>;
   drain(tx: Tx, model: string, name: string): Promise<void>;
   resume(tx: Tx, model: string, name: string): Promise<void>;
-  remove(tx: Tx, model: string, name: string): Promise<void>;
+  /** Whether there was one. */
+  remove(tx: Tx, model: string, name: string): Promise<boolean>;
 }
 
 export type LiveValues = Partial<Pick<BackendRow, 'weight' | 'concurrency'>>;
@@ -106,12 +107,13 @@ export function createLiveRows(db: Database, clock: Clock, seal: Seal): LiveRows
     },
     resume,
     async remove(tx, model, name) {
-      await tx
+      const { numDeletedRows } = await tx
         .deleteFrom('backends')
         .where('model_id', '=', model)
         .where('name', '=', name)
-        .execute();
+        .executeTakeFirst();
       await resume(tx, model, name);
+      return numDeletedRows > 0n;
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Audit } from '../../accounts/audit.ts';
 import type { SessionPrincipal } from '../../accounts/principal.ts';
 import type { Database, Tx } from '../../db/tables.ts';
 import { nearest } from '../../lib/nearest.ts';
+import { standInNames } from '../builtin-models.ts';
 import type { Catalog } from '../catalog.ts';
 import {
   inFile,
@@ -46,7 +47,6 @@ export interface LiveParts {
 }
 
 const maxBackends = 1_000;
-const reservedNames = ['builtin', 'stand-in'];
 
 export async function createLiveBackends(parts: LiveParts): Promise<LiveBackends> {
   const { db, log, audit, catalog, rows, registry } = parts;
@@ -62,10 +62,9 @@ export async function createLiveBackends(parts: LiveParts): Promise<LiveBackends
       try {
         return [rows.toSpec(row)];
       } catch {
-        const backend = `${row.model_id}/${row.name}`;
         log.error(
-          { backend },
-          'the key of a backend was sealed by a server with another secret_key',
+          { backend: `${row.model_id}/${row.name}` },
+          'a backend was added by a server with another secret_key (MILLRACE_SECRET_KEY) and is not used',
         );
         return [];
       }
@@ -102,7 +101,7 @@ export async function createLiveBackends(parts: LiveParts): Promise<LiveBackends
     async add(session, spec) {
       const { model, name, url } = spec;
       checkModel(catalog, model);
-      if (reservedNames.includes(name)) throw nameReserved(name);
+      if (standInNames.includes(name)) throw nameReserved(name);
       await refresh();
       if (registry.find(model, name) !== undefined) throw nameTaken(model, name);
       await write(async (tx) => {
@@ -146,12 +145,16 @@ export async function createLiveBackends(parts: LiveParts): Promise<LiveBackends
       return get(which);
     },
     async remove(session, which) {
-      const { id, source, model, name } = await get(which);
+      await refresh();
+      const { model, name } = which;
+      const id = `${model}/${name}`;
+      const source = registry.find(model, name)?.source;
       if (source === 'file') throw inFile(id, 'removed');
       if (source === 'weights') throw notRemovable(id);
       if (source === 'builtin') throw standInStays(id);
       await write(async (tx) => {
-        await rows.remove(tx, model, name);
+        // Also one that this server can't open.
+        if (!(await rows.remove(tx, model, name))) throw noSuchBackend(model, name);
         await audit.record(tx, session, { action: 'backend.removed', resourceId: id });
       });
     },

@@ -34,6 +34,7 @@ export function createRetirement(clock: Clock, options: RetirementOptions = {}):
         waiting.delete(one);
         resolve(one.close());
       };
+      // Not at once: somebody may just have chosen it and not begun.
       const look = setInterval(() => {
         if (one.isIdle() || clock.now() >= deadline) end();
       }, lookEveryMs).unref();

@@ -52,6 +52,9 @@ for (const database of databases) {
         await until('the long request is written', async () =>
           (await read()).some(({ id, status }) => id === long && status === 'running'),
         );
+        await until('some are owed', () =>
+          answered.slice(before).some(({ at }) => at < performance.now() - 2 * lossMs),
+        );
         const killedAt = performance.now();
         server.child.kill('SIGKILL');
         await Promise.all([...clients, server.ended]);

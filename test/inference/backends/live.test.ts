@@ -283,6 +283,46 @@ describe('backends', () => {
     await until('the other lets it go', async () => (await servedBy(other)) === 'builtin');
   });
 
+  it('one that was sealed with another key is not used, and can be removed', async () => {
+    const upstream = await startUpstream({ apiKey });
+    const server = await startTestServer();
+    const owner = await server.join();
+    await owner(root, { json: newBackend(upstream, { api_key: apiKey }) });
+    await server.stop();
+    const config = { secret_key: Buffer.alloc(32, 9).toString('base64') };
+    const again = await startTestServer({ config, on: server, presetApiKey: server.key });
+    const person = again.withCookie(owner.cookie);
+    assert.equal((await list(person))[0]?.kind, 'stand-in');
+    const path = `${root}/${model}/first`;
+    assert.equal((await person(path, { method: 'DELETE' })).status, 200);
+    assert.equal((await person(path, { method: 'DELETE' })).status, 404);
+    assert.equal((await person(root, { json: newBackend(upstream) })).status, 200);
+  });
+
+  it('a configured fallback serves what needs more context, under its own name', async () => {
+    const upstream = await startUpstream();
+    const backends = [{ name: 'small', url: upstream.url }];
+    const server = await startTestServer({
+      config: {
+        models: {
+          catalog: {
+            small: { backends, context_fallback: { above: 1_000, to: 'large' } },
+            large: { backends: [{ name: 'large', url: upstream.url, model: 'org/large' }] },
+          },
+        },
+      },
+    });
+    const ask = async (content: string) => {
+      const json = { model: 'small', messages: [{ role: 'user', content }], max_tokens: 5 };
+      const response = await server.fetch('/v1/chat/completions', { json });
+      const { model: served } = (await response.json()) as { model: string };
+      return [served, response.headers.get('x-served-by')];
+    };
+    assert.deepEqual(await ask('Hi'), ['small', 'small']);
+    assert.deepEqual(await ask('a word '.repeat(2_000)), ['large', 'large']);
+    assert.equal(upstream.requests.at(-1)?.body.model, 'org/large');
+  });
+
   it('a check tells whether the server answers and has the model, and adds nothing', async () => {
     const upstream = await startUpstream({ apiKey });
     const server = await startTestServer();

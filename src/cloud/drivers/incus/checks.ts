@@ -3,7 +3,7 @@
 
 import { planAddresses } from './addresses.ts';
 import { type Client, createClient } from './client.ts';
-import { engineOf, type ServerInfo } from './dialect.ts';
+import { dialectOf, engineOf, type ServerInfo } from './dialect.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
 import { defaults, type IncusOptions } from './incus.ts';
@@ -49,7 +49,7 @@ async function lookInside(
   options: IncusOptions,
   checks: Check[],
 ) {
-  const { pool = defaults.pool, network = defaults.network, target = null } = options;
+  const { pool = defaults.pool, network = dialectOf(info).network, target = null } = options;
   await attempt(checks, 'storage', async () => {
     const { driver } = await client.get<{ driver: string }>(
       `/1.0/storage-pools/${encodeURIComponent(pool)}`,

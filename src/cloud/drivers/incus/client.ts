@@ -11,6 +11,8 @@ export interface Client {
   get<Answer>(path: string, query?: Query): Promise<Answer>;
   /** Undefined for 404. */
   find<Answer>(path: string, query?: Query): Promise<Answer | undefined>;
+  /** With the tag that `if-match` compares: 412 when somebody changed it since. */
+  tagged<Answer>(path: string): Promise<{ readonly value: Answer; readonly tag: string }>;
   /** Starts work and waits for its end. Also for calls that the daemon answers at once. */
   run(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, more?: More): Promise<Operation>;
   /** The raw body, cut at its newest `limit` bytes; undefined for 404. */
@@ -73,13 +75,13 @@ export function createClient(endpoint: Endpoint, project: string): Client {
     // With any other type the files API takes an empty file.
     const type = raw ? 'application/octet-stream' : 'application/json';
     try {
-      const { statusCode, body } = await send(toUrl(route.httpOrigin, path, more.query), {
+      const { statusCode, headers, body } = await send(toUrl(route.httpOrigin, path, more.query), {
         method,
         dispatcher: route.agent,
         headers: { 'content-type': type, ...more.headers },
         body: Buffer.isBuffer(more.body) ? more.body : more.body && JSON.stringify(more.body),
       });
-      return { statusCode, bytes: await readBounded(body) };
+      return { statusCode, tag: `${headers.etag ?? ''}`, bytes: await readBounded(body) };
     } catch (error) {
       if (error instanceof DriverError) throw error;
       throw new DriverError('unavailable', `${endpoint.url}: ${describe(error)}`, error);
@@ -127,6 +129,11 @@ export function createClient(endpoint: Endpoint, project: string): Client {
     find,
     get: async <Answer>(path: string, query?: Query) =>
       (await call('GET', path, { query })).metadata as Answer,
+
+    async tagged<Answer>(path: string) {
+      const { bytes, tag } = await exchange('GET', path);
+      return { value: parseAnswer(bytes, `GET ${path}`).metadata as Answer, tag };
+    },
 
     async run(method, path, more) {
       const answer = await call(method, path, more);

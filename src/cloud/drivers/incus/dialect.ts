@@ -6,6 +6,8 @@ export interface Dialect {
   readonly headerPrefix: string;
   /** Where the daemon listens on its own host, the usual place first. */
   readonly sockets: readonly string[];
+  /** The bridge that its set-up makes. */
+  readonly network: string;
   /** The member of a new certificate that carries a one-time trust token. */
   readonly tokenField: string;
 }
@@ -15,12 +17,14 @@ export const dialects: Readonly<Record<'lxd' | 'incus', Dialect>> = {
     name: 'LXD',
     headerPrefix: 'X-LXD',
     sockets: ['/var/lib/lxd/unix.socket', '/var/snap/lxd/common/lxd/unix.socket'],
+    network: 'lxdbr0',
     tokenField: 'password',
   },
   incus: {
     name: 'Incus',
     headerPrefix: 'X-Incus',
     sockets: ['/var/lib/incus/unix.socket', '/run/incus/unix.socket'],
+    network: 'incusbr0',
     tokenField: 'trust_token',
   },
 };

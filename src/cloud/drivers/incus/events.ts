@@ -42,8 +42,8 @@ export function listenToEvents(client: Client, listener: EventListener): Events 
     const end = () => {
       if (over) return;
       over = true;
-      if (open) listener.down();
       if (closed) return;
+      if (open) listener.down();
       timer = setTimeout(connect, pauseMs);
       timer.unref();
       pauseMs = Math.min(maxPauseMs, pauseMs * 2);

@@ -38,6 +38,8 @@ interface Network {
   readonly used_by: readonly string[] | null;
 }
 
+const maxAttempts = 10;
+
 export const unenforced: Firewall = { enforced: false, set: async () => {} };
 
 export async function openFirewall(
@@ -52,28 +54,36 @@ export async function openFirewall(
   if (!network.managed || network.type !== 'bridge' || strangers.length > 0) return unenforced;
   const name = `millrace-${owner.slice(0, 12)}`;
   const path = `/1.0/network-acls/${name}`;
-  // One writer at a time: the ACL is replaced whole.
+  // The ACL is replaced whole: one writer at a time here, and other processes' changes are not overwritten.
   let turn: Promise<unknown> = ensureAcl(client, plan, name);
   await turn;
 
   async function change(id: string, wanted: AclRule[]) {
-    const acl = await client.get<Acl>(path);
+    const { value: acl, tag } = await client.tagged<Acl>(path);
     const others = acl.ingress.filter(({ description }) => description !== describe(id));
     if (others.length === acl.ingress.length && wanted.length === 0) return;
-    const body = {
-      description: acl.description,
-      config: acl.config,
-      egress: acl.egress,
-      ingress: [...others, ...wanted],
-    };
-    await client.run('PUT', path, { body });
+    const { description, config, egress } = acl;
+    const body = { description, config, egress, ingress: [...others, ...wanted] };
+    await client.run('PUT', path, { body, headers: { 'if-match': tag } });
+  }
+
+  async function insist(id: string, wanted: AclRule[]) {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await change(id, wanted);
+      } catch (error) {
+        const code = error instanceof DaemonError ? error.code : 0;
+        if (attempt === maxAttempts || (code !== 412 && code !== 404)) throw error;
+        if (code === 404) await ensureAcl(client, plan, name);
+      }
+    }
   }
 
   return {
     enforced: true,
     set(id, address, rules) {
       const wanted = rules && address ? toAclRules(id, address, plan.gateway, rules) : [];
-      const mine = turn.then(() => change(id, wanted));
+      const mine = turn.then(() => insist(id, wanted));
       turn = mine.catch(() => {});
       return mine;
     },

@@ -9,6 +9,7 @@ import {
   mkdir,
   mkdtemp,
   realpath,
+  rename,
   rm,
   stat,
   symlink,
@@ -88,7 +89,7 @@ export async function buildHostImage(
     // Owned by root inside, whoever builds it.
     const owner = ['--owner=0', '--group=0', '--numeric-owner'];
     await execute('tar', [...owner, '-cf', `${image}.new`, '-C', work, '.']);
-    await execute('mv', [`${image}.new`, image]);
+    await rename(`${image}.new`, image);
     return image;
   } finally {
     await rm(work, { recursive: true, force: true });

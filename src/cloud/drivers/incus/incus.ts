@@ -58,9 +58,10 @@ export type IncusDriver = Driver &
     addressRange(): AddressPlan;
   };
 
-export const defaults = { project: 'default', pool: 'default', network: 'lxdbr0' } as const;
+export const defaults = { project: 'default', pool: 'default' } as const;
 
 const bootLogBytes = 256 * 1024;
+const patienceMs = 5_000;
 
 export async function createIncusDriver(options: IncusOptions): Promise<IncusDriver> {
   const { owner, target = null, pool = defaults.pool } = options;
@@ -99,11 +100,8 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     if (info.auth !== 'trusted') {
       throw new DriverError('unavailable', `${options.endpoint.url} does not trust us yet.`);
     }
-    const plan = await planAddresses(
-      client,
-      options.network ?? defaults.network,
-      options.addresses,
-    );
+    const network = options.network ?? dialectOf(info).network;
+    const plan = await planAddresses(client, network, options.addresses);
     const firewall =
       options.firewall === 'off' ? unenforced : await openFirewall(client, plan, owner);
     return { info, plan, firewall };
@@ -124,6 +122,9 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
   async function ask(instance: Instance): Promise<boolean> {
     const greeting = await greet(addressOf(instance)!);
     if (greeting !== 'silent') return greeting === 'answers';
+    // Either clock may be wrong: only a machine that was started just now is still expected to come up.
+    const sinceStartMs = Math.abs(Date.now() - Date.parse(instance.last_used_at));
+    if (sinceStartMs < patienceMs) return false;
     return listensInside(client, instancePath(instance.name)).catch(() => false);
   }
 
@@ -192,11 +193,10 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       return (await observed.list()).map((instance) => findId(instance, owner)!);
     },
 
-    setFirewall: (id, rules) =>
-      inTurn(id, async () => {
-        const instance = await observed.refresh(id);
-        if (instance) await firewall.set(id, addressOf(instance), rules);
-      }),
+    async setFirewall(id, rules) {
+      const instance = await observed.find(id);
+      if (instance) await firewall.set(id, addressOf(instance), rules);
+    },
 
     createFilesystem: yard.filesystems.create,
     deleteFilesystem: yard.filesystems.remove,

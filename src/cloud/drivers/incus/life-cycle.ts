@@ -34,7 +34,7 @@ export interface Yard {
   /** Of the cluster, when the specification names no node. */
   readonly target: string | null;
   readonly gracefulSeconds: number;
-  /** Addresses of launches under way, which the daemon doesn't know yet. */
+  /** Addresses we chose, by id: the daemon may not list them yet. */
   readonly reserved: Map<string, string>;
 }
 
@@ -75,31 +75,24 @@ async function makeMachine(yard: Yard, spec: MachineSpec, path: string) {
     throw new DriverError('impossible', `Image "${spec.image}" needs KVM, which the host lacks.`);
   }
   const address = await reserveAddress(yard, spec);
-  try {
-    const seed = toSeed(spec, plan, address);
-    const body = toInstance(spec, {
-      owner: yard.owner,
-      pool: yard.pool,
-      profiles: yard.profiles,
-      address,
-      plan,
-      seed,
-      image,
-      filesystems: {
-        devices: filesystems.devices(spec.filesystems),
-        mapsUser: filesystems.mapsUser && spec.filesystems.length > 0,
-      },
-    });
-    await yard.firewall.set(spec.id, address, spec.firewall);
-    await client.run('POST', '/1.0/instances', {
-      query: { target: spec.node ?? yard.target },
-      body,
-    });
-    if (image.type === 'container' && (await needsFiles(client, path))) {
-      await pushFiles(client, yard.dialect, path, seed);
-    }
-  } finally {
-    yard.reserved.delete(spec.id);
+  const seed = toSeed(spec, plan, address);
+  const body = toInstance(spec, {
+    owner: yard.owner,
+    pool: yard.pool,
+    profiles: yard.profiles,
+    address,
+    plan,
+    seed,
+    image,
+    filesystems: {
+      devices: filesystems.devices(spec.filesystems),
+      mapsUser: filesystems.mapsUser && spec.filesystems.length > 0,
+    },
+  });
+  await yard.firewall.set(spec.id, address, spec.firewall);
+  await client.run('POST', '/1.0/instances', { query: { target: spec.node ?? yard.target }, body });
+  if (image.type === 'container' && (await needsFiles(client, path))) {
+    await pushFiles(client, yard.dialect, path, seed);
   }
 }
 
@@ -111,7 +104,7 @@ async function reserveAddress(yard: Yard, spec: MachineSpec): Promise<string> {
   }
   const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
   const taken = new Set([
-    ...reserved.values(),
+    ...[...reserved].filter(([id]) => id !== spec.id).map(([, address]) => address),
     ...all.flatMap(({ devices }) => Object.values(devices).map((one) => one['ipv4.address'] ?? '')),
     ...all.map(({ config }) => config['user.millrace.address'] ?? ''),
   ]);
@@ -173,6 +166,7 @@ export async function endMachine(yard: Yard, id: string): Promise<void> {
     }
   }
   await yard.firewall.set(id, null, null);
+  yard.reserved.delete(id);
 }
 
 function ignoreStopped(error: unknown) {

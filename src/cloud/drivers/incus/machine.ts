@@ -86,15 +86,22 @@ export function toInstance(spec: MachineSpec, place: Place) {
   };
 }
 
+/** Tenants share the bridge: none reaches another past the host, or takes another's address. */
+const guarded = {
+  'security.port_isolation': 'true',
+  'security.mac_filtering': 'true',
+  'security.ipv4_filtering': 'true',
+};
+
 function toNic({ plan, address }: Place): Device {
   const common = { type: 'nic', name: 'eth0' };
   // The daemon's own DHCP hands out what is reserved here; a foreign bridge only carries the packets.
   return plan.managed
-    ? { ...common, network: plan.network, 'ipv4.address': address }
+    ? { ...common, ...guarded, network: plan.network, 'ipv4.address': address }
     : { ...common, nictype: 'bridged', parent: plan.network };
 }
 
-const nvidia = { 'nvidia.runtime': 'true', 'nvidia.driver.capabilities': 'all' };
+const nvidia = { 'nvidia.runtime': 'true', 'nvidia.driver.capabilities': 'compute,utility' };
 
 const isNvidia = (gpu: string) => !isAbsolute(gpu);
 

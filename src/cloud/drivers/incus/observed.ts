@@ -23,33 +23,54 @@ export interface ObservedOptions {
   readonly log: (message: string) => void;
 }
 
+/** When a look failed, or was begun before the events came. */
+const retryMs = 1_000;
+
 export function observe(client: Client, options: ObservedOptions): Observed {
   const { owner, resyncMs, log } = options;
   const known = new Map<string, Instance>();
   const watchers = new Set<(id: string | null) => void>();
   /** Machines being looked at, and whether they changed again meanwhile. */
   const looking = new Map<string, { again: boolean }>();
+  /** Questions are numbered: the newest answer about a machine counts, in whatever order they come. */
+  let questions = 0;
+  const asked = new Map<string, number>();
+  let listed = 0;
+  /** The last question before the events connected; what it told may be outdated without our knowing. */
+  let untold = 0;
   let connected = false;
   /** True when `known` has everything. */
   let fresh = false;
-  let generation = 0;
+  let retry: NodeJS.Timeout | undefined;
+  let closed = false;
 
   async function list(): Promise<Instance[]> {
-    const mine = ++generation;
+    questions += 1;
+    const mine = questions;
     const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
-    const ours = all.filter((one) => findId(one, owner) !== undefined);
-    // Events that came meanwhile know better than this list, and an older list than a newer one nothing.
-    if (mine !== generation || looking.size > 0) return ours;
-    known.clear();
-    for (const one of ours) known.set(one.name, one);
-    fresh = connected;
-    return ours;
+    const ours = new Map(
+      all.filter((one) => findId(one, owner) !== undefined).map((one) => [one.name, one]),
+    );
+    if (mine < listed) return [...ours.values()];
+    listed = mine;
+    for (const name of new Set([...known.keys(), ...ours.keys()])) {
+      if ((asked.get(name) ?? 0) > mine) continue;
+      const one = ours.get(name);
+      if (one) known.set(name, one);
+      else known.delete(name);
+    }
+    for (const [name, question] of asked) if (question < mine) asked.delete(name);
+    fresh = connected && mine > untold;
+    return [...ours.values()];
   }
 
   async function look(name: string): Promise<Instance | undefined> {
-    generation += 1;
+    questions += 1;
+    const mine = questions;
+    asked.set(name, mine);
     const answer = await client.find<Instance>(instancePath(name));
     const ours = answer && findId(answer, owner) !== undefined ? answer : undefined;
+    if ((asked.get(name) ?? listed) > mine) return ours;
     if (ours) known.set(name, ours);
     else known.delete(name);
     return ours;
@@ -74,7 +95,8 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       }
     } catch (error) {
       fresh = false;
-      log(`${name}: ${(error as Error).message}`);
+      resyncSoon();
+      if (!closed) log(`${name}: ${(error as Error).message}`);
     } finally {
       looking.delete(name);
     }
@@ -93,14 +115,23 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       if (!same) tell(null);
     } catch (error) {
       fresh = false;
-      log(`the machines could not be listed: ${(error as Error).message}`);
+      if (!closed) log(`the machines could not be listed: ${(error as Error).message}`);
     }
+    if (!fresh) resyncSoon();
+  }
+
+  function resyncSoon() {
+    if (!connected || closed) return;
+    clearTimeout(retry);
+    retry = setTimeout(() => void resync(), retryMs);
+    retry.unref();
   }
 
   const events = listenToEvents(client, {
     changed: (name) => void changed(name),
     up() {
       connected = true;
+      untold = questions;
       void resync();
     },
     down() {
@@ -126,7 +157,9 @@ export function observe(client: Client, options: ObservedOptions): Observed {
       return () => void watchers.delete(watcher);
     },
     close() {
+      closed = true;
       clearInterval(timer);
+      clearTimeout(retry);
       events.close();
       watchers.clear();
     },

@@ -2,8 +2,7 @@
 // gives them; the small image has templates for them; any other image gets files pushed before it starts.
 
 import { stringify } from 'yaml';
-import type { MachineSpec } from '../driver.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError, type MachineSpec } from '../driver.ts';
 import { toFirstBoot } from '../sandbox/user-data.ts';
 import { type AddressPlan, prefixOf } from './addresses.ts';
 import type { Client } from './client.ts';
@@ -40,11 +39,6 @@ export function toSeed(spec: MachineSpec, plan: AddressPlan, address: string): S
       { path: '/etc/millrace/first-boot', mode: '0600', text: firstBoot },
       { path: '/etc/millrace/seed', mode: '0755', text: seedScript },
       { path: unitPath, mode: '0644', text: seedUnit },
-      {
-        path: `/etc/systemd/system/multi-user.target.wants/${unitName}`,
-        mode: '0644',
-        text: seedUnit,
-      },
     ],
   };
 }
@@ -122,15 +116,12 @@ export async function pushFiles(
         [`${dialect.headerPrefix}-gid`]: '0',
       },
     });
-  const folders = [
-    '/etc/millrace',
-    '/etc/systemd',
-    '/etc/systemd/system',
-    '/etc/systemd/system/multi-user.target.wants',
-  ];
+  const folders = ['/etc/millrace', '/etc/systemd', '/etc/systemd/system', wantsPath];
   try {
     for (const folder of folders) await push(folder, 'directory', '0755', '');
     for (const { path, mode, text } of seed.files) await push(path, 'file', mode, text);
+    // Systemd wants to be told by a link.
+    await push(`${wantsPath}/${unitName}`, 'symlink', '0777', unitPath);
   } catch (error) {
     const { message } = error as Error;
     throw new DriverError('unavailable', `Its files could not be written: ${message}`, error);
@@ -138,6 +129,7 @@ export async function pushFiles(
 }
 
 const unitName = 'millrace-seed.service';
+const wantsPath = '/etc/systemd/system/multi-user.target.wants';
 const unitPath = `/etc/systemd/system/${unitName}`;
 
 const seedUnit = `[Unit]

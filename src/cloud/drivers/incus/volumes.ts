@@ -3,6 +3,7 @@
 
 import { chown, lstat, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { DriverError, type MachineSpec } from '../driver.ts';
 import { measureUsage } from '../sandbox/usage.ts';
 import { type Client, DaemonError } from './client.ts';
@@ -101,6 +102,9 @@ export function inHostPaths({ onHosts, here }: HostPaths): Filesystems {
   };
 }
 
+const agentDeadlineMs = 120_000;
+const agentPauseMs = 1_000;
+
 /** A new volume belongs to root: hands it to the machine's user, once. */
 export async function handOver(
   client: Client,
@@ -108,12 +112,25 @@ export async function handOver(
   mountPoints: readonly string[],
 ) {
   if (mountPoints.length === 0) return;
-  const script =
-    'for at do [ "$(ls -nd "$at" | awk \'{ print $3 }\')" = 0 ] && chown 1000:1000 "$at" && chmod 755 "$at"; done; true';
+  const script = `for at do
+    [ "$(ls -nd "$at" | awk '{ print $3 }')" = 0 ] && chown 1000:1000 "$at" && chmod 755 "$at"
+  done
+  true`;
   const body = {
     command: ['sh', '-c', script, 'sh', ...mountPoints],
     'wait-for-websocket': false,
     interactive: false,
   };
-  await client.run('POST', `${instancePath}/exec`, { body, waitMs: 30_000 });
+  const deadline = performance.now() + agentDeadlineMs;
+  for (;;) {
+    try {
+      await client.run('POST', `${instancePath}/exec`, { body, waitMs: 30_000 });
+      return;
+    } catch (error) {
+      // In a virtual machine an agent does it, which comes up with the system.
+      const early = error instanceof DaemonError && /agent/i.test(error.message);
+      if (!early || performance.now() > deadline) throw error;
+      await setTimeout(agentPauseMs);
+    }
+  }
 }

@@ -82,6 +82,13 @@ export const behaviours = {
     const more = setInterval(() => response.write(streams ? (second as string) : ' '), 5);
     response.once('close', () => clearInterval(more));
   },
+  /** Says all, and then goes on. */
+  'talks-after-the-end': (response, { streams, events, plain }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    response.write(streams ? events.join('') : plain);
+    const more = setInterval(() => response.write(streams ? (events[1] as string) : ' '), 5);
+    response.once('close', () => clearInterval(more));
+  },
   /** Begins, and then says nothing more. */
   'goes-silent': (response, { streams, events }) => {
     response.writeHead(200, streams ? streamType : jsonType);

@@ -43,13 +43,14 @@ export function createEventWriter(envelope: Envelope, includeUsage: boolean): Ev
       const found = findChoices(eventText);
       if (found === null || !eventText.startsWith('[{', found.start)) return null;
       const sample = write({ ...event, choices: [] }, includeUsage ? null : undefined);
+      const spaced = /"finish_reason"(\s*:\s*)/.exec(eventText)?.[1] ?? found.separator;
       const at = sample.lastIndexOf('"choices":[]') + '"choices":'.length;
       return {
         prefix: `${eventText.slice(0, found.start)}[{`,
         suffix: eventText.slice(found.end),
         ourPrefix: `${sample.slice(0, at)}[{`,
         ourSuffix: sample.slice(at + '[]'.length),
-        endMark: `"finish_reason"${found.separator}"`,
+        endMark: `"finish_reason"${spaced}"`,
       };
     },
   };

@@ -61,6 +61,8 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
       if (!isSmall) exchange.stop(unavailable(`answered with status ${this.#refusal.status}`));
       return;
     }
+    // After its end a server may say what it likes, for as long as an idle one may keep its connection.
+    if (this.#state !== 'open') return;
     this.#received.push(chunk);
     this.#receivedBytes += chunk.length;
     if (!this.#willFlush) {
