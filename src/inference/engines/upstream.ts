@@ -30,7 +30,7 @@ export interface UpstreamOptions extends ConnectionOptions {
    */
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** Tokens of a generated text, for answers whose server does not count. */
-  readonly countGenerated?: (text: string) => number;
+  readonly countGenerated?: ((text: string) => number) | undefined;
 }
 
 export function createUpstreamEngine(options: UpstreamOptions): Engine {

@@ -2,6 +2,7 @@
 // leave out. What they add stays.
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
+import { estimateTokens } from '../../tokens.ts';
 import { toEventFailure, unavailable } from './failures.ts';
 import { toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
@@ -26,7 +27,8 @@ export function parseAnswer(
       throw unavailable('ended without a finish reason');
     return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
   });
-  const counted = toUsage(usage) ?? generatedOnly(countGenerated?.(toText(choices)) ?? 0);
+  const counted =
+    toUsage(usage) ?? generatedOnly((countGenerated ?? estimateTokens)(toText(choices)));
   return { ...extras, choices: complete, usage: counted };
 }
 

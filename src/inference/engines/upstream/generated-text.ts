@@ -33,36 +33,29 @@ export interface GeneratedCount {
   total(): number;
 }
 
-const keptLength = 64 * 1024;
+/** Of the events of one stream. */
+const keptLength = 32 * 1024;
 
 /**
- * Nothing is parsed unless it must be known, or the events are too long to keep. Without a counter each
- * event is taken for a token, which is what most servers send.
+ * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
+ * tokens an event. Without a counter each event is a token, which is what most servers send.
  */
 export function countTokens(countText: ((text: string) => number) | undefined): GeneratedCount {
-  let tokens = 0;
   let kept = '';
-  if (countText === undefined)
-    return {
-      add(_, holding) {
-        tokens += holding;
-      },
-      total: () => tokens,
-    };
-
-  const fold = (counter: (text: string) => number) => {
-    const events = fromBytes(kept).split('\n\n').slice(0, -1);
-    kept = '';
-    tokens += counter(events.map(textOf).join(''));
-  };
+  let keptHolding = 0;
+  let holdingAll = 0;
   return {
-    add(events) {
+    add(events, holding) {
+      holdingAll += holding;
+      if (countText === undefined || kept.length >= keptLength) return;
       kept += events;
-      if (kept.length > keptLength) fold(countText);
+      keptHolding += holding;
     },
     total() {
-      if (kept !== '') fold(countText);
-      return tokens;
+      if (countText === undefined || keptHolding === 0) return holdingAll;
+      const events = fromBytes(kept).split('\n\n').slice(0, -1);
+      const tokens = countText(events.map(textOf).join(''));
+      return Math.round((tokens * holdingAll) / keptHolding);
     },
   };
 }
