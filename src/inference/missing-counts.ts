@@ -7,7 +7,7 @@ import { estimateTokens, type TokenCounter } from './tokens.ts';
 
 export interface MissingCounts {
   /** For generated text of such a model; undefined where events tell more than a guess would. */
-  forGenerated(entry: CatalogEntry): ((text: string) => number) | undefined;
+  forGenerated(entry: CatalogEntry): ((text: string) => number | null) | undefined;
   /** Of all prompts of a request together. Never fails. */
   ofPrompt(entry: CatalogEntry, task: Task): Promise<number>;
 }
@@ -26,8 +26,7 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
     forGenerated({ vocabulary }) {
       if (vocabulary === 'other') return undefined;
       counter.load();
-      return (text) =>
-        (text.length > longestText ? null : counter.countText(text)) ?? estimateTokens(text);
+      return (text) => (text.length > longestText ? null : counter.countText(text));
     },
     async ofPrompt(entry, task) {
       let total = 0;

@@ -62,12 +62,13 @@ describe('what a server did not count', () => {
     const { chat, lastRow } = await start(t, {
       upstreams: [{ words: 3, behaviour: 'never-counts' }],
     });
-    const plain = (await (await chat({ messages })).json()) as { usage: Row; choices: object[] };
     const said = 'The wheel türnt';
     const completion = counter.countText(said);
-    const expected = { prompt_tokens: exact, completion_tokens: completion };
-    const { prompt_tokens, completion_tokens } = plain.usage;
-    assert.deepEqual({ prompt_tokens, completion_tokens }, expected);
+    // The server loads its vocabulary when it can, and until then goes by length.
+    await until('the plain answer is counted', async () => {
+      const { usage } = (await (await chat({ messages })).json()) as { usage: Row };
+      return usage.prompt_tokens === exact && usage.completion_tokens === completion;
+    });
     const streamed = await readEvents(
       await chat({ messages, stream: true, stream_options: { include_usage: true } }),
     );

@@ -26,6 +26,9 @@ export function toText(choices: readonly unknown[]): string {
   return text;
 }
 
+/** Tokens of a text; null where they can't be counted now. */
+export type CountText = (text: string) => number | null;
+
 export interface GeneratedCount {
   /** Events that reach the client, and how many of them hold something generated. */
   add(events: WireEvents, holding: number): void;
@@ -40,7 +43,7 @@ const keptLength = 32 * 1024;
  * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
  * tokens an event. Without a counter each event is a token, which is what most servers send.
  */
-export function countTokens(countText: ((text: string) => number) | undefined): GeneratedCount {
+export function countTokens(countText: CountText | undefined): GeneratedCount {
   let kept = '';
   let keptHolding = 0;
   let holdingAll = 0;
@@ -55,7 +58,7 @@ export function countTokens(countText: ((text: string) => number) | undefined): 
       if (countText === undefined || keptHolding === 0) return holdingAll;
       const events = fromBytes(kept).split('\n\n').slice(0, -1);
       const tokens = countText(events.map(textOf).join(''));
-      return Math.round((tokens * holdingAll) / keptHolding);
+      return tokens === null ? holdingAll : Math.round((tokens * holdingAll) / keptHolding);
     },
   };
 }

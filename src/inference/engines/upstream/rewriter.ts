@@ -5,7 +5,7 @@
 import { type Call, EngineError, type Task, type Usage, type WireEvents } from '../../engine.ts';
 import { createEventWriter, fromBytes, type LearnedEnvelope } from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
-import { countTokens, toText } from './generated-text.ts';
+import { type CountText, countTokens, toText } from './generated-text.ts';
 import { toUsage } from './usage.ts';
 
 export interface Rewriter {
@@ -32,7 +32,7 @@ const tooLarge = () => unavailable('sent an event that is too large');
 export function createRewriter(
   task: Task,
   call: Call,
-  countGenerated: ((text: string) => number) | undefined,
+  countGenerated: CountText | undefined,
 ): Rewriter {
   const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
   const includeUsage = include_usage === true;
