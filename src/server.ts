@@ -47,6 +47,7 @@ import { createUpstreamEngine, probeUpstream } from './inference/engines/upstrea
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createMissingCounts } from './inference/missing-counts.ts';
 import { createPlanner } from './inference/plan.ts';
 import { createRecordings } from './inference/recording.ts';
 import { createRouter } from './inference/routing/router.ts';
@@ -133,6 +134,8 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
+  const counter = createLlama3Counter();
+  const missing = createMissingCounts(counter);
   const backends = await openBackends(
     {
       db,
@@ -145,7 +148,8 @@ export async function startServer(
       bindings: weights.bindings,
       standIn,
       openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
-      openUpstream: createUpstreamEngine,
+      openUpstream: (options, entry) =>
+        createUpstreamEngine({ ...options, countGenerated: missing.forGenerated(entry) }),
       probe: probeUpstream,
     },
     toBackendSettings(config.models),
@@ -245,9 +249,9 @@ export async function startServer(
         catalog,
         clock,
         limits: createLimits(limitSettings, shared.limits),
-        plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
+        plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        openRecording: createRecordings(meter, usage, traces),
+        openRecording: createRecordings(meter, usage, traces, missing),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },

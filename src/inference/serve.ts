@@ -61,7 +61,8 @@ export function createServe(parts: ServingParts): Serve {
         const answer = await attempts.answer(way, call, trail);
         recording.used(answer.usage);
         announce(reply, trail, recording);
-        return toAnswer(envelope, answer);
+        await recording.complete();
+        return toAnswer(envelope, { ...answer, usage: recording.usage() ?? answer.usage });
       }
       const running = await attempts.stream(way, call, trail);
       announce(reply, trail, recording);
@@ -76,6 +77,8 @@ export function createServe(parts: ServingParts): Serve {
       if (!reply.sent) announce(reply, trail, recording);
       throw told ?? error;
     } finally {
+      const counting = recording.complete();
+      if (counting !== undefined) await counting;
       recording.close(signal.aborted);
     }
   };
@@ -123,7 +126,10 @@ async function relay(
   try {
     let items: RunningStream['items'] | null = running.items;
     while (items !== null) items = await pass(items);
-    if (include_usage) await events.send(write({ choices: [], usage: recording.usage() }));
+    if (include_usage) {
+      await recording.complete();
+      await events.send(write({ choices: [], usage: recording.usage() }));
+    }
   } catch (error) {
     const told = toInferenceError(error, call.envelope.model) ?? internalError();
     recording.failed(told.code);

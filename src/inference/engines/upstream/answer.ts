@@ -2,8 +2,9 @@
 // leave out. What they add stays.
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
+import { estimateTokens } from '../../tokens.ts';
 import { toEventFailure, unavailable } from './failures.ts';
-import { toText } from './generated-text.ts';
+import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
 import type { WholeAnswer } from './whole-body.ts';
 
@@ -13,7 +14,7 @@ type Members = Record<string, unknown>;
 export function parseAnswer(
   task: Task,
   { headers, text }: WholeAnswer,
-  countGenerated: ((text: string) => number) | undefined,
+  countGenerated: CountText | undefined,
 ): EngineAnswer {
   const parsed = parse(text);
   if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
@@ -21,14 +22,14 @@ export function parseAnswer(
   const { usage, choices } = parsed;
   if (!Array.isArray(choices) || choices.length === 0)
     throw unavailable('answered without choices');
+  const count = (said: string) => countGenerated?.(said) ?? estimateTokens(said);
   const complete = choices.map((choice: Members, index) => {
     if (typeof choice?.finish_reason !== 'string')
       throw unavailable('ended without a finish reason');
     return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
   });
-  const counted = toUsage(usage) ?? generatedOnly(countGenerated?.(toText(choices)) ?? 0);
   parsed.choices = complete;
-  parsed.usage = counted;
+  parsed.usage = toUsage(usage) ?? generatedOnly(count(toText(choices)));
   return parsed as EngineAnswer;
 }
 
