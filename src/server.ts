@@ -68,7 +68,10 @@ export interface RunningServer {
   standIn: string;
   /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
-  /** Reads the models of the configuration again. A wrong one is logged, and the old one stays. */
+  /**
+   * Reads models, limits of new keys and the queue's bounds of the configuration again. A wrong one is logged,
+   * and the old one stays.
+   */
   reload(load: () => LoadedConfig): void;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
@@ -95,7 +98,7 @@ export async function startServer(
 
   const audit = createAudit(clock);
   const limitSettings = createLimitSettings(db, clock, audit, {
-    keyDefaults: changeLimits(unlimited, config.limits.key),
+    keyDefaults: toKeyDefaults(config),
   });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
@@ -150,8 +153,7 @@ export async function startServer(
   watchLoad(registry, standIn.name, standIn.status);
   const meter = createMeter(registry);
   const router = createRouter(backends.registry, clock, {
-    length: config.inference.queue.length,
-    waitMs: config.inference.queue.wait_seconds * 1000,
+    ...toQueueLimits(config),
     onRefused: meter.refused,
   });
   watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
@@ -212,7 +214,7 @@ export async function startServer(
       serve: createServe({
         catalog,
         clock,
-        limits: createLimits(limitSettings, shared.limits),
+        limits: createLimits(limitSettings, shared.limits, meter.limited),
         plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
         openRecording: createRecordings(meter, usage, traces),
@@ -271,10 +273,13 @@ export async function startServer(
 
   function reload(load: () => LoadedConfig): void {
     try {
-      const { models } = load().config;
+      const { config: next } = load();
+      const { models } = next;
       catalog.replace(toCatalogSettings(models));
       backends.configure(toBackendSettings(models));
-      log.info('the models of the configuration were read again');
+      limitSettings.configure({ keyDefaults: toKeyDefaults(next) });
+      router.configure(toQueueLimits(next));
+      log.info('models, limits and the queue of the configuration were read again');
     } catch (error) {
       log.error({ err: error }, 'the configuration was not read again, the old one stays');
     }
@@ -319,6 +324,13 @@ export async function startServer(
     stop,
   };
 }
+
+const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
+
+const toQueueLimits = ({ inference: { queue } }: Config) => ({
+  length: queue.length,
+  waitMs: queue.wait_seconds * 1000,
+});
 
 function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
