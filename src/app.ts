@@ -17,6 +17,7 @@ import { type AccountParts, accountRoutes } from './accounts/routes.ts';
 import { type UsageParts, usageRoutes } from './accounts/usage/routes.ts';
 import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
+import { hostRoutes } from './cloud/hosts/routes.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { isTerminal, terminalRoutes } from './cloud/terminal.ts';
 import { dashboardRoutes } from './dashboard.ts';
@@ -110,6 +111,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.register(async (scope) => cloudDashboardRoutes(scope, parts.cloud), {
     prefix: '/dashboard/api',
   });
+  app.register(async (scope) => hostRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => terminalRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',

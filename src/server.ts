@@ -26,11 +26,14 @@ import { createUsageSummaries } from './accounts/usage/summaries.ts';
 import { createUsage } from './accounts/usage/usage.ts';
 import { watchUsage } from './accounts/usage/watch.ts';
 import { createApp } from './app.ts';
-import { type CloudOptions, createCloud } from './cloud/cloud.ts';
+import { createCloud } from './cloud/cloud.ts';
 import { createDriver } from './cloud/drivers/index.ts';
-import { readArchitecture, readSystemName } from './cloud/host-system.ts';
+import type { Host } from './cloud/hosts/hosts.ts';
+import { createHostDrivers } from './cloud/hosts/open-drivers.ts';
+import { readHostId } from './cloud/hosts/own-host.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { toCloudLimits, toCloudOptions } from './configured-cloud.ts';
 import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
@@ -181,12 +184,41 @@ export async function startServer(
     return engine;
   }
 
-  const driver = await createDriver(config.cloud.driver, {
-    dataDir: config.data_dir,
-    isolation: config.cloud.isolation,
-    log: (message) => log.info({ driver: config.cloud.driver }, message),
+  const certificateFiles = {
+    certificate: config.cloud.client_certificate,
+    key: config.cloud.client_key,
+  };
+  const own = await openOwnHost();
+  const drivers = createHostDrivers(own, async () => {
+    const [{ createEndpoints }, { loadClientCertificate }] = await Promise.all([
+      import('./cloud/hosts/endpoints.ts'),
+      import('./cloud/hosts/client-certificate.ts'),
+    ]);
+    const { id } = await db.selectFrom('installation').selectAll().executeTakeFirstOrThrow();
+    return createEndpoints({
+      installationId: id,
+      certificate: () => loadClientCertificate(config.data_dir, certificateFiles, clock.now()),
+      log: (message) => log.info({ driver: 'incus' }, message),
+    });
   });
-  const cloud = await createCloud(db, clock, { audit, driver, log }, toCloudOptions(config));
+  const cloud = await createCloud(
+    db,
+    clock,
+    { audit, drivers, log },
+    toCloudOptions(config, own?.hostId ?? null),
+  );
+
+  async function openOwnHost() {
+    const { driver: name, isolation } = config.cloud;
+    if (name === 'none') return null;
+    const driver = await createDriver(name, {
+      dataDir: config.data_dir,
+      isolation,
+      log: (message) => log.info({ driver: name }, message),
+    });
+    return { hostId: readHostId(config.data_dir), driver };
+  }
+
   let draining = false;
   let url = '';
 
@@ -256,6 +288,7 @@ export async function startServer(
     every(5_000, () => weights.tidy()),
     every(2_000, () => backends.live.refresh()),
     every(1_000, () => backends.tick()),
+    every(2_000, () => cloud.hosts.look()),
     every(60_000, () => cloud.strangers.sweep()),
     every(5_000, () => apiKeys.flushLastUsed()),
     every(600_000, () => throttle.sweep()),
@@ -302,7 +335,7 @@ export async function startServer(
     await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
     await shared.close();
     await cloud.reconciler.stop();
-    await driver.close();
+    await cloud.hosts.close();
     dashboard.stop();
     await apiKeys
       .flushLastUsed()
@@ -319,7 +352,7 @@ export async function startServer(
     setupLink: setupToken === null ? null : toJoinLink(url, setupToken),
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: standIn.name,
-    machines: `${cloud.report.isolation} ${cloud.report.network}`.trim(),
+    machines: describeMachines(cloud.hosts.all(), own?.hostId ?? null),
     reload,
     stop,
   };
@@ -361,33 +394,15 @@ function toUrl(config: Config, { address, port, family }: AddressInfo): string {
   return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
 }
 
-function toCloudOptions({ cloud, database }: Config): CloudOptions {
-  return {
-    region: cloud.region,
-    emulate: cloud.emulate,
-    emulatedInstances: cloud.emulated_instances,
-    prices: cloud.prices,
-    instancesPerAccount: cloud.instances_per_account,
-    filesystemsPerAccount: cloud.filesystems_per_account,
-    rulesetsPerAccount: cloud.firewall_rulesets_per_account,
-    sshKeysPerAccount: cloud.ssh_keys_per_account,
-    leaseMs: 10_000,
-    // A SQLite file belongs to one server; PostgreSQL may have many.
-    alone: database.url === null,
-    system: readSystemName(),
-    architecture: readArchitecture(),
-  };
+/** How machines are kept apart here, and how many other hosts there are. */
+function describeMachines(hosts: readonly Host[], ownId: string | null): string {
+  const report = hosts.find(({ row }) => row.id === ownId)?.report;
+  const here = report ? `${report.isolation} ${report.network}`.trim() : 'None on this host.';
+  const others = hosts.filter(({ row }) => row.id !== ownId).length;
+  return others === 0 ? here : `${here} ${others} more host${others === 1 ? '' : 's'}.`;
 }
 
 const toUsageRetention = ({ usage }: Config) => ({
   requestDays: usage.request_days,
   hourDays: usage.hour_days,
 });
-
-function toCloudLimits({ cloud }: Config) {
-  if (!cloud.rate_limit) return { requests: null, launches: null };
-  return {
-    requests: { intervalMs: 1000 / cloud.requests_per_second, burst: 1 },
-    launches: { intervalMs: cloud.launch_interval_seconds * 1000, burst: 1 },
-  };
-}

@@ -77,6 +77,22 @@ describe('configuration', () => {
         'server:\n  tls_key: a.pem\n',
         'millrace.yaml:1: set both server.tls_certificate and server.tls_key, or neither.',
       ],
+      [
+        'cloud:\n  client_key: a.pem\n',
+        'millrace.yaml:1: set both cloud.client_certificate and cloud.client_key, or neither.',
+      ],
+      [
+        'cloud:\n  hosts:\n    - { name: a, region: us-west-1, url: "unix:/x", pol: p }\n',
+        'millrace.yaml:3: cloud.hosts[0].pol is not a setting. Did you mean cloud.hosts[0].pool?',
+      ],
+      [
+        'cloud:\n  hosts:\n    - &a { name: a, region: us-west-1, url: "unix:/x" }\n    - *a\n',
+        'millrace.yaml:2: two hosts are called a.',
+      ],
+      [
+        'cloud:\n  hosts:\n    - { name: a, region: us-west-1, url: "https://[" }\n',
+        'millrace.yaml:2: the url of host a is not an address such as https://host:8443.',
+      ],
     ];
     for (const [text, problem] of cases) assert.deepEqual(problems(text), [problem]);
   });

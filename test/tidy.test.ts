@@ -32,6 +32,7 @@ const mayImport: Record<string, string[]> = {
     'inference/weights/schema.ts',
     'inference/backends/schema.ts',
     'cloud/schema.ts',
+    'cloud/hosts/schema.ts',
     'server.ts',
     'package.json',
   ],

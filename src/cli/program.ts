@@ -6,6 +6,7 @@ import { wantsDetails } from '../config/load.ts';
 import { backendsCommand } from './backends/command.ts';
 import { configCommand } from './config/command.ts';
 import { filesystemsCommand } from './filesystems/command.ts';
+import { hostsCommand } from './hosts/command.ts';
 import { instancesCommand } from './instances/command.ts';
 import { keysCommand } from './keys/command.ts';
 import { limitsCommand } from './limits/command.ts';
@@ -34,6 +35,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(sshKeysCommand())
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())
+    .addCommand(hostsCommand())
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(usageCommand());

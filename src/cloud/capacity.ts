@@ -1,99 +1,101 @@
 // Capacity is counted from the living instances themselves, one launch at a time: there is no counter that
-// could drift, and what an instance takes is given back by the same write that ends it.
+// could drift, and what an instance takes is given back by the same write that ends it. Which GPU belongs
+// to whom is decided here and nowhere else: engines would attach one to two machines.
 
 import type { Database, Tx } from '../db/tables.ts';
+import { chooseAddress } from './addresses.ts';
 import { insufficientCapacity } from './errors.ts';
 import type { Offer, Offers } from './instance-types.ts';
+import { choosePlace, fits, freeGpus, type Place, type Taken } from './placement.ts';
+import { type RegionInfo, regions } from './regions.ts';
 
 export interface Capacity {
-  /** Which offers could be launched now. Advisory: another launch may be quicker. */
-  available(): Promise<(offer: Offer) => boolean>;
+  /** In which regions an offer could be launched now. Advisory: another launch may be quicker. */
+  available(): Promise<(offer: Offer) => RegionInfo[]>;
   /** Reserves a place inside the launch's transaction, or throws. */
-  take(tx: Tx, offer: Offer): Promise<{ address: string; gpus: string[] }>;
+  take(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<Reserved>;
+  /** What living machines hold of a place. */
+  taken(): Promise<(place: Place) => Taken>;
 }
 
-/** 127.77.1.1 to 127.77.255.254: the lowest block is the host's. */
-const [firstHigh, lastHigh, firstLow, lastLow] = [1, 255, 1, 254];
-const addressCount = (lastHigh - firstHigh + 1) * (lastLow - firstLow + 1);
+export interface Reserved {
+  readonly place: Place;
+  readonly address: string;
+  readonly gpus: readonly string[];
+}
 
-export function createCapacity(db: Database, offers: Offers): Capacity {
+export interface CapacityParts {
+  places(): readonly Place[];
+  offers(): Offers;
+}
+
+const nothing: Taken = { vcpus: 0, memoryGib: 0, gpus: new Set() };
+
+export function createCapacity(db: Database, parts: CapacityParts): Capacity {
   async function available() {
-    const taken = await count(db);
-    return (offer: Offer) => fits(offer, taken);
-  }
-
-  async function take(tx: Tx, offer: Offer) {
-    await tx.updateTable('turns').set({ name: 'launch' }).where('name', '=', 'launch').execute();
-    const taken = await count(tx);
-    if (!fits(offer, taken)) throw insufficientCapacity();
-    const gpus = freeGpus(offer, taken).slice(0, offer.type.specs.gpus);
-    return { address: await chooseAddress(tx), gpus: offer.pool === 'gpu' ? gpus : [] };
-  }
-
-  async function count(connection: Database | Tx) {
-    const pools = await connection
-      .selectFrom('instances')
-      .select((row) => [
-        'pool',
-        row.fn.countAll<number>().as('instances'),
-        row.fn.sum<number>('vcpus').as('vcpus'),
-        row.fn.sum<number>('memory_gib').as('memoryGib'),
-      ])
-      .where('status', '!=', 'terminated')
-      .groupBy('pool')
-      .execute();
-    const gpus = await connection.selectFrom('instance_gpus').select('address').execute();
-    const of = (pool: string) => pools.find((one) => one.pool === pool);
-    return {
-      vcpus: of('cpu')?.vcpus ?? 0,
-      memoryGib: of('cpu')?.memoryGib ?? 0,
-      emulated: of('emulated')?.instances ?? 0,
-      gpus: new Set(gpus.map(({ address }) => address)),
+    const counted = await count(db);
+    const places = parts.places();
+    return (offer: Offer) => {
+      if (!hasRoom(offer, counted)) return [];
+      const able = places.filter((place) => fits(offer, place, counted.of(place)));
+      const names = new Set(able.map(({ region }) => region));
+      return regions.filter(({ name }) => names.has(name));
     };
   }
 
-  type Taken = Awaited<ReturnType<typeof count>>;
-
-  function fits(offer: Offer, taken: Taken): boolean {
-    const { totals } = offers;
-    switch (offer.pool) {
-      case 'cpu':
-        return (
-          taken.vcpus + offer.vcpus <= totals.vcpus &&
-          taken.memoryGib + offer.memoryGib <= totals.memoryGib
-        );
-      case 'gpu':
-        return freeGpus(offer, taken).length >= offer.type.specs.gpus;
-      case 'emulated':
-        return taken.emulated < totals.emulated;
-      default:
-        return false;
-    }
+  async function take(tx: Tx, offer: Offer, allows: (place: Place) => boolean) {
+    await tx.updateTable('turns').set({ name: 'launch' }).where('name', '=', 'launch').execute();
+    const counted = await count(tx);
+    if (!hasRoom(offer, counted)) throw insufficientCapacity();
+    // Read here again: a host may have been drained or removed since its places were known.
+    const open = await tx.selectFrom('hosts').select('id').where('draining', '=', 0).execute();
+    const hosts = new Set(open.map(({ id }) => id));
+    const places = parts.places().filter((place) => hosts.has(place.hostId) && allows(place));
+    const place = choosePlace(offer, places, counted.of);
+    if (place === undefined) throw insufficientCapacity();
+    const gpus = freeGpus(offer, place, counted.of(place)).slice(0, offer.type.specs.gpus);
+    return {
+      place,
+      address: await chooseAddress(tx, place),
+      gpus: offer.pool === 'gpu' ? gpus : [],
+    };
   }
 
-  function freeGpus({ gpuModel }: Offer, taken: Taken): string[] {
-    return offers.totals.gpus
-      .filter(({ model, address }) => model === gpuModel && !taken.gpus.has(address))
-      .map(({ address }) => address);
-  }
+  const hasRoom = ({ pool }: Offer, { emulated }: { emulated: number }) =>
+    pool !== 'emulated' || emulated < parts.offers().totals.emulated;
 
-  return { available, take };
+  return { available, take, taken: async () => (await count(db)).of };
 }
 
-/** Starts at a random place, so that a new machine seldom has the address of one that just went. */
-async function chooseAddress(tx: Tx): Promise<string> {
-  const rows = await tx
+async function count(connection: Database | Tx) {
+  const sums = await connection
     .selectFrom('instances')
-    .select('address')
+    .select((row) => [
+      'host_id',
+      'node',
+      'pool',
+      row.fn.countAll<number>().as('instances'),
+      row.fn.sum<number>('vcpus').as('vcpus'),
+      row.fn.sum<number>('memory_gib').as('memoryGib'),
+    ])
     .where('status', '!=', 'terminated')
+    .groupBy(['host_id', 'node', 'pool'])
     .execute();
-  const taken = new Set(rows.map(({ address }) => address));
-  const start = Math.floor(Math.random() * addressCount);
-  for (let step = 0; step < addressCount; step++) {
-    const place = (start + step) % addressCount;
-    const lows = lastLow - firstLow + 1;
-    const address = `127.77.${firstHigh + Math.floor(place / lows)}.${firstLow + (place % lows)}`;
-    if (!taken.has(address)) return address;
+  const gpus = await connection.selectFrom('instance_gpus').selectAll().execute();
+  const takenBy = new Map<string, Taken>();
+  for (const { host_id, node, vcpus, memoryGib } of sums.filter(({ pool }) => pool === 'cpu')) {
+    takenBy.set(keyOf(host_id, node), { vcpus, memoryGib, gpus: new Set() });
   }
-  throw insufficientCapacity();
+  for (const [key, rows] of Map.groupBy(gpus, ({ host_id, node }) => keyOf(host_id, node))) {
+    const addresses = new Set(rows.map(({ address }) => address));
+    takenBy.set(key, { ...(takenBy.get(key) ?? nothing), gpus: addresses });
+  }
+  return {
+    of: ({ hostId, node }: Place): Taken => takenBy.get(keyOf(hostId, node)) ?? nothing,
+    emulated: sums
+      .filter(({ pool }) => pool === 'emulated')
+      .reduce((sum, { instances }) => sum + instances, 0),
+  };
 }
+
+const keyOf = (hostId: string, node: string | null) => `${hostId}/${node ?? ''}`;

@@ -11,11 +11,13 @@ export type WorkTable = 'instances' | 'filesystems';
 export interface Claim {
   readonly id: string;
   readonly token: string;
+  /** Where its work is; null when nowhere yet. */
+  readonly hostId: string | null;
 }
 
 export interface Claims {
-  /** Claims what is due, oldest first. */
-  take(table: WorkTable, limit: number): Promise<Claim[]>;
+  /** Claims what is due on these hosts or, for filesystems, nowhere yet; oldest first. */
+  take(table: WorkTable, limit: number, hostIds: readonly string[]): Promise<Claim[]>;
   /** Holds the claim while `work` runs, however long that takes. */
   holding<Result>(table: WorkTable, claim: Claim, work: () => Promise<Result>): Promise<Result>;
   /** Gives it back and leaves the row as it is. */
@@ -28,7 +30,11 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
   // Both tables have the same work columns, which is all that is touched here.
   const as = (table: WorkTable) => table as 'instances';
 
-  async function take(table: WorkTable, limit: number): Promise<Claim[]> {
+  async function take(
+    table: WorkTable,
+    limit: number,
+    hostIds: readonly string[],
+  ): Promise<Claim[]> {
     const now = clock.now();
     // Looking first costs an idle server one read of an index and no write lock.
     const due = await db
@@ -36,6 +42,11 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
       .select('id')
       .where('due_at', '<=', now)
       .where('claimed_until', '<=', now)
+      .where((row) => {
+        const nowhere = row('host_id', 'is', null);
+        // PostgreSQL takes no empty list.
+        return hostIds.length === 0 ? nowhere : row.or([row('host_id', 'in', hostIds), nowhere]);
+      })
       .orderBy('due_at')
       .limit(limit)
       .execute();
@@ -51,9 +62,9 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
         .where('id', '=', id)
         .where('due_at', '<=', now)
         .where('claimed_until', '<=', now)
-        .returning('id')
+        .returning('host_id')
         .executeTakeFirst();
-      if (row !== undefined) won.push({ id, token });
+      if (row !== undefined) won.push({ id, token, hostId: row.host_id });
     }
     return won;
   }

@@ -7,10 +7,15 @@ import type { Clock } from '../lib/clock.ts';
 import { type AuditEvents, createAuditEvents } from './audit-events.ts';
 import { type Capacity, createCapacity } from './capacity.ts';
 import { createClaims } from './claims.ts';
-import type { Driver, DriverReport } from './drivers/driver.ts';
 import { createFilesystemWork } from './filesystem-work.ts';
 import { createFilesystems, type Filesystems } from './filesystems.ts';
 import { createFirewall, type Firewall } from './firewall.ts';
+import { ensureFileHosts, type FileHost } from './hosts/file-hosts.ts';
+import { createHostChanges, type HostChanges } from './hosts/host-changes.ts';
+import type { HostDrivers } from './hosts/host-drivers.ts';
+import { createHosts, type Hosts } from './hosts/hosts.ts';
+import { ensureOwnHost, type OwnHost } from './hosts/own-host.ts';
+import { createSilence } from './hosts/silence.ts';
 import { createImages, type Images } from './images.ts';
 import { createInstanceDetails, type InstanceDetails } from './instance-details.ts';
 import { createInstanceEvents, type InstanceEvents } from './instance-events.ts';
@@ -23,7 +28,12 @@ import { createSshKeys, type SshKeys } from './ssh-keys.ts';
 import { createStrangers, type Strangers } from './strangers.ts';
 
 export interface CloudOptions extends OfferOptions {
-  region: string;
+  /** Null where this server makes no machines itself. */
+  ownHost: (OwnHost & { id: string }) | null;
+  /** From the configuration file. */
+  hosts: readonly FileHost[];
+  /** How long a host may be silent before its instances are unhealthy. */
+  hostGraceMs: number;
   instancesPerAccount: number;
   filesystemsPerAccount: number;
   rulesetsPerAccount: number;
@@ -38,9 +48,10 @@ export interface CloudOptions extends OfferOptions {
 }
 
 export interface Cloud {
-  region: string;
-  report: DriverReport;
-  offers: Offers;
+  hosts: Hosts;
+  hostChanges: HostChanges;
+  /** By what hosts report now. */
+  offers(): Offers;
   capacity: Capacity;
   images: Images;
   launch: LaunchInstance;
@@ -59,52 +70,73 @@ export interface Cloud {
 export async function createCloud(
   db: Database,
   clock: Clock,
-  { audit, driver, log }: { audit: Audit; driver: Driver; log: Logger },
+  { audit, drivers, log }: { audit: Audit; drivers: HostDrivers; log: Logger },
   options: CloudOptions,
 ): Promise<Cloud> {
-  const report = await driver.describe();
-  const offers = createOffers(report, options);
-  const capacity = createCapacity(db, offers);
-  const images = createImages(options.system, options.architecture);
+  const { ownHost } = options;
   const events = createInstanceEvents();
   const nudge = () => reconciler.nudge();
   const claims = createClaims(db, clock, { leaseMs: options.leaseMs });
   if (options.alone) await claims.releaseAll();
+  const silence = createSilence(db, clock, { events, log, nudge });
+  const hosts = createHosts(
+    db,
+    clock,
+    { drivers, silence, log, changed: (id) => reconciler.hint(id) },
+    { graceMs: options.hostGraceMs, alone: options.alone },
+  );
+  const { places } = hosts;
+  const offers = remember(hosts, () => createOffers(places(), options));
+  const capacity = createCapacity(db, { places, offers });
+  const images = createImages(options, places);
   const firewall = createFirewall(
     db,
     clock,
     { audit, nudge },
     { rulesetsPerAccount: options.rulesetsPerAccount },
   );
-  const filesystemWork = createFilesystemWork(db, clock, { claims, driver, log });
+  const filesystemWork = createFilesystemWork(db, clock, { claims, hosts, log });
   const reconciler = createReconciler(db, clock, {
     claims,
-    driver,
+    hosts,
     events,
     filesystemWork,
     firewall,
     log,
   });
+  if (ownHost !== null) {
+    const { id, ...own } = ownHost;
+    await ensureOwnHost(db, clock, id, own);
+  }
+  await ensureFileHosts(db, clock, options.hosts);
+  // The others may be dead, and the server starts all the same.
+  await hosts.look(ownHost === null ? [] : [ownHost.id]);
 
   return {
-    region: options.region,
-    report,
+    hosts,
+    hostChanges: createHostChanges(db, clock, {
+      audit,
+      drivers,
+      hosts,
+      inFile: new Set(options.hosts.map(({ name }) => name)),
+      ownId: ownHost?.id ?? null,
+    }),
     offers,
     capacity,
     images,
     launch: createLaunch(
       db,
       clock,
-      { audit, capacity, events, images, offers, nudge },
-      { region: options.region, maxPerAccount: options.instancesPerAccount },
+      { audit, capacity, events, images, offers, places, nudge },
+      { maxPerAccount: options.instancesPerAccount },
     ),
     instances: createInstances(db, clock, { audit, events, nudge }),
-    details: createInstanceDetails(db, driver),
+    details: createInstanceDetails(db, audit, hosts),
     sshKeys: createSshKeys(db, clock, audit, { maxPerAccount: options.sshKeysPerAccount }),
     filesystems: createFilesystems(
       db,
       clock,
-      { audit, nudge },
+      { audit, places, nudge },
       { maxPerAccount: options.filesystemsPerAccount },
     ),
     firewall,
@@ -112,6 +144,16 @@ export async function createCloud(
     usages: createMachineUsages(db, clock),
     events,
     reconciler,
-    strangers: createStrangers(db, driver, log),
+    strangers: createStrangers(db, hosts, log),
+  };
+}
+
+/** Made again only when hosts may have changed. */
+function remember<Value>(hosts: Hosts, make: () => Value): () => Value {
+  let known: { revision: number; value: Value } | undefined;
+  return () => {
+    const revision = hosts.revision();
+    if (known?.revision !== revision) known = { revision, value: make() };
+    return known.value;
   };
 }

@@ -1,10 +1,12 @@
-// The reconciler's part for filesystems: makes and removes them on the driver, and measures them rarely.
+// The reconciler's part for filesystems: makes and removes them on their hosts, and measures them rarely.
 
 import type { Logger } from 'pino';
-import type { Database, FilesystemRow } from '../db/tables.ts';
+import type { FilesystemRow } from '../db/cloud-rows.ts';
+import type { Database } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Claim, Claims } from './claims.ts';
-import type { Driver } from './drivers/driver.ts';
+import { DriverError } from './drivers/driver.ts';
+import type { Hosts } from './hosts/hosts.ts';
 import { backoffMs } from './instance-steps.ts';
 
 export type FilesystemWork = (claim: Claim) => Promise<void>;
@@ -14,9 +16,9 @@ const measureEveryMs = 3_600_000;
 export function createFilesystemWork(
   db: Database,
   clock: Clock,
-  parts: { claims: Claims; driver: Driver; log: Logger },
+  parts: { claims: Claims; hosts: Pick<Hosts, 'driverOf'>; log: Logger },
 ): FilesystemWork {
-  const { driver, log } = parts;
+  const { hosts, log } = parts;
 
   return async function work(claim) {
     const row = await db
@@ -31,7 +33,8 @@ export function createFilesystemWork(
       if (changes === 'gone') {
         await db.deleteFrom('filesystems').where('id', '=', row.id).execute();
       } else {
-        await apply(row, { ...changes, attempts: 0, due_at: clock.now() + measureEveryMs });
+        const due_at = row.host_id === null ? null : clock.now() + measureEveryMs;
+        await apply(row, { ...changes, attempts: 0, due_at });
       }
     } catch (error) {
       log.warn({ err: error, filesystem: row.id }, 'a filesystem step failed');
@@ -42,11 +45,15 @@ export function createFilesystemWork(
   };
 
   async function act(row: FilesystemRow): Promise<Partial<FilesystemRow> | 'gone'> {
+    // No host has it yet: there is nothing but its name.
+    if (row.host_id === null) return row.state === 'deleting' ? 'gone' : { state: 'ready' };
+    const driver = hosts.driverOf(row.host_id);
+    if (driver === undefined) throw new DriverError('unavailable', 'Its host does not answer.');
     if (row.state === 'deleting') {
       await driver.deleteFilesystem(row.id);
       return 'gone';
     }
-    if (row.state === 'creating') await driver.createFilesystem(row.id);
+    if (row.state === 'creating') await driver.createFilesystem(row.id, row.node);
     return { state: 'ready', bytes_used: await driver.filesystemUsage(row.id) };
   }
 
@@ -57,6 +64,7 @@ export function createFilesystemWork(
       .set(changes)
       .where('id', '=', row.id)
       .where('state', '=', row.state)
+      .where('host_id', row.host_id === null ? 'is' : '=', row.host_id)
       .where('claim', '=', row.claim)
       .execute();
   }

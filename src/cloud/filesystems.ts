@@ -3,8 +3,9 @@
 
 import type { Audit } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
+import type { FilesystemRow } from '../db/cloud-rows.ts';
 import { lockAccount } from '../db/lock-account.ts';
-import type { Database, FilesystemRow, Tx } from '../db/tables.ts';
+import type { Database, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import {
@@ -15,6 +16,7 @@ import {
   regionNotFound,
 } from './errors.ts';
 import { toMountPoint } from './launch.ts';
+import { findOnlyHome, type Place } from './placement.ts';
 import { findRegion, toRegion } from './regions.ts';
 import type { Filesystem, NewFilesystem } from './schema.ts';
 import { toWireTime } from './wire-time.ts';
@@ -28,7 +30,7 @@ export interface Filesystems {
 export function createFilesystems(
   db: Database,
   clock: Clock,
-  parts: { audit: Audit; nudge(): void },
+  parts: { audit: Audit; places(): readonly Place[]; nudge(): void },
   options: { maxPerAccount: number },
 ): Filesystems {
   async function list(accountId: string): Promise<Filesystem[]> {
@@ -69,6 +71,8 @@ export function createFilesystems(
         account_id: accountId,
         name,
         region,
+        host_id: findOnlyHome(parts.places(), region),
+        node: null,
         state: 'creating',
         bytes_used: null,
         created_at: clock.now(),

@@ -3,8 +3,9 @@
 
 import type { Audit } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
+import type { FirewallRulesetRow, InstanceRow } from '../db/cloud-rows.ts';
 import { lockAccount } from '../db/lock-account.ts';
-import type { Database, FirewallRulesetRow, InstanceRow, Tx } from '../db/tables.ts';
+import type { Database, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
 import type { FirewallRule as MachineRule } from './drivers/driver.ts';

@@ -1,15 +1,19 @@
-// Images: the host's own system, and the families clients ask for by name, which stand for it and say so.
-// One row per image and region with the same id in each: one client reads its list of regions from here.
+// Images: what hosts report; on a server's own host its system, and the families clients ask for by name,
+// which stand for it and say so. One row per image and region with the same id in each: one client reads its list of regions from here.
 
 import { createHash } from 'node:crypto';
-import { type RegionInfo, regions } from './regions.ts';
+import type { Place } from './placement.ts';
+import { findRegion, regions } from './regions.ts';
 import type { Image, ImageChoice } from './schema.ts';
 import { toWireTime } from './wire-time.ts';
 
 export interface Images {
   list(): Image[];
-  /** Undefined when there is no such image in the region. */
+  /** Undefined when there is no such image in the region. Null is the region's default. */
   find(choice: ImageChoice | null, region: string): Image | undefined;
+  /** Its id, and what the place's driver calls it; undefined when it is not there. Null is the place's own
+   * default. */
+  on(place: Place, choice: ImageChoice | null): { id: string; name: string } | undefined;
 }
 
 const families = [
@@ -27,35 +31,83 @@ const defaultFamily = families[0][0];
 
 const published = Date.parse('2025-11-13T19:45:33.104Z');
 
-/** `system` is the host's own name for itself, e.g. `Debian GNU/Linux 12 (bookworm)`. */
-export function createImages(system: string, architecture: 'x86_64' | 'arm64'): Images {
-  const host = toImage('host', 'Host', '1', `The system of the host: ${system}.`);
-  const named = families.map(([family, name, version]) =>
-    toImage(family, name, version, `Stands for ${name}: machines run the host's ${system}.`),
-  );
-  const all = [...named, host];
+export interface ImageOptions {
+  /** The server's own name for its system, e.g. `Debian GNU/Linux 12 (bookworm)`. */
+  system: string;
+  architecture: 'x86_64' | 'arm64';
+}
 
-  function toImage(family: string, name: string, version: string, description: string) {
-    const time = toWireTime(published);
-    const id = toUuid(`${family} ${version}`);
-    return { id, created_time: time, updated_time: time, name, description, family, version };
+export function createImages(
+  { system, architecture }: ImageOptions,
+  places: () => readonly Place[],
+): Images {
+  const own = [
+    ...families.map(([family, name]) =>
+      toEntry(family, `Stands for ${name}: machines run the host's ${system}.`, architecture),
+    ),
+    toEntry('host', `The system of the host: ${system}.`, architecture),
+  ];
+
+  /** A region without hosts shows what a server's own host would have. */
+  function inRegion(region: string): Entry[] {
+    const here = places().filter((place) => place.region === region);
+    const offersOwn = here.length === 0 || here.some(({ images }) => images === null);
+    const reported = here.flatMap(({ images }) => images ?? []);
+    const entries = [
+      ...(offersOwn ? own : []),
+      ...reported.map((image) => toEntry(image.name, image.description, image.architecture)),
+    ];
+    return [...new Map(entries.reverse().map((entry) => [entry.family, entry])).values()].reverse();
   }
-  const inRegion = (image: (typeof all)[number], region: RegionInfo): Image => ({
-    ...image,
-    architecture,
-    region,
-  });
+
+  function find(choice: ImageChoice | null, regionName: string): Image | undefined {
+    const region = findRegion(regionName);
+    const entries = inRegion(regionName);
+    const entry =
+      choice === null
+        ? (entries.find(({ family }) => family === defaultFamily) ?? entries[0])
+        : entries.find(({ family }) => isChosen(choice, family));
+    return entry && region && { ...entry, region };
+  }
 
   return {
-    list: () => regions.flatMap((region) => all.map((image) => inRegion(image, region))),
-    find(choice, regionName) {
-      const region = regions.find(({ name }) => name === regionName);
-      const wanted = choice ?? { family: defaultFamily };
-      const image = all.find(({ id, family }) =>
-        'id' in wanted ? id === wanted.id.toLowerCase() : family === wanted.family,
-      );
-      return image && region && inRegion(image, region);
+    list: () =>
+      regions.flatMap((region) => inRegion(region.name).map((entry) => ({ ...entry, region }))),
+    find,
+    on({ images, defaultImage }, choice) {
+      const names = images?.map(({ name }) => name) ?? own.map(({ family }) => family);
+      const family =
+        choice === null
+          ? [defaultImage, defaultFamily, names[0]].find((name) => names.includes(name ?? ''))
+          : names.find((name) => isChosen(choice, name));
+      if (family === undefined || family === null) return undefined;
+      return { id: toId(family), name: images === null ? 'host' : family };
     },
+  };
+}
+
+type Entry = Omit<Image, 'region'>;
+
+const isChosen = (choice: ImageChoice, family: string) =>
+  'id' in choice ? toId(family) === choice.id.toLowerCase() : family === choice.family;
+
+const describe = (family: string) =>
+  families.find(([known]) => known === family) ?? [family, '', '1'];
+
+const toId = (family: string) => toUuid(`${family} ${describe(family)[2]}`);
+
+function toEntry(family: string, description: string, architecture: Image['architecture']): Entry {
+  const [, name, version] = describe(family);
+  const time = toWireTime(published);
+  return {
+    id: toId(family),
+    created_time: time,
+    updated_time: time,
+    name: name || (family === 'host' ? 'Host' : family),
+    description,
+    family,
+    version,
+    architecture,
   };
 }
 

@@ -1,9 +1,12 @@
 // What the dashboard shows of instances beyond the public API, whose strict clients would trip over more
 // members: since when, why unhealthy, and what the machine printed while booting.
 
+import type { Audit } from '../accounts/audit.ts';
+import type { Principal } from '../accounts/principal.ts';
 import type { Database } from '../db/tables.ts';
-import type { Driver, Terminal, TerminalSize } from './drivers/driver.ts';
+import type { Terminal, TerminalSize } from './drivers/driver.ts';
 import { instanceNotFound } from './errors.ts';
+import type { Hosts } from './hosts/hosts.ts';
 
 export interface InstanceDetail {
   readonly id: string;
@@ -20,14 +23,20 @@ export interface InstanceDetails {
   list(accountId: string): Promise<InstanceDetail[]>;
   bootLog(accountId: string, id: string): Promise<string>;
   /** A login shell; undefined when the machine is not active, or its driver has no terminals. */
-  openTerminal(accountId: string, id: string, size: TerminalSize): Promise<Terminal | undefined>;
+  openTerminal(who: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
 }
 
-export function createInstanceDetails(db: Database, driver: Driver): InstanceDetails {
+const unreachable = 'The boot log can not be read: this server does not reach its host now.\n';
+
+export function createInstanceDetails(
+  db: Database,
+  audit: Audit,
+  hosts: Pick<Hosts, 'driverOf'>,
+): InstanceDetails {
   async function getRow(accountId: string, id: string) {
     const row = await db
       .selectFrom('instances')
-      .select(['id', 'status'])
+      .select(['id', 'status', 'host_id'])
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('status', '!=', 'terminated')
@@ -55,11 +64,15 @@ export function createInstanceDetails(db: Database, driver: Driver): InstanceDet
     },
     async bootLog(accountId, id) {
       const row = await getRow(accountId, id);
-      return driver.bootLog(row.id);
+      return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
     },
-    async openTerminal(accountId, id, size) {
-      const row = await getRow(accountId, id);
-      return row.status === 'active' ? driver.attachTerminal?.(row.id, size) : undefined;
+    async openTerminal(who, id, size) {
+      const row = await getRow(who.accountId, id);
+      const driver = hosts.driverOf(row.host_id);
+      if (row.status !== 'active' || driver?.attachTerminal === undefined) return undefined;
+      // Before the shell: nobody gets in unrecorded.
+      await audit.record(db, who, { action: 'instance.terminal_opened', resourceId: row.id });
+      return driver.attachTerminal(row.id, size);
     },
   };
 }

@@ -6,7 +6,6 @@ import type { FastifyInstance } from 'fastify';
 import { principalOf } from '../accounts/authenticate.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
-import { toRegion } from './regions.ts';
 import {
   IdParams,
   Instance,
@@ -134,15 +133,14 @@ function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
   );
 }
 
-async function listTypes({ offers, capacity, region }: Cloud): Promise<InstanceTypes> {
-  const fits = await capacity.available();
-  const here = [toRegion(region)];
+async function listTypes({ offers, capacity }: Cloud): Promise<InstanceTypes> {
+  const regionsOf = await capacity.available();
   return Object.fromEntries(
-    offers.all.map((offer) => [
+    offers().all.map((offer) => [
       offer.type.name,
       {
         instance_type: offer.type,
-        regions_with_capacity_available: fits(offer) ? here : [],
+        regions_with_capacity_available: regionsOf(offer),
       },
     ]),
   );

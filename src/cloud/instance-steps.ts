@@ -1,7 +1,7 @@
 // One step of an instance towards what its row wants: asks the driver, touches no database, and says what
 // the row shall become. Every step may be repeated after a crash.
 
-import type { InstanceRow } from '../db/tables.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
 import { type Driver, DriverError, type MachineSpec, type MachineState } from './drivers/driver.ts';
 
 export interface Outcome {
@@ -41,19 +41,21 @@ async function boot(
 ): Promise<Outcome> {
   const state = await driver.inspect(row.id);
   const late = whenLate(row, now, 'The machine has not come up.');
+  const back = whenHeardAgain(row);
   // A machine that stands half-made because we died in the middle is asked for again.
   if (state.state === 'absent' || (state.state === 'stopped' && row.asked_at === null)) {
-    for (const { id } of spec.filesystems) await driver.createFilesystem(id);
+    for (const { id } of spec.filesystems) await driver.createFilesystem(id, spec.node);
     await driver.launch(spec);
-    return { changes: { asked_at: now, attempts: 0, ...late }, dueInMs: pollMs };
+    return { changes: { asked_at: now, attempts: 0, ...back, ...late }, dueInMs: pollMs };
   }
   if (state.state === 'stopped') return { changes: observe(row, state, now), dueInMs: null };
   if (state.state === 'starting') {
-    return { changes: { asked_at: row.asked_at ?? now, ip: state.ip, ...late }, dueInMs: pollMs };
+    const changes = { asked_at: row.asked_at ?? now, ip: state.ip, ...back, ...late };
+    return { changes, dueInMs: pollMs };
   }
   // Clients expect to see the address while the instance is still booting.
   if (row.ip === null) {
-    return { changes: { asked_at: row.asked_at ?? now, ip: state.ip }, dueInMs: pollMs };
+    return { changes: { asked_at: row.asked_at ?? now, ip: state.ip, ...back }, dueInMs: pollMs };
   }
   return toSettled(row, observe(row, state, now));
 }
@@ -69,6 +71,10 @@ function whenLate(row: InstanceRow, now: number, reason: string): Partial<Instan
   const late = row.status === 'booting' && now - row.launched_at > bootDeadlineMs;
   return late ? { status: 'unhealthy', status_reason: reason } : {};
 }
+
+/** What was unhealthy only by its host's silence goes on where it was. */
+const whenHeardAgain = (row: InstanceRow): Partial<InstanceRow> =>
+  row.host_silent === 0 ? {} : { status: 'booting', status_reason: null, host_silent: 0 };
 
 async function reboot(
   row: InstanceRow,
@@ -111,6 +117,7 @@ export function observe(row: InstanceRow, state: MachineState, now: number): Par
     return {
       status: 'active',
       status_reason: null,
+      host_silent: 0,
       ip,
       private_ip: privateIp,
       ssh_port: sshPort,
@@ -119,11 +126,12 @@ export function observe(row: InstanceRow, state: MachineState, now: number): Par
       last_error: null,
     };
   }
-  // The first reason is the telling one.
-  if (row.status === 'unhealthy' || state.state === 'starting') return {};
+  // The first reason is the telling one, once the host has been heard.
+  const known = row.status === 'unhealthy' && row.host_silent === 0;
+  if (known || state.state === 'starting') return {};
   const reason =
     state.state === 'stopped' ? state.reason : 'The machine has vanished from its host.';
-  return { status: 'unhealthy', status_reason: reason };
+  return { status: 'unhealthy', status_reason: reason, host_silent: 0 };
 }
 
 /** What a step that threw makes of the row. */

@@ -1,7 +1,7 @@
-// What can be launched: the host cut into sizes, and the public catalog beside it, which has capacity only
-// where the operator lets it be emulated. Pure: the driver's report in, the offer out.
+// What can be launched: every place cut into sizes, and the public catalog beside it, which has capacity
+// only where the operator lets it be emulated. Pure: places in, the offer out.
 
-import type { DriverReport } from './drivers/driver.ts';
+import { type Place, splitNode } from './placement.ts';
 import type { InstanceType } from './schema.ts';
 import { type CatalogType, catalogModels, typeCatalog } from './type-catalog.ts';
 
@@ -21,13 +21,8 @@ export interface Offers {
   /** In the order they are listed. */
   readonly all: readonly Offer[];
   find(name: string): Offer | undefined;
-  /** What there is of each pool. */
-  readonly totals: {
-    readonly vcpus: number;
-    readonly memoryGib: number;
-    readonly emulated: number;
-    readonly gpus: DriverReport['gpus'];
-  };
+  /** What there is for CPU machines on all places together, and how many emulated ones may live. */
+  readonly totals: { readonly vcpus: number; readonly emulated: number };
 }
 
 export interface OfferOptions {
@@ -41,96 +36,115 @@ export interface OfferOptions {
 const centsPerVcpu = 5;
 const centsPerUnknownGpu = 100;
 
-export function createOffers(report: DriverReport, options: OfferOptions): Offers {
-  const split = splitHost(report);
-  const own = [...gpuOffers(report, split), ...cpuOffers(report, split)];
-  const ownNames = new Set(own.map(({ type }) => type.name));
+export function createOffers(known: readonly Place[], options: OfferOptions): Offers {
+  // A node that was never seen online has no size.
+  const places = known.filter(({ vcpus }) => vcpus > 0);
+  const gpu = gpuOffers(places);
+  const cpu = cpuOffers(places);
+  const ownNames = new Set([...gpu, ...cpu].map(({ type }) => type.name));
   const catalog = typeCatalog
     .filter(({ name }) => !ownNames.has(name))
-    .map((entry) => catalogOffer(entry, report, options));
-  const all = [
-    ...own.filter(({ pool }) => pool === 'gpu'),
-    ...catalog,
-    ...own.filter(({ pool }) => pool === 'cpu'),
-  ].map((offer) => withPrice(offer, options.prices));
+    .map((entry) => catalogOffer(entry, options));
+  const all = [...gpu, ...catalog, ...cpu].map((offer) => withPrice(offer, options.prices));
   const byName = new Map(all.map((offer) => [offer.type.name, offer]));
   return {
     all,
     find: (name) => byName.get(name),
     totals: {
-      vcpus: split.cpuVcpus,
-      memoryGib: split.cpuMemoryGib,
+      vcpus: places.reduce((sum, place) => sum + splitNode(place).cpuVcpus, 0),
       emulated: options.emulate ? options.emulatedInstances : 0,
-      gpus: report.gpus,
     },
   };
 }
 
-/** Each GPU comes with its share of half the host; else a few small CPU machines would strand it. */
-function splitHost({ vcpus, memoryGib, gpus }: DriverReport) {
-  const count = gpus.length;
-  const gpuVcpus = count === 0 ? 0 : Math.max(1, Math.floor(vcpus / 2 / count));
-  const gpuMemoryGib = count === 0 ? 0 : Math.max(1, Math.floor(memoryGib / 2 / count));
+interface Given {
+  readonly vcpus: number;
+  readonly memoryGib: number;
+  readonly storageGib: number;
+}
+
+/** One name means one size wherever it is launched: the least that any place which offers it would give. */
+function leastOf(all: readonly Given[]): Given {
+  const least = (member: keyof Given) => Math.min(...all.map((given) => given[member]));
   return {
-    gpuVcpus,
-    gpuMemoryGib,
-    cpuVcpus: Math.max(1, vcpus - count * gpuVcpus),
-    cpuMemoryGib: Math.max(1, memoryGib - count * gpuMemoryGib),
+    vcpus: least('vcpus'),
+    memoryGib: least('memoryGib'),
+    storageGib: least('storageGib'),
   };
 }
 
-type Split = ReturnType<typeof splitHost>;
-
-function cpuOffers(report: DriverReport, { cpuVcpus, cpuMemoryGib }: Split): Offer[] {
-  return sizesUpTo(cpuVcpus).map((size) => {
-    const memoryGib = Math.max(1, Math.floor((cpuMemoryGib * size) / cpuVcpus));
-    const storageGib = Math.max(1, Math.floor((report.storageGib * size) / report.vcpus));
-    const description = `${size}x CPU General (${memoryGib} GiB)${warning(report)}`;
-    const given = { vcpus: size, memoryGib, storageGib };
-    const type = toType(`cpu_${size}x_general`, description, { ...given, gpus: 0 });
-    type.price_cents_per_hour = size * centsPerVcpu;
-    return { type, pool: 'cpu', gpuModel: null, ...given };
-  });
+function cpuOffers(places: readonly Place[]): Offer[] {
+  const nodes = places.map((place) => ({ place, ...splitNode(place) }));
+  const sizes = [...new Set(nodes.flatMap(({ cpuVcpus }) => sizesUpTo(cpuVcpus)))];
+  return sizes
+    .sort((one, other) => one - other)
+    .map((size) => {
+      const able = nodes.filter(({ cpuVcpus }) => sizesUpTo(cpuVcpus).includes(size));
+      const given = leastOf(
+        able.map(({ place, cpuVcpus, cpuMemoryGib }) => ({
+          vcpus: size,
+          memoryGib: Math.max(1, Math.floor((cpuMemoryGib * size) / cpuVcpus)),
+          storageGib: Math.max(1, Math.floor((place.storageGib * size) / place.vcpus)),
+        })),
+      );
+      const note = warning(able.map(({ place }) => place));
+      const description = `${size}x CPU General (${given.memoryGib} GiB)${note}`;
+      const type = toType(`cpu_${size}x_general`, description, { ...given, gpus: 0 });
+      type.price_cents_per_hour = size * centsPerVcpu;
+      return { type, pool: 'cpu', gpuModel: null, ...given };
+    });
 }
 
-function gpuOffers(report: DriverReport, { gpuVcpus, gpuMemoryGib }: Split): Offer[] {
-  const models = [...new Set(report.gpus.map(({ model }) => model))];
+function gpuOffers(places: readonly Place[]): Offer[] {
+  const models = [...new Set(places.flatMap(({ gpus }) => gpus.map(({ model }) => model)))];
   return models.flatMap((model) => {
-    const gpus = report.gpus.filter((gpu) => gpu.model === model);
-    const slug = toSlug(model);
-    return sizesUpTo(gpus.length)
-      .reverse()
-      .map((count): Offer => {
-        const name = `gpu_${count}x_${slug}`;
-        const listed = typeCatalog.find((entry) => entry.name === name);
-        const given = {
-          vcpus: gpuVcpus * count,
-          memoryGib: gpuMemoryGib * count,
-          storageGib: Math.max(1, Math.floor((report.storageGib * count) / report.gpus.length)),
-        };
-        const gpu = listed?.gpu ?? `${shorten(model)} (${gpus[0]?.memoryGib ?? 0} GB)`;
-        const type = toType(name, `${count}x ${gpu}${warning(report)}`, { ...given, gpus: count });
-        type.price_cents_per_hour = listed?.cents ?? count * centsPerUnknownGpu;
-        return { type, pool: 'gpu', gpuModel: model, ...given };
+    const nodes = places
+      .map((place) => ({ place, gpus: place.gpus.filter((gpu) => gpu.model === model) }))
+      .filter(({ gpus }) => gpus.length > 0);
+    const counts = [...new Set(nodes.flatMap(({ gpus }) => countsUpTo(model, gpus.length)))];
+    return counts
+      .sort((one, other) => other - one)
+      .map((count) => {
+        const able = nodes.filter(({ gpus }) => gpus.length >= count);
+        return gpuOffer(
+          model,
+          count,
+          able[0]?.gpus[0]?.memoryGib ?? 0,
+          able.map(({ place }) => place),
+        );
       });
   });
 }
 
-function catalogOffer(entry: CatalogType, report: DriverReport, options: OfferOptions): Offer {
+function gpuOffer(model: string, count: number, memoryGib: number, able: readonly Place[]): Offer {
+  const name = `gpu_${count}x_${toSlug(model)}`;
+  const listed = typeCatalog.find((entry) => entry.name === name);
+  const given = leastOf(
+    able.map((place) => {
+      const { gpuVcpus, gpuMemoryGib } = splitNode(place);
+      return {
+        vcpus: gpuVcpus * count,
+        memoryGib: gpuMemoryGib * count,
+        storageGib: Math.max(1, Math.floor((place.storageGib * count) / place.gpus.length)),
+      };
+    }),
+  );
+  const gpu = listed?.gpu ?? `${shorten(model)} (${memoryGib} GB)`;
+  const type = toType(name, `${count}x ${gpu}${warning(able)}`, { ...given, gpus: count });
+  type.price_cents_per_hour = listed?.cents ?? count * centsPerUnknownGpu;
+  return { type, pool: 'gpu', gpuModel: model, ...given };
+}
+
+/** What a place is too small for is cut down when it is placed there. */
+function catalogOffer(entry: CatalogType, options: OfferOptions): Offer {
   const { name, gpu, vcpus, memoryGib, storageGib, gpus, cents } = entry;
   const count = gpus || vcpus;
   const note = options.emulate ? ', emulated without the hardware' : '';
   const specs = { vcpus, memoryGib, storageGib, gpus };
   const type = toType(name, `${count}x ${gpu}${note}`, specs);
   type.price_cents_per_hour = cents;
-  return {
-    type,
-    pool: options.emulate ? 'emulated' : null,
-    vcpus: Math.min(vcpus, report.vcpus),
-    memoryGib: Math.min(memoryGib, report.memoryGib),
-    storageGib: Math.min(storageGib, report.storageGib),
-    gpuModel: null,
-  };
+  const pool = options.emulate ? 'emulated' : null;
+  return { type, pool, vcpus, memoryGib, storageGib, gpuModel: null };
 }
 
 function toType(
@@ -165,12 +179,22 @@ function sizesUpTo(whole: number): number[] {
   return [...sizes, whole];
 }
 
-const warning = ({ isolated }: DriverReport) => (isolated ? '' : ', not isolated from the host');
+/** A program can use one slice at a time, so a machine is given one. */
+const countsUpTo = (model: string, whole: number) => (slice.test(model) ? [1] : sizesUpTo(whole));
+
+const warning = (places: readonly Place[]) =>
+  places.every(({ isolated }) => isolated) ? '' : ', not isolated from the host';
+
+/** The end of a GPU's model when it is a part of one, e.g. `NVIDIA H100 PCIe MIG 1g.10gb`. */
+const slice = / MIG (\S+)$/;
 
 const shorten = (model: string) => model.replace(/^NVIDIA (GeForce )?/, '');
 
 function toSlug(model: string): string {
-  const short = shorten(model);
+  const short = shorten(model).replace(slice, '');
   const known = catalogModels.find(([pattern]) => pattern.test(short))?.[1];
-  return known ?? short.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
+  const part = slice.exec(model)?.[1];
+  return `${known ?? spell(short)}${part === undefined ? '' : `_mig_${spell(part)}`}`;
 }
+
+const spell = (words: string) => words.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');

@@ -1,7 +1,7 @@
 // An instance as the API shows it: what is not there is left out, and each action says whether it is
 // possible now and, if not, why.
 
-import type { InstanceFilesystemRow, InstanceRow, InstanceRulesetRow } from '../db/tables.ts';
+import type { InstanceFilesystemRow, InstanceRow, InstanceRulesetRow } from '../db/cloud-rows.ts';
 import { toRegion } from './regions.ts';
 import type { Instance } from './schema.ts';
 

@@ -3,8 +3,9 @@
 
 import type { Audit, AuditAction } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
 import { lockAccount } from '../db/lock-account.ts';
-import type { Database, InstanceRow, Tx } from '../db/tables.ts';
+import type { Database, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { instanceBusy, instanceNotFound } from './errors.ts';
 import type { InstanceEvents } from './instance-events.ts';

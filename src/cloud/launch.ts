@@ -3,14 +3,14 @@
 
 import type { Audit } from '../accounts/audit.ts';
 import type { Principal } from '../accounts/principal.ts';
+import type { FilesystemRow, InstanceRow } from '../db/cloud-rows.ts';
 import { lockAccount } from '../db/lock-account.ts';
-import type { Database, InstanceRow, SshKeyRow, Tx } from '../db/tables.ts';
+import type { Database, SshKeyRow, Tx } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
 import { newId } from '../lib/ids.ts';
-import type { Capacity } from './capacity.ts';
+import type { Capacity, Reserved } from './capacity.ts';
 import {
   imageNotFound,
-  insufficientCapacity,
   invalidParameters,
   launchFilesystemNotFound,
   launchKeyNotFound,
@@ -23,6 +23,7 @@ import {
 import type { Images } from './images.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import type { Offer, Offers } from './instance-types.ts';
+import { type Place, reachesFilesystem } from './placement.ts';
 import { findRegion } from './regions.ts';
 import type { Launch } from './schema.ts';
 import { toId } from './wire-id.ts';
@@ -32,16 +33,17 @@ export interface LaunchParts {
   capacity: Capacity;
   events: InstanceEvents;
   images: Images;
-  offers: Offers;
+  offers(): Offers;
+  places(): readonly Place[];
   /** Called after commit, so that the reconciler needn't wait for its next look. */
   nudge(): void;
 }
 
 export interface LaunchOptions {
-  /** Where the host is: the only region that has capacity. */
-  region: string;
   maxPerAccount: number;
 }
+
+type PlaceImage = ReturnType<Images['on']>;
 
 const maxUserDataBytes = 1_048_576;
 
@@ -54,7 +56,8 @@ export function createLaunch(
   options: LaunchOptions,
 ): LaunchInstance {
   return async function launch(principal, input) {
-    const { offer, imageId } = check(input);
+    const offer = check(input);
+    const imageOn = (place: Place) => parts.images.on(place, input.image ?? null);
     const id = newId();
     await db.transaction().execute(async (tx) => {
       const { accountId } = principal;
@@ -63,18 +66,30 @@ export function createLaunch(
       const mounts = await findMounts(tx, accountId, input);
       const rulesetIds = await findRulesets(tx, accountId, input);
       await checkQuota(tx, accountId);
-      if (input.region_name !== options.region) throw insufficientCapacity();
-      const { address, gpus } = await parts.capacity.take(tx, offer);
-      const row = toRow(id, principal, input, { offer, imageId, key, address });
+      const places = parts.places();
+      const reserved = await parts.capacity.take(
+        tx,
+        offer,
+        (place) =>
+          place.region === input.region_name &&
+          imageOn(place) !== undefined &&
+          mounts.every(({ home }) => reachesFilesystem(place, home, places)),
+      );
+      const { place, gpus } = reserved;
+      const row = toRow(id, principal, input, { offer, image: imageOn(place), key, reserved });
       await tx.insertInto('instances').values(row).execute();
-      for (const gpu of gpus) {
-        await tx.insertInto('instance_gpus').values({ address: gpu, instance_id: id }).execute();
+      for (const address of gpus) {
+        const held = { host_id: place.hostId, node: place.node ?? '', address, instance_id: id };
+        await tx.insertInto('instance_gpus').values(held).execute();
       }
-      for (const mount of mounts) {
+      for (const { home, ...mount } of mounts) {
         await tx
           .insertInto('instance_filesystems')
           .values({ instance_id: id, ...mount })
           .execute();
+        if (home.host_id === null) {
+          await settleFilesystem(tx, mount.filesystem_id, place, clock.now());
+        }
       }
       for (const ruleset_id of rulesetIds) {
         await tx.insertInto('instance_rulesets').values({ instance_id: id, ruleset_id }).execute();
@@ -96,10 +111,10 @@ export function createLaunch(
   };
 
   /** What needs no database. */
-  function check(input: Launch): { offer: Offer; imageId: string } {
+  function check(input: Launch): Offer {
     if ((input.quantity ?? 1) > 1) throw tooManyInstances();
     if (findRegion(input.region_name) === undefined) throw regionNotFound(input.region_name);
-    const offer = parts.offers.find(input.instance_type_name);
+    const offer = parts.offers().find(input.instance_type_name);
     if (offer === undefined) throw typeNotFound(input.instance_type_name);
     if (Buffer.byteLength(input.user_data ?? '') > maxUserDataBytes) {
       throw invalidParameters("Error in request body at 'user_data': it is over 1 MB");
@@ -110,7 +125,7 @@ export function createLaunch(
       const name = choice == null ? '' : 'id' in choice ? choice.id : choice.family;
       throw imageNotFound(name, input.region_name);
     }
-    return { offer, imageId: image.id };
+    return offer;
   }
 
   async function checkQuota(tx: Tx, accountId: string) {
@@ -127,9 +142,10 @@ export function createLaunch(
     id: string,
     { accountId }: Principal,
     input: Launch,
-    found: { offer: Offer; imageId: string; key: SshKeyRow; address: string },
+    found: { offer: Offer; image: PlaceImage; key: SshKeyRow; reserved: Reserved },
   ): InstanceRow {
-    const { offer, imageId, key, address } = found;
+    const { offer, image, key, reserved } = found;
+    const { place, address } = reserved;
     const now = clock.now();
     return {
       id,
@@ -138,19 +154,24 @@ export function createLaunch(
       status: 'booting',
       status_reason: null,
       region: input.region_name,
+      host_id: place.hostId,
+      node: place.node,
+      host_silent: 0,
       type: JSON.stringify(offer.type),
       type_name: offer.type.name,
       price_cents_per_hour: offer.type.price_cents_per_hour,
       // An offer without a pool never fits, so capacity has refused it by now.
       pool: offer.pool ?? 'emulated',
-      vcpus: offer.vcpus,
-      memory_gib: offer.memoryGib,
-      storage_gib: offer.storageGib,
+      // Only emulated types can be larger than their place.
+      vcpus: Math.min(offer.vcpus, place.vcpus),
+      memory_gib: Math.min(offer.memoryGib, place.memoryGib),
+      storage_gib: Math.min(offer.storageGib, place.storageGib),
       ssh_key_id: key.id,
       ssh_key_name: key.name,
       ssh_public_key: key.public_key,
       hostname: input.hostname ?? null,
-      image_id: imageId,
+      image_id: image?.id ?? '',
+      image: image?.name ?? 'host',
       user_data: input.user_data || null,
       tags: JSON.stringify(
         (input.tags ?? []).map(({ key: name, value }) => ({ key: name, value })),
@@ -187,26 +208,56 @@ async function findKey(tx: Tx, accountId: string, name: string): Promise<SshKeyR
   return row;
 }
 
+type Home = Pick<FilesystemRow, 'host_id' | 'node'>;
+
+interface Mount {
+  filesystem_id: string;
+  name: string;
+  mount_point: string;
+  home: Home;
+}
+
+const toMount = (row: Home & { id: string; name: string }, mount_point: string): Mount => ({
+  filesystem_id: row.id,
+  name: row.name,
+  mount_point,
+  home: { host_id: row.host_id, node: row.node },
+});
+
+/** Where its first machine is, there a filesystem stays. */
+async function settleFilesystem(tx: Tx, id: string, place: Place, now: number): Promise<void> {
+  await tx
+    .updateTable('filesystems')
+    .set({
+      host_id: place.hostId,
+      node: place.sharesFilesystems ? null : place.node,
+      state: 'creating',
+      due_at: now,
+    })
+    .where('id', '=', id)
+    .execute();
+}
+
 /** Filesystems by name and by id; for one in both lists the given mount point wins. */
 async function findMounts(tx: Tx, accountId: string, input: Launch) {
   const { region_name: region } = input;
   const rows = await tx
     .selectFrom('filesystems')
-    .select(['id', 'name'])
+    .select(['id', 'name', 'host_id', 'node'])
     .where('account_id', '=', accountId)
     .where('region', '=', region)
     .where('state', '!=', 'deleting')
     .execute();
-  const mounts = new Map<string, { filesystem_id: string; name: string; mount_point: string }>();
+  const mounts = new Map<string, Mount>();
   for (const name of input.file_system_names ?? []) {
     const row = rows.find((one) => one.name === name);
     if (row === undefined) throw launchFilesystemNotFound(name, region);
-    mounts.set(row.id, { filesystem_id: row.id, name, mount_point: toMountPoint(name) });
+    mounts.set(row.id, toMount(row, toMountPoint(name)));
   }
   for (const { file_system_id, mount_point } of input.file_system_mounts ?? []) {
     const row = rows.find(({ id }) => id === toId(file_system_id));
     if (row === undefined) throw launchFilesystemNotFound(file_system_id, region);
-    mounts.set(row.id, { filesystem_id: row.id, name: row.name, mount_point });
+    mounts.set(row.id, toMount(row, mount_point));
   }
   const paths = [...mounts.values()].map(({ mount_point }) => toPlainPath(mount_point));
   if (new Set(paths).size < paths.length) {

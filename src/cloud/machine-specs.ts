@@ -1,6 +1,7 @@
 // What the driver needs to know of an instance, gathered from its rows.
 
-import type { Database, InstanceRow } from '../db/tables.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
+import type { Database } from '../db/tables.ts';
 import type { MachineSpec } from './drivers/driver.ts';
 import type { Firewall } from './firewall.ts';
 import { toPlainPath } from './launch.ts';
@@ -24,9 +25,9 @@ export async function loadSpec(
     .execute();
   return {
     id: row.id,
-    node: null,
-    hostname: row.hostname ?? row.address.replaceAll('.', '-'),
-    ip: row.address,
+    node: row.node,
+    hostname: row.hostname ?? defaultHostname(row),
+    ip: row.address || null,
     vcpus: row.vcpus,
     memoryGib: row.memory_gib,
     storageGib: row.storage_gib,
@@ -37,8 +38,10 @@ export async function loadSpec(
       mountPoint: toPlainPath(mount_point),
     })),
     userData: row.user_data,
-    // Every image stands for the host's system; its name is what people see.
-    image: 'host',
+    image: row.image,
     firewall: await firewall.rulesOf(row),
   };
 }
+
+const defaultHostname = ({ id, address }: InstanceRow) =>
+  address === '' ? `i-${id.slice(0, 8)}` : address.replaceAll('.', '-');

@@ -2,12 +2,16 @@
 // open), apply (compare-and-set): so any number of processes may run this, and each may die at any point.
 
 import type { Logger } from 'pino';
-import type { Database, InstanceRow } from '../db/tables.ts';
+import type { InstanceRow } from '../db/cloud-rows.ts';
+import type { Database } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
+import { withPatience } from '../lib/patience.ts';
 import type { Claim, Claims, WorkTable } from './claims.ts';
-import type { Driver } from './drivers/driver.ts';
+import { DriverError } from './drivers/driver.ts';
 import type { FilesystemWork } from './filesystem-work.ts';
 import type { Firewall } from './firewall.ts';
+import { createHints } from './hints.ts';
+import type { Hosts } from './hosts/hosts.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { fail, type Outcome, observe, step, toSettled } from './instance-steps.ts';
 import { loadSpec } from './machine-specs.ts';
@@ -20,13 +24,15 @@ export interface Reconciler {
   settle(): Promise<void>;
   /** Looks at the next few settled machines: the same work however many there are. */
   observeSome(): Promise<void>;
+  /** A machine may have changed by itself: it is looked at soon. Null: any of them. */
+  hint(id: string | null): void;
   /** Takes nothing new, and resolves when what runs is done. */
   stop(): Promise<void>;
 }
 
 export interface ReconcilerParts {
   claims: Claims;
-  driver: Driver;
+  hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'reaches' | 'suspect'>;
   events: InstanceEvents;
   filesystemWork: FilesystemWork;
   firewall: Firewall;
@@ -36,12 +42,21 @@ export interface ReconcilerParts {
 /** For what other processes left or wrote; our own work is looked at when it is due. */
 const tickMs = 1_000;
 const observeMs = 2_000;
-const maxInFlight = 32;
+const maxInFlight = 64;
+const takenAtOnce = 32;
+/** A host with so much under way gets nothing more, so that one that hangs leaves room for the others. */
+const busyHost = 24;
 const observedAtOnce = 32;
+/** All of a round wait for the slowest. */
+const observePatienceMs = 10_000;
+/** How long a row waits whose node is offline while the rest of its host answers. */
+const offlineNodeMs = 5_000;
 
 export function createReconciler(db: Database, clock: Clock, parts: ReconcilerParts): Reconciler {
-  const { claims, driver, events, firewall, log } = parts;
+  const { claims, hosts, events, firewall, log } = parts;
   const inFlight = new Set<Promise<void>>();
+  /** How much of it is on which host. */
+  const underWay = new Map<string, number>();
   const timers: NodeJS.Timeout[] = [];
   let looking: Promise<number> | undefined;
   let lookAgain = false;
@@ -70,19 +85,26 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   async function takeFrom(table: WorkTable, work: (claim: Claim) => Promise<void>) {
-    const room = maxInFlight - inFlight.size;
+    const room = Math.min(takenAtOnce, maxInFlight - inFlight.size);
     if (room <= 0 || stopped) return 0;
-    const taken = await claims.take(table, room);
+    const free = hosts.reachable().filter((host) => (underWay.get(host) ?? 0) < busyHost);
+    const taken = await claims.take(table, room, free);
     for (const claim of taken) {
+      const host = claim.hostId ?? '';
+      underWay.set(host, (underWay.get(host) ?? 0) + 1);
       const running = claims
         .holding(table, claim, () => work(claim))
         .catch((error) => log.error({ err: error, table, id: claim.id }, 'reconciling failed'))
         .finally(() => {
           inFlight.delete(running);
-          if (inFlight.size === maxInFlight - 1) nudge();
+          const left = (underWay.get(host) ?? 1) - 1;
+          if (left > 0) underWay.set(host, left);
+          else underWay.delete(host);
+          if (inFlight.size === maxInFlight - 1 || left === busyHost - 1) nudge();
         });
       inFlight.add(running);
     }
+    if (taken.length === takenAtOnce) lookAgain = true;
     return taken.length;
   }
 
@@ -94,8 +116,14 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
       .where('claim', '=', claim.token)
       .executeTakeFirst();
     if (row === undefined) return;
+    const driver = hosts.driverOf(row.host_id);
+    if (driver === undefined || !hosts.reaches(row.host_id, row.node)) {
+      await apply(row, { changes: {}, dueInMs: offlineNodeMs }, claim.token);
+      return;
+    }
     const spec = await loadSpec(db, firewall, row);
     const outcome = await step(row, driver, spec, clock.now()).catch((error) => {
+      noteFailure(row, error);
       log.warn(
         { err: error, instance: row.id, attempt: row.attempts + 1 },
         'a machine step failed',
@@ -106,6 +134,11 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     if (await apply(row, outcome, claim.token)) return;
     await claims.release('instances', claim);
     nudge();
+  }
+
+  function noteFailure({ host_id }: InstanceRow, error: unknown) {
+    const lasting = error instanceof DriverError && error.failure === 'impossible';
+    if (!lasting) hosts.suspect(host_id);
   }
 
   async function apply(row: InstanceRow, outcome: Outcome, token: string | null) {
@@ -146,11 +179,14 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   async function observeSome(): Promise<void> {
+    const reachable = hosts.reachable();
+    if (reachable.length === 0) return;
     const rows = await db
       .selectFrom('instances')
       .selectAll()
       .where('status', '!=', 'terminated')
       .where('due_at', 'is', null)
+      .where('host_id', 'in', reachable)
       .where('id', '>', cursor)
       .orderBy('id')
       .limit(observedAtOnce)
@@ -158,17 +194,27 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
     cursor = rows.length < observedAtOnce ? '' : (rows.at(-1)?.id ?? '');
     await Promise.all(
       rows.map((row) =>
-        observeOne(row).catch((error) =>
-          log.warn({ err: error, instance: row.id }, 'a machine could not be observed'),
-        ),
+        observeOne(row).catch((error) => {
+          noteFailure(row, error);
+          log.warn({ err: error, instance: row.id }, 'a machine could not be observed');
+        }),
       ),
     );
   }
 
   async function observeOne(row: InstanceRow): Promise<void> {
-    const changes = observe(row, await driver.inspect(row.id), clock.now());
+    const driver = hosts.driverOf(row.host_id);
+    if (driver === undefined || !hosts.reaches(row.host_id, row.node)) return;
+    const state = await withPatience(driver.inspect(row.id), observePatienceMs);
+    const changes = observe(row, state, clock.now());
     if (Object.keys(changes).length === 0) return;
     await apply(row, toSettled(row, changes), null);
+  }
+
+  function hint(id: string | null): void {
+    if (stopped || timers.length === 0) return;
+    if (id === null) observeSoon();
+    else hints.add(id);
   }
 
   async function settle(): Promise<void> {
@@ -176,32 +222,33 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   }
 
   const complain = (error: unknown) => log.error({ err: error }, 'the reconciler failed');
+  const hints = createHints(db, clock, { nudge: () => nudge(), complain });
 
   function nudge(): void {
     if (!stopped && timers.length > 0) look().catch(complain);
   }
 
+  function observeSoon(): void {
+    observing ??= observeSome()
+      .catch(complain)
+      .finally(() => {
+        observing = undefined;
+      });
+  }
+
   function start(): void {
-    timers.push(
-      setInterval(nudge, tickMs),
-      setInterval(() => {
-        observing ??= observeSome()
-          .catch(complain)
-          .finally(() => {
-            observing = undefined;
-          });
-      }, observeMs),
-    );
+    timers.push(setInterval(nudge, tickMs), setInterval(observeSoon, observeMs));
     nudge();
   }
 
   async function stop(): Promise<void> {
     stopped = true;
     for (const timer of timers) clearInterval(timer);
+    hints.stop();
     await looking?.catch(complain);
     await observing;
     await Promise.all(inFlight);
   }
 
-  return { start, nudge, settle, observeSome, stop };
+  return { start, nudge, settle, observeSome, hint, stop };
 }

@@ -11,12 +11,32 @@ import type { Config } from './schema.ts';
 export type PlaceOf = (path: readonly (string | number)[]) => string;
 
 export function crossCheck(config: Config, placeOf: PlaceOf): string[] {
-  const { server, database, redis, models } = config;
+  const { server, database, redis, models, cloud } = config;
   return [
     ...checkTls(server, placeOf),
     ...checkDatabaseUrl(database.url, placeOf),
     ...checkRedisUrl(redis.url, placeOf),
     ...checkModels(models, placeOf),
+    ...checkHosts(cloud, placeOf),
+  ];
+}
+
+function checkHosts(cloud: Config['cloud'], placeOf: PlaceOf): string[] {
+  const { client_certificate, client_key, hosts } = cloud;
+  const names = hosts.map(({ name }) => name);
+  const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  const unreadable = hosts.filter(({ url }) => url.startsWith('https:') && !URL.canParse(url));
+  return [
+    ...unreadable.map(
+      ({ name }) =>
+        `${placeOf(['cloud', 'hosts'])}: the url of host ${name} is not an address such as https://host:8443.`,
+    ),
+    ...((client_certificate === null) === (client_key === null)
+      ? []
+      : [
+          `${placeOf(['cloud'])}: set both cloud.client_certificate and cloud.client_key, or neither.`,
+        ]),
+    ...twice.map((name) => `${placeOf(['cloud', 'hosts'])}: two hosts are called ${name}.`),
   ];
 }
 

@@ -4,6 +4,7 @@
 import { regions } from '../cloud/regions.ts';
 import { OneOf, type Static } from '../lib/schema.ts';
 import { Type } from '../lib/type.ts';
+import { type HostSetting, HostSettings } from './host-setting.ts';
 import { modelSettings } from './model-settings.ts';
 
 const section = { additionalProperties: false } as const;
@@ -284,12 +285,29 @@ export const ConfigSchema = Type.Object(
         instances_per_account: Type.Integer({ default: 100, minimum: 0, maximum: 60_000 }),
         filesystems_per_account: Type.Integer({ default: 24, minimum: 0, maximum: 10_000 }),
         firewall_rulesets_per_account: Type.Integer({ default: 100, minimum: 0, maximum: 10_000 }),
-        driver: Type.Unsafe<'sandbox' | 'scripted'>({
-          ...OneOf(['sandbox', 'scripted']),
+        driver: Type.Unsafe<'sandbox' | 'scripted' | 'none'>({
+          ...OneOf(['sandbox', 'scripted', 'none']),
           default: 'sandbox',
           description:
-            'What makes the machines: sandbox, on this host. scripted makes none and only remembers them.',
+            'What makes machines on this host: sandbox. none leaves them to other hosts; scripted makes none and only remembers them.',
         }),
+        host_name: NullableString('What this host is called. Its own host name when null.'),
+        hosts: Type.Unsafe<readonly HostSetting[]>({
+          ...HostSettings,
+          default: [],
+          description:
+            'LXD and Incus hosts that are always there; others are added by `millrace hosts add`. See docs/scaling-out.md.',
+        }),
+        host_grace_seconds: Type.Integer({
+          default: 15,
+          minimum: 1,
+          maximum: 3600,
+          description: 'How long a host may be silent before its machines are unhealthy.',
+        }),
+        client_certificate: NullableString(
+          'The PEM file by which hosts know this server, the same for all servers of one database. Made in data_dir when null.',
+        ),
+        client_key: NullableString('The PEM file with the private key of client_certificate.'),
         isolation: Type.Unsafe<'auto' | 'none'>({
           ...OneOf(['auto', 'none']),
           default: 'auto',

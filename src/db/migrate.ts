@@ -8,6 +8,7 @@ import * as cloud from './migrations/0003-cloud.ts';
 import * as usage from './migrations/0004-usage.ts';
 import * as limits from './migrations/0005-limits.ts';
 import * as backends from './migrations/0006-backends.ts';
+import * as hosts from './migrations/0007-hosts.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -17,6 +18,7 @@ const migrations: Record<string, Migration> = {
   '0004-usage': usage,
   '0005-limits': limits,
   '0006-backends': backends,
+  '0007-hosts': hosts,
 };
 
 export async function migrate(db: Database): Promise<void> {

@@ -2,6 +2,18 @@
 // text: one shape that SQLite and PostgreSQL both hold. Migrations make these; nothing else does.
 
 import type { Kysely, Transaction } from 'kysely';
+import type {
+  FilesystemRow,
+  FirewallRulesetRow,
+  FirewallRulesRow,
+  HostRow,
+  InstallationRow,
+  InstanceFilesystemRow,
+  InstanceGpuRow,
+  InstanceRow,
+  InstanceRulesetRow,
+  TurnRow,
+} from './cloud-rows.ts';
 
 export interface Tables {
   accounts: AccountRow;
@@ -13,6 +25,8 @@ export interface Tables {
   throttles: ThrottleRow;
   audit_events: AuditEventRow;
   ssh_keys: SshKeyRow;
+  installation: InstallationRow;
+  hosts: HostRow;
   instances: InstanceRow;
   instance_gpus: InstanceGpuRow;
   filesystems: FilesystemRow;
@@ -137,117 +151,6 @@ export interface SshKeyRow {
   created_at: number;
 }
 
-export type InstanceStatus = 'booting' | 'active' | 'unhealthy' | 'terminating' | 'terminated';
-
-/** What the reconciler works off: due when `due_at` has come, held while `claimed_until` has not. */
-interface WorkColumns {
-  /** Null when there is nothing to do. */
-  due_at: number | null;
-  claim: string | null;
-  claimed_until: number;
-  /** Failures in a row. */
-  attempts: number;
-}
-
-/** Kept after its end: usage and bills are read from it. */
-export interface InstanceRow extends WorkColumns {
-  id: string;
-  account_id: string;
-  name: string | null;
-  status: InstanceStatus;
-  /** Why it is unhealthy, for people. */
-  status_reason: string | null;
-  region: string;
-  /** JSON: the type as it was offered at launch. */
-  type: string;
-  type_name: string;
-  price_cents_per_hour: number;
-  /** Which capacity it takes. */
-  pool: 'cpu' | 'gpu' | 'emulated';
-  /** What the machine really gets; less than its type says when that is emulated. */
-  vcpus: number;
-  memory_gib: number;
-  storage_gib: number;
-  ssh_key_id: string;
-  ssh_key_name: string;
-  ssh_public_key: string;
-  /** As asked for; null for the address-based default. */
-  hostname: string | null;
-  image_id: string;
-  /** Forgotten when the machine is gone. */
-  user_data: string | null;
-  /** JSON list. */
-  tags: string;
-  /** Reserved at launch, unique among the living; shown as `ip` once the machine has it. */
-  address: string;
-  ip: string | null;
-  private_ip: string | null;
-  ssh_port: number | null;
-  action: 'restart' | 'power-cycle' | null;
-  /** When the driver was asked for the action; null before. */
-  action_started_at: number | null;
-  /** 1 when the machine has older rules than the account. */
-  firewall_stale: number;
-  launched_at: number;
-  /** When the driver took the launch. */
-  asked_at: number | null;
-  booted_at: number | null;
-  terminated_at: number | null;
-  /** Counts what people asked for, so that the reconciler never overwrites a newer wish. */
-  version: number;
-  last_error: string | null;
-}
-
-/** One row per GPU that is taken: its key keeps two instances from having one. */
-export interface InstanceGpuRow {
-  address: string;
-  instance_id: string;
-}
-
-export interface FilesystemRow extends WorkColumns {
-  id: string;
-  account_id: string;
-  name: string;
-  region: string;
-  state: 'creating' | 'ready' | 'deleting';
-  bytes_used: number | null;
-  created_at: number;
-  created_by: string;
-  created_by_email: string;
-}
-
-export interface InstanceFilesystemRow {
-  instance_id: string;
-  filesystem_id: string;
-  name: string;
-  mount_point: string;
-}
-
-export interface FirewallRulesRow {
-  account_id: string;
-  /** JSON list. */
-  rules: string;
-}
-
-export interface FirewallRulesetRow {
-  id: string;
-  account_id: string;
-  name: string;
-  region: string;
-  /** JSON list. */
-  rules: string;
-  created_at: number;
-}
-
-export interface InstanceRulesetRow {
-  instance_id: string;
-  ruleset_id: string;
-}
-
-/** Rows to lock, so that what must be counted is counted by one at a time. */
-export interface TurnRow {
-  name: string;
-}
 export interface WeightPullRow {
   id: string;
   account_id: string;

@@ -35,7 +35,7 @@ export function createServe(parts: ServingParts): Serve {
     const asked = catalog.find(task.body.model);
     if (asked === undefined) throw modelNotFound(task.body.model);
     const signal = clientGone(reply.raw);
-    const bodyBytes = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+    const bodyBytes = bytesOf(request);
     const reserved = limits.reserve(payerOf(request), toAsk(task, bodyBytes, candidates(asked)));
     const reservation = reserved instanceof Promise ? await reserved : reserved;
     if (reservation.headers !== null) reply.headers(reservation.headers);
@@ -142,6 +142,12 @@ function toErrorEvent(error: InferenceError, { kind }: Task): string {
   const body = kind === 'chat' ? { delta: {} } : { text: '' };
   const choices = [{ index: 0, ...body, finish_reason: 'error' }];
   return JSON.stringify({ ...error.toBody(), choices });
+}
+
+/** A body that came in chunks has no length of its own. */
+function bytesOf({ headers, body }: FastifyRequest): number {
+  const length = headers['content-length'];
+  return length === undefined ? Buffer.byteLength(JSON.stringify(body)) : Number(length);
 }
 
 /** Limits of the key and of its account; of a person who is signed in, the account's alone. */

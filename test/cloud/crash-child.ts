@@ -7,15 +7,16 @@ import { pino } from 'pino';
 import { createAudit } from '../../src/accounts/audit.ts';
 import type { KeyPrincipal } from '../../src/accounts/principal.ts';
 import { createCloud } from '../../src/cloud/cloud.ts';
-import { createDriver, type DriverName } from '../../src/cloud/drivers/index.ts';
+import { createDriver } from '../../src/cloud/drivers/index.ts';
 import { CloudError } from '../../src/cloud/errors.ts';
+import { readHostId } from '../../src/cloud/hosts/own-host.ts';
 import { openDatabase } from '../../src/db/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createRandom } from './random.ts';
 
 export interface CrashOptions {
   dataDir: string;
-  driver: DriverName;
+  driver: 'sandbox' | 'scripted';
   accountId: string;
   seed: number;
   /** `storm` commands at random until killed; `calm` ends everything and exits. */
@@ -37,9 +38,25 @@ say(`found ${JSON.stringify(await takeStock())}`);
 const cloud = await createCloud(
   db,
   systemClock,
-  { audit: createAudit(systemClock), driver, log: pino({ level: 'silent' }) },
   {
-    region: 'us-west-1',
+    audit: createAudit(systemClock),
+    drivers: {
+      canOpen: ({ source }) => source === 'builtin',
+      open: async () => driver,
+      enrol: () => Promise.reject(new Error('nothing is enrolled here')),
+      check: async () => [],
+    },
+    log: pino({ level: 'silent' }),
+  },
+  {
+    ownHost: {
+      id: readHostId(dataDir),
+      name: 'here',
+      region: 'us-west-1',
+      driver: options.driver,
+    },
+    hosts: [],
+    hostGraceMs: 15_000,
     emulate: false,
     emulatedInstances: 1,
     prices: {},
@@ -119,7 +136,7 @@ async function calm(): Promise<void> {
   say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
   let launches = 0;
   while (await launch().then(Boolean, () => false)) launches++;
-  say(`capacity ${launches} of ${cloud.offers.totals.vcpus}`);
+  say(`capacity ${launches} of ${cloud.offers().totals.vcpus}`);
   await endAll();
   await cloud.reconciler.stop();
   await driver.close();

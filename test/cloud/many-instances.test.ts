@@ -3,7 +3,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { Instance } from '../../src/cloud/schema.ts';
-import type { InstanceRow } from '../../src/db/tables.ts';
+import type { InstanceRow } from '../../src/db/cloud-rows.ts';
 import { databases } from '../support/databases.ts';
 import { startCloud, type TestCloud } from './support.ts';
 

@@ -27,24 +27,26 @@ for (const database of databases) {
     });
 
     test('a row can be claimed by one only, and is free when its holder is silent', async () => {
-      const { db, clock, launch } = await startCloud(database);
+      const { db, clock, launch, cloud } = await startCloud(database);
+      const hostIds = cloud.hosts.reachable();
       const id = await launch();
       const claims = createClaims(db, clock, { leaseMs: 10_000 });
       const taken = await Promise.all(
-        Array.from({ length: 8 }, () => claims.take('instances', 10)),
+        Array.from({ length: 8 }, () => claims.take('instances', 10, hostIds)),
       );
       assert.equal(taken.flat().length, 1);
       clock.turn(9_999);
-      assert.deepEqual(await claims.take('instances', 10), []);
+      assert.deepEqual(await claims.take('instances', 10, hostIds), []);
       clock.turn(1);
-      const [claim] = await claims.take('instances', 10);
+      const [claim] = await claims.take('instances', 10, hostIds);
       assert.equal(claim?.id, id);
     });
 
     test('what a dead process had claimed is finished by another', async () => {
       const cloud = await startCloud(database);
       const id = await cloud.launch();
-      await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10);
+      const hostIds = cloud.cloud.hosts.reachable();
+      await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10, hostIds);
       await cloud.cloud.reconciler.settle();
       assert.deepEqual(cloud.driver.calls, []);
       cloud.clock.turn(10_000);
@@ -55,7 +57,8 @@ for (const database of databases) {
     test('alone on its database, a new process frees all claims at once', async () => {
       const cloud = await startCloud(database, { alone: true });
       const id = await cloud.launch();
-      await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10);
+      const hostIds = cloud.cloud.hosts.reachable();
+      await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10, hostIds);
       const { reconciler } = await cloud.another();
       await reconciler.settle();
       assert.deepEqual(cloud.driver.calls, [`launch ${id}`]);
@@ -101,7 +104,7 @@ for (const database of databases) {
       const known = await cloud.launchActive();
       const lines: string[] = [];
       const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-      const strangers = createStrangers(cloud.db, cloud.driver, log);
+      const strangers = createStrangers(cloud.db, cloud.cloud.hosts, log);
       cloud.driver.plant('e'.repeat(32));
       await strangers.sweep();
       assert.equal((await cloud.driver.list()).length, 2);

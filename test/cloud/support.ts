@@ -25,11 +25,14 @@ import {
   type ScriptedDriver,
   type ScriptedOptions,
 } from '../../src/cloud/drivers/scripted.ts';
+import type { HostDrivers } from '../../src/cloud/hosts/host-drivers.ts';
 import type { CloudLimits } from '../../src/cloud/limits.ts';
 import { cloudRoutes } from '../../src/cloud/routes.ts';
 import type { Instance, SshKey } from '../../src/cloud/schema.ts';
+import type { HostRow } from '../../src/db/cloud-rows.ts';
 import { openDatabase } from '../../src/db/open.ts';
 import type { Database } from '../../src/db/tables.ts';
+import { newId } from '../../src/lib/ids.ts';
 import { createRateLimiter } from '../../src/lib/rate-limit.ts';
 import { createHandClock, type HandClock } from '../support/clock.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from '../support/databases.ts';
@@ -42,8 +45,17 @@ export interface TestCloud {
   clock: HandClock;
   accountId: string;
   key: string;
-  /** Another process on the same database and the same host. */
-  another(): Promise<Cloud>;
+  /** Another process on the same database and the same host; or with a host of its own. */
+  another(own?: { id: string; driver: ScriptedDriver }): Promise<Cloud>;
+  /** A host that every process reaches. */
+  addHost(
+    name: string,
+    region: string,
+    options?: ScriptedOptions,
+    row?: Partial<HostRow>,
+  ): Promise<ScriptedDriver>;
+  /** Turns the clock and looks at the hosts. */
+  lookAfter(ms: number): Promise<void>;
   /** Another account's key. */
   stranger(): Promise<string>;
   call<Data = unknown>(
@@ -86,7 +98,11 @@ export const publicKey = makePublicKey();
 
 export async function startCloud(
   database: DatabaseKind = 'sqlite',
-  options: Partial<CloudOptions> & { driver?: ScriptedOptions; limits?: CloudLimits } = {},
+  options: Partial<CloudOptions> & {
+    driver?: ScriptedOptions;
+    limits?: CloudLimits;
+    region?: string;
+  } = {},
 ): Promise<TestCloud> {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-cloud-'));
   const { url, drop } = await createDatabase(database);
@@ -112,7 +128,24 @@ export async function startCloud(
   };
   const key = await newKey(accountId);
   const driver = createScriptedDriver(options.driver);
-  const make = () => createCloud(db, clock, { audit, driver, log }, { ...defaults, ...options });
+  const driverOf = new Map([[ownHostId, driver]]);
+  const make = (own = { id: ownHostId, driver }) => {
+    driverOf.set(own.id, own.driver);
+    const drivers: HostDrivers = {
+      canOpen: (host) => host.id === own.id || host.source !== 'builtin',
+      open: async ({ id }) => driverOf.get(id) ?? assert.fail('no such host'),
+      enrol: () => assert.fail('nothing is enrolled here'),
+      check: async () => [],
+    };
+    const ownHost = {
+      id: own.id,
+      name: 'here',
+      region: options.region ?? 'us-west-1',
+      driver: 'scripted' as const,
+    };
+    const all = { ...defaults, ownHost, ...options };
+    return createCloud(db, clock, { audit, drivers, log }, all);
+  };
   const cloud = await make();
   const app = Fastify({
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
@@ -185,6 +218,18 @@ export async function startCloud(
     return body.data;
   }
 
+  const addHost: TestCloud['addHost'] = async (name, region, of, row) => {
+    const made = createScriptedDriver(of);
+    const id = newId();
+    driverOf.set(id, made);
+    await db
+      .insertInto('hosts')
+      .values({ ...emptyHost, id, name, region, created_at: clock.now(), ...row })
+      .execute();
+    await cloud.hosts.look();
+    return made;
+  };
+
   await addKey();
   return {
     app,
@@ -195,6 +240,11 @@ export async function startCloud(
     accountId,
     key,
     another: make,
+    addHost,
+    async lookAfter(ms) {
+      clock.turn(ms);
+      await cloud.hosts.look();
+    },
     async stranger() {
       const id = 'f'.repeat(32);
       await db
@@ -217,8 +267,30 @@ export async function startCloud(
   };
 }
 
+const ownHostId = 'a'.repeat(32);
+
+const emptyHost: Omit<HostRow, 'id' | 'name' | 'region' | 'created_at'> = {
+  driver: 'incus',
+  source: 'live',
+  url: 'https://127.0.0.1:9',
+  target: null,
+  fingerprint: null,
+  pool: null,
+  network: null,
+  project: null,
+  filesystems_path: null,
+  extras: '{}',
+  draining: 0,
+  seen_at: null,
+  status: 'offline',
+  reason: null,
+  report: null,
+};
+
 const defaults: CloudOptions = {
-  region: 'us-west-1',
+  ownHost: null,
+  hosts: [],
+  hostGraceMs: 15_000,
   emulate: false,
   emulatedInstances: 16,
   prices: {},

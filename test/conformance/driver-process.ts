@@ -3,6 +3,7 @@
 
 import { createInterface } from 'node:readline';
 import type { Driver, MachineSpec } from '../../src/cloud/drivers/driver.ts';
+import { eventually } from './ssh-client.ts';
 
 const [module, exported, argument] = process.argv.slice(2);
 const { [exported!]: create } = (await import(module!)) as Record<
@@ -14,6 +15,11 @@ console.log('ready');
 for await (const line of createInterface({ input: process.stdin })) {
   const spec = JSON.parse(line) as MachineSpec;
   void driver.launch(spec).then(async () => {
-    console.log(JSON.stringify(await driver.inspect(spec.id)));
+    let state = await driver.inspect(spec.id);
+    await eventually(`${spec.id} runs`, async () => {
+      state = await driver.inspect(spec.id);
+      return state.state === 'running';
+    });
+    console.log(JSON.stringify(state));
   });
 }

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { after, before, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Driver, MachineSpec, MachineState } from '../../src/cloud/drivers/driver.ts';
@@ -25,7 +25,7 @@ export interface DriverSubject {
 type Running = Extract<MachineState, { state: 'running' }>;
 
 export function checkDriver(subject: DriverSubject) {
-  describe(`driver ${subject.name}`, { skip: subject.skip, timeout: 120_000 }, () => {
+  describe(`driver ${subject.name}`, { skip: subject.skip, timeout: 240_000 }, () => {
     let driver: Driver;
     let client: SshClient;
     const filesystem = randomBytes(16).toString('hex');
@@ -34,6 +34,7 @@ export function checkDriver(subject: DriverSubject) {
       client = createSshClient();
       driver = await subject.create();
     });
+    beforeEach(() => client.forgetHosts());
     after(async () => {
       for (const id of await driver.list()) await driver.terminate(id);
       await driver.deleteFilesystem(filesystem);
@@ -143,6 +144,7 @@ export function checkDriver(subject: DriverSubject) {
       const used = await driver.filesystemUsage(filesystem);
       assert.ok(used === null || used > 0);
       await Promise.all(machines.map(({ id }) => driver.terminate(id)));
+      client.forgetHosts();
       const later = spec({ filesystems });
       await driver.launch(later);
       assert.equal(
@@ -174,6 +176,7 @@ export function checkDriver(subject: DriverSubject) {
 
     test('a launch that a crash cut off is finished by calling it again, or ended by terminate', async () => {
       for (const delayMs of [2, 60, 120]) {
+        client.forgetHosts();
         const [again, never] = [spec(), spec()];
         const { child } = await startChild(subject);
         for (const wanted of [again, never]) child.stdin!.write(`${JSON.stringify(wanted)}\n`);

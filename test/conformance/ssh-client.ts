@@ -54,6 +54,8 @@ export function createSshClient() {
     spawnSsh: (to: Address, args: string[], spawnOptions: SpawnOptions = {}) =>
       spawn('ssh', sshArguments(to, args), spawnOptions),
     run,
+    /** Addresses come again with other machines behind them. */
+    forgetHosts: () => rmSync(path.join(folder, 'known_hosts'), { force: true }),
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
 

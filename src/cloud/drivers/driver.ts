@@ -72,7 +72,8 @@ export interface Driver {
   /** Applies new inbound rules to a running machine; a no-op where rules can't be enforced. */
   setFirewall(id: string, rules: readonly FirewallRule[]): Promise<void>;
 
-  createFilesystem(id: string): Promise<void>;
+  /** `node` is where the machine is that needs it first; null where there is only one, or any will do. */
+  createFilesystem(id: string, node?: string | null): Promise<void>;
   /** Silent when it is already gone. */
   deleteFilesystem(id: string): Promise<void>;
   /** Bytes used, or null where the driver can't tell. */
@@ -142,6 +143,12 @@ export interface DriverReport {
   gpus: { address: string; model: string; memoryGib: number }[];
   /** Absent: the driver is one computer, and the figures above are its own; else they are the sums. */
   nodes?: NodeReport[];
+  /** e.g. `lxd 5.0.2`; absent where there is no engine to name. */
+  engine?: string;
+  /** The same for every address and group by which one endpoint or cluster is reached. */
+  identity?: string;
+  /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
+  addressPool?: { first: string; last: string; except?: string[] } | null;
 }
 
 /** `unavailable`: try again later. `impossible`: this launch can never work; the message says why. */

@@ -4,7 +4,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Driver, DriverError, type DriverReport, type MachineSpec } from './driver.ts';
+import {
+  type Driver,
+  DriverError,
+  type DriverReport,
+  type ImageReport,
+  type MachineSpec,
+} from './driver.ts';
 
 /** A host name that begins with one of these gets what it says. */
 export const misbehaviours = [
@@ -44,12 +50,19 @@ export interface ScriptedDriver extends Driver {
   revive(id: string): void;
   /** A machine that nobody asked for, with our mark. */
   plant(id: string): void;
+  /** Its host goes away, machines and all: every call throws until `comeBack`. */
+  goAway(): void;
+  comeBack(): void;
+  /** Its host is another from now on, such as one with a node offline. */
+  become(report: Partial<DriverReport>): void;
 }
 
 export interface ScriptedOptions {
   report?: Partial<DriverReport>;
   /** Keeps machines on disk; in memory when left out. */
   folder?: string;
+  /** What it can boot; any image when left out. */
+  images?: ImageReport[];
 }
 
 const maxCalls = 1000;
@@ -59,8 +72,17 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
   const calls: string[] = [];
   const failures = new Map<string, number>();
   const filesystems = new Set<string>();
+  const { images } = options;
+  let report = options.report;
+  let away = false;
+  let changed: (id: string | null) => void = () => {};
+
+  function answer() {
+    if (away) throw new DriverError('unavailable', 'The scripted host is switched off.');
+  }
 
   function note(call: string) {
+    answer();
     calls.push(call);
     if (calls.length > maxCalls) calls.shift();
   }
@@ -93,6 +115,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
     find: store.read,
 
     async describe() {
+      answer();
       return {
         isolated: true,
         isolation: 'Scripted: there are no machines behind the records.',
@@ -101,7 +124,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
         memoryGib: 32,
         storageGib: 512,
         gpus: [],
-        ...options.report,
+        ...report,
       };
     },
 
@@ -120,6 +143,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
     },
 
     async inspect(id) {
+      answer();
       const machine = store.read(id);
       if (machine === undefined) return { state: 'absent' };
       if (!machine.running) return { state: 'stopped', reason: machine.reason };
@@ -152,7 +176,10 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
       store.remove(id);
     },
 
-    list: async () => store.ids(),
+    async list() {
+      answer();
+      return store.ids();
+    },
 
     async setFirewall(id, rules) {
       note(`setFirewall ${id}`);
@@ -170,13 +197,24 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
       note(`deleteFilesystem ${id}`);
       filesystems.delete(id);
     },
-    filesystemUsage: async () => 4096,
+    async filesystemUsage() {
+      answer();
+      return 4096;
+    },
     bootLog: async (id) => (store.read(id) === undefined ? '' : `machine ${id} booted\n`),
+    ...(images === undefined ? {} : { images: async () => images }),
+    watch(listener) {
+      changed = listener;
+      return () => {
+        changed = () => {};
+      };
+    },
     close: async () => {},
 
     kill(id, reason) {
       const machine = store.read(id);
       if (machine !== undefined) store.write({ ...machine, running: false, reason });
+      changed(id);
     },
     revive(id) {
       const machine = store.read(id);
@@ -184,6 +222,15 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
     },
     plant(id) {
       store.write(make({ ...nobody, id }, '', 1));
+    },
+    goAway() {
+      away = true;
+    },
+    comeBack() {
+      away = false;
+    },
+    become(next) {
+      report = { ...report, ...next };
     },
   };
 }

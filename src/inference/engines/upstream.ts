@@ -80,6 +80,9 @@ export async function probeUpstream(
   try {
     const { status, text } = await ask(connection, { method: 'GET', path: '/models', signal });
     if (status === 401 || status === 403) throw unavailable('refused our credentials');
+    // Hosted services need not have a list. Somebody was there to say so, which is what probes ask.
+    if (status === 404 || status === 405 || status === 501)
+      throw new EngineError('rejected', 'The backend has no list of models at this address.');
     if (status !== 200) throw unavailable(`answered with status ${status}`);
     const rows = parseModels(text);
     const latencyMs = Math.round(performance.now() - begunMs);

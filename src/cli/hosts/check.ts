@@ -1,0 +1,46 @@
+// millrace hosts check: what a host needs, tried one by one.
+
+import { Command } from 'commander';
+import type { HostChecks, HostView } from '../../cloud/hosts/schema.ts';
+import { type Client, createClient } from '../client.ts';
+import { CliError, printJson } from '../output.ts';
+
+export function checkCommand(): Command {
+  return new Command('check')
+    .description('verify that hosts can be reached and have what machines need')
+    .argument('[name]', 'one host; all when left out')
+    .option('--json', 'print JSON')
+    .action(async (name: string | undefined, { json }: { json?: true }) => {
+      const client = createClient('session');
+      const names = name === undefined ? await listNames(client) : [name];
+      if (json) {
+        const all = await Promise.all(names.map((one) => check(client, one)));
+        printJson(names.map((one, index) => ({ name: one, ...all[index] })));
+        if (all.some(({ ok }) => !ok)) throw new CliError('');
+        return;
+      }
+      let broken = 0;
+      for (const one of names) {
+        if (names.length > 1) console.log(one);
+        broken += (await printChecks(client, one)) ? 0 : 1;
+      }
+      if (broken > 0) throw new CliError('');
+    });
+}
+
+/** Says whether all is well. */
+export async function printChecks(client: Client, name: string): Promise<boolean> {
+  const { ok, checks } = await check(client, name);
+  for (const one of checks) {
+    console.log(`  ${one.ok ? 'ok  ' : 'FAIL'}  ${one.name.padEnd(12)}  ${one.message}`);
+  }
+  return ok;
+}
+
+const check = (client: Client, name: string) =>
+  client.post<HostChecks>(`/dashboard/api/hosts/${encodeURIComponent(name)}/check`);
+
+async function listNames(client: Client): Promise<string[]> {
+  const { data } = await client.get<{ data: HostView[] }>('/dashboard/api/hosts');
+  return data.map(({ name }) => name);
+}

@@ -1,0 +1,48 @@
+// millrace hosts list.
+
+import { Command } from 'commander';
+import type { HostView } from '../../cloud/hosts/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+
+export function listCommand(): Command {
+  return new Command('list')
+    .description('list hosts, what they have and what is taken')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const { data } = await createClient('session').get<{ data: HostView[] }>(
+        '/dashboard/api/hosts',
+      );
+      if (json) return printJson(data);
+      printTable(
+        ['NAME', 'REGION', 'STATUS', 'ENGINE', 'NODES', 'VCPUS', 'MEMORY', 'GPUS', 'MACHINES'],
+        data.map((host) => [
+          host.name,
+          host.region,
+          host.status,
+          host.engine ?? host.driver,
+          countOnline(host),
+          `${sum(host, 'vcpus_used')}/${sum(host, 'vcpus')}`,
+          `${sum(host, 'memory_gib_used')}/${sum(host, 'memory_gib')} GiB`,
+          countGpus(host),
+          String(host.instances),
+        ]),
+      );
+      for (const { name, reason } of data) {
+        if (reason !== null) console.error(`${name}: ${reason}`);
+      }
+    });
+}
+
+const sum = (
+  { nodes }: HostView,
+  member: 'vcpus' | 'vcpus_used' | 'memory_gib' | 'memory_gib_used',
+) => nodes.reduce((total, node) => total + node[member], 0);
+
+const countOnline = ({ nodes }: HostView) =>
+  `${nodes.filter(({ online }) => online).length}/${nodes.length}`;
+
+function countGpus({ nodes }: HostView): string {
+  const gpus = nodes.flatMap((node) => node.gpus);
+  return `${gpus.filter(({ instance_id }) => instance_id !== null).length}/${gpus.length}`;
+}

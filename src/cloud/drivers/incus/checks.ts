@@ -1,0 +1,93 @@
+// What an operator wants to know of an endpoint before machines are placed on it, asked one by one and told
+// in sentences.
+
+import { planAddresses } from './addresses.ts';
+import { type Client, createClient } from './client.ts';
+import { dialectOf, engineOf, type ServerInfo } from './dialect.ts';
+import { smallImage } from './image-recipe.ts';
+import { listImages } from './images.ts';
+import { defaults, type IncusOptions } from './incus.ts';
+import { takeInventory } from './inventory.ts';
+
+export interface Check {
+  readonly name: 'reachability' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';
+  readonly ok: boolean;
+  readonly message: string;
+}
+
+const names: readonly Check['name'][] = ['storage', 'network', 'images', 'gpus'];
+
+export async function checkEndpoint(options: IncusOptions): Promise<Check[]> {
+  const client = createClient(options.endpoint, options.project ?? defaults.project);
+  try {
+    const checks: Check[] = [];
+    const info = await attempt(checks, 'reachability', async () => {
+      const answer = await client.get<ServerInfo>('/1.0');
+      return [answer, `${options.endpoint.url} answers.`] as const;
+    });
+    const trusted = info?.auth === 'trusted';
+    checks.push({
+      name: 'trust',
+      ok: trusted,
+      message: trusted
+        ? `${engineOf(info)} trusts this server.`
+        : 'It does not trust this server: enrol with a one-time token.',
+    });
+    if (!trusted) {
+      return [...checks, ...names.map((name) => ({ name, ok: false, message: 'Not looked at.' }))];
+    }
+    await lookInside(client, info, options, checks);
+    return checks;
+  } finally {
+    await client.close();
+  }
+}
+
+async function lookInside(
+  client: Client,
+  info: ServerInfo,
+  options: IncusOptions,
+  checks: Check[],
+) {
+  const { pool = defaults.pool, network = dialectOf(info).network, target = null } = options;
+  await attempt(checks, 'storage', async () => {
+    const { driver } = await client.get<{ driver: string }>(
+      `/1.0/storage-pools/${encodeURIComponent(pool)}`,
+    );
+    const can = driver === 'dir' ? 'keeps no disk limits and tells no usage' : 'limits disks';
+    return [driver, `Pool "${pool}" (${driver}) ${can}.`] as const;
+  });
+  await attempt(checks, 'network', async () => {
+    const plan = await planAddresses(client, network, options.addresses);
+    return [plan, `Network "${network}" has ${plan.first} to ${plan.last} for machines.`] as const;
+  });
+  await attempt(checks, 'images', async () => {
+    const images = (await listImages(client)).map(({ name }) => name);
+    const wanted = options.defaultImage ?? smallImage;
+    if (!images.includes(wanted)) throw new Error(`There is no image "${wanted}": import it.`);
+    return [images, `${images.length} images, "${wanted}" by default.`] as const;
+  });
+  await attempt(checks, 'gpus', async () => {
+    const gpus = options.gpus ?? {};
+    const report = await takeInventory(client, info, { pool, target, gpus });
+    const models = [...new Set(report.gpus.map(({ model }) => model))];
+    const found =
+      report.gpus.length === 0 ? 'No GPUs.' : `${report.gpus.length} GPUs: ${models.join(', ')}.`;
+    return [models, found] as const;
+  });
+}
+
+async function attempt<Value>(
+  checks: Check[],
+  name: Check['name'],
+  look: () => Promise<readonly [Value, string]>,
+): Promise<Value | undefined> {
+  try {
+    const [value, message] = await look();
+    checks.push({ name, ok: true, message });
+    return value;
+  } catch (error) {
+    checks.push({ name, ok: false, message: (error as Error).message });
+    return undefined;
+  }
+}

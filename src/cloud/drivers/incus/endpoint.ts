@@ -1,0 +1,89 @@
+// How an endpoint is reached: a unix socket, or HTTPS with our certificate where the server's own is known
+// by its fingerprint. Both give connections that plain requests and websockets alike run over.
+
+import { createHash } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { Agent, buildConnector } from 'undici';
+import { DriverError } from '../driver.ts';
+
+export interface Endpoint {
+  /** `unix:/path` or `https://host:8443`. */
+  readonly url: string;
+  /** PEM, both; only for https. */
+  readonly certificate?: string;
+  readonly key?: string;
+  /** SHA-256 of the server's certificate in hex. Without it, it must be signed by a known authority. */
+  readonly serverFingerprint?: string;
+}
+
+export interface Route {
+  readonly httpOrigin: string;
+  readonly webSocketOrigin: string;
+  /** Of all requests: bounded in connections and time. */
+  readonly agent: Agent;
+  /** One connection of its own, whose socket is shown when it was made. */
+  dedicated(onSocket: (socket: Socket) => void): Agent;
+}
+
+const connectTimeoutMs = 5_000;
+const maxConnections = 64;
+
+export function openRoute(endpoint: Endpoint): Route {
+  const connect = connectorOf(endpoint);
+  const url = endpoint.url.startsWith('unix:') ? null : new URL(endpoint.url);
+  const agent = new Agent({
+    connect,
+    connections: maxConnections,
+    pipelining: 1,
+    headersTimeout: 60_000,
+    bodyTimeout: 60_000,
+  });
+  return {
+    httpOrigin: url ? url.origin : 'http://unix.socket',
+    webSocketOrigin: url ? `wss://${url.host}` : 'ws://unix.socket',
+    agent,
+    dedicated: (onSocket) =>
+      new Agent({
+        connections: 1,
+        bodyTimeout: 0,
+        connect: (options, callback) =>
+          connect(options, (...answer) => {
+            if (answer[0] === null) onSocket(answer[1]);
+            callback(...answer);
+          }),
+      }),
+  };
+}
+
+function connectorOf(endpoint: Endpoint): buildConnector.connector {
+  if (endpoint.url.startsWith('unix:')) {
+    return buildConnector({
+      socketPath: endpoint.url.slice('unix:'.length),
+      timeout: connectTimeoutMs,
+    });
+  }
+  if (!endpoint.url.startsWith('https://')) {
+    throw new DriverError('impossible', `"${endpoint.url}" is neither unix:/path nor https://.`);
+  }
+  const pinned = endpoint.serverFingerprint?.toLowerCase().replaceAll(':', '');
+  const connect = buildConnector({
+    cert: endpoint.certificate,
+    key: endpoint.key,
+    rejectUnauthorized: pinned === undefined,
+    timeout: connectTimeoutMs,
+    // A resumed session shows no certificate to compare.
+    maxCachedSessions: 0,
+  });
+  if (pinned === undefined) return connect;
+  return (options, callback) =>
+    connect(options, (...answer) => {
+      if (answer[0] !== null) return callback(...answer);
+      const { raw } = (answer[1] as TLSSocket).getPeerCertificate();
+      const seen = raw ? createHash('sha256').update(raw).digest('hex') : 'none';
+      if (seen === pinned) return callback(...answer);
+      answer[1].destroy();
+      const message = `The server's certificate has fingerprint ${seen}, not ${pinned}.`;
+      callback(new DriverError('unavailable', message), null);
+    });
+}

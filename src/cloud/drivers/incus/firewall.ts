@@ -1,0 +1,149 @@
+// Inbound rules as one network ACL for all our machines on the endpoint's bridge, each rule naming the
+// machine's address. A bridge has no rules per machine, and what no rule allows is refused for the whole
+// network, so this is done only where no machine of somebody else is on it.
+
+import { DriverError, type FirewallRule } from '../driver.ts';
+import type { AddressPlan } from './addresses.ts';
+import { type Client, DaemonError } from './client.ts';
+import { instanceName } from './machine.ts';
+
+export interface Firewall {
+  readonly enforced: boolean;
+  /** Null removes the machine's rules. */
+  set(id: string, address: string | null, rules: readonly FirewallRule[] | null): Promise<void>;
+}
+
+interface AclRule {
+  readonly action: string;
+  readonly state: string;
+  readonly description: string;
+  readonly destination: string;
+  readonly source?: string;
+  readonly protocol?: string;
+  readonly destination_port?: string;
+}
+
+interface Acl {
+  readonly description: string;
+  readonly config: Record<string, string>;
+  readonly egress: AclRule[];
+  readonly ingress: AclRule[];
+}
+
+interface Network {
+  readonly type: string;
+  readonly managed: boolean;
+  readonly config: Record<string, string>;
+  readonly description: string;
+  readonly used_by: readonly string[] | null;
+}
+
+const maxAttempts = 10;
+
+export const unenforced: Firewall = { enforced: false, set: async () => {} };
+
+export async function openFirewall(
+  client: Client,
+  plan: AddressPlan,
+  owner: string,
+): Promise<Firewall> {
+  const network = await client.get<Network>(networkPath(plan));
+  const strangers = (network.used_by ?? []).filter(
+    (user) => /^\/1\.0\/instances\//.test(user) && !user.includes(`/${instanceName('')}`),
+  );
+  if (!network.managed || network.type !== 'bridge' || strangers.length > 0) return unenforced;
+  const name = `millrace-${owner.slice(0, 12)}`;
+  const path = `/1.0/network-acls/${name}`;
+  // The ACL is replaced whole: one writer at a time here, and other processes' changes are not overwritten.
+  let turn: Promise<unknown> = ensureAcl(client, plan, name);
+  await turn;
+
+  async function change(id: string, wanted: AclRule[]) {
+    const { value: acl, tag } = await client.tagged<Acl>(path);
+    const others = acl.ingress.filter(({ description }) => description !== describe(id));
+    if (others.length === acl.ingress.length && wanted.length === 0) return;
+    const { description, config, egress } = acl;
+    const body = { description, config, egress, ingress: [...others, ...wanted] };
+    await client.run('PUT', path, { body, headers: { 'if-match': tag } });
+  }
+
+  async function insist(id: string, wanted: AclRule[]) {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await change(id, wanted);
+      } catch (error) {
+        const code = error instanceof DaemonError ? error.code : 0;
+        if (attempt === maxAttempts || (code !== 412 && code !== 404)) throw error;
+        if (code === 404) await ensureAcl(client, plan, name);
+      }
+    }
+  }
+
+  return {
+    enforced: true,
+    set(id, address, rules) {
+      const wanted = rules && address ? toAclRules(id, address, plan.gateway, rules) : [];
+      const mine = turn.then(() => insist(id, wanted));
+      turn = mine.catch(() => {});
+      return mine;
+    },
+  };
+}
+
+async function ensureAcl(client: Client, plan: AddressPlan, name: string) {
+  if (!(await client.find(`/1.0/network-acls/${name}`))) {
+    const description = 'Inbound rules of Millrace machines';
+    await client
+      .run('POST', '/1.0/network-acls', { body: { name, description } })
+      .catch((error) => {
+        if (!(error instanceof DaemonError && /already/i.test(error.message))) throw error;
+      });
+  }
+  const { config, description } = await client.get<Network>(networkPath(plan));
+  const acls = (config['security.acls'] ?? '').split(',').filter((one) => one !== '');
+  if (acls.includes(name)) return;
+  const changed = {
+    ...config,
+    'security.acls': [...acls, name].join(','),
+    'security.acls.default.ingress.action': 'drop',
+    'security.acls.default.egress.action': 'allow',
+  };
+  await client.run('PUT', networkPath(plan), { body: { config: changed, description } });
+}
+
+const networkPath = (plan: AddressPlan) => `/1.0/networks/${encodeURIComponent(plan.network)}`;
+const describe = (id: string) => `millrace ${id}`;
+
+/** The host itself may always see whether ssh answers. */
+export function toAclRules(
+  id: string,
+  address: string,
+  gateway: string,
+  rules: readonly FirewallRule[],
+): AclRule[] {
+  const own: FirewallRule = {
+    protocol: 'tcp',
+    portRange: [22, 22],
+    sourceNetwork: `${gateway}/32`,
+  };
+  return [own, ...rules].flatMap(({ protocol, portRange, sourceNetwork }) => {
+    if (!/^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(sourceNetwork)) {
+      throw new DriverError('impossible', `"${sourceNetwork}" is not an IPv4 network.`);
+    }
+    const common = {
+      action: 'allow',
+      state: 'enabled',
+      description: describe(id),
+      destination: `${address}/32`,
+      ...(sourceNetwork.endsWith('/0') ? {} : { source: sourceNetwork }),
+    };
+    if (protocol === 'icmp') return [{ ...common, protocol: 'icmp4' }];
+    const [low, high] = portRange ?? [0, 65_535];
+    const everyPort = low <= 1 && high === 65_535;
+    // Ports are of TCP and UDP; only a range that leaves none out lets in what has no ports.
+    if (protocol === 'all' && everyPort) return [common];
+    const ports = everyPort ? {} : { destination_port: low === high ? `${low}` : `${low}-${high}` };
+    const protocols = protocol === 'all' ? ['tcp', 'udp'] : [protocol];
+    return protocols.map((one) => ({ ...common, protocol: one, ...ports }));
+  });
+}

@@ -1,0 +1,48 @@
+// Images that an endpoint can boot, by alias, and what the names in launches stand for.
+
+import { DriverError, type ImageReport } from '../driver.ts';
+import type { Client } from './client.ts';
+import type { Instance } from './machine.ts';
+
+export interface Images {
+  /** For launches that name none of the endpoint's own. */
+  readonly fallback: string;
+  /** Other names for aliases, e.g. `ubuntu-24-04`. */
+  readonly names: Readonly<Record<string, string>>;
+}
+
+export interface DaemonImage {
+  readonly fingerprint: string;
+  readonly type: Instance['type'];
+  readonly architecture: string;
+  readonly aliases?: readonly { readonly name: string }[] | null;
+  readonly properties?: Readonly<Record<string, string>> | null;
+}
+
+/** What the host would be where there are no images. */
+const unspecified = new Set(['default', 'host']);
+
+export async function findImage(
+  client: Client,
+  images: Images,
+  name: string,
+): Promise<DaemonImage> {
+  const alias = images.names[name] ?? (unspecified.has(name) ? images.fallback : name);
+  const known = await client.find<{ target: string }>(
+    `/1.0/images/aliases/${encodeURIComponent(alias)}`,
+  );
+  const image = known && (await client.find<DaemonImage>(`/1.0/images/${known.target}`));
+  if (!image) throw new DriverError('impossible', `The host has no image "${alias}".`);
+  return image;
+}
+
+export async function listImages(client: Client): Promise<ImageReport[]> {
+  const images = await client.get<DaemonImage[]>('/1.0/images', { recursion: '1' });
+  return images.flatMap((image) =>
+    (image.aliases ?? []).map(({ name }) => ({
+      name,
+      description: image.properties?.description ?? name,
+      architecture: image.architecture === 'aarch64' ? 'arm64' : 'x86_64',
+    })),
+  );
+}

@@ -1,0 +1,225 @@
+// The driver for an Incus or LXD endpoint: one host or a cluster, over its socket or over HTTPS. Containers
+// and virtual machines live on there whatever becomes of us, and are found again by our marks.
+
+import { type Driver, DriverError, type MachineState } from '../driver.ts';
+import { createTurns } from '../sandbox/turns.ts';
+import { type AddressPlan, type GivenAddresses, planAddresses } from './addresses.ts';
+import { createClient } from './client.ts';
+import { dialectOf, engineOf, type ServerInfo } from './dialect.ts';
+import type { Endpoint } from './endpoint.ts';
+import { openFirewall, unenforced } from './firewall.ts';
+import { smallImage } from './image-recipe.ts';
+import { listImages } from './images.ts';
+import { type GivenGpus, takeInventory } from './inventory.ts';
+import { endMachine, launchMachine, restartMachine, type Yard } from './life-cycle.ts';
+import {
+  addressOf,
+  findId,
+  type Instance,
+  instanceName,
+  instancePath,
+  isSettled,
+} from './machine.ts';
+import { observe } from './observed.ts';
+import { greet, listensInside } from './reachability.ts';
+import { openTerminal } from './terminal.ts';
+import { type HostPaths, inHostPaths, inVolumes } from './volumes.ts';
+
+export interface IncusOptions {
+  readonly endpoint: Endpoint;
+  /** Of this installation: machines with another one's mark are not ours. */
+  readonly owner: string;
+  /** A cluster's member, or a group as `@name`; null for any. */
+  readonly target?: string | null;
+  readonly project?: string;
+  readonly pool?: string;
+  readonly network?: string;
+  readonly profiles?: readonly string[];
+  /** Needed where the network is a bridge of the operator's. */
+  readonly addresses?: GivenAddresses;
+  /** Filesystems are folders there; volumes of the pool when left out. */
+  readonly hostPaths?: HostPaths;
+  /** `off` leaves inbound traffic to the operator's own rules. */
+  readonly firewall?: 'auto' | 'off';
+  readonly defaultImage?: string;
+  readonly imageNames?: Readonly<Record<string, string>>;
+  readonly gpus?: GivenGpus;
+  readonly resyncMs?: number;
+  /** How long a machine may take to shut down before it is switched off. */
+  readonly gracefulSeconds?: number;
+  readonly log?: (message: string) => void;
+}
+
+export type IncusDriver = Driver &
+  Required<Pick<Driver, 'attachTerminal' | 'watch' | 'images'>> & {
+    /** E.g. `lxd 5.0.2`. */
+    readonly engine: string;
+    /** What a launch's address must lie in. */
+    addressRange(): AddressPlan;
+  };
+
+export const defaults = { project: 'default', pool: 'default' } as const;
+
+const bootLogBytes = 256 * 1024;
+const patienceMs = 5_000;
+
+export async function createIncusDriver(options: IncusOptions): Promise<IncusDriver> {
+  const { owner, target = null, pool = defaults.pool } = options;
+  const log = options.log ?? (() => {});
+  const client = createClient(options.endpoint, options.project ?? defaults.project);
+  const { info, plan, firewall } = await prepare().catch(async (error) => {
+    await client.close();
+    throw error;
+  });
+  const observed = observe(client, { owner, resyncMs: options.resyncMs ?? 30_000, log });
+  const inTurn = createTurns();
+  const yard: Yard = {
+    client,
+    dialect: dialectOf(info),
+    observed,
+    plan,
+    firewall,
+    filesystems: options.hostPaths
+      ? inHostPaths(options.hostPaths)
+      : inVolumes(client, pool, owner),
+    images: { fallback: options.defaultImage ?? smallImage, names: options.imageNames ?? {} },
+    canVirtualise: info.environment?.driver?.includes('qemu') ?? false,
+    owner,
+    pool,
+    profiles: options.profiles ?? ['default'],
+    target,
+    gracefulSeconds: options.gracefulSeconds ?? 20,
+    reserved: new Map(),
+  };
+  /** When the machine whose ssh answered was started, by id. */
+  const proven = new Map<string, string>();
+  const proving = new Map<string, Promise<boolean>>();
+
+  async function prepare() {
+    const info = await client.get<ServerInfo>('/1.0');
+    if (info.auth !== 'trusted') {
+      throw new DriverError('unavailable', `${options.endpoint.url} does not trust us yet.`);
+    }
+    const network = options.network ?? dialectOf(info).network;
+    const plan = await planAddresses(client, network, options.addresses);
+    const firewall =
+      options.firewall === 'off' ? unenforced : await openFirewall(client, plan, owner);
+    return { info, plan, firewall };
+  }
+
+  async function answersSsh(id: string, instance: Instance): Promise<boolean> {
+    if (proven.get(id) === instance.last_used_at) return true;
+    let asking = proving.get(id);
+    if (!asking) {
+      asking = ask(instance).finally(() => proving.delete(id));
+      proving.set(id, asking);
+    }
+    const answers = await asking;
+    if (answers) proven.set(id, instance.last_used_at);
+    return answers;
+  }
+
+  async function ask(instance: Instance): Promise<boolean> {
+    const greeting = await greet(addressOf(instance)!);
+    if (greeting !== 'silent') return greeting === 'answers';
+    // Either clock may be wrong: only a machine that was started just now is still expected to come up.
+    const sinceStartMs = Math.abs(Date.now() - Date.parse(instance.last_used_at));
+    if (sinceStartMs < patienceMs) return false;
+    return listensInside(client, instancePath(instance.name)).catch(() => false);
+  }
+
+  async function inspect(id: string): Promise<MachineState> {
+    const instance = await observed.find(id);
+    if (inTurn.isBusy(id)) return { state: 'starting', ip: instance ? addressOf(instance) : null };
+    if (!instance) {
+      proven.delete(id);
+      return { state: 'absent' };
+    }
+    const ip = addressOf(instance);
+    if (instance.status === 'Error') {
+      throw new DriverError('unavailable', `Node ${instance.location} does not answer.`);
+    }
+    if (!isSettled(instance) || ip === null) {
+      return { state: 'stopped', reason: 'It was never made to its end.' };
+    }
+    if (instance.status === 'Frozen') return { state: 'stopped', reason: 'It is paused.' };
+    if (instance.status !== 'Running') {
+      return { state: 'stopped', reason: 'It was shut down, or its host was restarted.' };
+    }
+    if (!(await answersSsh(id, instance))) return { state: 'starting', ip };
+    return { state: 'running', ip, privateIp: ip, sshPort: 22 };
+  }
+
+  return {
+    name: 'incus',
+    engine: engineOf(info),
+    addressRange: () => plan,
+    inspect,
+
+    async describe() {
+      const inventory = await takeInventory(client, info, {
+        pool,
+        target,
+        gpus: options.gpus ?? {},
+      });
+      const identity = info.environment?.certificate_fingerprint;
+      const kinds = yard.canVirtualise
+        ? 'Unprivileged containers and virtual machines'
+        : 'Unprivileged containers';
+      return {
+        isolated: true,
+        isolation: `${kinds} of ${engineOf(info)}; CPU, memory and, where the pool can, disk limited.`,
+        network: firewall.enforced
+          ? 'Own addresses, inbound by firewall rules.'
+          : 'Own addresses; firewall rules are not enforced.',
+        ...(identity === undefined ? {} : { identity }),
+        ...inventory,
+      };
+    },
+
+    launch: (spec) => inTurn(spec.id, () => launchMachine(yard, spec)),
+    restart: (spec) =>
+      inTurn(spec.id, async () => {
+        proven.delete(spec.id);
+        await restartMachine(yard, spec);
+      }),
+    terminate: (id) =>
+      inTurn(id, async () => {
+        proven.delete(id);
+        await endMachine(yard, id);
+      }),
+
+    async list() {
+      return (await observed.list()).map((instance) => findId(instance, owner)!);
+    },
+
+    async setFirewall(id, rules) {
+      const instance = await observed.find(id);
+      if (instance) await firewall.set(id, addressOf(instance), rules);
+    },
+
+    createFilesystem: yard.filesystems.create,
+    deleteFilesystem: yard.filesystems.remove,
+    filesystemUsage: yard.filesystems.usage,
+
+    async bootLog(id) {
+      if (!(await observed.find(id))) return '';
+      const path = `${instancePath(instanceName(id))}/console`;
+      return (await client.bytes(path, bootLogBytes))?.toString('utf8') ?? '';
+    },
+
+    watch: observed.watch,
+    images: () => listImages(client),
+
+    async attachTerminal(id, size) {
+      const instance = await observed.find(id);
+      if (instance?.status !== 'Running') return undefined;
+      return openTerminal(client, instancePath(instance.name), size);
+    },
+
+    async close() {
+      observed.close();
+      await client.close();
+    },
+  };
+}

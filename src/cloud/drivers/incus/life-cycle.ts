@@ -1,0 +1,187 @@
+// Makes, restarts and ends machines at the daemon. Any step may have been cut off by a crash of ours or of
+// the daemon's: a machine without the mark of a finished launch is finished, or removed and made again.
+
+import { DriverError, type MachineSpec } from '../driver.ts';
+import { type AddressPlan, chooseAddress, isUsable } from './addresses.ts';
+import { type Client, DaemonError, type Operation } from './client.ts';
+import type { Dialect } from './dialect.ts';
+import type { Firewall } from './firewall.ts';
+import { findImage, type Images } from './images.ts';
+import {
+  type Instance,
+  instanceName,
+  instancePath,
+  isSettled,
+  settledKey,
+  toInstance,
+} from './machine.ts';
+import type { Observed } from './observed.ts';
+import { needsFiles, pushFiles, toSeed } from './seed.ts';
+import { type Filesystems, handOver } from './volumes.ts';
+
+export interface Yard {
+  readonly client: Client;
+  readonly dialect: Dialect;
+  readonly observed: Observed;
+  readonly plan: AddressPlan;
+  readonly firewall: Firewall;
+  readonly filesystems: Filesystems;
+  readonly images: Images;
+  readonly canVirtualise: boolean;
+  readonly owner: string;
+  readonly pool: string;
+  readonly profiles: readonly string[];
+  /** Of the cluster, when the specification names no node. */
+  readonly target: string | null;
+  readonly gracefulSeconds: number;
+  /** Addresses we chose, by id: the daemon may not list them yet. */
+  readonly reserved: Map<string, string>;
+}
+
+const endDeadlineMs = 120_000;
+
+export async function launchMachine(yard: Yard, spec: MachineSpec): Promise<void> {
+  const { client, observed } = yard;
+  const path = instancePath(instanceName(spec.id));
+  const there = await observed.refresh(spec.id);
+  if (there && isSettled(there)) {
+    if (there.status !== 'Running') await startMachine(yard, path);
+    await observed.refresh(spec.id);
+    return;
+  }
+  // It may still be at it: what our predecessor asked for, the daemon goes on doing.
+  if (there) await waitForWork(client, there.name);
+  const now = there && (await observed.refresh(spec.id));
+  if (now?.status !== 'Running') {
+    if (now) await endMachine(yard, spec.id);
+    await makeMachine(yard, spec, path);
+    await startMachine(yard, path);
+  }
+  if (!yard.filesystems.mapsUser) {
+    await handOver(
+      client,
+      path,
+      spec.filesystems.map(({ mountPoint }) => mountPoint),
+    );
+  }
+  await client.run('PATCH', path, { body: { config: { [settledKey]: 'true' } } });
+  await observed.refresh(spec.id);
+}
+
+async function makeMachine(yard: Yard, spec: MachineSpec, path: string) {
+  const { client, plan, filesystems } = yard;
+  const image = await findImage(client, yard.images, spec.image);
+  if (image.type === 'virtual-machine' && !yard.canVirtualise) {
+    throw new DriverError('impossible', `Image "${spec.image}" needs KVM, which the host lacks.`);
+  }
+  const address = await reserveAddress(yard, spec);
+  const seed = toSeed(spec, plan, address);
+  const body = toInstance(spec, {
+    owner: yard.owner,
+    pool: yard.pool,
+    profiles: yard.profiles,
+    address,
+    plan,
+    seed,
+    image,
+    filesystems: {
+      devices: filesystems.devices(spec.filesystems),
+      mapsUser: filesystems.mapsUser && spec.filesystems.length > 0,
+    },
+  });
+  await yard.firewall.set(spec.id, address, spec.firewall);
+  await client.run('POST', '/1.0/instances', { query: { target: spec.node ?? yard.target }, body });
+  if (image.type === 'container' && (await needsFiles(client, path))) {
+    await pushFiles(client, yard.dialect, path, seed);
+  }
+}
+
+async function reserveAddress(yard: Yard, spec: MachineSpec): Promise<string> {
+  const { plan, client, reserved } = yard;
+  if (spec.ip !== null) {
+    if (isUsable(plan, spec.ip)) return spec.ip;
+    throw new DriverError('impossible', `${spec.ip} is not for machines on ${plan.network}.`);
+  }
+  const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
+  const taken = new Set([
+    ...[...reserved].filter(([id]) => id !== spec.id).map(([, address]) => address),
+    ...all.flatMap(({ devices }) => Object.values(devices).map((one) => one['ipv4.address'] ?? '')),
+    ...all.map(({ config }) => config['user.millrace.address'] ?? ''),
+  ]);
+  const address = chooseAddress(plan, spec.id, taken);
+  reserved.set(spec.id, address);
+  return address;
+}
+
+async function startMachine({ client }: Yard, path: string) {
+  const body = { action: 'start', timeout: -1 };
+  await client.run('PUT', `${path}/state`, { body }).catch((error) => {
+    if (!(error instanceof DaemonError && /already running/i.test(error.message))) throw error;
+  });
+}
+
+export async function restartMachine(yard: Yard, spec: MachineSpec): Promise<void> {
+  const { client, observed } = yard;
+  const path = instancePath(instanceName(spec.id));
+  const there = await observed.refresh(spec.id);
+  if (!there) throw new DriverError('impossible', 'There is no machine left to restart.');
+  await yard.firewall.set(spec.id, there.config['user.millrace.address'] ?? null, spec.firewall);
+  if (there.status !== 'Running') {
+    await startMachine(yard, path);
+  } else {
+    const restart = (force: boolean, timeout: number) =>
+      client.run('PUT', `${path}/state`, { body: { action: 'restart', force, timeout } });
+    // A system that doesn't heed the request is power-cycled.
+    await restart(false, yard.gracefulSeconds).catch(async (error) => {
+      if (!(error instanceof DaemonError)) throw error;
+      const now = await observed.refresh(spec.id);
+      if (now?.status === 'Running') await restart(true, -1);
+      else await startMachine(yard, path);
+    });
+  }
+  await observed.refresh(spec.id);
+}
+
+/** Silent when there is none. */
+export async function endMachine(yard: Yard, id: string): Promise<void> {
+  const { client, observed } = yard;
+  const name = instanceName(id);
+  const path = instancePath(name);
+  const deadline = performance.now() + endDeadlineMs;
+  for (;;) {
+    const there = await observed.refresh(id);
+    if (!there) break;
+    try {
+      if (there.status !== 'Stopped') {
+        const body = { action: 'stop', force: true, timeout: -1 };
+        await client.run('PUT', `${path}/state`, { body }).catch(ignoreStopped);
+      }
+      await client.run('DELETE', path);
+    } catch (error) {
+      if (!(error instanceof DaemonError)) throw error;
+      if (performance.now() > deadline) throw error;
+      // Busy with an earlier request, or already on its way out.
+      await waitForWork(client, name);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+  await yard.firewall.set(id, null, null);
+  yard.reserved.delete(id);
+}
+
+function ignoreStopped(error: unknown) {
+  const stopped = /already stopped|not running|is stopped/i;
+  if (!(error instanceof DaemonError && stopped.test(error.message))) throw error;
+}
+
+/** Until the daemon does nothing more with it; failures are the asker's, who is gone. */
+async function waitForWork(client: Client, name: string) {
+  const byStatus = await client.get<Record<string, Operation[] | undefined>>('/1.0/operations', {
+    recursion: '1',
+  });
+  const at = new RegExp(`/${name}(\\?|$)`);
+  const busy = [...(byStatus.running ?? []), ...(byStatus.pending ?? [])].filter((operation) =>
+    Object.values(operation.resources ?? {}).some((names) => names?.some((one) => at.test(one))),
+  );
+  await Promise.all(busy.map(({ id }) => client.wait(id).catch(() => {})));
+}

@@ -1,0 +1,164 @@
+// How a machine learns its name, keys, address and user data. Images with cloud-init read them as any cloud
+// gives them; the small image has templates for them; any other image gets files pushed before it starts.
+
+import { stringify } from 'yaml';
+import { DriverError, type MachineSpec } from '../driver.ts';
+import { toFirstBoot } from '../sandbox/user-data.ts';
+import { type AddressPlan, prefixOf } from './addresses.ts';
+import type { Client } from './client.ts';
+import type { Dialect } from './dialect.ts';
+
+/** Configuration keys for every kind of image: each reads its own and ignores the others. */
+export interface Seed {
+  readonly config: Readonly<Record<string, string>>;
+  readonly files: readonly SeedFile[];
+}
+
+interface SeedFile {
+  readonly path: string;
+  readonly mode: string;
+  readonly text: string;
+}
+
+export function toSeed(spec: MachineSpec, plan: AddressPlan, address: string): Seed {
+  const keys = `${spec.authorizedKeys.join('\n')}\n`;
+  const network = `${address}/${prefixOf(plan)} ${plan.gateway}`;
+  const firstBoot = spec.userData === null ? '' : toFirstBoot(spec.userData);
+  return {
+    config: {
+      'user.millrace.hostname': spec.hostname,
+      'user.millrace.keys': keys.trim(),
+      'user.millrace.network': network,
+      ...(firstBoot === '' ? {} : { 'user.millrace.first-boot': firstBoot }),
+      ...toCloudInit(spec, plan, address),
+    },
+    files: [
+      { path: '/etc/hostname', mode: '0644', text: `${spec.hostname}\n` },
+      { path: '/etc/millrace/authorized_keys', mode: '0644', text: keys },
+      { path: '/etc/millrace/network', mode: '0644', text: `${network}\n` },
+      { path: '/etc/millrace/first-boot', mode: '0600', text: firstBoot },
+      { path: '/etc/millrace/seed', mode: '0755', text: seedScript },
+      { path: unitPath, mode: '0644', text: seedUnit },
+    ],
+  };
+}
+
+/** The user's own data stays as it was sent. Keys go into the metadata: lists there add to the user's,
+ * where vendor data would be replaced by them. */
+function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
+  const vendor = {
+    ssh_pwauth: false,
+    system_info: {
+      default_user: {
+        name: 'ubuntu',
+        gecos: 'Ubuntu',
+        shell: '/bin/bash',
+        lock_passwd: true,
+        sudo: ['ALL=(ALL) NOPASSWD:ALL'],
+      },
+    },
+  };
+  const meta = { 'local-hostname': spec.hostname, 'public-keys': [...spec.authorizedKeys] };
+  // A bridge of the operator has nobody who would hand out the address.
+  const fixed = {
+    version: 1,
+    config: [
+      {
+        type: 'physical',
+        name: 'eth0',
+        subnets: [
+          {
+            type: 'static',
+            address: `${address}/${prefixOf(plan)}`,
+            gateway: plan.gateway,
+            dns_nameservers: [plan.gateway],
+          },
+        ],
+      },
+    ],
+  };
+  return {
+    'user.meta-data': stringify(meta),
+    'cloud-init.vendor-data': `#cloud-config\n${stringify(vendor)}`,
+    ...(plan.managed ? {} : { 'cloud-init.network-config': stringify(fixed) }),
+    ...(spec.userData === null ? {} : { 'cloud-init.user-data': spec.userData }),
+  };
+}
+
+/** By what the instance brought from its image. */
+export async function needsFiles(client: Client, instancePath: string): Promise<boolean> {
+  const metadata = await client.get<{ templates?: Record<string, unknown> | null }>(
+    `${instancePath}/metadata`,
+  );
+  const templates = Object.keys(metadata.templates ?? {});
+  if (templates.some((file) => /^\/(etc\/millrace|var\/lib\/cloud\/seed)\//.test(file)))
+    return false;
+  const found = await client
+    .bytes(`${instancePath}/files?path=/usr/bin/cloud-init`, 1024)
+    .catch(() => undefined);
+  return found === undefined;
+}
+
+export async function pushFiles(
+  client: Client,
+  dialect: Dialect,
+  instancePath: string,
+  seed: Seed,
+): Promise<void> {
+  const push = (path: string, type: string, mode: string, text: string) =>
+    client.run('POST', `${instancePath}/files`, {
+      query: { path },
+      body: Buffer.from(text),
+      headers: {
+        [`${dialect.headerPrefix}-type`]: type,
+        [`${dialect.headerPrefix}-mode`]: mode,
+        [`${dialect.headerPrefix}-uid`]: '0',
+        [`${dialect.headerPrefix}-gid`]: '0',
+      },
+    });
+  const folders = ['/etc/millrace', '/etc/systemd', '/etc/systemd/system', wantsPath];
+  try {
+    for (const folder of folders) await push(folder, 'directory', '0755', '');
+    for (const { path, mode, text } of seed.files) await push(path, 'file', mode, text);
+    // Systemd wants to be told by a link.
+    await push(`${wantsPath}/${unitName}`, 'symlink', '0777', unitPath);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new DriverError('unavailable', `Its files could not be written: ${message}`, error);
+  }
+}
+
+const unitName = 'millrace-seed.service';
+const wantsPath = '/etc/systemd/system/multi-user.target.wants';
+const unitPath = `/etc/systemd/system/${unitName}`;
+
+const seedUnit = `[Unit]
+Description=Name, keys and user data of this machine
+After=network.target
+Before=ssh.service sshd.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /etc/millrace/seed
+StandardOutput=journal+console
+RemainAfterExit=yes
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+const seedScript = `#!/bin/sh
+id ubuntu >/dev/null 2>&1 || useradd -m -s /bin/bash ubuntu
+home=$(getent passwd ubuntu | cut -d: -f6)
+mkdir -p "$home/.ssh" /etc/sudoers.d
+[ -e "$home/.ssh/authorized_keys" ] || cp /etc/millrace/authorized_keys "$home/.ssh/authorized_keys"
+chown -R ubuntu: "$home/.ssh"
+chmod 700 "$home/.ssh"
+chmod 600 "$home/.ssh/authorized_keys"
+echo 'ubuntu ALL=(ALL) NOPASSWD:ALL' >/etc/sudoers.d/90-millrace
+chmod 440 /etc/sudoers.d/90-millrace
+if [ -s /etc/millrace/first-boot ] && [ ! -e /var/lib/millrace-first-boot ]; then
+  touch /var/lib/millrace-first-boot
+  /bin/sh /etc/millrace/first-boot
+fi
+`;

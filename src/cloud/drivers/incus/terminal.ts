@@ -1,0 +1,91 @@
+// A login shell as `ubuntu` through the daemon's own exec, which needs neither network nor ssh: one
+// websocket for bytes, one for sizes.
+
+import type { MessageEvent, WebSocket } from 'undici';
+import type { Terminal, TerminalSize } from '../driver.ts';
+import type { Client, Operation } from './client.ts';
+
+const maxWaitingBytes = 256 * 1024;
+
+export async function openTerminal(
+  client: Client,
+  instancePath: string,
+  size: TerminalSize,
+): Promise<Terminal> {
+  const operation = await client.run('POST', `${instancePath}/exec`, {
+    begun: true,
+    body: {
+      // `su` makes the session a login's: home, groups and shell are what the machine says.
+      command: ['su', '-', 'ubuntu'],
+      environment: { TERM: 'xterm-256color' },
+      interactive: true,
+      'wait-for-websocket': true,
+      width: bounded(size.columns, 80),
+      height: bounded(size.rows, 24),
+    },
+  });
+  const fds = (operation.metadata?.fds ?? {}) as Record<string, string>;
+  const path = `/1.0/operations/${operation.id}/websocket`;
+  const data = client.pausableWebSocket(path, { secret: fds['0'] });
+  const control = client.webSocket(path, { secret: fds.control });
+  data.socket.binaryType = 'arraybuffer';
+  await Promise.all([opened(data.socket), opened(control)]);
+  const connection = data.connection();
+  // A text frame tells the end of the output; the daemon then waits for us to hang up.
+  data.socket.addEventListener('message', ({ data: bytes }: MessageEvent) => {
+    if (typeof bytes === 'string') data.socket.close();
+  });
+  const exit = waitForExit(client, operation);
+  void exit.then(() => {
+    control.close();
+    data.socket.close();
+  });
+  const order = (message: object) => {
+    if (control.readyState === control.OPEN) control.send(JSON.stringify(message));
+  };
+  return {
+    onData: (listener) =>
+      data.socket.addEventListener('message', ({ data: bytes }: MessageEvent) => {
+        if (typeof bytes !== 'string') listener(Buffer.from(bytes as ArrayBuffer));
+      }),
+    write(bytes) {
+      if (data.socket.readyState === data.socket.OPEN) data.socket.send(new Uint8Array(bytes));
+      return connection.writableLength < maxWaitingBytes;
+    },
+    onDrain: (listener) => void connection.on('drain', listener),
+    resize: ({ columns, rows }) =>
+      order({
+        command: 'window-resize',
+        args: { width: `${bounded(columns, 80)}`, height: `${bounded(rows, 24)}` },
+      }),
+    pause: () => void connection.pause(),
+    resume: () => void connection.resume(),
+    onExit: (listener) => void exit.then(listener),
+    kill() {
+      order({ command: 'signal', signal: 9 });
+      data.socket.close();
+    },
+  };
+}
+
+async function waitForExit(client: Client, { id }: Operation) {
+  try {
+    const { metadata } = await client.wait(id);
+    const code = Number(metadata?.return ?? 0);
+    // As shells count: 128 and the signal.
+    return code > 128 ? { code, signal: code - 128 } : { code, signal: null };
+  } catch {
+    return { code: 1, signal: null };
+  }
+}
+
+function opened(socket: WebSocket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.addEventListener('open', () => resolve());
+    socket.addEventListener('error', () => reject(new Error('The terminal could not be opened.')));
+  });
+}
+
+function bounded(value: number, otherwise: number): number {
+  return Number.isInteger(value) && value > 0 && value <= 4096 ? value : otherwise;
+}

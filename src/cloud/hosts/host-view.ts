@@ -1,0 +1,63 @@
+// Hosts as people see them: what each node has, and what living machines hold of it.
+
+import type { Database } from '../../db/tables.ts';
+import type { Host } from './hosts.ts';
+import type { HostView } from './schema.ts';
+
+export async function viewHosts(db: Database, hosts: readonly Host[]): Promise<HostView[]> {
+  const sums = await db
+    .selectFrom('instances')
+    .select((row) => [
+      'host_id',
+      'node',
+      row.fn.countAll<number>().as('instances'),
+      row.fn.sum<number>('vcpus').as('vcpus'),
+      row.fn.sum<number>('memory_gib').as('memoryGib'),
+    ])
+    .where('status', '!=', 'terminated')
+    .groupBy(['host_id', 'node'])
+    .execute();
+  const holders = await db.selectFrom('instance_gpus').selectAll().execute();
+
+  return hosts.map((host) => {
+    const { row, report } = host;
+    const mine = sums.filter(({ host_id }) => host_id === row.id);
+    const gpuHolders = holders.filter(({ host_id }) => host_id === row.id);
+    const nodes =
+      report === null ? [] : (report.nodes ?? [{ ...report, name: null, online: true }]);
+    return {
+      id: row.id,
+      name: row.name,
+      region: row.region,
+      driver: row.driver,
+      url: row.url,
+      target: row.target,
+      engine: report?.engine ?? null,
+      status: !host.online ? 'offline' : row.draining === 1 ? 'draining' : 'online',
+      reason: host.reason,
+      seen_at: host.seenAt === null ? null : new Date(host.seenAt).toISOString(),
+      nodes: nodes.map((node) => {
+        const used = mine.find((sum) => sum.node === node.name);
+        return {
+          name: node.name ?? row.name,
+          online: host.online && node.online,
+          vcpus: node.vcpus,
+          vcpus_used: used?.vcpus ?? 0,
+          memory_gib: node.memoryGib,
+          memory_gib_used: used?.memoryGib ?? 0,
+          storage_gib: node.storageGib,
+          gpus: node.gpus.map(({ address, model, memoryGib }) => ({
+            address,
+            model,
+            memory_gib: memoryGib,
+            instance_id:
+              gpuHolders.find((one) => one.address === address && one.node === (node.name ?? ''))
+                ?.instance_id ?? null,
+          })),
+        };
+      }),
+      instances: mine.reduce((total, { instances }) => total + instances, 0),
+      source: row.source,
+    };
+  });
+}

@@ -1,0 +1,87 @@
+// The wire types of hosts, for the dashboard and the CLI.
+
+import { Maybe, OneOf, type Static } from '../../lib/schema.ts';
+import { Type } from '../../lib/type.ts';
+
+const name = '^[a-z0-9][a-z0-9.\\-]{0,62}$';
+const Word = Type.String({ minLength: 1, maxLength: 128, pattern: '^[!-~]+$' });
+
+const hostUrl = '^(unix:/[!-~]+|https://[^\\s/?#@]+)$';
+
+export const HostParams = Type.Object({
+  name: Type.String({ maxLength: 128, pattern: '^[!-~]+$' }),
+});
+
+export const RemoveQuery = Type.Object({ forget: Type.Optional(OneOf(['true'])) });
+
+export const NewHost = Type.Object(
+  {
+    name: Type.String({ pattern: name }),
+    region: Type.String({ minLength: 1, maxLength: 64 }),
+    token: Maybe(Type.String({ minLength: 1, maxLength: 8192, pattern: '^[!-~]+$' })),
+    url: Maybe(Type.String({ maxLength: 256, pattern: hostUrl })),
+    fingerprint: Maybe(Type.String({ pattern: '^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$' })),
+    target: Maybe(Word),
+    pool: Maybe(Word),
+    network: Maybe(Word),
+    project: Maybe(Word),
+    filesystems_path: Maybe(Type.String({ maxLength: 256, pattern: '^/[^\\u0000-\\u001f]+$' })),
+  },
+  { additionalProperties: false },
+);
+
+export const HostChange = Type.Object(
+  { draining: Type.Boolean() },
+  { additionalProperties: false },
+);
+
+const Nullable = Type.Union([Type.String(), Type.Null()]);
+
+export const HostView = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  region: Type.String(),
+  driver: OneOf(['sandbox', 'scripted', 'incus']),
+  url: Nullable,
+  target: Nullable,
+  engine: Nullable,
+  status: OneOf(['online', 'offline', 'draining']),
+  reason: Nullable,
+  seen_at: Nullable,
+  nodes: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      online: Type.Boolean(),
+      vcpus: Type.Integer(),
+      vcpus_used: Type.Integer(),
+      memory_gib: Type.Integer(),
+      memory_gib_used: Type.Integer(),
+      storage_gib: Type.Integer(),
+      gpus: Type.Array(
+        Type.Object({
+          address: Type.String(),
+          model: Type.String(),
+          memory_gib: Type.Integer(),
+          instance_id: Nullable,
+        }),
+      ),
+    }),
+  ),
+  instances: Type.Integer(),
+  source: OneOf(['file', 'live', 'builtin']),
+});
+
+export const HostChecks = Type.Object({
+  ok: Type.Boolean(),
+  checks: Type.Array(
+    Type.Object({
+      name: OneOf(['reachability', 'trust', 'storage', 'network', 'images', 'gpus']),
+      ok: Type.Boolean(),
+      message: Type.String(),
+    }),
+  ),
+});
+
+export type NewHost = Static<typeof NewHost>;
+export type HostView = Static<typeof HostView>;
+export type HostChecks = Static<typeof HostChecks>;
