@@ -164,6 +164,7 @@ export async function startServer(
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
   const traces = await openTraces(config);
+  const counter = createLlama3Counter();
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -247,9 +248,9 @@ export async function startServer(
         catalog,
         clock,
         limits: createLimits(limitSettings, shared.limits, meter.limited),
-        plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
+        plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        openRecording: createRecordings(meter, usage, traces),
+        openRecording: createRecordings(meter, usage, { traces, counter }),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -284,6 +285,8 @@ export async function startServer(
   cloud.reconciler.start();
   weights.start();
   usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
+  // Not only by the hour: some servers are never up for one.
+  usageRetention.sweep().catch((error) => log.error({ err: error }, 'old usage was not deleted'));
   const chores = [
     every(5_000, () => weights.tidy()),
     every(2_000, () => backends.live.refresh()),

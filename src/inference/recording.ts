@@ -11,6 +11,7 @@ import { costOf } from './cost.ts';
 import type { Task, Usage } from './engine.ts';
 import type { Meter, Served } from './meter.ts';
 import type { Plan } from './plan.ts';
+import type { TokenCounter } from './tokens.ts';
 import type { Traces } from './traces.ts';
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
@@ -37,7 +38,7 @@ export type OpenRecording = (
 export function createRecordings(
   meter: Meter,
   usageRows: UsageRows,
-  traces: Traces | null,
+  { traces, counter }: { traces: Traces | null; counter: TokenCounter },
 ): OpenRecording {
   return (reply, task, asked, { reservation, trail }) => {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
@@ -68,6 +69,35 @@ export function createRecordings(
       row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
     }
 
+    /** Backends say how long the prompt was at the end, which this one did not come to. */
+    async function countPrompt(soFar: Usage): Promise<void> {
+      if (served.vocabulary === 'other') return;
+      const tokens = await counter.count(task, served.vocabulary, served.contextWindow);
+      used(withPrompt(soFar, Math.min(tokens, served.contextWindow)));
+    }
+
+    function finish(outcome: Served['outcome'], durationMs: number): void {
+      const code = outcome === 'failed' ? (failure?.code ?? null) : null;
+      const costNano = costOf(served.price, usage);
+      const all: Served = {
+        operation,
+        asked: asked.id,
+        served: served.id,
+        backend: trail.backend?.name ?? '',
+        outcome,
+        usage,
+        firstTokenMs,
+        durationMs,
+        queuedMs: trail.queuedMs,
+        overheadMs,
+      };
+      reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
+      row.progress({ backend: all.backend });
+      row.close({ status: outcome, code, durationMs, costNano });
+      meter.record(all);
+      trace?.end(all, request.id, code);
+    }
+
     return {
       traceHeaders: trace?.headers,
       used,
@@ -87,25 +117,10 @@ export function createRecordings(
       },
       close(aborted) {
         const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
-        const code = outcome === 'failed' ? (failure?.code ?? null) : null;
-        const costNano = costOf(served.price, usage);
-        const all: Served = {
-          operation,
-          asked: asked.id,
-          served: served.id,
-          backend: trail.backend?.name ?? '',
-          outcome,
-          usage,
-          firstTokenMs,
-          durationMs: reply.elapsedTime,
-          queuedMs: trail.queuedMs,
-          overheadMs,
-        };
-        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
-        row.progress({ backend: all.backend });
-        row.close({ status: outcome, code, durationMs: all.durationMs, costNano });
-        meter.record(all);
-        trace?.end(all, request.id, code);
+        const durationMs = reply.elapsedTime;
+        const end = () => finish(outcome, durationMs);
+        if (outcome === 'done' || usage?.prompt_tokens !== 0) return end();
+        countPrompt(usage).then(end, end);
       },
     };
   };
