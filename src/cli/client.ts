@@ -10,6 +10,7 @@ export interface Client {
   download(path: string): Promise<Response>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
   patch<Answer>(path: string, body: unknown): Promise<Answer>;
+  put<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
 }
 
@@ -35,6 +36,7 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     download: (path) => ask('GET', path),
     post: (path, body) => call('POST', path, body ?? {}),
     patch: (path, body) => call('PATCH', path, body),
+    put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
   };
 }

@@ -27,6 +27,8 @@ export interface Meter {
   continued(backend: Labelled): void;
   /** A request was turned away from a model's queue. */
   refused(model: string, reason: 'full' | 'deadline'): void;
+  /** A request was over a limit of its key or account. */
+  limited(refusal: { limit: string; scope: 'key' | 'account' }): void;
 }
 
 interface Labelled {
@@ -112,8 +114,14 @@ export function createMeter(registry: Registry): Meter {
       };
     },
   );
+  const limitRefusals = count(
+    'millrace_limit_refusals_total',
+    'Requests turned away because a limit of their key or account was reached.',
+    ['millrace_limit', 'millrace_scope'],
+  );
 
   return {
+    limited: ({ limit, scope }) => limitRefusals.labels(limit, scope).inc(),
     failed({ model, name }, { failure, code }) {
       const kind = code === 'upstream_timeout' ? 'timeout' : failure;
       failures.labels(model, name, kind).inc();

@@ -72,6 +72,29 @@ export function createRecordings(
       row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
     }
 
+    function finish(outcome: Served['outcome']): void {
+      const durationMs = reply.elapsedTime;
+      const code = outcome === 'failed' ? (failure?.code ?? null) : null;
+      const costNano = costOf(served.price, usage);
+      const all: Served = {
+        operation,
+        asked: asked.id,
+        served: served.id,
+        backend: trail.backend?.name ?? '',
+        outcome,
+        usage,
+        firstTokenMs,
+        durationMs,
+        queuedMs: trail.queuedMs,
+        overheadMs,
+      };
+      reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
+      row.progress({ backend: all.backend });
+      row.close({ status: outcome, code, durationMs, costNano });
+      meter.record(all);
+      trace?.end(all, request.id, code);
+    }
+
     return {
       traceHeaders: trace?.headers,
       used,
@@ -97,26 +120,7 @@ export function createRecordings(
         failure = { code };
       },
       close(aborted) {
-        const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
-        const code = outcome === 'failed' ? (failure?.code ?? null) : null;
-        const costNano = costOf(served.price, usage);
-        const all: Served = {
-          operation,
-          asked: asked.id,
-          served: served.id,
-          backend: trail.backend?.name ?? '',
-          outcome,
-          usage,
-          firstTokenMs,
-          durationMs: reply.elapsedTime,
-          queuedMs: trail.queuedMs,
-          overheadMs,
-        };
-        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
-        row.progress({ backend: all.backend });
-        row.close({ status: outcome, code, durationMs: all.durationMs, costNano });
-        meter.record(all);
-        trace?.end(all, request.id, code);
+        finish(aborted ? 'aborted' : failure === null ? 'done' : 'failed');
       },
     };
   };

@@ -61,8 +61,10 @@ export function createServe(parts: ServingParts): Serve {
         const answer = await attempts.answer(way, call, trail);
         recording.used(answer.usage);
         announce(reply, trail, recording);
-        await recording.complete();
-        return toAnswer(envelope, { ...answer, usage: recording.usage() ?? answer.usage });
+        const counting = recording.complete();
+        if (counting !== undefined) await counting;
+        answer.usage = recording.usage() ?? answer.usage;
+        return toAnswer(envelope, answer);
       }
       const running = await attempts.stream(way, call, trail);
       announce(reply, trail, recording);

@@ -159,7 +159,9 @@ export function createUsage(
     const now = clock.now();
     const long: OpenEntry[] = [];
     for (const entry of open) {
-      if (entry.row.at > now - longMs) break;
+      const ageMs = now - entry.row.at;
+      // Below 0 the clock was set back.
+      if (ageMs >= 0 && ageMs < longMs) break;
       long.push(entry);
     }
     if (long.length === 0) return;
