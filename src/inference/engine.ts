@@ -93,6 +93,10 @@ export class EngineError extends Error {
   }
 }
 
+/** Another engine, or a later try, may do. */
+export const isRetryable = (error: unknown): error is EngineError =>
+  error instanceof EngineError && error.failure !== 'rejected';
+
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
 export interface Usage {

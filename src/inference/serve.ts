@@ -8,12 +8,13 @@ import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createEventStreams, type EventStream } from '../lib/sse.ts';
 import { toAsk } from './ask.ts';
-import { type Attempts, newTrail, type RunningStream, type Trail } from './attempt.ts';
+import { type Attempts, newTrail, type Trail } from './attempt.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
 import type { Call, Task } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
 import type { Planner } from './plan.ts';
 import type { OpenRecording, Recording } from './recording.ts';
+import type { RunningStream } from './running-stream.ts';
 import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
 export interface ServingParts {
