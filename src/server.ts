@@ -52,6 +52,7 @@ import { createUpstreamEngine, probeUpstream } from './inference/engines/upstrea
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createMissingCounts } from './inference/missing-counts.ts';
 import { createPlanner } from './inference/plan.ts';
 import { createRecordings } from './inference/recording.ts';
 import { createRouter } from './inference/routing/router.ts';
@@ -141,6 +142,8 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
+  const counter = createLlama3Counter();
+  const missing = createMissingCounts(counter);
   const backends = await openBackends(
     {
       db,
@@ -153,7 +156,8 @@ export async function startServer(
       bindings: weights.bindings,
       standIn,
       openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
-      openUpstream: createUpstreamEngine,
+      openUpstream: (options, entry) =>
+        createUpstreamEngine({ ...options, countGenerated: missing.forGenerated(entry) }),
       probe: probeUpstream,
     },
     toBackendSettings(config.models),
@@ -169,7 +173,6 @@ export async function startServer(
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
   const traces = await openTraces(config);
-  const counter = createLlama3Counter();
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -255,7 +258,7 @@ export async function startServer(
         limits: createLimits(limitSettings, shared.limits, meter.limited),
         plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        openRecording: createRecordings(meter, usage, { traces, counter }),
+        openRecording: createRecordings(meter, usage, traces, missing),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },

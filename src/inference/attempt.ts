@@ -86,9 +86,10 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         const nowMs = performance.now();
         trail.engineMs += nowMs - startMs;
         conclude(lease, signal.aborted ? null : error, null);
-        if (signal.aborted || !isRetryable(error)) throw error;
+        if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
         failure = toWorth(failure, error);
         exclude.add(backend);
+        if (isTooLong(error)) excludeSmall(model, backend, exclude);
         if (tries >= mostTries || nowMs - begunMs > retryWithinMs) throw failure;
       }
     }
@@ -111,6 +112,14 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
       } finally {
         trail.queuedMs += performance.now() - fromMs;
       }
+    }
+  }
+
+  /** What is too long for one is too long for those that hold no more. */
+  function excludeSmall(model: string, { contextWindow }: Backend, exclude: Set<Backend>): void {
+    if (contextWindow === null) return;
+    for (const other of list.forModel(model)) {
+      if (other.contextWindow !== null && other.contextWindow <= contextWindow) exclude.add(other);
     }
   }
 
@@ -228,6 +237,10 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
 
 const isRetryable = (error: unknown): error is EngineError =>
   error instanceof EngineError && error.failure !== 'rejected';
+
+/** Too long for this backend, whose window was not known when it was chosen; another may hold more. */
+const isTooLong = (error: unknown): error is EngineError =>
+  error instanceof EngineError && error.code === 'context_length_exceeded';
 
 /** Where everybody was asked, what they said tells more than that nobody is left. */
 function toTelling(failure: EngineError | null, error: unknown): unknown {

@@ -10,8 +10,8 @@ import type { CatalogEntry } from './catalog.ts';
 import { costOf } from './cost.ts';
 import type { Task, Usage } from './engine.ts';
 import type { Meter, Served } from './meter.ts';
+import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
-import type { TokenCounter } from './tokens.ts';
 import type { Traces } from './traces.ts';
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
@@ -21,6 +21,8 @@ export interface Recording {
   planned(plan: Plan): void;
   used(soFar: Usage): void;
   usage(): Usage | null;
+  /** Counts what the backend did not. Undefined when there is nothing to wait for. */
+  complete(): Promise<void> | undefined;
   /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
   begun(): number;
   /** In one word, as the client was told. */
@@ -38,7 +40,8 @@ export type OpenRecording = (
 export function createRecordings(
   meter: Meter,
   usageRows: UsageRows,
-  { traces, counter }: { traces: Traces | null; counter: TokenCounter },
+  traces: Traces | null,
+  missing: MissingCounts,
 ): OpenRecording {
   return (reply, task, asked, { reservation, trail }) => {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
@@ -69,14 +72,8 @@ export function createRecordings(
       row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
     }
 
-    /** Backends say how long the prompt was at the end, which this one did not come to. */
-    async function countPrompt(soFar: Usage): Promise<void> {
-      if (served.vocabulary === 'other') return;
-      const tokens = await counter.count(task, served.vocabulary, served.contextWindow);
-      used(withPrompt(soFar, Math.min(tokens, served.contextWindow)));
-    }
-
-    function finish(outcome: Served['outcome'], durationMs: number): void {
+    function finish(outcome: Served['outcome']): void {
+      const durationMs = reply.elapsedTime;
       const code = outcome === 'failed' ? (failure?.code ?? null) : null;
       const costNano = costOf(served.price, usage);
       const all: Served = {
@@ -106,6 +103,13 @@ export function createRecordings(
         row.progress({ servedModel: served.id });
       },
       usage: () => usage,
+      complete() {
+        if (usage === null || usage.prompt_tokens > 0) return undefined;
+        return missing.ofPrompt(served, task).then((tokens) => {
+          promptTokens = tokens;
+          if (usage !== null) used(usage);
+        });
+      },
       begun() {
         if (task.body.stream === true && failure === null) firstTokenMs ??= reply.elapsedTime;
         row.progress({ backend: trail.backend?.name ?? '' });
@@ -116,11 +120,7 @@ export function createRecordings(
         failure = { code };
       },
       close(aborted) {
-        const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
-        const durationMs = reply.elapsedTime;
-        const end = () => finish(outcome, durationMs);
-        if (outcome === 'done' || usage?.prompt_tokens !== 0) return end();
-        countPrompt(usage).then(end, end);
+        finish(aborted ? 'aborted' : failure === null ? 'done' : 'failed');
       },
     };
   };

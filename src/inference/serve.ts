@@ -61,6 +61,9 @@ export function createServe(parts: ServingParts): Serve {
         const answer = await attempts.answer(way, call, trail);
         recording.used(answer.usage);
         announce(reply, trail, recording);
+        const counting = recording.complete();
+        if (counting !== undefined) await counting;
+        answer.usage = recording.usage() ?? answer.usage;
         return toAnswer(envelope, answer);
       }
       const running = await attempts.stream(way, call, trail);
@@ -76,6 +79,8 @@ export function createServe(parts: ServingParts): Serve {
       if (!reply.sent) announce(reply, trail, recording);
       throw told ?? error;
     } finally {
+      const counting = recording.complete();
+      if (counting !== undefined) await counting;
       recording.close(signal.aborted);
     }
   };
@@ -123,7 +128,10 @@ async function relay(
   try {
     let items: RunningStream['items'] | null = running.items;
     while (items !== null) items = await pass(items);
-    if (include_usage) await events.send(write({ choices: [], usage: recording.usage() }));
+    if (include_usage) {
+      await recording.complete();
+      await events.send(write({ choices: [], usage: recording.usage() }));
+    }
   } catch (error) {
     const told = toInferenceError(error, call.envelope.model) ?? internalError();
     recording.failed(told.code);

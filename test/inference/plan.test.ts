@@ -39,6 +39,7 @@ function plannerOf(
   const list: BackendList = { forModel: (id) => backends[id] ?? [], close: async () => {} };
   const counts = { made: 0 };
   const counter: typeof llama3 = {
+    ...llama3,
     count(...given) {
       counts.made++;
       return llama3.count(...given);

@@ -7,6 +7,7 @@ import { type ConnectionOptions, createConnection } from './upstream/connection.
 import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
 import { toFailure, unavailable } from './upstream/failures.ts';
+import type { CountText } from './upstream/generated-text.ts';
 import { paths, toRequestBody } from './upstream/request-body.ts';
 import { createRewriter } from './upstream/rewriter.ts';
 import { ask } from './upstream/whole-body.ts';
@@ -30,7 +31,7 @@ export interface UpstreamOptions extends ConnectionOptions {
    */
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** Tokens of a generated text, for answers whose server does not count. */
-  readonly countGenerated?: (text: string) => number;
+  readonly countGenerated?: CountText | undefined;
 }
 
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
