@@ -124,7 +124,8 @@ for (const database of databases) {
       const body = mutate(example, changes);
       // The model really answers what is valid; it need not say much.
       const length = body.max_tokens ?? null;
-      if (route.includes(' /v1/') && (length === null || Number(length) > 4)) body.max_tokens = 2;
+      const isLong = length === null || (typeof length === 'number' && length > 4);
+      if (route.includes(' /v1/') && isLong) body.max_tokens = 2;
       return Buffer.from(JSON.stringify(body));
     }
 
@@ -252,7 +253,7 @@ describe('hostile bytes', () => {
     return new Promise((resolve, reject) => {
       const socket = connect(Number(port), hostname, () => socket.write(bytes));
       let answer = '';
-      socket.setTimeout(10_000, () => socket.destroy(new Error('no answer in 10 s')));
+      socket.setTimeout(60_000, () => socket.destroy(new Error('no answer in 60 s')));
       socket.on('data', (chunk) => {
         if (answer === '' && more !== '') socket.write(more);
         answer += chunk.toString('latin1');

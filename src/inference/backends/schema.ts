@@ -57,7 +57,10 @@ export const BackendChange = Type.Object(
   closed,
 );
 
-export const BackendParams = Type.Object({ model: Type.String(), name: Type.String() });
+/** PostgreSQL takes no zero byte. */
+const Name = Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' });
+
+export const BackendParams = Type.Object({ model: Name, name: Name });
 
 export const BackendView = Type.Object({
   id: Type.String(),
