@@ -54,7 +54,8 @@ describe('a model whose backends are busy', () => {
       ...busy,
       inference: { queue: { length: 9, wait_seconds: 0.3 } },
     });
-    await gateway.chat({ stream: true });
+    // Held on to: fetch lets go of an answer that nobody refers to.
+    const running = await gateway.chat({ stream: true });
     const leaving = new AbortController();
     const left = gateway.chat({}, { signal: leaving.signal });
     leaving.abort();
@@ -63,6 +64,7 @@ describe('a model whose backends are busy', () => {
     assert.deepEqual(refusal.told, overloaded);
     assert.equal(sumOf(gateway), 1);
     assert.match(await gateway.metrics(), /millrace_queue_length\{[^}]*8b"\} 0/);
+    await running.body?.cancel();
   });
 
   test('serves the more urgent first', async (test) => {
@@ -170,7 +172,7 @@ test('a backend that is added while requests wait takes them', async (test) => {
   });
   const extra = await startScriptedUpstream();
   test.after(() => extra.close());
-  await gateway.chat({ stream: true });
+  const running = await gateway.chat({ stream: true });
   const waiting = gateway.chat();
   const owner = await gateway.server.join();
   const added = await owner('/dashboard/api/backends', {
@@ -178,6 +180,7 @@ test('a backend that is added while requests wait takes them', async (test) => {
   });
   assert.equal(added.status, 200, await added.text());
   assert.equal((await waiting).headers.get('x-served-by'), 'extra');
+  await running.body?.cancel();
 });
 
 test('what was generated is counted when the backend dies or the client leaves', async (test) => {
