@@ -147,6 +147,8 @@ export interface DriverReport {
   engine?: string;
   /** The same for every address and group by which one endpoint or cluster is reached. */
   identity?: string;
+  /** Every address of it, so that the death of the computer behind one is not the death of all. */
+  urls?: string[];
   /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
   addressPool?: { first: string; last: string; except?: string[] } | null;
 }

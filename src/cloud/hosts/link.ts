@@ -29,7 +29,7 @@ export interface LinkParts {
   lastReport: HostReport | null;
 }
 
-const refreshMs = 30_000;
+const refreshMs = 60_000;
 const firstRetryMs = 1_000;
 const lastRetryMs = 15_000;
 
@@ -51,7 +51,11 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
       silence = null;
       failures = 0;
       dueAt = clock.now() + refreshMs;
-      unwatch ??= opened.watch?.(parts.changed);
+      unwatch ??= opened.watch?.((id) => {
+        // Whatever changed all of them may have changed the host.
+        if (id === null) dueAt = 0;
+        parts.changed(id);
+      });
     } catch (error) {
       const since = silence === null || failures === 0 ? clock.now() : silence.since;
       silence = { since, reason: error instanceof Error ? error.message : String(error) };

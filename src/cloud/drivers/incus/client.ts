@@ -21,6 +21,8 @@ export interface Client {
   webSocket(path: string, query?: Query): WebSocket;
   /** Over a connection whose socket can be paused: the browser's interface has no such thing. */
   pausableWebSocket(path: string, query?: Query): { socket: WebSocket; connection: () => Socket };
+  /** Where else the same endpoint is, for when it does not answer. */
+  alsoAt(urls: readonly string[]): void;
   close(): Promise<void>;
 }
 
@@ -167,6 +169,7 @@ export function createClient(endpoint: Endpoint, project: string): Client {
       };
     },
 
+    alsoAt: route.alsoAt,
     close: () => route.agent.destroy(),
   };
 }

@@ -162,6 +162,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
         target,
         gpus: options.gpus ?? {},
       });
+      client.alsoAt(inventory.urls ?? []);
       const identity = info.environment?.certificate_fingerprint;
       const kinds = yard.canVirtualise
         ? 'Unprivileged containers and virtual machines'
