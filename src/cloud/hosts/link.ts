@@ -50,7 +50,8 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
       if (closed) return;
       silence = null;
       failures = 0;
-      dueAt = clock.now() + refreshMs;
+      const isWhole = report.nodes?.every(({ online }) => online) ?? true;
+      dueAt = clock.now() + (isWhole ? refreshMs : lastRetryMs);
       unwatch ??= opened.watch?.((id) => {
         // Whatever changed all of them may have changed the host.
         if (id === null) dueAt = 0;
