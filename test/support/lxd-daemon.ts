@@ -19,7 +19,18 @@ const flavours = {
 
 export const flavour = flavours[process.env.MILLRACE_TEST_DAEMON === 'incus' ? 'incus' : 'lxd'];
 
-const needed = ['dnsmasq', 'ip', 'nft', 'busybox', 'ssh', 'sshd', 'sudo', 'mkfs.btrfs', 'mksquashfs', 'curl'];
+const needed = [
+  'dnsmasq',
+  'ip',
+  'nft',
+  'busybox',
+  'ssh',
+  'sshd',
+  'sudo',
+  'mkfs.btrfs',
+  'mksquashfs',
+  'curl',
+];
 
 /** Why tests that need the daemon are skipped, or false. */
 export const noLxd: string | false =

@@ -84,7 +84,7 @@ export const HostChecks = Type.Object({
 
 export const ImageParams = Type.Object({
   host: HostParams.properties.name,
-  name: Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9._/\\-]{0,127}$' }),
+  name: HostParams.properties.name,
 });
 
 /** One of: an image that the host has already, one from a server of images, or the built-in recipe. */
