@@ -29,6 +29,7 @@ export interface LinkParts {
   lastReport: HostReport | null;
 }
 
+/** Three questions or more each time; events tell what happens between. */
 const refreshMs = 60_000;
 const firstRetryMs = 1_000;
 const lastRetryMs = 15_000;
