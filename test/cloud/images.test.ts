@@ -152,6 +152,9 @@ describe('images', { skip: noLxd, timeout: 240_000 }, () => {
     const remote = await run('import', '--remote', 'moon:debian/12', '--alias', 'x');
     assert.equal(remote.code, 1);
     assert.match(remote.stderr, /^"moon" is none of images, ubuntu/);
+    const far = await run('import', '--remote', 'https://127.0.0.1:9:debian/12', '--alias', 'x');
+    assert.equal(far.code, 1);
+    assert.match(far.stderr, /127\.0\.0\.1:9/, 'the host itself tried, and says so');
     const host = await run('import', '/etc/hostname', '--alias', 'x', '--host', 'nowhere');
     assert.match(host.stderr, /nowhere is no LXD or Incus host\. There are: near, far\./);
     const file = await run('import', '/nonexistent', '--alias', 'x');
