@@ -1,6 +1,6 @@
 // The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
 
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import swagger from '@fastify/swagger';
@@ -144,10 +144,13 @@ function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyRepl
 /** It was not HTTP, or headers beyond the bounds: there is no request, only a socket. */
 function answerBadHttp(
   error: Error & { code?: string; rawPacket?: unknown },
-  socket: Socket,
+  // Node's own name for the answer being sent; its default handler looks at it too.
+  socket: Socket & { _httpMessage?: ServerResponse | null },
 ): void {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return;
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // In the middle of an answer ours would become part of that one.
+  const isAnswering = socket._httpMessage?.headersSent === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {
     socket.destroy();
     return;
   }

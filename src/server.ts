@@ -1,7 +1,6 @@
 // The composition root: a Config becomes a database, the parts that stand on it, and a listening app.
 // Start and stop order are here and nowhere else.
 
-import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { totalmem } from 'node:os';
 import { pino } from 'pino';
@@ -11,7 +10,6 @@ import { createAudit } from './accounts/audit.ts';
 import { createAuditLog } from './accounts/audit-log.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createInvitations } from './accounts/invitations.ts';
-import { changeLimits, unlimited } from './accounts/limits/limit-set.ts';
 import { createLimits } from './accounts/limits/limits.ts';
 import { createLimitSettings } from './accounts/limits/settings.ts';
 import { createSpendReport } from './accounts/limits/spend-report.ts';
@@ -33,7 +31,14 @@ import { createHostDrivers } from './cloud/hosts/open-drivers.ts';
 import { readHostId } from './cloud/hosts/own-host.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { Config } from './config/schema.ts';
+import { isHttps, readTls, toUrl } from './configured-address.ts';
 import { toCloudLimits, toCloudOptions } from './configured-cloud.ts';
+import {
+  toAccountDefaults,
+  toKeyDefaults,
+  toQueueLimits,
+  toUsageRetention,
+} from './configured-limits.ts';
 import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
@@ -47,6 +52,7 @@ import { createUpstreamEngine, probeUpstream } from './inference/engines/upstrea
 import { grammars } from './inference/grammar/grammars.ts';
 import { createMemoryBudget } from './inference/memory-budget.ts';
 import { createMeter, watchLoad, watchQueues } from './inference/meter.ts';
+import { createMissingCounts } from './inference/missing-counts.ts';
 import { createPlanner } from './inference/plan.ts';
 import { createRecordings } from './inference/recording.ts';
 import { createRouter } from './inference/routing/router.ts';
@@ -71,7 +77,10 @@ export interface RunningServer {
   standIn: string;
   /** How machines are kept apart and what they reach, in a sentence or two. */
   machines: string;
-  /** Reads the models of the configuration again. A wrong one is logged, and the old one stays. */
+  /**
+   * Reads models, limits of new keys and the queue's bounds of the configuration again. A wrong one is logged,
+   * and the old one stays.
+   */
   reload(load: () => LoadedConfig): void;
   /** No new work; what runs may finish, up to the configured time. */
   stop(): Promise<void>;
@@ -98,7 +107,7 @@ export async function startServer(
 
   const audit = createAudit(clock);
   const limitSettings = createLimitSettings(db, clock, audit, {
-    keyDefaults: changeLimits(unlimited, config.limits.key),
+    keyDefaults: toKeyDefaults(config),
   });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
@@ -112,7 +121,7 @@ export async function startServer(
     { audit, sessions, throttle, invitations },
     {
       loginAttempts: config.accounts.login_attempts,
-      accountLimits: changeLimits(unlimited, config.limits.account),
+      accountLimits: toAccountDefaults(config),
     },
   );
   const authenticator = createAuthenticator(apiKeys, sessions);
@@ -133,6 +142,8 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const standIn = openLocalEngine(toStandIn(config));
+  const counter = createLlama3Counter();
+  const missing = createMissingCounts(counter);
   const backends = await openBackends(
     {
       db,
@@ -145,7 +156,8 @@ export async function startServer(
       bindings: weights.bindings,
       standIn,
       openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
-      openUpstream: createUpstreamEngine,
+      openUpstream: (options, entry) =>
+        createUpstreamEngine({ ...options, countGenerated: missing.forGenerated(entry) }),
       probe: probeUpstream,
     },
     toBackendSettings(config.models),
@@ -153,8 +165,7 @@ export async function startServer(
   watchLoad(registry, standIn.name, standIn.status);
   const meter = createMeter(registry);
   const router = createRouter(backends.registry, clock, {
-    length: config.inference.queue.length,
-    waitMs: config.inference.queue.wait_seconds * 1000,
+    ...toQueueLimits(config),
     onRefused: meter.refused,
   });
   watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
@@ -244,10 +255,10 @@ export async function startServer(
       serve: createServe({
         catalog,
         clock,
-        limits: createLimits(limitSettings, shared.limits),
-        plan: createPlanner(catalog, createLlama3Counter(), backends.registry),
+        limits: createLimits(limitSettings, shared.limits, meter.limited),
+        plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        openRecording: createRecordings(meter, usage, traces),
+        openRecording: createRecordings(meter, usage, traces, missing),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
@@ -282,6 +293,8 @@ export async function startServer(
   cloud.reconciler.start();
   weights.start();
   usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
+  // Not only by the hour: some servers are never up for one.
+  usageRetention.sweep().catch((error) => log.error({ err: error }, 'old usage was not deleted'));
   const chores = [
     every(5_000, () => weights.tidy()),
     every(2_000, () => backends.live.refresh()),
@@ -304,10 +317,13 @@ export async function startServer(
 
   function reload(load: () => LoadedConfig): void {
     try {
-      const { models } = load().config;
+      const { config: next } = load();
+      const { models } = next;
       catalog.replace(toCatalogSettings(models));
       backends.configure(toBackendSettings(models));
-      log.info('the models of the configuration were read again');
+      limitSettings.configure({ keyDefaults: toKeyDefaults(next) });
+      router.configure(toQueueLimits(next));
+      log.info('models, limits and the queue of the configuration were read again');
     } catch (error) {
       log.error({ err: error }, 'the configuration was not read again, the old one stays');
     }
@@ -353,11 +369,6 @@ export async function startServer(
   };
 }
 
-function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
-  if (server.tls_certificate === null || server.tls_key === null) return null;
-  return { cert: readFileSync(server.tls_certificate), key: readFileSync(server.tls_key) };
-}
-
 async function openTraces({ telemetry }: Config): Promise<Traces | null> {
   const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
   return url === null ? null : createTraces({ url, headers, sampleRatio });
@@ -371,17 +382,6 @@ function toStandIn({ inference }: Config) {
 const toMemoryLimit = ({ inference }: Config) =>
   inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;
 
-const isHttps = ({ server }: Config) =>
-  server.tls_certificate !== null || (server.public_url?.startsWith('https://') ?? false);
-
-function toUrl(config: Config, { address, port, family }: AddressInfo): string {
-  const { public_url, tls_certificate } = config.server;
-  if (public_url !== null) return public_url.replace(/\/+$/, '');
-  const everywhere = address === '0.0.0.0' || address === '::';
-  const host = everywhere ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
-  return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
-}
-
 /** How machines are kept apart here, and how many other hosts there are. */
 function describeMachines(hosts: readonly Host[], ownId: string | null): string {
   const report = hosts.find(({ row }) => row.id === ownId)?.report;
@@ -389,8 +389,3 @@ function describeMachines(hosts: readonly Host[], ownId: string | null): string 
   const others = hosts.filter(({ row }) => row.id !== ownId).length;
   return others === 0 ? here : `${here} ${others} more host${others === 1 ? '' : 's'}.`;
 }
-
-const toUsageRetention = ({ usage }: Config) => ({
-  requestDays: usage.request_days,
-  hourDays: usage.hour_days,
-});

@@ -68,6 +68,15 @@ describe('the CLI', () => {
     const table = await runMillrace(['keys', 'list'], { env });
     assert.match(table.stdout, /^\S+ +ci .* 60 rpm, 9000 tpm, \$2\.5 a month +\$0\.0000$/m);
 
+    const account = (...options: string[]) => runMillrace(['limits', ...options], { env });
+    const bounded = await account('set', '--concurrent', '50', '--budget', '100');
+    assert.match(
+      bounded.stdout,
+      /^limits: 50 at once, \$100 a month\n\d{4}-\d\d: \$0\.0000 for 0 /,
+    );
+    assert.equal((await account('show')).stdout, bounded.stdout);
+    assert.equal((await account('set')).code, 2);
+
     const list = await runMillrace(['keys', 'list', '--json'], { env });
     const { id } = (JSON.parse(list.stdout) as { id: string; label: string }[]).find(
       ({ label }) => label === 'ci',

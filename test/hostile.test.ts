@@ -140,22 +140,28 @@ for (const database of databases) {
     /** Node's own client: fetch refuses to send some methods. */
     function send(method: string, path: string, headers: Record<string, string>, body: Buffer) {
       const hasBody = method !== 'GET' && method !== 'HEAD';
+      // Node's client gives the bodies of DELETE, OPTIONS and TRACE no length: their bytes are then the start
+      // of another request, and the answer to that meets whoever has the connection next.
+      const length = hasBody ? { 'content-length': String(body.length) } : {};
       return new Promise<{ status: number; type: string; answer: string }>((resolve, reject) => {
         const { hostname, port } = new URL(server.url);
-        const call = request({ hostname, port, method, path, headers, agent }, (response) => {
-          const { statusCode: status = 0, headers: got } = response;
-          const type = got['content-type'] ?? '';
-          const finish = (answer: string) => resolve({ status, type, answer });
-          if (path.includes('/events') && type.includes('event-stream')) {
-            // It would never end.
-            response.destroy();
-            return finish('');
-          }
-          const chunks: Buffer[] = [];
-          response.on('data', (chunk: Buffer) => chunks.push(chunk));
-          response.once('end', () => finish(Buffer.concat(chunks).toString()));
-          response.once('error', reject);
-        });
+        const call = request(
+          { hostname, port, method, path, headers: { ...headers, ...length }, agent },
+          (response) => {
+            const { statusCode: status = 0, headers: got } = response;
+            const type = got['content-type'] ?? '';
+            const finish = (answer: string) => resolve({ status, type, answer });
+            if (path.includes('/events') && type.includes('event-stream')) {
+              // It would never end.
+              response.destroy();
+              return finish('');
+            }
+            const chunks: Buffer[] = [];
+            response.on('data', (chunk: Buffer) => chunks.push(chunk));
+            response.once('end', () => finish(Buffer.concat(chunks).toString()));
+            response.once('error', reject);
+          },
+        );
         call.once('error', (error) => reject(new Error(`${method} ${path}`, { cause: error })));
         call.setTimeout(20_000, () => call.destroy(new Error('no answer in 20 s')));
         call.end(hasBody ? body : undefined);
@@ -226,13 +232,29 @@ describe('hostile bytes', () => {
     });
   }
 
-  function sendRaw(bytes: string): Promise<string> {
+  test('what is no HTTP is not answered in the middle of another answer', async () => {
+    const body = JSON.stringify({
+      ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
+      ...{ max_tokens: 200, ignore_eos: true },
+    });
+    const answer = await sendRaw(
+      `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      'hello there\r\n\r\n',
+    );
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    assert.equal(answer.split('HTTP/1.1').length, 2, answer.slice(-500));
+  });
+
+  /** `more` is sent when the answer has begun. */
+  function sendRaw(bytes: string, more = ''): Promise<string> {
     const { port, hostname } = new URL(server.url);
     return new Promise((resolve, reject) => {
       const socket = connect(Number(port), hostname, () => socket.write(bytes));
       let answer = '';
       socket.setTimeout(10_000, () => socket.destroy(new Error('no answer in 10 s')));
       socket.on('data', (chunk) => {
+        if (answer === '' && more !== '') socket.write(more);
         answer += chunk.toString('latin1');
       });
       socket.on('error', (error) => (answer === '' ? reject(error) : resolve(answer)));

@@ -18,18 +18,32 @@ export interface AuditPage {
   next: string | null;
 }
 
+export interface AuditPageOptions {
+  limit: number;
+  before?: string | undefined;
+  action?: string | undefined;
+  /** Who did it. */
+  userId?: string | undefined;
+  apiKeyId?: string | undefined;
+  /** ISO 8601; the end is not included. */
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
 export interface AuditLog {
-  page(
-    accountId: string,
-    options: { limit: number; before?: string | undefined; action?: string | undefined },
-  ): Promise<AuditPage>;
+  page(accountId: string, options: AuditPageOptions): Promise<AuditPage>;
 }
 
 export function createAuditLog(db: Database): AuditLog {
   return {
-    async page(accountId, { limit, before, action }) {
+    async page(accountId, { limit, before, ...filter }) {
       let query = db.selectFrom('audit_events').selectAll().where('account_id', '=', accountId);
+      const { action, userId, apiKeyId, from, to } = filter;
       if (action !== undefined) query = query.where('action', '=', action);
+      if (userId !== undefined) query = query.where('user_id', '=', userId);
+      if (apiKeyId !== undefined) query = query.where('api_key_id', '=', apiKeyId);
+      if (from !== undefined) query = query.where('at', '>=', parseTime('from', from));
+      if (to !== undefined) query = query.where('at', '<', parseTime('to', to));
       if (before !== undefined) {
         const { at, id } = parseCursor(before);
         query = query.where((row) =>
@@ -53,6 +67,13 @@ export function createAuditLog(db: Database): AuditLog {
       };
     },
   };
+}
+
+/** A leap second is a time to the schema and no number to JavaScript. */
+function parseTime(name: string, text: string): number {
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw invalidBody(`${name} is not a time.`, name);
+  return at;
 }
 
 function parseCursor(cursor: string): { at: number; id: string } {

@@ -31,6 +31,7 @@ export type AuditAction =
   | 'instance.restarted'
   | 'instance.power_cycled'
   | 'instance.terminated'
+  | 'instance.terminal_opened'
   | 'filesystem.created'
   | 'filesystem.deleted'
   | 'firewall_rules.updated'

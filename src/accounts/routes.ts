@@ -182,9 +182,9 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
     return { ok: true };
   });
   app.get('/audit-events', { schema: { querystring: AuditQuery } }, async (request) => {
-    const { before, limit, action } = request.query;
+    const { limit, user_id: userId, api_key_id: apiKeyId, ...rest } = request.query;
     const { accountId } = sessionOf(request);
-    return auditLog.page(accountId, { limit: Number(limit ?? 50), before, action });
+    return auditLog.page(accountId, { ...rest, limit: Number(limit ?? 50), userId, apiKeyId });
   });
 }
 

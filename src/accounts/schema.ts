@@ -94,6 +94,10 @@ export const AuditQuery = Type.Object(
     before: Type.Optional(Type.String({ maxLength: 64 })),
     limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
     action: Type.Optional(Type.String({ maxLength: 64, pattern: '^[a-z_]+\\.[a-z_]+$' })),
+    user_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
+    api_key_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
+    from: Type.Optional(Type.String({ format: 'date-time' })),
+    to: Type.Optional(Type.String({ format: 'date-time' })),
   },
   closed,
 );

@@ -11,6 +11,7 @@ export interface Client {
   download(path: string): Promise<Response>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
   patch<Answer>(path: string, body: unknown): Promise<Answer>;
+  put<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
   /** For what may take many minutes: a large upload, or work that is answered at its end. */
   postLong<Answer>(path: string, body: LongBody): Promise<Answer>;
@@ -54,6 +55,7 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     download: (path) => ask('GET', path),
     post: (path, body) => call('POST', path, body ?? {}),
     patch: (path, body) => call('PATCH', path, body),
+    put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
     async postLong<Answer>(path: string, body: LongBody) {
       const response = await sendLong(credentials.url, path, authorization, body);

@@ -10,6 +10,7 @@ import { hostsCommand } from './hosts/command.ts';
 import { imagesCommand } from './images/command.ts';
 import { instancesCommand } from './instances/command.ts';
 import { keysCommand } from './keys/command.ts';
+import { limitsCommand } from './limits/command.ts';
 import { modelsCommand } from './models/command.ts';
 import { CliError } from './output.ts';
 import { serveCommand } from './serve.ts';
@@ -31,6 +32,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(logoutCommand())
     .addCommand(whoamiCommand())
     .addCommand(keysCommand())
+    .addCommand(limitsCommand())
     .addCommand(sshKeysCommand())
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())

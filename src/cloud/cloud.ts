@@ -134,7 +134,7 @@ export async function createCloud(
       { maxPerAccount: options.instancesPerAccount },
     ),
     instances: createInstances(db, clock, { audit, events, nudge }),
-    details: createInstanceDetails(db, hosts),
+    details: createInstanceDetails(db, audit, hosts),
     sshKeys: createSshKeys(db, clock, audit, { maxPerAccount: options.sshKeysPerAccount }),
     filesystems: createFilesystems(
       db,

@@ -1,6 +1,8 @@
 // What the dashboard shows of instances beyond the public API, whose strict clients would trip over more
 // members: since when, why unhealthy, and what the machine printed while booting.
 
+import type { Audit } from '../accounts/audit.ts';
+import type { Principal } from '../accounts/principal.ts';
 import type { Database } from '../db/tables.ts';
 import type { Terminal, TerminalSize } from './drivers/driver.ts';
 import { instanceNotFound } from './errors.ts';
@@ -21,13 +23,14 @@ export interface InstanceDetails {
   list(accountId: string): Promise<InstanceDetail[]>;
   bootLog(accountId: string, id: string): Promise<string>;
   /** A login shell; undefined when the machine is not active, or its driver has no terminals. */
-  openTerminal(accountId: string, id: string, size: TerminalSize): Promise<Terminal | undefined>;
+  openTerminal(who: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
 }
 
 const unreachable = 'The boot log can not be read: this server does not reach its host now.\n';
 
 export function createInstanceDetails(
   db: Database,
+  audit: Audit,
   hosts: Pick<Hosts, 'driverOf'>,
 ): InstanceDetails {
   async function getRow(accountId: string, id: string) {
@@ -63,10 +66,13 @@ export function createInstanceDetails(
       const row = await getRow(accountId, id);
       return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
     },
-    async openTerminal(accountId, id, size) {
-      const row = await getRow(accountId, id);
-      if (row.status !== 'active') return undefined;
-      return hosts.driverOf(row.host_id)?.attachTerminal?.(row.id, size);
+    async openTerminal(who, id, size) {
+      const row = await getRow(who.accountId, id);
+      const driver = hosts.driverOf(row.host_id);
+      if (row.status !== 'active' || driver?.attachTerminal === undefined) return undefined;
+      // Before the shell: nobody gets in unrecorded.
+      await audit.record(db, who, { action: 'instance.terminal_opened', resourceId: row.id });
+      return driver.attachTerminal(row.id, size);
     },
   };
 }

@@ -99,13 +99,14 @@ export async function terminalRoutes(
   );
 
   async function serve(socket: Socket, request: FastifyRequest): Promise<void> {
-    const { accountId } = sessionOf(request);
+    const session = sessionOf(request);
+    const { accountId } = session;
     const id = idOf(request);
     let gone = false;
     socket.on('close', () => {
       gone = true;
     });
-    const terminal = await cloud.details.openTerminal(accountId, id, sizeOf(request));
+    const terminal = await cloud.details.openTerminal(session, id, sizeOf(request));
     if (terminal === undefined || gone) {
       terminal?.kill();
       leave(socket, refused, 'This machine does not run, or has no terminals.');

@@ -210,7 +210,7 @@ export const ConfigSchema = Type.Object(
       {
         ...section,
         description:
-          'Limits of the inference API for what is made from now on. What exists is changed in the dashboard or by `millrace keys limit`.',
+          'Limits of the inference API for what is made from now on. What exists is changed in the dashboard or by `millrace keys limit` and `millrace limits set`.',
       },
     ),
     redis: Type.Object(

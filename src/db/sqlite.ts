@@ -31,6 +31,8 @@ function openFile(file: string): SqliteDatabase {
   function remember(sql: string): StatementSync {
     // A deferred transaction that reads first and writes later fails when another process wrote between.
     const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
+    // A pragma takes effect while it is prepared: one that was remembered would do nothing.
+    if (sql.startsWith('pragma')) return statement;
     if (statements.size >= maxStatements) statements.clear();
     statements.set(sql, statement);
     return statement;

@@ -15,22 +15,20 @@ const bytesPerToken = 4;
 const templateTokens = 256;
 
 export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEntry[]): Amount {
-  const bytes = Number.isFinite(bodyBytes)
-    ? bodyBytes
-    : Buffer.byteLength(JSON.stringify(task.body));
   const sequences = countPrompts(task);
   const choices = sequences * countChoices(task);
   const named = toMaxTokens(task);
   const window = Math.max(...served.map((entry) => entry.contextWindow));
-  const completion = Math.min(named ?? unnamedCompletion, window) * choices;
+  const longest = Math.max(...served.map((one) => one.maxOutputTokens ?? one.contextWindow));
+  const completion = Math.min(named ?? unnamedCompletion, longest) * choices;
   // A token is at least one byte of the request.
   const most = {
-    prompt_tokens: Math.min(bytes + templateTokens * sequences, window * sequences),
-    completion_tokens: Math.min(named ?? window, window) * choices,
+    prompt_tokens: Math.min(bodyBytes + templateTokens * sequences, window * sequences),
+    completion_tokens: Math.min(named ?? longest, longest) * choices,
   };
   const usage = { ...most, total_tokens: 0, prompt_tokens_details: null };
   return {
-    tokens: Math.min(Math.ceil(bytes / bytesPerToken), window * sequences) + completion,
+    tokens: Math.min(Math.ceil(bodyBytes / bytesPerToken), window * sequences) + completion,
     costNano: Math.max(...served.map(({ price }) => costOf(price, usage))),
   };
 }

@@ -51,8 +51,11 @@ export interface Engine {
   /** The whole answer at once. Throws EngineError, or the signal's reason when it aborts. */
   answer(task: Task, call: Call): Promise<EngineAnswer>;
 
-  /** Tokens the engine must hold for this prompt, after the chat template. May be slow on first use. */
-  countPromptTokens(task: Task, signal: AbortSignal): Promise<number>;
+  /**
+   * Tokens the engine must hold for this prompt, after the chat template; null where it can't tell. May be
+   * slow on first use. Throws EngineError, or the signal's reason.
+   */
+  countPromptTokens(task: Task, signal: AbortSignal): Promise<number | null>;
 
   /** Idempotent. Running requests fail with `unavailable`. */
   close(): Promise<void>;
@@ -89,6 +92,10 @@ export class EngineError extends Error {
     this.retryAfterMs = detail.retryAfterMs ?? null;
   }
 }
+
+/** Another engine, or a later try, may do. */
+export const isRetryable = (error: unknown): error is EngineError =>
+  error instanceof EngineError && error.failure !== 'rejected';
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 

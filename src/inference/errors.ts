@@ -124,8 +124,9 @@ export const unsupportedContentType = (param: string, kind: string) =>
     { code: 'unsupported_content_type', param },
   );
 
-/** What an engine's failure means to a client; undefined for what no engine said. */
+/** What a failure means to a client; undefined for what is nobody's word but a fault of ours. */
 export function toInferenceError(error: unknown, model: string): InferenceError | undefined {
+  if (error instanceof InferenceError) return error;
   if (!(error instanceof EngineError)) return undefined;
   const retryAfterMs = error.retryAfterMs ?? 1000;
   if (error.code === 'model_unavailable') return modelUnavailable(model, retryAfterMs, error);

@@ -27,6 +27,8 @@ export interface Meter {
   continued(backend: Labelled): void;
   /** A request was turned away from a model's queue. */
   refused(model: string, reason: 'full' | 'deadline'): void;
+  /** A request was over a limit of its key or account. */
+  limited(refusal: { limit: string; scope: 'key' | 'account' }): void;
 }
 
 interface Labelled {
@@ -98,7 +100,28 @@ export function createMeter(registry: Registry): Meter {
     ['gen_ai_response_model', 'millrace_reason'],
   );
 
+  const seriesOf = remember(
+    ({ operation, asked, served, backend, outcome }: Served) =>
+      `${operation} ${asked} ${served} ${backend} ${outcome}`,
+    ({ operation, asked, served, backend, outcome }) => {
+      const labels = [operation, asked, served, backend] as const;
+      return {
+        duration: duration.labels(...labels, outcome),
+        overhead: overhead.labels(served, backend),
+        firstToken: firstToken.labels(...labels),
+        input: tokens.labels(...labels, 'input'),
+        output: tokens.labels(...labels, 'output'),
+      };
+    },
+  );
+  const limitRefusals = count(
+    'millrace_limit_refusals_total',
+    'Requests turned away because a limit of their key or account was reached.',
+    ['millrace_limit', 'millrace_scope'],
+  );
+
   return {
+    limited: ({ limit, scope }) => limitRefusals.labels(limit, scope).inc(),
     failed({ model, name }, { failure, code }) {
       const kind = code === 'upstream_timeout' ? 'timeout' : failure;
       failures.labels(model, name, kind).inc();
@@ -106,17 +129,33 @@ export function createMeter(registry: Registry): Meter {
     continued: ({ model, name }) => continuations.labels(model, name).inc(),
     refused: (model, reason) => refusals.labels(model, reason).inc(),
     record(request) {
-      const { operation, asked, served, backend, outcome, usage } = request;
-      const { firstTokenMs, durationMs, queuedMs, overheadMs } = request;
-      const labels = [operation, asked, served, backend] as const;
-      duration.labels(...labels, outcome).observe(durationMs / 1000);
-      if (outcome === 'done') overhead.labels(served, backend).observe(overheadMs / 1000);
-      if (queuedMs > 0) queueWait.labels(served).observe(queuedMs / 1000);
-      if (firstTokenMs !== null) firstToken.labels(...labels).observe(firstTokenMs / 1000);
+      const { outcome, usage, firstTokenMs, durationMs, queuedMs, overheadMs } = request;
+      const own = seriesOf(request);
+      own.duration.observe(durationMs / 1000);
+      if (outcome === 'done') own.overhead.observe(overheadMs / 1000);
+      if (queuedMs > 0) queueWait.labels(request.served).observe(queuedMs / 1000);
+      if (firstTokenMs !== null) own.firstToken.observe(firstTokenMs / 1000);
       if (usage === null) return;
-      tokens.labels(...labels, 'input').inc(usage.prompt_tokens);
-      tokens.labels(...labels, 'output').inc(usage.completion_tokens);
+      own.input.inc(usage.prompt_tokens);
+      own.output.inc(usage.completion_tokens);
     },
+  };
+}
+
+/** Remembers by name what takes longer to find than to use. Bounded, because names come from outside. */
+function remember<Kind, Made>(
+  nameOf: (kind: Kind) => string,
+  make: (kind: Kind) => Made,
+): (kind: Kind) => Made {
+  const known = new Map<string, Made>();
+  return (kind) => {
+    const name = nameOf(kind);
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    if (known.size >= 1000) known.clear();
+    const made = make(kind);
+    known.set(name, made);
+    return made;
   };
 }
 

@@ -4,8 +4,9 @@
 
 import type { Backend, BackendList } from './backends/backend.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
+import { findOtherPart } from './content-parts.ts';
 import type { Task } from './engine.ts';
-import { contextLengthExceeded, tooManyTokens } from './errors.ts';
+import { contextLengthExceeded, tooManyTokens, unsupportedContentType } from './errors.ts';
 import type { TokenCounter } from './tokens.ts';
 
 export interface Plan {
@@ -15,13 +16,13 @@ export interface Plan {
   readonly task: Task;
   /** The prompt's length, where it was counted. */
   readonly promptTokens: number | null;
-  /** Backends of the served model whose own window is too small for this request. */
+  /** Backends of the served model that can't take this request: their window is too small, or it is not text. */
   readonly unfit: ReadonlySet<Backend>;
 }
 
 export interface PlannedRequest {
   readonly task: Task;
-  /** Of the request's body; infinite when it is not known. */
+  /** Of the request's body. */
   readonly bodyBytes: number;
   readonly signal: AbortSignal;
 }
@@ -32,6 +33,8 @@ export type Planner = (asked: CatalogEntry, request: PlannedRequest) => Plan | P
 const templateTokens = 64;
 /** Longer than any window there is: counting further would only make the refusal's number more exact. */
 const countLimit = 4_000_000;
+/** A server that counts no faster would only hold the request up; it refuses by itself what does not fit. */
+const countMs = 5_000;
 
 const none: ReadonlySet<Backend> = new Set();
 
@@ -52,7 +55,7 @@ export function createPlanner(
     const most = request.bodyBytes + templateTokens;
     if (most + completion <= smallestLimit(asked)) {
       const task = withOutputCap(request.task, asked);
-      return { served: asked, task, promptTokens: null, unfit: none };
+      return { served: asked, task, promptTokens: null, unfit: findUnable(asked, task) };
     }
     return decide(asked, request, most);
   };
@@ -66,28 +69,43 @@ export function createPlanner(
     return least;
   }
 
+  /** Engines on this machine read and write text alone, from its beginning. */
+  function findUnable({ id }: CatalogEntry, task: Task): ReadonlySet<Backend> {
+    const part = task.kind === 'chat' ? findOtherPart(task.body.messages) : null;
+    const hasSuffix = task.kind === 'completion' && (task.body.suffix ?? '') !== '';
+    if (part === null && !hasSuffix) return none;
+    const all = backends.forModel(id);
+    const local = all.filter(({ kind }) => kind !== 'upstream');
+    if (local.length < all.length) return new Set(local);
+    if (part !== null) throw unsupportedContentType(part.place, part.type);
+    // The engine knows best whether its model has the tokens for that.
+    return none;
+  }
+
   async function decide(asked: CatalogEntry, request: PlannedRequest, most: number): Promise<Plan> {
     const completion = toMaxTokens(request.task);
     let served = asked;
     let length = await measure(served, request, most);
     // The configuration has no circles, and each step goes to another id.
     for (let next = fallbackOf(served, length, completion); next !== undefined; ) {
-      const isSameCount = next.vocabulary === served.vocabulary;
+      const isSameCount = next.vocabulary === served.vocabulary && next.vocabulary !== 'other';
       served = next;
       if (!isSameCount) length = await measure(served, request, most);
       next = fallbackOf(served, length, completion);
     }
+    const task = withOutputCap(request.task, served);
+    const unable = findUnable(served, task);
+    const able = backends.forModel(served.id).filter((backend) => !unable.has(backend));
     const needed = length.least + (completion ?? 1);
-    const all = backends.forModel(served.id);
-    const unfit = all.filter((backend) => windowOf(served, backend) < needed);
-    if (unfit.length === all.length) {
-      const window = Math.max(...all.map((backend) => windowOf(served, backend)));
-      const param = request.task.kind === 'chat' ? 'messages' : 'prompt';
+    const small = able.filter((backend) => windowOf(served, backend) < needed);
+    if (small.length === able.length) {
+      const window = Math.max(...able.map((backend) => windowOf(served, backend)));
+      const param = task.kind === 'chat' ? 'messages' : 'prompt';
       throw contextLengthExceeded(param, { window, prompt: length.least, completion });
     }
     const promptTokens = length.least === length.most ? length.least : null;
-    const task = withOutputCap(request.task, served);
-    return { served, task, promptTokens, unfit: unfit.length === 0 ? none : new Set(unfit) };
+    const unfit = small.length === 0 ? unable : new Set([...unable, ...small]);
+    return { served, task, promptTokens, unfit };
   }
 
   function fallbackOf(entry: CatalogEntry, length: Length, completion: number | null) {
@@ -104,22 +122,26 @@ export function createPlanner(
     most: number,
   ): Promise<Length> {
     const { task, signal } = request;
-    try {
-      const tokens =
-        entry.vocabulary === 'other'
-          ? await countByBackend(entry, task, signal)
-          : await counter.count(task, entry.vocabulary, countLimit);
-      return { least: tokens, most: tokens };
-    } catch (error) {
-      if (signal.aborted) throw error;
-      return { least: 0, most };
-    }
+    const tokens =
+      entry.vocabulary === 'other'
+        ? await countByBackend(entry, task, signal)
+        : await counter.count(task, entry.vocabulary, countLimit);
+    return tokens === null ? { least: 0, most } : { least: tokens, most: tokens };
   }
 
-  async function countByBackend({ id }: CatalogEntry, task: Task, signal: AbortSignal) {
-    const all = backends.forModel(id);
-    const usable = all.find(({ health }) => health.state() === 'healthy') ?? (all[0] as Backend);
-    return usable.engine.countPromptTokens(task, signal);
+  /** By the first that can; null where nobody does in time. */
+  async function countByBackend({ id }: CatalogEntry, task: Task, client: AbortSignal) {
+    const signal = AbortSignal.any([client, AbortSignal.timeout(countMs)]);
+    for (const { engine, health, draining } of backends.forModel(id)) {
+      if (draining || health.state() !== 'healthy') continue;
+      try {
+        const tokens = await engine.countPromptTokens(task, signal);
+        if (tokens !== null) return tokens;
+      } catch (error) {
+        if (client.aborted) throw error;
+      }
+    }
+    return null;
   }
 }
 

@@ -10,6 +10,7 @@ import type { CatalogEntry } from './catalog.ts';
 import { costOf } from './cost.ts';
 import type { Task, Usage } from './engine.ts';
 import type { Meter, Served } from './meter.ts';
+import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
 import type { Traces } from './traces.ts';
 
@@ -20,6 +21,8 @@ export interface Recording {
   planned(plan: Plan): void;
   used(soFar: Usage): void;
   usage(): Usage | null;
+  /** Counts what the backend did not. Undefined when there is nothing to wait for. */
+  complete(): Promise<void> | undefined;
   /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
   begun(): number;
   /** In one word, as the client was told. */
@@ -38,6 +41,7 @@ export function createRecordings(
   meter: Meter,
   usageRows: UsageRows,
   traces: Traces | null,
+  missing: MissingCounts,
 ): OpenRecording {
   return (reply, task, asked, { reservation, trail }) => {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
@@ -68,6 +72,29 @@ export function createRecordings(
       row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
     }
 
+    function finish(outcome: Served['outcome']): void {
+      const durationMs = reply.elapsedTime;
+      const code = outcome === 'failed' ? (failure?.code ?? null) : null;
+      const costNano = costOf(served.price, usage);
+      const all: Served = {
+        operation,
+        asked: asked.id,
+        served: served.id,
+        backend: trail.backend?.name ?? '',
+        outcome,
+        usage,
+        firstTokenMs,
+        durationMs,
+        queuedMs: trail.queuedMs,
+        overheadMs,
+      };
+      reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
+      row.progress({ backend: all.backend });
+      row.close({ status: outcome, code, durationMs, costNano });
+      meter.record(all);
+      trace?.end(all, request.id, code);
+    }
+
     return {
       traceHeaders: trace?.headers,
       used,
@@ -76,6 +103,13 @@ export function createRecordings(
         row.progress({ servedModel: served.id });
       },
       usage: () => usage,
+      complete() {
+        if (usage === null || usage.prompt_tokens > 0) return undefined;
+        return missing.ofPrompt(served, task).then((tokens) => {
+          promptTokens = tokens;
+          if (usage !== null) used(usage);
+        });
+      },
       begun() {
         if (task.body.stream === true && failure === null) firstTokenMs ??= reply.elapsedTime;
         row.progress({ backend: trail.backend?.name ?? '' });
@@ -86,26 +120,7 @@ export function createRecordings(
         failure = { code };
       },
       close(aborted) {
-        const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
-        const code = outcome === 'failed' ? (failure?.code ?? null) : null;
-        const costNano = costOf(served.price, usage);
-        const all: Served = {
-          operation,
-          asked: asked.id,
-          served: served.id,
-          backend: trail.backend?.name ?? '',
-          outcome,
-          usage,
-          firstTokenMs,
-          durationMs: reply.elapsedTime,
-          queuedMs: trail.queuedMs,
-          overheadMs,
-        };
-        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
-        row.progress({ backend: all.backend });
-        row.close({ status: outcome, code, durationMs: all.durationMs, costNano });
-        meter.record(all);
-        trace?.end(all, request.id, code);
+        finish(aborted ? 'aborted' : failure === null ? 'done' : 'failed');
       },
     };
   };

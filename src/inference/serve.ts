@@ -8,12 +8,13 @@ import { clientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createEventStreams, type EventStream } from '../lib/sse.ts';
 import { toAsk } from './ask.ts';
-import { type Attempts, newTrail, type RunningStream, type Trail } from './attempt.ts';
+import { type Attempts, newTrail, type Trail } from './attempt.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
 import type { Call, Task } from './engine.ts';
 import { type InferenceError, internalError, modelNotFound, toInferenceError } from './errors.ts';
 import type { Planner } from './plan.ts';
 import type { OpenRecording, Recording } from './recording.ts';
+import type { RunningStream } from './running-stream.ts';
 import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
 export interface ServingParts {
@@ -35,7 +36,7 @@ export function createServe(parts: ServingParts): Serve {
     const asked = catalog.find(task.body.model);
     if (asked === undefined) throw modelNotFound(task.body.model);
     const signal = clientGone(reply.raw);
-    const bodyBytes = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+    const bodyBytes = bytesOf(request);
     const reserved = limits.reserve(payerOf(request), toAsk(task, bodyBytes, candidates(asked)));
     const reservation = reserved instanceof Promise ? await reserved : reserved;
     if (reservation.headers !== null) reply.headers(reservation.headers);
@@ -61,6 +62,9 @@ export function createServe(parts: ServingParts): Serve {
         const answer = await attempts.answer(way, call, trail);
         recording.used(answer.usage);
         announce(reply, trail, recording);
+        const counting = recording.complete();
+        if (counting !== undefined) await counting;
+        answer.usage = recording.usage() ?? answer.usage;
         return toAnswer(envelope, answer);
       }
       const running = await attempts.stream(way, call, trail);
@@ -76,6 +80,8 @@ export function createServe(parts: ServingParts): Serve {
       if (!reply.sent) announce(reply, trail, recording);
       throw told ?? error;
     } finally {
+      const counting = recording.complete();
+      if (counting !== undefined) await counting;
       recording.close(signal.aborted);
     }
   };
@@ -123,7 +129,10 @@ async function relay(
   try {
     let items: RunningStream['items'] | null = running.items;
     while (items !== null) items = await pass(items);
-    if (include_usage) await events.send(write({ choices: [], usage: recording.usage() }));
+    if (include_usage) {
+      await recording.complete();
+      await events.send(write({ choices: [], usage: recording.usage() }));
+    }
   } catch (error) {
     const told = toInferenceError(error, call.envelope.model) ?? internalError();
     recording.failed(told.code);
@@ -142,6 +151,12 @@ function toErrorEvent(error: InferenceError, { kind }: Task): string {
   const body = kind === 'chat' ? { delta: {} } : { text: '' };
   const choices = [{ index: 0, ...body, finish_reason: 'error' }];
   return JSON.stringify({ ...error.toBody(), choices });
+}
+
+/** A body that came in chunks has no length of its own. */
+function bytesOf({ headers, body }: FastifyRequest): number {
+  const length = headers['content-length'];
+  return length === undefined ? Buffer.byteLength(JSON.stringify(body)) : Number(length);
 }
 
 /** Limits of the key and of its account; of a person who is signed in, the account's alone. */

@@ -10,7 +10,17 @@ import type { ChatMessage, ChatRequest } from './schema.ts';
 export interface TokenCounter {
   /** Tokens of the prompt after the chat template; stops counting once it is over `limit`. */
   count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number>;
+  /** Tokens of a text, at once; null while the vocabulary is not loaded. */
+  countText(text: string): number | null;
+  /** Begins to load the vocabulary, for those who will want counts at once. */
+  load(): void;
 }
+
+/** What a token is usually long, for texts that nobody counts. */
+const bytesPerToken = 4;
+
+export const estimateTokens = (text: string): number =>
+  Math.ceil(Buffer.byteLength(text) / bytesPerToken);
 
 export type Vocabulary = keyof typeof templates;
 
@@ -41,17 +51,23 @@ const sliceLength = 32_768;
 
 export function createLlama3Counter(): TokenCounter {
   let loading: Promise<Tokenizer> | undefined;
+  let loaded: Tokenizer | undefined;
 
   async function load(): Promise<Tokenizer> {
     const { fromBytes } = await import('hypertok');
     const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));
     // The package would fetch a vocabulary from the network; we give it the bytes.
-    return fromBytes(await readFile(file), { tier: 'single' });
+    loaded = await fromBytes(await readFile(file), { tier: 'single' });
+    return loaded;
+  }
+
+  function ensure(): Promise<Tokenizer> {
+    loading ??= load();
+    return loading;
   }
 
   async function count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number> {
-    loading ??= load();
-    const tokenizer = await loading;
+    const tokenizer = await ensure();
     let most = 0;
     // Several prompts are several sequences: the longest one decides.
     for (const prompt of prompts(task, templates[vocabulary])) {
@@ -89,7 +105,12 @@ export function createLlama3Counter(): TokenCounter {
     return total;
   }
 
-  return { count };
+  return {
+    count,
+    countText: (text) => loaded?.encodeSync(text).length ?? null,
+    // Who needs it meets the failure again.
+    load: () => void ensure().catch(() => {}),
+  };
 }
 
 /** Before a space between words, where no token crosses; anywhere if the text has none. */

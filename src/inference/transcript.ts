@@ -90,7 +90,16 @@ export function parseEvents(events: WireEvents): WireEvent[] {
     .toString()
     .split('\n\n')
     .filter((event) => event.startsWith('data: {'))
-    .map((event) => JSON.parse(event.slice('data: '.length)) as WireEvent);
+    .flatMap((event) => parseEvent(event.slice('data: '.length)));
+}
+
+/** What an upstream sends is served without being parsed, so one may turn out to be broken only here. */
+function parseEvent(data: string): WireEvent[] {
+  try {
+    return [JSON.parse(data) as WireEvent];
+  } catch {
+    return [];
+  }
 }
 
 export const toWireEvents = (event: WireEvent): WireEvents =>
@@ -98,10 +107,10 @@ export const toWireEvents = (event: WireEvent): WireEvents =>
 
 /** Null for a delta that says more than text: a tool call, a thought, whatever else a server sends. */
 function toText({ delta }: ChatChoiceDelta): string | null {
-  for (const [name, value] of Object.entries(delta)) {
+  for (const [name, value] of Object.entries(delta ?? {})) {
     if (name !== 'role' && name !== 'content' && isSomething(value)) return null;
   }
-  return delta.content ?? '';
+  return delta?.content ?? '';
 }
 
 const toPlainText = (choice: ChatChoiceDelta | CompletionChoice) =>

@@ -12,11 +12,11 @@ export function newEnvelope(kind: Task['kind'], model: string, nowMs: number): E
 export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineAnswer) {
   const isChat = kind === 'chat';
   const object = isChat ? 'chat.completion' : 'text_completion';
-  const { choices, usage, ...extras } = answer;
+  const { choices, usage } = answer;
   const nulls = isChat
     ? { system_fingerprint: null, service_tier: null }
     : { system_fingerprint: null };
-  return { ...nulls, ...extras, id, object, created, model, choices, usage };
+  return { ...nulls, ...answer, id, object, created, model, choices, usage };
 }
 
 /** Everything that is the same in each event of a stream is made into text once. */

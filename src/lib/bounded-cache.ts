@@ -15,14 +15,16 @@ export function createBoundedCache<Value>(
   clock: Clock,
   options: { maxEntries: number; maxAgeMs: number },
 ): BoundedCache<Value> {
-  const entries = new Map<string, { value: Value; diesAt: number }>();
+  const entries = new Map<string, { value: Value; bornAt: number }>();
   let generation = 0;
   return {
     ticket: () => generation,
     get(key) {
       const entry = entries.get(key);
       if (entry === undefined) return undefined;
-      if (entry.diesAt > clock.now()) return entry.value;
+      const ageMs = clock.now() - entry.bornAt;
+      // Below 0 the clock was set back: nobody knows how old it is.
+      if (ageMs >= 0 && ageMs < options.maxAgeMs) return entry.value;
       entries.delete(key);
       return undefined;
     },
@@ -33,7 +35,7 @@ export function createBoundedCache<Value>(
         const oldest = entries.keys().next().value;
         if (oldest !== undefined) entries.delete(oldest);
       }
-      entries.set(key, { value, diesAt: clock.now() + options.maxAgeMs });
+      entries.set(key, { value, bornAt: clock.now() });
     },
     clear() {
       generation++;

@@ -21,7 +21,10 @@ export function createRateLimiter(clock: Clock, maxKeys = 100_000): RateLimiter 
 
   function take(key: string, { intervalMs, burst }: Rate): number {
     const now = clock.now();
-    const start = Math.max(fullAt.get(key) ?? 0, now);
+    const known = fullAt.get(key) ?? 0;
+    // It is further ahead than a whole burst only where the clock was set back.
+    const start = Math.min(Math.max(known, now), now + burst * intervalMs);
+    if (known > start) fullAt.set(key, start);
     const waitMs = start + intervalMs - burst * intervalMs - now;
     if (waitMs > 0) return Math.ceil(waitMs);
     fullAt.delete(key);

@@ -32,6 +32,8 @@ export async function openRedis(
     // A command whose connection broke may have been carried out: it is not sent again.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
+    // After a failover the old one still answers, and takes nothing: connecting anew finds the new one.
+    reconnectOnError: ({ message }) => message.startsWith('READONLY'),
     retryStrategy: (times) => Math.min(times * 100, maxRetryMs),
   });
   redis.on('error', onError);

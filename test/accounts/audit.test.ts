@@ -2,6 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
+import { createHandClock } from '../support/clock.ts';
 import { databases } from '../support/databases.ts';
 import { password, startTestServer } from '../support/server.ts';
 
@@ -77,6 +78,36 @@ for (const database of databases) {
       assert.equal(((await filtered.json()) as { data: Event[] }).data.length, 1);
       assert.equal((await owner(`${api}/audit-events?limit=0`)).status, 400);
       assert.equal((await owner(`${api}/audit-events?before=x`)).status, 400);
+    });
+
+    test('the log is narrowed down to who did it and when', async () => {
+      const clock = createHandClock();
+      const server = await startTestServer({ database, clock });
+      const owner = await server.join();
+      clock.turn(1000);
+      await owner(`${api}/api-keys`, { json: { label: 'k' } });
+      clock.turn(60_000);
+      const since = new Date(clock.now()).toISOString();
+      await server.fetch('/api/v1/ssh-keys', { json: { name: 'laptop', public_key: publicKey } });
+      const list = async (query: string) => {
+        const response = await owner(`${api}/audit-events?${query}`);
+        return ((await response.json()) as { data: Event[] }).data;
+      };
+      const [newest] = await list('limit=1');
+      const { id: userId } = (await (await owner(`${api}/me`)).json()) as { id: string };
+      const actions = (events: Event[]) => events.map(({ action }) => action);
+      assert.deepEqual(actions(await list(`user_id=${userId}`)), [
+        'api_key.created',
+        'user.joined',
+      ]);
+      assert.deepEqual(actions(await list(`api_key_id=${newest?.api_key_id}`)), [
+        'ssh_key.created',
+      ]);
+      assert.deepEqual(actions(await list(`from=${since}`)), ['ssh_key.created']);
+      assert(!actions(await list(`to=${since}`)).includes('ssh_key.created'));
+      assert.equal((await owner(`${api}/audit-events?from=yesterday`)).status, 400);
+      const leap = '2016-12-31T23:59:60Z';
+      assert.equal((await owner(`${api}/audit-events?from=${leap}`)).status, 400);
     });
   });
 }

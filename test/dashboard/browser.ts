@@ -1,8 +1,10 @@
 // A real browser on a real server, for tests that see the dashboard as a person does.
 
+import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { makeFolder, serveMillrace } from '../support/process.ts';
@@ -115,6 +117,62 @@ export async function endMachines(page: Page, url: string): Promise<void> {
   await until('the machines are gone', async () => (await list()).length === 0);
 }
 
+/** A new key of the account, by the session of the page. */
+export async function makeKey(page: Page, url: string, label: string): Promise<string> {
+  const response = await page
+    .context()
+    .request.post(`${url}/dashboard/api/api-keys`, { data: { label } });
+  return (await response.json()).key;
+}
+
+/** Asks a model for a few words, as a program does. */
+export async function ask(
+  url: string,
+  key: string,
+  { model = 'llama3.1-8b-instruct', stream = false } = {},
+): Promise<Response> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model,
+      stream,
+      max_tokens: 8,
+      messages: [{ role: 'user', content: 'What is a millrace?' }],
+    }),
+  });
+  await response.clone().arrayBuffer();
+  return response;
+}
+
+/** The same picture in both schemes and on a phone, each of them accessible. */
+export async function look(page: Page, name: string): Promise<void> {
+  const wide = page.viewportSize() ?? { width: 1280, height: 800 };
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await wear(page, colorScheme);
+    await picture(page, `${name}-${colorScheme}`);
+    assert.deepEqual(await findViolations(page), [], `${name} in ${colorScheme}`);
+  }
+  await wear(page, 'light');
+  await page.setViewportSize({ width: 390, height: 780 });
+  await settle(page);
+  await picture(page, `${name}-phone`);
+  assert.deepEqual(await findViolations(page), [], `${name} on a phone`);
+  assert.ok(
+    await page.evaluate('document.documentElement.scrollWidth <= innerWidth'),
+    `${name} is wider than a phone`,
+  );
+  await page.setViewportSize(wide);
+  await settle(page);
+}
+
+/** Waits until the page has noticed the scheme and its colours have come to rest. */
+async function wear(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
+  await settle(page);
+}
+
 /** What axe-core calls serious or critical. */
 export async function findViolations(page: Page): Promise<string[]> {
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe.source);
@@ -128,3 +186,15 @@ export async function picture(page: Page, name: string): Promise<void> {
   const folder = process.env.MILLRACE_SCREENSHOTS;
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 }
+
+/** Lists have arrived and dialogs have finished opening. */
+export async function settle(page: Page): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (!(await page.evaluate(isSettled))) {
+    assert.ok(Date.now() < deadline, `${page.url()} does not come to rest`);
+    await setTimeout(20);
+  }
+}
+
+const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
+  document.getAnimations().every(({ playState }) => playState === 'finished')`;

@@ -130,7 +130,7 @@ describe('the first minute', { skip: noBrowser }, () => {
     await page.getByRole('link', { name: 'Audit log' }).click();
     const table = page.getByRole('table', { name: 'Audit log' });
     await table.getByText('Person joined').waitFor();
-    await page.getByRole('combobox', { name: 'Show' }).click();
+    await page.getByRole('combobox', { name: 'What', exact: true }).click();
     await page.getByRole('option', { name: 'API key revoked' }).click();
     await table.getByText('Person joined').waitFor({ state: 'detached' });
     const row = await table.getByRole('row', { name: /API key revoked/ }).innerText();

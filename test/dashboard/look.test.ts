@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import {
   findViolations,
@@ -13,6 +12,7 @@ import {
   picture,
   type Served,
   serve,
+  settle,
 } from './browser.ts';
 
 const pages: { path: string; heading: string }[] = [
@@ -20,8 +20,10 @@ const pages: { path: string; heading: string }[] = [
   { path: 'playground', heading: 'Playground' },
   { path: 'api-keys', heading: 'API keys' },
   { path: 'api-keys/new', heading: 'Make an API key' },
+  { path: 'api-keys/limits', heading: 'Limits of the account' },
   { path: 'models', heading: 'Models' },
   { path: 'models/pull', heading: 'Pull weights' },
+  { path: 'models/add-backend', heading: 'Add a backend' },
   { path: 'machines', heading: 'Machines' },
   { path: 'machines/new', heading: 'Launch a machine' },
   { path: 'ssh-keys', heading: 'SSH keys' },
@@ -30,6 +32,11 @@ const pages: { path: string; heading: string }[] = [
   { path: 'filesystems/new', heading: 'Make a filesystem' },
   { path: 'firewall', heading: 'Firewall' },
   { path: 'firewall/new', heading: 'Make a ruleset' },
+  { path: 'hosts', heading: 'Hosts' },
+  { path: 'hosts/new', heading: 'Add a host' },
+  { path: 'usage', heading: 'Usage' },
+  { path: 'usage/range=custom&by=machine', heading: 'Usage' },
+  { path: 'usage/tab=requests', heading: 'Usage' },
   { path: 'team', heading: 'Team' },
   { path: 'audit-log', heading: 'Audit log' },
   { path: 'nowhere', heading: 'Nothing here' },
@@ -54,7 +61,7 @@ describe('how it looks', { skip: noBrowser }, () => {
           await page.goto(`${served.url}/#/${path}`);
           await page.getByRole('heading', { name: heading, exact: true }).waitFor();
           await settle(page);
-          await picture(page, `${colorScheme}-${name}-${path.replace('/', '-') || 'home'}`);
+          await picture(page, `${colorScheme}-${name}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
           assert.deepEqual(await findViolations(page), [], `/${path} is not accessible`);
           assert.ok(await fits(page), `/${path} is wider than the screen`);
         }
@@ -95,18 +102,6 @@ describe('how it looks', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Open the navigation' }).waitFor();
   });
 });
-
-/** Lists have arrived and dialogs have finished opening. */
-async function settle(page: Page): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!(await page.evaluate(isSettled))) {
-    assert.ok(Date.now() < deadline, `${page.url()} does not come to rest`);
-    await setTimeout(20);
-  }
-}
-
-const isSettled = `document.querySelector('[aria-busy="true"]') === null &&
-  document.getAnimations().every(({ playState }) => playState === 'finished')`;
 
 const fits = (page: Page): Promise<boolean> =>
   page.evaluate('document.documentElement.scrollWidth <= innerWidth');

@@ -8,6 +8,7 @@ import {
   endMachines,
   findViolations,
   joinBy,
+  look,
   noBrowser,
   openPage,
   picture,
@@ -133,6 +134,35 @@ describe('machines', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Terminate selected' }).click();
     await dialog.getByRole('button', { name: 'Terminate' }).click();
     await page.getByRole('heading', { name: 'No machines yet' }).waitFor();
+  });
+
+  test('several are launched at once, numbered and tagged', async () => {
+    const { page } = watched;
+    await page.getByRole('link', { name: 'Launch a machine' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('radio').first().click();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByRole('combobox', { name: 'Image' }).waitFor();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByLabel('Name of the machine').fill('pair');
+    await dialog.getByLabel('How many').fill('2');
+    await page.getByRole('combobox', { name: 'SSH key' }).click();
+    await page.getByRole('option', { name: 'my laptop' }).click();
+    const tags = dialog.getByRole('combobox', { name: 'Tags' });
+    await tags.fill('Bad Tag');
+    await tags.press('Enter');
+    await dialog.getByText('“Bad Tag” can’t be a tag').waitFor();
+    assert.ok(await dialog.getByRole('button', { name: 'Launch' }).isDisabled());
+    await tags.press('Backspace');
+    await tags.fill('team=vision');
+    await tags.press('Enter');
+    await look(page, 'machines-launch-several');
+    await dialog.getByRole('button', { name: 'Launch' }).click();
+    for (const name of ['pair-1', 'pair-2']) {
+      await rowOf(name).getByText('active', { exact: true }).waitFor();
+      await rowOf(name).getByText('team: vision').waitFor();
+    }
+    await look(page, 'machines-several');
   });
 
   test('nothing was forbidden by the policy and nothing broke', () => {

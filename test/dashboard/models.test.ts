@@ -21,14 +21,19 @@ describe('models', { skip: noBrowser }, () => {
     const { setupLink } = await serve(['--hub-url', hub.url]);
     ({ page, complaints } = await openPage({ reducedMotion: 'reduce' }));
     await joinBy(page, setupLink, 'owner@example.com');
-    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByRole('link', { name: 'Models', exact: true }).click();
   });
 
   const row = () => page.getByRole('row', { name: new RegExp(`^${model}`) });
   const bar = () => page.getByRole('progressbar', { name: `Download of ${file}` });
 
+  async function openDialog() {
+    await page.getByRole('button', { name: `Add to ${model}` }).click();
+    await page.getByRole('menuitem', { name: 'Pull weights' }).click();
+  }
+
   async function pull() {
-    await page.getByRole('button', { name: `Pull weights for ${model}` }).click();
+    await openDialog();
     await page.getByRole('dialog').getByRole('button', { name: 'Pull' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   }
@@ -63,7 +68,7 @@ describe('models', { skip: noBrowser }, () => {
   });
 
   test('a repository that does not exist is refused in plain words', async () => {
-    await page.getByRole('button', { name: `Pull weights for ${model}` }).click();
+    await openDialog();
     await page.getByLabel('Repository').fill('nobody/nothing');
     await page.getByRole('dialog').getByRole('button', { name: 'Pull' }).click();
     const notice = await page.getByRole('dialog').getByRole('alert').innerText();

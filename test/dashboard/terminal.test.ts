@@ -117,6 +117,14 @@ describe('the terminal', { skip: noBrowser }, () => {
     assert.deepEqual(await findViolations(page), []);
   });
 
+  test('that a terminal was opened is in the audit log, with who opened it', async () => {
+    const { page: log } = await openPage({ storageState: await page.context().storageState() });
+    await log.goto(`${served.url}/#/audit-log/action=instance.terminal_opened`);
+    const row = log.getByRole('row', { name: /Terminal opened/ }).first();
+    assert.match(await row.innerText(), /owner@example\.com/);
+    await log.context().close();
+  });
+
   test('the machine knows the size of the window', async () => {
     await type('clear; echo wide-$(tput cols)-');
     const [, wide] = (await see(/wide-(\d+)-/)) ?? [];

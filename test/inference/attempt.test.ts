@@ -106,6 +106,21 @@ describe('an attempt', () => {
     assert(backends.every(({ health }) => health.reason() === null));
   });
 
+  test('what is too long for one is asked of those that may hold more, and told if nobody does', async () => {
+    const long = new EngineError('rejected', 'Too long.', { code: 'context_length_exceeded' });
+    const small = failing('a', long);
+    const same = { ...failing('b', down()), contextWindow: 4096 };
+    const larger = attemptsOf({ ...small, contextWindow: 4096 }, same, {
+      ...well('c'),
+      contextWindow: 8192,
+    });
+    await larger.answer();
+    assert.equal((larger.trail.backend as TestBackend | null)?.name, 'c');
+    assert(!larger.failed.includes('a unavailable'));
+    await assert.rejects(attemptsOf(small, failing('c', long)).answer(), long);
+    assert.equal(small.health.reason(), null);
+  });
+
   test('an overloaded one is no failure, and its time to come back is told when all are', async () => {
     const backends = [failing('a', full(9000)), failing('b', full(4000)), failing('c', down())];
     const { answer } = attemptsOf(...backends);

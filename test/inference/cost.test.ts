@@ -1,8 +1,9 @@
-// What tokens cost, to the billionth of a dollar.
+// What tokens cost, to the billionth of a dollar, and what a request may come to before it is served.
 
 import assert from 'node:assert';
 import { test } from 'node:test';
-import { createCatalog } from '../../src/inference/catalog.ts';
+import { toAsk } from '../../src/inference/ask.ts';
+import { type CatalogEntry, createCatalog } from '../../src/inference/catalog.ts';
 import { costOf } from '../../src/inference/cost.ts';
 
 const usage = (prompt: number, completion: number, cached: number | null = null) => ({
@@ -34,4 +35,23 @@ test('nothing used costs nothing, and every price of the catalog gives whole num
       assert.equal(nano, exact, id);
     }
   }
+});
+
+test('a request may need its prompt and, for each choice, the longest answer it could get', () => {
+  const known = createCatalog().find('llama3.1-8b-instruct');
+  assert(known !== undefined);
+  const entry: CatalogEntry = { ...known, contextWindow: 1000, price: { input: 1, output: 10 } };
+  const ask = (body: object, over: Partial<CatalogEntry> = {}) =>
+    toAsk({ kind: 'completion', body: { model: 'm', prompt: 'x', ...body } }, 100, [
+      { ...entry, ...over },
+    ]);
+  const prompt = 356_000;
+  assert.deepEqual(ask({ max_tokens: 7 }), { tokens: 32, costNano: prompt + 70_000 });
+  assert.deepEqual(ask({ max_tokens: 7, n: 3 }), { tokens: 46, costNano: prompt + 210_000 });
+  assert.deepEqual(ask({ max_tokens: 7, n: 2, best_of: 4 }).tokens, 25 + 28);
+  assert.deepEqual(ask({ max_tokens: 7, prompt: ['x', 'y'] }).tokens, 25 + 14);
+  assert.deepEqual(ask({}), { tokens: 1025, costNano: prompt + 10_000_000 });
+  const capped = { maxOutputTokens: 50 };
+  assert.deepEqual(ask({}, capped), { tokens: 75, costNano: prompt + 500_000 });
+  assert.equal(ask({}, { ...capped, price: { input: 0, output: 0 } }).costNano, 0);
 });

@@ -187,7 +187,7 @@ test('what was generated is counted when the backend dies or the client leaves',
     return Number(counted.exec(await gateway.metrics())?.[1] ?? 0);
   };
   assert.equal((await readEvents(await gateway.chat({ stream: true }))).finish, 'error');
-  assert.equal(await generated(), 1);
+  await until('it is counted', async () => (await generated()) === 1);
   gateway.upstreams[0]?.behave('never-ends');
   const leaving = new AbortController();
   const response = await gateway.chat({ stream: true }, { signal: leaving.signal });

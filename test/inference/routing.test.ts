@@ -258,6 +258,35 @@ describe('the queue of a model', () => {
     assert.deepEqual([router.queued('m'), refusals], [1, ['m deadline']]);
   });
 
+  test('a clock that is set back makes nobody wait longer than the queue’s time', async () => {
+    const { router, now, wait, clock } = routerOf([busy()]);
+    now();
+    const early = assert.rejects(wait(), overloaded);
+    clock.turn(-3_600_000);
+    router.recheck();
+    assert.equal(router.queued('m'), 1);
+    clock.turn(1000);
+    router.recheck();
+    await early;
+  });
+
+  test('other bounds hold at once, also for a line that has formed', async () => {
+    const { router, now, wait, clock } = routerOf([busy()]);
+    now();
+    const first = wait();
+    router.configure({ length: 1, waitMs: 50 });
+    assert.throws(() => wait(), overloaded);
+    router.configure({ length: 2, waitMs: 50 });
+    const second = assert.rejects(wait(), overloaded);
+    clock.turn(50);
+    router.recheck();
+    await second;
+    router.configure({ length: 2, waitMs: 5000 });
+    clock.turn(950);
+    router.recheck();
+    await assert.rejects(first, overloaded);
+  });
+
   test('an abort leaves the queue at once', async () => {
     const { router, now, wait } = routerOf([busy()]);
     const lease = now();

@@ -236,15 +236,51 @@ describe('streams of an upstream', () => {
 
   test('count what was generated until they broke off: by the counter, or an event a token', () => {
     const write = styles.vllm as (typeof styles)[string];
-    const words = Array.from({ length: 600 }, (_, index) => `wörd${index} `);
+    const words = Array.from({ length: 100 }, (_, index) => `wörd${index} `);
     const wire = [
       write([choiceOf({ role: 'assistant', content: '' })]),
       ...words.map((content) => write([choiceOf({ content })])),
       write([choiceOf(toolCall('{"a": 1}'))]),
     ].map((data) => Buffer.from(`data: ${data}\n\n`));
     const byWord = (text: string) => text.match(/\S+/g)?.length ?? 0;
-    assert.equal(rewrite(wire).rewriter.generatedTokens(), 601);
-    assert.equal(rewrite(wire, chat(), byWord).rewriter.generatedTokens(), 602);
+    assert.equal(rewrite(wire).rewriter.generatedTokens(), 101);
+    assert.equal(rewrite(wire, chat(), byWord).rewriter.generatedTokens(), 102);
+  });
+
+  test('are put right where servers are careless', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const careless = (choice: object | null) =>
+      `data: ${write(choice === null ? [] : [choice])}\n\n`;
+    const wire = [
+      careless(null),
+      'data:    \n\n',
+      careless({ index: 0, finish_reason: '' }),
+      careless({ delta: { content: 'a' }, finish_reason: '' }),
+      careless({ index: 0, delta: { content: 'b' }, finish_reason: null }),
+      careless({ index: 0, delta: { content: 'c' }, finish_reason: null }),
+    ];
+    const end = careless({ index: 0, delta: null, finish_reason: 'stop' });
+    const twice = Buffer.from([...wire, end, end, careless({ delta: { content: '' } })].join(''));
+    const { events, rewriter } = rewrite([twice]);
+    assert.deepEqual(
+      events.flatMap(({ choices }) => choices),
+      [
+        { index: 0, delta: {}, finish_reason: null },
+        { index: 0, delta: { content: 'a' }, finish_reason: null },
+        { index: 0, delta: { content: 'b' }, finish_reason: null },
+        { index: 0, delta: { content: 'c' }, finish_reason: null },
+        { index: 0, delta: {}, finish_reason: 'stop' },
+      ],
+    );
+    assert.equal(rewriter.generatedTokens(), 3);
+    assert(!rewrite([Buffer.from(wire.join(''))]).rewriter.hasFinished());
+  });
+
+  test('tell what else a server says of its usage', () => {
+    const more = { ...usage, completion_tokens_details: { reasoning_tokens: 2 } };
+    const write = styles.vllm as (typeof styles)[string];
+    const { told } = rewrite([Buffer.from(`data: ${write([], { usage: more })}\n\n`)]);
+    assert.deepEqual(told, [{ ...more, prompt_tokens_details: null }]);
   });
 
   test('of nonsense end in an error of the engine, or in nothing', () => {

@@ -33,6 +33,8 @@ export const post = <T>(path: string, body?: unknown) =>
     method: 'POST',
     ...(body === undefined ? {} : { headers: json, body: JSON.stringify(body) }),
   });
+export const put = <T>(path: string, body: unknown) =>
+  call<T>(path, { method: 'PUT', headers: json, body: JSON.stringify(body) });
 export const patch = <T>(path: string, body: unknown) =>
   call<T>(path, { method: 'PATCH', headers: json, body: JSON.stringify(body) });
 export const remove = <T>(path: string) => call<T>(path, { method: 'DELETE' });

@@ -12,15 +12,17 @@ import { NotFound } from './pages/not-found.tsx';
 import { ErrorNotice } from './parts/error-notice.tsx';
 import { Shell } from './shell.tsx';
 
-const ApiKeys = lazy(() => import('./pages/api-keys.tsx'));
+const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
 const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
 const Firewall = lazy(() => import('./firewall/firewall.tsx'));
+const Hosts = lazy(() => import('./hosts/hosts.tsx'));
 const Machines = lazy(() => import('./machines/machines.tsx'));
 const Models = lazy(() => import('./models/models.tsx'));
-const SshKeys = lazy(() => import('./pages/ssh-keys.tsx'));
+const SshKeys = lazy(() => import('./ssh-keys/ssh-keys.tsx'));
 const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
+const Usage = lazy(() => import('./usage/usage.tsx'));
 const AuditLog = lazy(() => import('./pages/audit-log.tsx'));
 
 export function App() {
@@ -51,10 +53,10 @@ function SignedIn() {
         <Switch>
           <Route path="/" component={Home} />
           <Route path="/api-keys" component={ApiKeys} />
-          <Route path="/api-keys/new" component={ApiKeys} />
+          <Route path="/api-keys/:dialog" component={ApiKeys} />
           <Route path="/playground" component={Playground} />
           <Route path="/models" component={Models} />
-          <Route path="/models/pull" component={Models} />
+          <Route path="/models/:dialog" component={Models} />
           <Route path="/machines" component={Machines} />
           <Route path="/machines/new" component={Machines} />
           <Route path="/machines/:id/terminal" component={TerminalPage} />
@@ -64,8 +66,13 @@ function SignedIn() {
           <Route path="/filesystems/new" component={Filesystems} />
           <Route path="/firewall" component={Firewall} />
           <Route path="/firewall/new" component={Firewall} />
+          <Route path="/hosts" component={Hosts} />
+          <Route path="/hosts/new" component={Hosts} />
+          <Route path="/usage" component={Usage} />
+          <Route path="/usage/:view" component={Usage} />
           <Route path="/team" component={Team} />
           <Route path="/audit-log" component={AuditLog} />
+          <Route path="/audit-log/:view" component={AuditLog} />
           <Route component={NotFound} />
         </Switch>
       </Shell>

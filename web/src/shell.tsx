@@ -13,6 +13,8 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import IconBuildingWarehouse from '@tabler/icons-react/dist/esm/icons/IconBuildingWarehouse.mjs';
+import IconChartBar from '@tabler/icons-react/dist/esm/icons/IconChartBar.mjs';
 import IconDatabase from '@tabler/icons-react/dist/esm/icons/IconDatabase.mjs';
 import IconDeviceDesktop from '@tabler/icons-react/dist/esm/icons/IconDeviceDesktop.mjs';
 import IconHistory from '@tabler/icons-react/dist/esm/icons/IconHistory.mjs';
@@ -44,6 +46,8 @@ const places = [
   { path: '/ssh-keys', name: 'SSH keys', icon: IconTerminal2 },
   { path: '/filesystems', name: 'Filesystems', icon: IconDatabase },
   { path: '/firewall', name: 'Firewall', icon: IconShield },
+  { path: '/hosts', name: 'Hosts', icon: IconBuildingWarehouse },
+  { path: '/usage', name: 'Usage', icon: IconChartBar },
   { path: '/team', name: 'Team', icon: IconUsers },
   { path: '/audit-log', name: 'Audit log', icon: IconHistory },
 ];
@@ -103,7 +107,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </Stack>
       </AppShell.Navbar>
       <AppShell.Main>
-        <Box ref={main} id="main" tabIndex={-1} maw={1080} className="page">
+        <Box ref={main} id="main" tabIndex={-1} maw={1280} className="page">
           <Failsafe key={section}>
             <Suspense fallback={<PageSkeleton />}>{children}</Suspense>
           </Failsafe>

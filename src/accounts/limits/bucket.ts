@@ -12,10 +12,10 @@ export const unit = 60_000;
 
 export const newBucket = (now: number): Bucket => ({ debt: 0, at: now });
 
-/** Pays back what time has earned since. A clock that steps back earns nothing. */
+/** Pays back what time has earned since. A clock that steps back earns nothing, and goes on from there. */
 export function leak(bucket: Bucket, perMinute: number, now: number): void {
-  if (now <= bucket.at) return;
-  bucket.debt = Math.max(0, bucket.debt - (now - bucket.at) * perMinute);
+  const passedMs = Math.max(0, now - bucket.at);
+  bucket.debt = Math.max(0, bucket.debt - passedMs * perMinute);
   bucket.at = now;
 }
 

@@ -7,20 +7,23 @@ import type { Amount, LimitKind, LimitScope, Standing } from './store.ts';
 
 export class LimitReached extends Error {
   readonly limit: LimitKind;
+  /** Whose. */
+  readonly scope: LimitScope['kind'];
   /** Null when trying again can't help. */
   readonly retryAfterMs: number | null;
   /** x-ratelimit-*. */
   readonly headers: Record<string, string>;
 
   constructor(
-    limit: LimitKind,
+    { limit, scope }: { limit: LimitKind; scope: LimitScope['kind'] },
     message: string,
     retryAfterMs: number | null,
-    headers: Record<string, string> = {},
+    headers: Record<string, string>,
   ) {
     super(message);
     this.name = 'LimitReached';
     this.limit = limit;
+    this.scope = scope;
     this.retryAfterMs = retryAfterMs;
     this.headers = headers;
   }
@@ -30,14 +33,19 @@ export class LimitReached extends Error {
 const runningRetryMs = 1000;
 
 /** Null when it fits an empty bucket. */
-export function tooLarge({ kind, limits }: LimitScope, { tokens }: Amount): LimitReached | null {
+export function tooLarge(
+  { kind, limits }: LimitScope,
+  { tokens }: Amount,
+  headers: Record<string, string>,
+): LimitReached | null {
   const limit = limits.tokensPerMinute;
   if (limit === null || tokens <= limit) return null;
   return new LimitReached(
-    'tokens',
+    { limit: 'tokens', scope: kind },
     `Request too large: it could use ${tokens} tokens, and this ${kind} may use ${limit} a minute, so it ` +
       'never fits. Shorten the prompt, lower the most tokens asked for, or have the limit raised.',
     null,
+    headers,
   );
 }
 
@@ -49,7 +57,7 @@ export function limitReached(
   headers: Record<string, string>,
 ): LimitReached {
   const [message, retryAfterMs] = tell(limit, scope, standing, ask);
-  return new LimitReached(limit, message, retryAfterMs, headers);
+  return new LimitReached({ limit, scope: scope.kind }, message, retryAfterMs, headers);
 }
 
 function tell(

@@ -1,10 +1,10 @@
 // Lets a request in, or not: looks up what limits its key and its account have, takes what it may need
 // from all of them at once, and gives back what it did not use.
 
-import { limitReached, tooLarge } from './errors.ts';
+import { type LimitReached, limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
 import type { Governed, LimitSettings } from './settings.ts';
-import type { Amount, LimitStore, Outcome } from './store.ts';
+import type { Amount, LimitScope, LimitStore, Outcome } from './store.ts';
 
 /** Who pays: a key and its account, or the account alone for a person who is signed in. */
 export interface Payer {
@@ -26,7 +26,11 @@ export interface Limits {
 
 const free: Reservation = Object.freeze({ headers: null, settle() {} });
 
-export function createLimits(settings: LimitSettings, store: LimitStore): Limits {
+export function createLimits(
+  settings: LimitSettings,
+  store: LimitStore,
+  onRefused: (refusal: LimitReached) => void = () => {},
+): Limits {
   function reserve({ accountId, keyId }: Payer, ask: Amount): Reservation | Promise<Reservation> {
     const governed = settings.find(accountId, keyId);
     return governed instanceof Promise
@@ -37,34 +41,45 @@ export function createLimits(settings: LimitSettings, store: LimitStore): Limits
   function admit(governed: Governed, ask: Amount): Reservation | Promise<Reservation> {
     const { scopes, month } = governed;
     if (scopes.length === 0) return free;
-    for (const scope of scopes) {
-      const never = tooLarge(scope, ask);
-      if (never !== null) throw never;
-    }
     const outcome = store.reserve(scopes, ask, month);
     return outcome instanceof Promise
       ? outcome.then((one) => toReservation(governed, ask, one))
       : toReservation(governed, ask, outcome);
   }
 
+  function toReservation({ scopes }: Governed, ask: Amount, outcome: Outcome): Reservation {
+    const headers = toHeaders(scopes, outcome.standings);
+    if (outcome.refused !== null) {
+      const refusal = toRefusal(scopes, ask, outcome, headers ?? {});
+      onRefused(refusal);
+      throw refusal;
+    }
+    let settled = false;
+    return {
+      headers,
+      settle(used) {
+        if (settled) return;
+        settled = true;
+        outcome.settle(used);
+      },
+    };
+  }
+
   return { reserve };
 }
 
-function toReservation({ scopes }: Governed, ask: Amount, outcome: Outcome): Reservation {
-  const { refused, standings } = outcome;
-  const headers = toHeaders(scopes, standings);
-  if (refused !== null) {
-    const [scope, standing] = [scopes[refused.scope], standings[refused.scope]];
-    if (scope === undefined || standing === undefined) throw new Error('a scope nobody asked for');
-    throw limitReached(refused.limit, scope, standing, ask, headers ?? {});
+function toRefusal(
+  scopes: readonly LimitScope[],
+  ask: Amount,
+  { refused, standings }: Outcome,
+  headers: Record<string, string>,
+): LimitReached {
+  // Whatever else refuses it now: what never fits is not to be tried again.
+  for (const scope of scopes) {
+    const never = tooLarge(scope, ask, headers);
+    if (never !== null) return never;
   }
-  let settled = false;
-  return {
-    headers,
-    settle(used) {
-      if (settled) return;
-      settled = true;
-      outcome.settle(used);
-    },
-  };
+  const [scope, standing] = refused ? [scopes[refused.scope], standings[refused.scope]] : [];
+  if (!refused || !scope || !standing) throw new Error('a scope nobody asked for');
+  return limitReached(refused.limit, scope, standing, ask, headers);
 }

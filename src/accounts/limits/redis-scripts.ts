@@ -9,7 +9,7 @@ const shared = `
 local unit = 60000
 local function text(number) return string.format('%.0f', number) end
 local function leak(debt, at, perMinute)
-  return math.max(0, debt - math.max(0, now - at) * perMinute), math.max(at, now)
+  return math.max(0, debt - math.max(0, now - at) * perMinute), now
 end
 local function read(state)
   local saved = redis.call('HMGET', state, 'rd', 'ra', 'td', 'ta', 'm', 's', 'h')

@@ -1,6 +1,7 @@
 // Which limits hold for whom, and what the month has cost so far. Asked on every request, so answers are
 // remembered for a second: a limit changed by another process holds here that much later.
 
+import { lockAccount } from '../../db/lock-account.ts';
 import type { Database, LimitColumns, Tx } from '../../db/tables.ts';
 import { createBoundedCache } from '../../lib/bounded-cache.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -27,11 +28,17 @@ export interface Governed {
 export interface LimitSettings {
   /** What a key gets when nothing else was said. */
   readonly keyDefaults: LimitSet;
+  /** The configuration was read again. What exists stays as it is. */
+  configure(next: LimitDefaults): void;
   find(accountId: string, keyId: string | null): Governed | Promise<Governed>;
   getAccount(accountId: string): Promise<LimitColumns>;
   changeAccount(principal: SessionPrincipal, wire: WireLimits): Promise<LimitColumns>;
   /** Something was changed: look again. */
   forget(): void;
+}
+
+export interface LimitDefaults {
+  keyDefaults: LimitSet;
 }
 
 interface Remembered extends Governed {
@@ -42,8 +49,9 @@ export function createLimitSettings(
   db: Database,
   clock: Clock,
   audit: Audit,
-  { keyDefaults }: { keyDefaults: LimitSet },
+  defaults: LimitDefaults,
 ): LimitSettings {
+  let { keyDefaults } = defaults;
   const cache = createBoundedCache<Remembered>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
   /** Callers who ask at once share one look. */
   const looking = new Map<string, Promise<Governed>>();
@@ -104,6 +112,7 @@ export function createLimitSettings(
   async function changeAccount(principal: SessionPrincipal, wire: WireLimits) {
     const { accountId } = principal;
     const after = await db.transaction().execute(async (tx) => {
+      await lockAccount(tx, accountId);
       const before = await selectAccount(tx, accountId);
       const columns = toColumns(changeLimits(toLimitSet(before), wire));
       await tx.updateTable('accounts').set(columns).where('id', '=', accountId).execute();
@@ -123,7 +132,18 @@ export function createLimitSettings(
     looking.clear();
   }
 
-  return { keyDefaults, find, getAccount, changeAccount, forget };
+  return {
+    get keyDefaults() {
+      return keyDefaults;
+    },
+    configure(next) {
+      ({ keyDefaults } = next);
+    },
+    find,
+    getAccount,
+    changeAccount,
+    forget,
+  };
 }
 
 const limitColumns = [

@@ -30,7 +30,8 @@ export function createProcesses(
 
   async function beat(): Promise<void> {
     const now = clock.now();
-    if (now - lastBeat < beatMs) return;
+    // Not a smaller number either: the clock may have been set back.
+    if (Math.abs(now - lastBeat) < beatMs) return;
     await db
       .insertInto('usage_processes')
       .values({ id, last_seen: now })

@@ -12,23 +12,35 @@ export interface Tally {
 
 export const hourMs = 3_600_000;
 
-/** In the order of their keys: servers that add at once then wait for each other, and never in a circle. */
-export function tally(rows: Iterable<UsageRequestRow>): Tally {
+/**
+ * The sums of the rows, less what was counted of the others before. In the order of their keys: servers that
+ * add at once then wait for each other, and never in a circle.
+ */
+export function tally(
+  rows: Iterable<UsageRequestRow>,
+  withdrawn: Iterable<UsageRequestRow> = [],
+): Tally {
   const hours = new Map<string, UsageHourRow>();
   const spend = new Map<string, SpendRow>();
   const months = new Map<number, string>();
-  for (const row of rows) {
+  function add(row: UsageRequestRow, sign: 1 | -1): void {
     const hour = row.at - (row.at % hourMs);
     const month = months.get(hour) ?? toMonth(hour);
     months.set(hour, month);
-    addToHour(hours, row, hour);
-    addToSpend(spend, row, '', month);
-    if (row.key_id !== null) addToSpend(spend, row, row.key_id, month);
+    addToHour(hours, row, { hour, sign });
+    addToSpend(spend, row, '', { month, sign });
+    if (row.key_id !== null) addToSpend(spend, row, row.key_id, { month, sign });
   }
+  for (const row of rows) add(row, 1);
+  for (const row of withdrawn) add(row, -1);
   return { hours: inOrder(hours), spend: inOrder(spend) };
 }
 
-function addToHour(hours: Map<string, UsageHourRow>, row: UsageRequestRow, hour: number): void {
+function addToHour(
+  hours: Map<string, UsageHourRow>,
+  row: UsageRequestRow,
+  { hour, sign }: { hour: number; sign: 1 | -1 },
+): void {
   const [keyId, isError] = [row.key_id ?? '', row.status !== 'done' && row.status !== 'aborted'];
   const name = [row.account_id, hour, keyId, row.model, row.backend].join('\n');
   let sum = hours.get(name);
@@ -43,22 +55,22 @@ function addToHour(hours: Map<string, UsageHourRow>, row: UsageRequestRow, hour:
     };
     hours.set(name, sum);
   }
-  sum.requests++;
-  sum.errors += isError ? 1 : 0;
-  sum.aborted += row.status === 'aborted' ? 1 : 0;
-  sum.prompt_tokens += row.prompt_tokens;
-  sum.completion_tokens += row.completion_tokens;
-  sum.cached_tokens += row.cached_tokens;
-  sum.cost_nano += row.cost_nano;
-  sum.first_token_ms += row.first_token_ms ?? 0;
-  sum.first_tokens += row.first_token_ms === null ? 0 : 1;
+  sum.requests += sign;
+  sum.errors += isError ? sign : 0;
+  sum.aborted += row.status === 'aborted' ? sign : 0;
+  sum.prompt_tokens += row.prompt_tokens * sign;
+  sum.completion_tokens += row.completion_tokens * sign;
+  sum.cached_tokens += row.cached_tokens * sign;
+  sum.cost_nano += row.cost_nano * sign;
+  sum.first_token_ms += (row.first_token_ms ?? 0) * sign;
+  sum.first_tokens += row.first_token_ms === null ? 0 : sign;
 }
 
 function addToSpend(
   spend: Map<string, SpendRow>,
   row: UsageRequestRow,
   keyId: string,
-  month: string,
+  { month, sign }: { month: string; sign: 1 | -1 },
 ): void {
   const name = [row.account_id, keyId, month].join('\n');
   let sum = spend.get(name);
@@ -73,9 +85,9 @@ function addToSpend(
     };
     spend.set(name, sum);
   }
-  sum.cost_nano += row.cost_nano;
-  sum.tokens += row.prompt_tokens + row.completion_tokens;
-  sum.requests++;
+  sum.cost_nano += row.cost_nano * sign;
+  sum.tokens += (row.prompt_tokens + row.completion_tokens) * sign;
+  sum.requests += sign;
 }
 
 /** Adds to what is there, in the transaction that closes the requests. */
@@ -91,6 +103,7 @@ export async function addTally(tx: Tx, { hours, spend }: Tally): Promise<void> {
       )
       .execute();
   }
+  await forgetEmpty(tx, hours);
   for (const rows of inChunks(spend)) {
     await tx
       .insertInto('spend')
@@ -100,6 +113,22 @@ export async function addTally(tx: Tx, { hours, spend }: Tally): Promise<void> {
           .columns(['account_id', 'key_id', 'month'])
           .doUpdateSet(addEach('spend', ['cost_nano', 'tokens', 'requests'])),
       )
+      .execute();
+  }
+}
+
+/** Hours from which everything was withdrawn, as when another backend has answered. */
+async function forgetEmpty(tx: Tx, hours: readonly UsageHourRow[]): Promise<void> {
+  for (const { account_id, hour, key_id, model, backend, requests } of hours) {
+    if (requests >= 0) continue;
+    await tx
+      .deleteFrom('usage_hours')
+      .where('account_id', '=', account_id)
+      .where('hour', '=', hour)
+      .where('key_id', '=', key_id)
+      .where('model', '=', model)
+      .where('backend', '=', backend)
+      .where('requests', '=', 0)
       .execute();
   }
 }

@@ -24,4 +24,9 @@ export function watchUsage(registry: Registry, read: () => UsageBuffer): void {
     'Requests whose row was lost since the start.',
     (buffer) => buffer.dropped,
   );
+  gauge(
+    'millrace_usage_slowest_write_seconds',
+    'The longest that a request was from its end to the database, since the start.',
+    (buffer) => buffer.slowestMs / 1000,
+  );
 }

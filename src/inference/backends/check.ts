@@ -45,5 +45,8 @@ function toList(models: readonly string[]): string {
 }
 
 /** Anything but an engine's own words could hold what was sent. */
-const toMessage = (error: unknown) =>
-  error instanceof EngineError ? error.message : 'The address cannot be asked.';
+function toMessage(error: unknown): string {
+  if (!(error instanceof EngineError)) return 'The address cannot be asked.';
+  if (error.failure !== 'rejected') return error.message;
+  return `${error.message} Most addresses end in /v1; a service without a list can be added all the same.`;
+}

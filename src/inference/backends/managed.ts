@@ -4,6 +4,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { CatalogEntry } from '../catalog.ts';
 import type { Engine } from '../engine.ts';
+import type { LocalEngine } from '../engines/local.ts';
 import type { Backend } from './backend.ts';
 import { alwaysHealthy, type HealthRecord } from './health.ts';
 import { canContinue, type UpstreamSpec } from './spec.ts';
@@ -25,6 +26,7 @@ export interface ManagedBackend extends Backend {
 }
 
 type Fixed = Pick<ManagedBackend, 'name' | 'model' | 'engine' | 'kind' | 'source'>;
+type LocalFixed = Fixed & { engine: LocalEngine };
 
 export function newUpstreamBackend(
   clock: Clock,
@@ -37,8 +39,12 @@ export function newUpstreamBackend(
 }
 
 /** On this machine. It has a queue of its own and looks after itself. */
-export const newLocalBackend = (clock: Clock, fixed: Fixed): ManagedBackend =>
-  newBackend(clock, fixed, alwaysHealthy);
+export function newLocalBackend(clock: Clock, fixed: LocalFixed): ManagedBackend {
+  const backend = newBackend(clock, fixed, alwaysHealthy);
+  // How much memory there is decides at each load.
+  const get = () => fixed.engine.contextWindow();
+  return Object.defineProperty(backend, 'contextWindow', { get, enumerable: true });
+}
 
 function newBackend(clock: Clock, fixed: Fixed, health: HealthRecord): ManagedBackend {
   const statistics = createStatistics(clock);

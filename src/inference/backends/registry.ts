@@ -74,7 +74,7 @@ export function createRegistry(
     const live = liveSpecs.filter(({ model, name }) => model === entry.id && !names.has(name));
     const backends = [...ofFile, ...live].map((spec) =>
       describe(
-        keep(`${entry.id} upstream ${fingerprint(spec)}`, () => openBackend(spec)),
+        keep(`${entry.id} upstream ${fingerprint(spec)}`, () => openBackend(spec, entry)),
         entry,
         isDrained(entry.id, spec.name),
         spec,
@@ -85,13 +85,14 @@ export function createRegistry(
     return backends.length > 0 ? backends : [standInFor(entry, keep)];
   }
 
-  function openBackend(spec: UpstreamSpec): ManagedBackend {
+  function openBackend(spec: UpstreamSpec, entry: CatalogEntry): ManagedBackend {
     const health = createHealth(clock, {
       settings: () => healthSettings,
       onEjected: (reason, forMs) =>
         log.warn({ backend: `${spec.model}/${spec.name}`, reason, forMs }, 'backend ejected'),
     });
-    return newUpstreamBackend(clock, spec, openUpstream(toUpstreamOptions(spec)), health);
+    const engine = openUpstream(toUpstreamOptions(spec), entry);
+    return newUpstreamBackend(clock, spec, engine, health);
   }
 
   function weightsBackend(entry: CatalogEntry, weights: ServingWeights, keep: Keep) {

@@ -39,7 +39,7 @@ export interface UpstreamOptions {
   };
 }
 
-export type OpenUpstream = (options: UpstreamOptions) => Engine;
+export type OpenUpstream = (options: UpstreamOptions, entry: CatalogEntry) => Engine;
 
 /** Asks the upstream what it offers. Throws EngineError. */
 export type ProbeUpstream = (

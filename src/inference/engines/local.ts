@@ -5,6 +5,7 @@ import type { Call, Engine, EngineAnswer, EngineChunk, Task } from '../engine.ts
 import { foldChunks } from '../fold.ts';
 import type { AdmissionLimits } from './local/admission.ts';
 import { type ChunkStream, createChunkStream } from './local/chunk-stream.ts';
+import { defaultContextSize } from './local/context-window.ts';
 import type { RequestLimits } from './local/core.ts';
 import { createExchange } from './local/exchange.ts';
 import { chooseGrammar, type Grammars } from './local/grammar-choice.ts';
@@ -51,9 +52,12 @@ export interface LocalEngineStatus {
 
 export interface LocalEngine extends Engine {
   stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
+  countPromptTokens(task: Task, signal: AbortSignal): Promise<number>;
   /** Loads the model before it is asked for. Throws EngineError. */
   preload(): Promise<void>;
   status(): LocalEngineStatus;
+  /** What it can hold, or a bound while it was never loaded; null for a stand-in, which cuts instead. */
+  contextWindow(): number | null;
   /** Lets the model go unless it is being used. */
   unload(): Promise<void>;
 }
@@ -70,6 +74,7 @@ const noGrammar = { grammar: null, lazyGrammar: null };
 
 export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const limits = { ...defaultLimits, ...options.limits };
+  let window = options.standIn ? null : (options.contextSize ?? defaultContextSize);
   const exchange = createExchange(
     options.name,
     () => ({
@@ -85,7 +90,10 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       limits,
     }),
     { admission: limits, idleMs: options.idleMs ?? null },
-    options.onEvent ?? (() => {}),
+    (event) => {
+      if (event.kind === 'ready' && window !== null) window = event.window;
+      options.onEvent?.(event);
+    },
   );
 
   function begin(task: Task, call: Call): ChunkStream {
@@ -125,6 +133,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     },
     preload: exchange.preload,
     status: exchange.status,
+    contextWindow: () => window,
     unload: exchange.unload,
     close: exchange.close,
   };

@@ -7,6 +7,7 @@ import { type ConnectionOptions, createConnection } from './upstream/connection.
 import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
 import { toFailure, unavailable } from './upstream/failures.ts';
+import type { CountText } from './upstream/generated-text.ts';
 import { paths, toRequestBody } from './upstream/request-body.ts';
 import { createRewriter } from './upstream/rewriter.ts';
 import { ask } from './upstream/whole-body.ts';
@@ -30,7 +31,7 @@ export interface UpstreamOptions extends ConnectionOptions {
    */
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** Tokens of a generated text, for answers whose server does not count. */
-  readonly countGenerated?: (text: string) => number;
+  readonly countGenerated?: CountText | undefined;
 }
 
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
@@ -80,6 +81,9 @@ export async function probeUpstream(
   try {
     const { status, text } = await ask(connection, { method: 'GET', path: '/models', signal });
     if (status === 401 || status === 403) throw unavailable('refused our credentials');
+    // Hosted services need not have a list. Somebody was there to say so, which is what probes ask.
+    if (status === 404 || status === 405 || status === 501)
+      throw new EngineError('rejected', 'The backend has no list of models at this address.');
     if (status !== 200) throw unavailable(`answered with status ${status}`);
     const rows = parseModels(text);
     const latencyMs = Math.round(performance.now() - begunMs);

@@ -42,6 +42,8 @@ export interface Router {
   release(lease: Lease): void;
   /** Requests that wait for a model. */
   queued(model: string): number;
+  /** Other bounds, from now on. */
+  configure(limits: QueueLimits): void;
   /** Looks again who may go, as after a change of the backends; by itself a few times a second. */
   recheck(): void;
   close(): void;
@@ -72,6 +74,7 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
   const lines = new Map<string, WaitingLine<Waiting>>();
   const probes = new Map<Backend, Lease>();
   const isProbed = (backend: Backend) => probes.has(backend);
+  const limits: QueueLimits = { length: options.length, waitMs: options.waitMs };
   let timer: NodeJS.Timeout | null = null;
 
   const choose = (model: string, { task, exclude }: Ask) =>
@@ -129,7 +132,7 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
   }
 
   function openLine(model: string): WaitingLine<Waiting> {
-    const line = createWaitingLine<Waiting>(options, clock, (reason) =>
+    const line = createWaitingLine<Waiting>(limits, clock, (reason) =>
       options.onRefused?.(model, reason),
     );
     lines.set(model, line);
@@ -179,6 +182,7 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
 
   return {
     recheck,
+    configure: (next) => Object.assign(limits, next),
     acquire(model, ask) {
       const choice = choose(model, ask);
       if (choice === 'none') throw unavailable(model);

@@ -109,6 +109,8 @@ export function createWaitingLine<One extends Waiter>(
     expire() {
       const now = clock.now();
       for (const waiter of everyone()) {
+        // A clock that was set back makes nobody wait for longer than was said.
+        waiter.deadlineMs = Math.min(waiter.deadlineMs, now + limits.waitMs);
         if (waiter.deadlineMs > now) continue;
         refuse(waiter, 'deadline', overloaded('The request waited too long for its turn.'));
       }

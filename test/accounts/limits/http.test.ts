@@ -151,6 +151,10 @@ describe('limits of keys and accounts', () => {
     const refused = await complete(server, key, { ...brief, max_tokens: 1001 });
     assert.equal(refused.status, 429);
     assert.equal(refused.headers.get('x-should-retry'), 'false');
+    assert.equal(refused.headers.get('retry-after'), null);
+    assert.equal(refused.headers.get('x-ratelimit-limit-tokens'), '1000');
+    assert.equal(refused.headers.get('x-ratelimit-remaining-tokens'), '1000');
+    assert.equal(refused.headers.get('x-ratelimit-reset-tokens'), '0ms');
     const { type, message } = await readError(refused);
     assert.equal(type, 'tokens');
     assert.match(
@@ -178,6 +182,23 @@ describe('limits of keys and accounts', () => {
     assert.match((await readError(await person())).message, /^This account is over/);
     assert.equal((await complete(server, other, brief)).status, 429);
     await setAccount({ requests_per_minute: null });
+  });
+
+  test('refusals are counted by limit and by whose it is', async () => {
+    const count = async (limit: string, scope: string) => {
+      const text = await (await fetch(`${server.url}/metrics`)).text();
+      const labels = `{millrace_limit="${limit}",millrace_scope="${scope}"}`;
+      const line = text.split('\n').find((one) => one.includes(`_refusals_total${labels}`));
+      return Number(line?.split(' ').at(-1) ?? 0);
+    };
+    const before = [await count('requests', 'key'), await count('budget', 'account')];
+    const key = await newKey(session, { requests_per_minute: 1 });
+    for (let turn = 0; turn < 3; turn++) await complete(server, key, brief);
+    await setAccount({ monthly_budget: 1e-9 });
+    await complete(server, server, brief);
+    await setAccount({ monthly_budget: null });
+    const after = [await count('requests', 'key'), await count('budget', 'account')];
+    assert.deepEqual(after, [(before[0] ?? 0) + 2, (before[1] ?? 0) + 1]);
   });
 
   test('without a limit there are no headers', async () => {

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
+import { withDefaults } from '../../../src/config/load.ts';
+import { type Config, ConfigSchema } from '../../../src/config/schema.ts';
 import { databases } from '../../support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -134,5 +136,22 @@ describe('limits as settings', () => {
     assert.deepEqual(first?.limits, { ...none, ...key });
     const whole = (await (await owner('/dashboard/api/limits')).json()) as { limits: object };
     assert.deepEqual(whole.limits, { ...none, ...account });
+  });
+
+  test('a configuration that is read again gives new keys other limits, and changes no old ones', async () => {
+    const server = await startTestServer();
+    const owner = await server.join();
+    const old = await newKey(owner, {});
+    const limits = { key: { concurrent_requests: 3 }, account: { concurrent_requests: 4 } };
+    server.reload(() => ({
+      config: withDefaults(ConfigSchema, { limits }) as Config,
+      file: null,
+      presetApiKey: null,
+    }));
+    const made = await newKey(owner, { monthly_budget: 1 });
+    assert.deepEqual(made.limits, { ...none, concurrent_requests: 3, monthly_budget: 1 });
+    assert.deepEqual((await listKeys(owner)).find(({ id }) => id === old.id)?.limits, none);
+    const whole = (await (await owner('/dashboard/api/limits')).json()) as { limits: object };
+    assert.deepEqual(whole.limits, none);
   });
 });

@@ -25,6 +25,7 @@ const stores: Record<string, (clock: HandClock) => Promise<LimitStore>> = {
   },
 };
 
+const oneAtOnce = { concurrentRequests: 1, tokensPerMinute: 70 };
 const free = { tokens: 0, costNano: 0 };
 const limitOf = ({ refused }: Outcome) => refused?.limit ?? null;
 
@@ -52,6 +53,29 @@ for (const [name, create] of Object.entries(stores)) {
       assert.equal(limitOf(await ask([scope])), 'requests');
       clock.turn(60_000);
       for (let count = 0; count < 7; count++) assert.equal(limitOf(await ask([scope])), null);
+    });
+
+    test('a clock that is set back gives nothing and takes nothing: it goes on from there', async () => {
+      const scope = newScope({ requestsPerMinute: 2, tokensPerMinute: 60 });
+      for (let count = 0; count < 2; count++) assert.equal(limitOf(await ask([scope], 30)), null);
+      clock.turn(-3_600_000);
+      assert.equal(limitOf(await ask([scope], 30)), 'requests');
+      clock.turn(29_999);
+      assert.equal(limitOf(await ask([scope], 30)), 'requests');
+      clock.turn(1);
+      assert.equal(limitOf(await ask([scope], 30)), null);
+    });
+
+    test('a limit that is lowered below what runs lets nobody in until enough have ended', async () => {
+      const scope = newScope({ concurrentRequests: 3, tokensPerMinute: 100 });
+      const running = await Promise.all([ask([scope], 30), ask([scope], 30), ask([scope], 30)]);
+      const lower = { ...scope, limits: { ...scope.limits, ...oneAtOnce } };
+      const refused = await ask([lower], 5);
+      assert.equal(limitOf(refused), 'tokens');
+      for (const one of running.slice(0, 2)) one.settle(free);
+      assert.equal(limitOf(await ask([lower], 5)), 'concurrent');
+      running[2]?.settle(free);
+      assert.equal(limitOf(await ask([lower], 5)), null);
     });
 
     test('a request that the account refuses takes nothing from the key', async () => {

@@ -15,11 +15,8 @@ import { assertAgreement } from './support.ts';
 
 const kills = 2;
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
-/**
- * 50 ms are promised where a core is free, and held to in usage.test.ts; here servers, models and other
- * tests fight over the machine, and a commit alone may take longer.
- */
-const lossMs = 500;
+/** What may be lost at most. Held to wherever the server itself says that it has kept to it. */
+const promisedMs = 50;
 
 interface Answered {
   id: string;
@@ -50,11 +47,16 @@ for (const database of databases) {
         const clients = Array.from({ length: 3 }, () => askForever(server, answered));
         await until('there are answers', () => answered.length >= wanted);
         await until('the long request is written', async () =>
-          (await read()).some(({ id, status }) => id === long && status === 'running'),
+          (await read()).some((row) => row.id === long && row.completion_tokens > 0),
         );
+        // Servers, models and other tests fight over the machine: one that gets no turn can't write either,
+        // and is held to twice the worst that it has seen.
+        const slowestMs = await readSlowest(server);
+        const lossMs = slowestMs <= promisedMs ? promisedMs : 2 * slowestMs;
         await until('some are owed', () =>
           answered.slice(before).some(({ at }) => at < performance.now() - 2 * lossMs),
         );
+        context.diagnostic(`the slowest write took ${slowestMs} ms`);
         const killedAt = performance.now();
         server.child.kill('SIGKILL');
         await Promise.all([...clients, server.ended]);
@@ -99,6 +101,13 @@ const ask = (server: RunningProcess, body: object) =>
     headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'llama3.1-8b-instruct', prompt: 'Once', ...body }),
   });
+
+async function readSlowest({ url }: RunningProcess): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const seconds = /^millrace_usage_slowest_write_seconds (\S+)$/m.exec(text)?.[1];
+  assert(seconds !== undefined && Number(seconds) > 0, 'nothing was written yet');
+  return Number(seconds) * 1000;
+}
 
 /** Begins a stream of many seconds and reads it as it comes; answers its id. */
 async function askLong(server: RunningProcess): Promise<string> {

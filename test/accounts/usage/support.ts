@@ -72,6 +72,29 @@ export const facts = (over: Partial<UsageFacts> = {}): UsageFacts => ({
   ...over,
 });
 
+/** One that ended, as it is written. */
+export const endedRow = (over: Partial<UsageRequestRow> = {}): UsageRequestRow => ({
+  id: nextId(),
+  account_id: accountId,
+  key_id: null,
+  user_id: null,
+  operation: 'chat',
+  model: 'm',
+  served_model: 'm',
+  backend: 'one',
+  at: Date.UTC(2026, 0, 1),
+  status: 'done',
+  code: null,
+  prompt_tokens: 10,
+  completion_tokens: 5,
+  cached_tokens: 0,
+  first_token_ms: 7,
+  duration_ms: 20,
+  cost_nano: 25,
+  process: null,
+  ...over,
+});
+
 /** Ten tokens in, five out, a cost of 100. */
 export function serveOne(usage: Usage, over: Partial<UsageFacts> = {}): string {
   const given = facts(over);

@@ -27,6 +27,7 @@ function newEngine(name: string, requests = () => 0) {
     preload: unused,
     unload: unused,
     status: () => ({ ...status, requests: requests() }),
+    contextWindow: () => 4096,
     async close() {
       isClosed = true;
     },

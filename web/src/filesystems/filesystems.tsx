@@ -1,17 +1,15 @@
 // Shared filesystems: kept when machines end, and mounted by several at once.
 
 import { Button, Code, Text } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Filesystem } from '../../../src/cloud/schema.ts';
 import { useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
 import { toSize } from '../parts/bytes.ts';
-import { Confirm } from '../parts/confirm.tsx';
 import { Page } from '../parts/page.tsx';
 import { type Column, Empty, Records } from '../parts/records.tsx';
+import { useRemoval } from '../parts/removal.tsx';
 import { When } from '../parts/when.tsx';
 import { NewFilesystemDialog } from './new-filesystem.tsx';
 
@@ -21,18 +19,23 @@ export default function Filesystems() {
   const { canUse } = useMe();
   const client = useQueryClient();
   const [location, navigate] = useLocation();
-  const [deleting, setDeleting] = useState<Filesystem | null>(null);
   const filesystems = useQuery({
     queryKey,
     queryFn: () => get<List<Filesystem>>('/api/v1/file-systems'),
   });
   const refresh = () => client.invalidateQueries({ queryKey });
 
-  async function deleteFilesystem({ id, name }: Filesystem) {
-    await remove(`/api/v1/filesystems/${id}`);
-    await refresh();
-    notifications.show({ message: `The filesystem “${name}” is deleted.` });
-  }
+  const removal = useRemoval<Filesystem>({
+    action: 'Delete',
+    nameOf: ({ name }) => name,
+    warning: () => 'All files on it are gone for good.',
+    async onRemove({ id }) {
+      await remove(`/api/v1/filesystems/${id}`);
+      await refresh();
+    },
+    done: ({ name }) => `The filesystem “${name}” is deleted.`,
+    reasonToStay: ({ is_in_use }) => (is_in_use ? 'in use by a machine' : null),
+  });
 
   const create = (
     <Button component={Link} href="/filesystems/new">
@@ -59,12 +62,7 @@ export default function Filesystems() {
     },
     { name: 'Made', cell: ({ created }) => <When at={created} /> },
   ];
-  if (canUse) {
-    columns.push({
-      name: '',
-      cell: (filesystem) => <Delete filesystem={filesystem} onDelete={setDeleting} />,
-    });
-  }
+  if (canUse) columns.push(removal.column);
 
   return (
     <Page
@@ -87,41 +85,7 @@ export default function Filesystems() {
       {canUse && location === '/filesystems/new' && (
         <NewFilesystemDialog onMade={refresh} onClose={() => navigate('/filesystems')} />
       )}
-      {deleting && (
-        <Confirm
-          title={`Delete “${deleting.name}”?`}
-          action="Delete"
-          onConfirm={() => deleteFilesystem(deleting)}
-          onClose={() => setDeleting(null)}
-        >
-          All files on it are gone for good.
-        </Confirm>
-      )}
+      {removal.dialog}
     </Page>
-  );
-}
-
-interface DeleteProps {
-  filesystem: Filesystem;
-  onDelete: (filesystem: Filesystem) => void;
-}
-
-function Delete({ filesystem, onDelete }: DeleteProps) {
-  if (filesystem.is_in_use) {
-    return (
-      <Text size="xs" c="dimmed">
-        in use by a machine
-      </Text>
-    );
-  }
-  return (
-    <Button
-      variant="default"
-      size="xs"
-      onClick={() => onDelete(filesystem)}
-      aria-label={`Delete ${filesystem.name}`}
-    >
-      Delete
-    </Button>
   );
 }

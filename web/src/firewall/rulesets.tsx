@@ -1,15 +1,14 @@
 // Rulesets: more rules for the machines that name them when they are launched.
 
 import { Button, Group, Stack, Text, Title } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
 import { useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { Confirm } from '../parts/confirm.tsx';
 import { type Column, Empty, Records } from '../parts/records.tsx';
+import { useRemoval } from '../parts/removal.tsx';
 import { toSentence } from './rules.ts';
 import { RulesetDialog } from './ruleset-dialog.tsx';
 
@@ -20,18 +19,22 @@ export function Rulesets() {
   const client = useQueryClient();
   const [location, navigate] = useLocation();
   const [editing, setEditing] = useState<Ruleset | null>(null);
-  const [deleting, setDeleting] = useState<Ruleset | null>(null);
   const rulesets = useQuery({
     queryKey,
     queryFn: () => get<List<Ruleset>>('/api/v1/firewall-rulesets'),
   });
   const refresh = () => client.invalidateQueries({ queryKey });
 
-  async function deleteRuleset({ id, name }: Ruleset) {
-    await remove(`/api/v1/firewall-rulesets/${id}`);
-    await refresh();
-    notifications.show({ message: `The ruleset “${name}” is deleted.` });
-  }
+  const removal = useRemoval<Ruleset>({
+    action: 'Delete',
+    nameOf: ({ name }) => name,
+    warning: () => 'Machines launched from now on can’t be given this ruleset.',
+    async onRemove({ id }) {
+      await remove(`/api/v1/firewall-rulesets/${id}`);
+      await refresh();
+    },
+    done: ({ name }) => `The ruleset “${name}” is deleted.`,
+  });
 
   const make = (
     <Button variant="default" component={Link} href="/firewall/new">
@@ -68,14 +71,7 @@ export function Rulesets() {
           >
             Edit
           </Button>
-          <Button
-            variant="default"
-            size="xs"
-            onClick={() => setDeleting(ruleset)}
-            aria-label={`Delete ${ruleset.name}`}
-          >
-            Delete
-          </Button>
+          {removal.button(ruleset)}
         </Group>
       ),
     });
@@ -107,16 +103,7 @@ export function Rulesets() {
       {editing && (
         <RulesetDialog ruleset={editing} onSaved={refresh} onClose={() => setEditing(null)} />
       )}
-      {deleting && (
-        <Confirm
-          title={`Delete “${deleting.name}”?`}
-          action="Delete"
-          onConfirm={() => deleteRuleset(deleting)}
-          onClose={() => setDeleting(null)}
-        >
-          Machines launched from now on can’t be given this ruleset.
-        </Confirm>
-      )}
+      {removal.dialog}
     </Stack>
   );
 }

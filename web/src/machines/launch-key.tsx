@@ -1,6 +1,16 @@
-// The third step of a launch: the key that will be let in, which may be made here, and a name.
+// The third step of a launch: the key that will be let in, which may be made here, a name, tags, and how many.
 
-import { Button, Group, Select, Skeleton, Stack, Text, TextInput } from '@mantine/core';
+import {
+  Button,
+  Group,
+  NumberInput,
+  Select,
+  Skeleton,
+  Stack,
+  TagsInput,
+  Text,
+  TextInput,
+} from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { SshKey } from '../../../src/cloud/schema.ts';
@@ -8,6 +18,8 @@ import { get, type List, post } from '../api.ts';
 import { download, toPemName } from '../parts/download.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import type { LaunchStepProps } from './launch.tsx';
+import { maxCount } from './launch-several.ts';
+import { findTagFault, maxTags } from './tags.ts';
 
 const queryKey = ['ssh-keys'];
 
@@ -17,14 +29,27 @@ export function KeyStep({ choice, onChange }: LaunchStepProps) {
   return (
     <Stack>
       <ErrorNotice error={keys.error} onRetry={() => keys.refetch()} />
-      <TextInput
-        label="Name of the machine"
-        placeholder="Optional"
-        value={choice.name}
-        onChange={(event) => onChange({ name: event.currentTarget.value })}
-        maxLength={64}
-        autoComplete="off"
-      />
+      <Group align="flex-start" gap="sm" grow preventGrowOverflow={false} wrap="nowrap">
+        <TextInput
+          label="Name of the machine"
+          placeholder="Optional"
+          value={choice.name}
+          onChange={(event) => onChange({ name: event.currentTarget.value })}
+          // Room for the number that each of several gets.
+          maxLength={60}
+          autoComplete="off"
+        />
+        <NumberInput
+          label="How many"
+          value={choice.count}
+          onChange={(count) => onChange({ count: Number(count) })}
+          min={1}
+          max={maxCount}
+          allowDecimal={false}
+          clampBehavior="strict"
+          maw={120}
+        />
+      </Group>
       <Select
         label="SSH key"
         description="Whoever holds its private half is let in as ubuntu."
@@ -35,6 +60,16 @@ export function KeyStep({ choice, onChange }: LaunchStepProps) {
         allowDeselect={false}
       />
       <MakeKey onMade={(sshKey) => onChange({ sshKey })} />
+      <TagsInput
+        label="Tags"
+        description="To tell machines apart, e.g. team=vision. Enter ends each."
+        placeholder={choice.tags.length === 0 ? 'None' : ''}
+        value={choice.tags}
+        onChange={(tags) => onChange({ tags })}
+        maxTags={maxTags}
+        error={findTagFault(choice.tags)}
+        acceptValueOnBlur
+      />
     </Stack>
   );
 }

@@ -5,12 +5,14 @@ import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { InstanceTypes, Launch } from '../../../src/cloud/schema.ts';
-import { get, post } from '../api.ts';
+import { get } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { toPrice } from './instances.ts';
 import { KeyStep } from './launch-key.tsx';
 import { PlaceStep } from './launch-place.tsx';
+import { launchSeveral } from './launch-several.ts';
 import { TypeStep } from './launch-type.tsx';
+import { findTagFault, toTag } from './tags.ts';
 
 /** Null: not chosen yet. */
 export interface LaunchChoice {
@@ -22,6 +24,9 @@ export interface LaunchChoice {
   rulesets: string[];
   sshKey: string | null;
   name: string;
+  count: number;
+  /** As typed. */
+  tags: string[];
 }
 
 export interface LaunchStepProps {
@@ -39,6 +44,7 @@ const steps = [
 export function LaunchDialog({ onClose }: { onClose: () => void }) {
   const client = useQueryClient();
   const [at, setAt] = useState(0);
+  const [launched, setLaunched] = useState(0);
   const [choice, setChoice] = useState<LaunchChoice>({
     type: null,
     region: null,
@@ -47,16 +53,21 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
     rulesets: [],
     sshKey: null,
     name: '',
+    count: 1,
+    tags: [],
   });
   const types = useQuery({
     queryKey: ['instance-types'],
     queryFn: () => get<{ data: InstanceTypes }>('/api/v1/instance-types'),
   });
   const launch = useMutation({
-    mutationFn: () => post('/api/v1/instance-operations/launch', toLaunch(choice)),
+    mutationFn: () => launchSeveral(toLaunch(choice), choice.count, setLaunched),
+    // Some of several may be there although the last was refused.
+    onSettled: () => client.invalidateQueries({ queryKey: ['instances'] }),
     onSuccess() {
-      client.invalidateQueries({ queryKey: ['instances'] });
-      notifications.show({ message: 'The machine is starting.' });
+      const { count } = choice;
+      const message = count === 1 ? 'The machine is starting.' : `${count} machines are starting.`;
+      notifications.show({ message });
       onClose();
     },
   });
@@ -83,7 +94,11 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
           />
           <ErrorNotice error={launch.error} />
           <Group justify="space-between">
-            <Text size="sm">{price !== undefined && `${choice.type} · ${toPrice(price)}`}</Text>
+            <Text size="sm" role="status">
+              {launch.isPending && choice.count > 1
+                ? `${launched} of ${choice.count} launched`
+                : price !== undefined && `${choice.type} · ${toPrice(price * choice.count)}`}
+            </Text>
             <Group>
               <Button variant="default" onClick={at === 0 ? onClose : () => setAt(at - 1)}>
                 {at === 0 ? 'Cancel' : 'Back'}
@@ -99,19 +114,22 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-function isDone(step: number, { type, region, image, sshKey }: LaunchChoice): boolean {
+function isDone(step: number, choice: LaunchChoice): boolean {
+  const { type, region, image, sshKey, count, tags } = choice;
   if (step === 0) return type !== null;
-  return step === 1 ? region !== null && image !== null : sshKey !== null;
+  if (step === 1) return region !== null && image !== null;
+  return sshKey !== null && count >= 1 && findTagFault(tags) === null;
 }
 
 function toLaunch(choice: LaunchChoice): Launch {
-  const { type, region, image, filesystems, rulesets, sshKey, name } = choice;
+  const { type, region, image, filesystems, rulesets, sshKey, name, tags } = choice;
   return {
     instance_type_name: type ?? '',
     region_name: region ?? '',
     ssh_key_names: [sshKey ?? ''],
     file_system_names: filesystems,
     firewall_rulesets: rulesets.map((id) => ({ id })),
+    ...(tags.length === 0 ? {} : { tags: tags.map(toTag) }),
     ...(image === null ? {} : { image: { id: image } }),
     ...(name.trim() === '' ? {} : { name: name.trim() }),
   };

@@ -1,13 +1,22 @@
 // How a machine is, in a word, and why in a sentence when it is not well.
 
-import { Badge, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import type { InstanceDetail } from '../../../src/cloud/instance-details.ts';
 import type { Instance } from '../../../src/cloud/schema.ts';
+import { StateBadge, type Tone } from '../parts/state-badge.tsx';
 
 interface StatusProps {
   instance: Instance;
   detail: InstanceDetail | undefined;
 }
+
+const tones: Record<Instance['status'], Tone> = {
+  active: 'good',
+  booting: 'waiting',
+  unhealthy: 'bad',
+  terminating: 'quiet',
+  terminated: 'quiet',
+};
 
 export function Status({ instance, detail }: StatusProps) {
   const { status, actions } = instance;
@@ -15,14 +24,9 @@ export function Status({ instance, detail }: StatusProps) {
   const reason = detail?.status_reason ?? detail?.last_error;
   return (
     <Stack gap={4} align="flex-start" className="status">
-      <Badge
-        variant="default"
-        tt="none"
-        miw="max-content"
-        leftSection={<span className="status-dot" data-status={isActing ? 'booting' : status} />}
-      >
+      <StateBadge tone={isActing ? 'waiting' : tones[status]}>
         {isActing ? 'restarting' : status}
-      </Badge>
+      </StateBadge>
       {reason && (
         <Text size="xs" c="dimmed" maw={240} className="breakable">
           {reason}

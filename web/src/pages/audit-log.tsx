@@ -1,14 +1,16 @@
 // The audit log: who changed what and when, newest first.
 
-import { Button, Group, Select, Text } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import type { ApiKey } from '../../../src/accounts/schema.ts';
 import type { Member } from '../account.ts';
 import { get, type List } from '../api.ts';
 import { Page } from '../parts/page.tsx';
 import { Empty, Records } from '../parts/records.tsx';
+import { useView } from '../parts/view.ts';
 import { When } from '../parts/when.tsx';
+import { actions } from './audit-actions.ts';
+import { AuditFilters, toAuditQuery } from './audit-filters.tsx';
 
 interface AuditEvent {
   id: string;
@@ -21,51 +23,17 @@ interface AuditEvent {
   details: Record<string, unknown>;
 }
 
-/** In words. An action that is not here is shown as the server names it. */
-const actions: Record<string, string> = {
-  'account.created': 'Account made',
-  'user.joined': 'Person joined',
-  'user.login_succeeded': 'Signed in',
-  'user.login_failed': 'Sign-in refused',
-  'user.logged_out': 'Signed out',
-  'user.password_changed': 'Password changed',
-  'member.role_changed': 'Role changed',
-  'member.removed': 'Person removed',
-  'invitation.created': 'Invitation made',
-  'invitation.revoked': 'Invitation revoked',
-  'session.ended': 'Session ended',
-  'account.limits_changed': 'Account limits changed',
-  'api_key.created': 'API key made',
-  'api_key.updated': 'API key changed',
-  'api_key.revoked': 'API key revoked',
-  'ssh_key.created': 'SSH key added',
-  'ssh_key.deleted': 'SSH key deleted',
-  'instance.created': 'Machine launched',
-  'instance.updated': 'Machine renamed',
-  'instance.restarted': 'Machine restarted',
-  'instance.power_cycled': 'Machine turned off and on',
-  'instance.terminated': 'Machine terminated',
-  'filesystem.created': 'Filesystem made',
-  'filesystem.deleted': 'Filesystem deleted',
-  'firewall_rules.updated': 'Firewall rules changed',
-  'firewall_ruleset.created': 'Firewall ruleset made',
-  'firewall_ruleset.updated': 'Firewall ruleset changed',
-  'firewall_ruleset.deleted': 'Firewall ruleset deleted',
-  'pull.created': 'Weights asked for',
-  'pull.cancelled': 'Download of weights cancelled',
-  'weights.removed': 'Weights removed',
-};
-
-const pageSize = 50;
+const pageSize = '50';
 
 export default function AuditLog() {
-  const [action, setAction] = useState<string | null>(null);
+  const view = useView('/audit-log');
+  const filter = toAuditQuery(view);
+  const isFiltered = Object.keys(filter).length > 0;
   const events = useInfiniteQuery({
-    queryKey: ['audit-events', action],
+    queryKey: ['audit-events', filter],
     initialPageParam: null as string | null,
     queryFn: ({ pageParam }) => {
-      const query = new URLSearchParams({ limit: String(pageSize) });
-      if (action !== null) query.set('action', action);
+      const query = new URLSearchParams({ ...filter, limit: pageSize });
       if (pageParam !== null) query.set('before', pageParam);
       return get<List<AuditEvent> & { next: string | null }>(
         `/dashboard/api/audit-events?${query}`,
@@ -73,22 +41,16 @@ export default function AuditLog() {
     },
     getNextPageParam: ({ next }) => next,
   });
-  const actorOf = useActors();
+  const { members, keys, actorOf } = useActors();
   const rows = events.data?.pages.flatMap(({ data }) => data);
-  const known = new Set([...Object.keys(actions), ...(rows ?? []).map((event) => event.action)]);
 
   return (
     <Page title="Audit log" description="Every change to the account, with who made it.">
-      <Select
-        label="Show"
-        placeholder="Everything"
-        data={[...known].map((value) => ({ value, label: actions[value] ?? value }))}
-        value={action}
-        onChange={setAction}
-        clearable
-        clearButtonProps={{ 'aria-label': 'Show everything' }}
-        searchable
-        maw={280}
+      <AuditFilters
+        view={view}
+        others={(rows ?? []).map(({ action }) => action)}
+        members={members}
+        keys={keys}
       />
       <Records
         label="Audit log"
@@ -97,7 +59,7 @@ export default function AuditLog() {
         columns={[
           { name: 'When', cell: ({ at }) => <When at={at} /> },
           { name: 'What', cell: (event) => actions[event.action] ?? event.action },
-          { name: 'Who', cell: (event) => actorOf(event) },
+          { name: 'Who', cell: (event) => <div className="actor">{actorOf(event)}</div> },
           { name: 'From', cell: ({ address }) => address },
           {
             name: 'Details',
@@ -108,9 +70,12 @@ export default function AuditLog() {
             ),
           },
         ]}
+        likely={8}
         empty={
           <Empty title="Nothing of this kind">
-            The log has no such event yet. Choose another kind, or show everything.
+            {isFiltered
+              ? 'The log has no event that fits all the filters above.'
+              : 'Every change that people or programs make is written down here.'}
           </Empty>
         }
       />
@@ -139,18 +104,29 @@ function useActors() {
     queryKey: ['api-keys'],
     queryFn: () => get<List<ApiKey>>('/dashboard/api/api-keys'),
   });
-  return ({ user_id, api_key_id, resource_id, action, address }: AuditEvent): string => {
+  const people = members.data?.data ?? [];
+  const programs = keys.data?.data ?? [];
+  function actorOf({ user_id, api_key_id, resource_id, action, address }: AuditEvent): string {
     const personId = user_id ?? (action.startsWith('user.') ? resource_id : null);
-    const person = members.data?.data.find(({ id }) => id === personId);
+    const person = people.find(({ id }) => id === personId);
     if (personId !== null) return person?.email ?? `person ${personId.slice(0, 8)}`;
-    const key = keys.data?.data.find(({ id }) => id === api_key_id);
+    const key = programs.find(({ id }) => id === api_key_id);
     if (api_key_id !== null) return `key “${key?.label ?? api_key_id.slice(0, 8)}”`;
     return address === 'server' ? 'the server' : 'nobody signed in';
-  };
+  }
+  return { members: people, keys: programs, actorOf };
 }
 
 function toSentence(details: Record<string, unknown>): string {
   return Object.entries(details)
-    .map(([name, value]) => `${name}: ${[value].flat().join(', ')}`)
+    .map(([name, value]) => `${name}: ${toText(value)}`)
     .join(' · ');
+}
+
+/** Of nested details, such as limits, those that are set. */
+function toText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(toText).join(', ');
+  if (typeof value !== 'object' || value === null) return String(value ?? 'none');
+  const set = Object.entries(value).filter(([, one]) => one !== null);
+  return set.map(([name, one]) => `${name} ${toText(one)}`).join(', ') || 'none';
 }

@@ -11,6 +11,7 @@ import { toChatCode } from '../chat-code.ts';
 import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { Page } from '../parts/page.tsx';
+import { AtAGlance } from './at-a-glance.tsx';
 
 const things = [
   {
@@ -79,9 +80,10 @@ export function Home() {
           </Paper>
         ))}
       </SimpleGrid>
+      <AtAGlance />
       <Stack gap="sm" mt="md">
         <Title order={2} size="h4">
-          The same from your program
+          From your own program
         </Title>
         <Text c="dimmed" size="sm">
           Any OpenAI library works with this address and one of your{' '}

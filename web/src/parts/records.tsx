@@ -9,6 +9,8 @@ export interface Column<T> {
   /** Empty for a column of buttons. */
   name: string;
   cell: (row: T) => ReactNode;
+  /** Stands under its fellows digit by digit. */
+  isNumber?: boolean;
 }
 
 interface RecordsProps<T> {
@@ -33,8 +35,8 @@ export function Records<T extends { id: string }>(props: RecordsProps<T>) {
       <table className="records" aria-label={label} aria-busy={rows === undefined}>
         <thead>
           <tr>
-            {columns.map(({ name }) => (
-              <th key={name} scope="col">
+            {columns.map(({ name, isNumber }) => (
+              <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
                 {name || <span className="only-heard">Actions</span>}
               </th>
             ))}
@@ -53,8 +55,12 @@ export function Records<T extends { id: string }>(props: RecordsProps<T>) {
               ))
             : rows.map((row) => (
                 <tr key={row.id}>
-                  {columns.map(({ name, cell }) => (
-                    <td key={name} data-label={name || undefined}>
+                  {columns.map(({ name, cell, isNumber }) => (
+                    <td
+                      key={name}
+                      data-label={name || undefined}
+                      className={isNumber ? 'number' : undefined}
+                    >
                       {cell(row)}
                     </td>
                   ))}

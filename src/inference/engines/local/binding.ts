@@ -5,6 +5,7 @@
 import { stat } from 'node:fs/promises';
 import { getLlama, LlamaLogLevel, readGgufFileInfo } from 'node-llama-cpp';
 import { EngineError } from '../../engine.ts';
+import { defaultContextSize } from './context-window.ts';
 
 export interface ModelOptions {
   modelPath: string;
@@ -111,7 +112,6 @@ export interface Binding {
 /** A batch reserves memory for each of its tokens; on a CPU longer ones are no faster. */
 const cpuBatchTokens = 128;
 const gpuBatchTokens = 512;
-const defaultContextSize = 8192;
 
 interface ArchitectureFacts {
   context_length?: number;

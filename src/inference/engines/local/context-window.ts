@@ -4,6 +4,9 @@
 import { EngineError } from '../../engine.ts';
 import type { ChatPrompt, TemplateMessage } from './chat-template.ts';
 
+/** Of a sequence where nobody chose another: a larger one takes memory that few requests use. */
+export const defaultContextSize = 8192;
+
 export interface WindowRules {
   /** Tokens a sequence can hold. */
   own: number;

@@ -74,6 +74,13 @@ export const behaviours = {
     response.writeHead(401, jsonType);
     response.end('{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}');
   },
+  /** Says all but what it used. */
+  'never-counts': (response, { streams, events, plain }) => {
+    response.writeHead(200, streams ? streamType : jsonType);
+    const { usage: _, ...uncounted } = JSON.parse(plain);
+    const spoken = events.filter((event) => !event.includes('"choices":[]'));
+    response.end(streams ? spoken.join('') : JSON.stringify(uncounted));
+  },
   /** Words without end, and for plain requests white space without end. */
   'never-ends': (response, { streams, events }) => {
     response.writeHead(200, streams ? streamType : jsonType);

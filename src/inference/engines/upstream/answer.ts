@@ -2,8 +2,9 @@
 // leave out. What they add stays.
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
+import { estimateTokens } from '../../tokens.ts';
 import { toEventFailure, unavailable } from './failures.ts';
-import { toText } from './generated-text.ts';
+import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
 import type { WholeAnswer } from './whole-body.ts';
 
@@ -13,40 +14,39 @@ type Members = Record<string, unknown>;
 export function parseAnswer(
   task: Task,
   { headers, text }: WholeAnswer,
-  countGenerated: ((text: string) => number) | undefined,
+  countGenerated: CountText | undefined,
 ): EngineAnswer {
   const parsed = parse(text);
   if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
   if (parsed.error != null || parsed.object === 'error') throw toEventFailure(parsed, task);
-  const { id, object, created, model, usage, choices, ...extras } = parsed;
+  const { usage, choices } = parsed;
   if (!Array.isArray(choices) || choices.length === 0)
     throw unavailable('answered without choices');
+  const count = (said: string) => countGenerated?.(said) ?? estimateTokens(said);
   const complete = choices.map((choice: Members, index) => {
     if (typeof choice?.finish_reason !== 'string')
       throw unavailable('ended without a finish reason');
     return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
   });
-  const counted = toUsage(usage) ?? generatedOnly(countGenerated?.(toText(choices)) ?? 0);
-  return { ...extras, choices: complete, usage: counted };
+  parsed.choices = complete;
+  parsed.usage = toUsage(usage) ?? generatedOnly(count(toText(choices)));
+  return parsed as EngineAnswer;
 }
 
+/** Filled in where it stands: it was parsed a moment ago and is nobody else's. */
 function toChatChoice(choice: Members, index: number): ChatChoice {
-  const message = (choice.message ?? {}) as Members;
+  choice.message ??= {};
+  const message = choice.message as Members;
+  message.role ??= 'assistant';
+  message.content ??= null;
+  message.function_call ??= null;
+  message.refusal ??= null;
   const calls = message.tool_calls;
-  return {
-    index,
-    ...choice,
-    message: {
-      role: 'assistant',
-      content: null,
-      function_call: null,
-      refusal: null,
-      ...message,
-      // vLLM says "none" with an empty list.
-      tool_calls: Array.isArray(calls) && calls.length > 0 ? calls : null,
-    },
-    logprobs: choice.logprobs ?? null,
-  } as ChatChoice;
+  // vLLM says "none" with an empty list.
+  if (!Array.isArray(calls) || calls.length === 0) message.tool_calls = null;
+  choice.index ??= index;
+  choice.logprobs ??= null;
+  return choice as unknown as ChatChoice;
 }
 
 function toCompletionChoice(choice: Members, index: number): CompletionChoice {

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
-import { toConnectionFailure, tooSlow } from './failures.ts';
+import { isStale, toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -42,6 +42,10 @@ export interface Connection {
 const maxHeaderBytes = 16 * 1024;
 /** Nothing that makes progress is cut off before, and nothing goes on for longer. */
 const longestMs = 6 * 60 * 60_000;
+/** Connections that were kept from earlier are often closed together. */
+const mostRestarts = 3;
+/** Who breaks off later than this was at work on the request, and may be broken by it. */
+const restartWithinMs = 1000;
 
 export function createConnection(options: ConnectionOptions): Connection {
   const base = new URL(options.url);
@@ -66,16 +70,15 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   return {
     send({ method, path, root = false, body, headers: own, signal }, receiver) {
-      const exchange = new Exchange(receiver, signal, running, { firstByteMs, idleMs });
-      pool.dispatch(
-        {
-          method,
-          path: `${root ? '' : prefix}${path}`,
-          headers: own === undefined ? headers : [...headers, ...Object.entries(own).flat()],
-          body: body ?? null,
-        },
-        exchange,
-      );
+      const request: Dispatcher.DispatchOptions = {
+        method,
+        path: `${root ? '' : prefix}${path}`,
+        headers: own === undefined ? headers : [...headers, ...Object.entries(own).flat()],
+        body: body ?? null,
+      };
+      const again = () => pool.dispatch(request, exchange);
+      const exchange = new Exchange(receiver, signal, running, { firstByteMs, idleMs, again });
+      pool.dispatch(request, exchange);
     },
     async close() {
       clearInterval(watch);
@@ -92,9 +95,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal;
   readonly #running: Set<Exchange>;
   readonly #idleMs: number;
+  readonly #begunMs: number;
   readonly #lastMs: number;
   readonly #onAbort = () => this.stop(this.#signal.reason);
+  readonly #again: () => void;
   #controller: Dispatcher.DispatchController | null = null;
+  #isAnswered = false;
+  #restarts = 0;
   #hasStarted = false;
   #isOver = false;
 
@@ -102,13 +109,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     receiver: Receiver,
     signal: AbortSignal,
     running: Set<Exchange>,
-    { firstByteMs, idleMs }: { firstByteMs: number; idleMs: number },
+    { firstByteMs, idleMs, again }: { firstByteMs: number; idleMs: number; again: () => void },
   ) {
     const now = performance.now();
     this.#receiver = receiver;
     this.#signal = signal;
     this.#running = running;
     this.#idleMs = idleMs;
+    this.#again = again;
+    this.#begunMs = now;
     this.#lastMs = now + longestMs;
     this.deadlineMs = now + firstByteMs;
     running.add(this);
@@ -123,7 +132,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
     if (this.#isOver || status < 200) return;
-    this.#receiver.started(this, status, headers);
+    this.#isAnswered = true;
+    // None was asked for.
+    if (/[^\s,]/.test((headers['content-encoding'] ?? '').replaceAll('identity', '')))
+      this.stop(unavailable('compressed its answer unasked'));
+    else this.#receiver.started(this, status, headers);
   }
 
   onResponseData(_: unknown, chunk: Buffer): void {
@@ -135,6 +148,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
+    // A server may close a quiet connection at the moment it is used again, and has then read nothing.
+    if (this.#mayRestart() && isStale(error)) {
+      this.#restarts++;
+      this.#controller = null;
+      this.#again();
+      return;
+    }
     if (this.#finish()) this.#receiver.failed(toConnectionFailure(error));
   }
 
@@ -168,6 +188,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#receiver.failed(reason);
   }
 
+  #mayRestart(): boolean {
+    if (this.#isOver || this.#isAnswered || this.#restarts >= mostRestarts) return false;
+    return performance.now() - this.#begunMs < restartWithinMs;
+  }
+
   #finish(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -178,7 +203,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 }
 
 function toHeaderList({ apiKey, headers }: ConnectionOptions): string[] {
-  const list = { 'content-type': 'application/json', 'user-agent': 'millrace', ...headers };
-  const authorization = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
-  return Object.entries({ ...list, ...authorization }).flat();
+  const list: Record<string, string> = {
+    'content-type': 'application/json',
+    'user-agent': 'millrace',
+    'accept-encoding': 'identity',
+  };
+  // Names are the same in any case, and none is to be sent twice.
+  for (const [name, value] of Object.entries(headers)) list[name.toLowerCase()] = value;
+  if (apiKey !== null) list.authorization = `Bearer ${apiKey}`;
+  return Object.entries(list).flat();
 }

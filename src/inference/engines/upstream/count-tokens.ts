@@ -1,6 +1,5 @@
 // How many tokens a prompt has, asked of the server that knows. vLLM and SGLang count at `/tokenize`,
-// llama-server after writing the prompt at `/apply-template`. Of others a bound is given: no token is shorter
-// than a byte of the JSON that holds the prompt.
+// llama-server after writing the prompt at `/apply-template`. Others can't be asked.
 
 import type { Task } from '../../engine.ts';
 import type { Connection, Send } from './connection.ts';
@@ -16,7 +15,7 @@ export async function countPromptTokens(
   { server, model }: { server: UpstreamServer; model: string },
   task: Task,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<number | null> {
   // These stand beside `/v1`, not below it.
   const post: Ask = async (path, body) => {
     const what: Send = { method: 'POST', path, root: true, body: JSON.stringify(body), signal };
@@ -38,7 +37,7 @@ export async function countPromptTokens(
       };
       return toCount(await post('/tokenize', { model, ...template, ...more }));
     }
-    return upperBound(template);
+    return null;
   }
   const { prompt } = task.body;
   const isOne = typeof prompt === 'string' || typeof prompt[0] === 'number';
@@ -46,6 +45,7 @@ export async function countPromptTokens(
   // Several prompts are several sequences: the longest one decides.
   for (const one of (isOne ? [prompt] : prompt) as (string | number[])[]) {
     const count = typeof one !== 'string' ? one.length : await countText(post, server, model, one);
+    if (count === null) return null;
     most = Math.max(most, count);
   }
   return most;
@@ -54,7 +54,7 @@ export async function countPromptTokens(
 async function countText(post: Ask, server: UpstreamServer, model: string, text: string) {
   if (server === 'vllm' || server === 'sglang')
     return toCount(await post('/tokenize', { model, prompt: text }));
-  if (server !== 'llama-server') return upperBound(text);
+  if (server !== 'llama-server') return null;
   const { tokens } = await post('/tokenize', {
     content: text,
     add_special: true,
@@ -67,10 +67,6 @@ function toCount({ count, tokens }: Record<string, unknown>): number {
   if (typeof count === 'number') return count;
   if (Array.isArray(tokens)) return tokens.length;
   throw unavailable('did not say how many tokens there are');
-}
-
-function upperBound(prompt: unknown): number {
-  return Buffer.byteLength(JSON.stringify(prompt));
 }
 
 function parse(text: string): Record<string, unknown> {

@@ -42,6 +42,8 @@ export function createEventWriter(envelope: Envelope, includeUsage: boolean): Ev
     learn(eventText, event) {
       const found = findChoices(eventText);
       if (found === null || !eventText.startsWith('[{', found.start)) return null;
+      // Written as the text of an event, it could be told from others only by parsing.
+      if (/"finish_reason"\s*:\s*"/.test(eventText)) return null;
       const sample = write({ ...event, choices: [] }, includeUsage ? null : undefined);
       const spaced = /"finish_reason"(\s*:\s*)/.exec(eventText)?.[1] ?? found.separator;
       const at = sample.lastIndexOf('"choices":[]') + '"choices":'.length;

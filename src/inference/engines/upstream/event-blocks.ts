@@ -13,6 +13,7 @@ import { BoundedBody } from './whole-body.ts';
 /** Unread bytes from which on the server is held back. */
 const highWater = 512 * 1024;
 const maxRefusalBytes = 256 * 1024;
+const progressMs = 500;
 
 /** An answer that is no stream. */
 interface Refusal {
@@ -39,6 +40,7 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
   /** The reader has been told how it ended. */
   #isOver = false;
   #wake: (() => void) | null = null;
+  #tellAt = performance.now() + progressMs;
 
   constructor(task: Task, call: Call, rewriter: Rewriter) {
     this.#task = task;
@@ -130,11 +132,21 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
       if (!this.#isPaused) this.#exchange?.progress();
       this.#wakeReader();
     }
+    this.#tellProgress();
     if (!this.#rewriter.isDone()) return;
     const failure = this.#rewriter.failure();
     this.#settle(unfinished);
     // Its answer is not read to the end.
     if (failure !== null) this.#exchange?.stop(failure);
+  }
+
+  /** Most servers say what was used only at the end, and nobody may be there to hear it. */
+  #tellProgress(): void {
+    const now = performance.now();
+    if (now < this.#tellAt || this.#rewriter.usage() !== null) return;
+    this.#tellAt = now + progressMs;
+    const tokens = this.#rewriter.generatedTokens();
+    if (tokens > 0) this.#call.onUsage?.(generatedOnly(tokens));
   }
 
   /** Takes what stands against it as its end, unless every choice has ended. */

@@ -26,6 +26,9 @@ export function toText(choices: readonly unknown[]): string {
   return text;
 }
 
+/** Tokens of a text; null where they can't be counted now. */
+export type CountText = (text: string) => number | null;
+
 export interface GeneratedCount {
   /** Events that reach the client, and how many of them hold something generated. */
   add(events: WireEvents, holding: number): void;
@@ -33,36 +36,29 @@ export interface GeneratedCount {
   total(): number;
 }
 
-const keptLength = 64 * 1024;
+/** Of the events of one stream. */
+const keptLength = 32 * 1024;
 
 /**
- * Nothing is parsed unless it must be known, or the events are too long to keep. Without a counter each
- * event is taken for a token, which is what most servers send.
+ * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
+ * tokens an event. Without a counter each event is a token, which is what most servers send.
  */
-export function countTokens(countText: ((text: string) => number) | undefined): GeneratedCount {
-  let tokens = 0;
+export function countTokens(countText: CountText | undefined): GeneratedCount {
   let kept = '';
-  if (countText === undefined)
-    return {
-      add(_, holding) {
-        tokens += holding;
-      },
-      total: () => tokens,
-    };
-
-  const fold = (counter: (text: string) => number) => {
-    const events = fromBytes(kept).split('\n\n').slice(0, -1);
-    kept = '';
-    tokens += counter(events.map(textOf).join(''));
-  };
+  let keptHolding = 0;
+  let holdingAll = 0;
   return {
-    add(events) {
+    add(events, holding) {
+      holdingAll += holding;
+      if (countText === undefined || kept.length >= keptLength) return;
       kept += events;
-      if (kept.length > keptLength) fold(countText);
+      keptHolding += holding;
     },
     total() {
-      if (kept !== '') fold(countText);
-      return tokens;
+      if (countText === undefined || keptHolding === 0) return holdingAll;
+      const events = fromBytes(kept).split('\n\n').slice(0, -1);
+      const tokens = countText(events.map(textOf).join(''));
+      return tokens === null ? holdingAll : Math.round((tokens * holdingAll) / keptHolding);
     },
   };
 }

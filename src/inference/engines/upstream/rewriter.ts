@@ -5,7 +5,7 @@
 import { type Call, EngineError, type Task, type Usage, type WireEvents } from '../../engine.ts';
 import { createEventWriter, fromBytes, type LearnedEnvelope } from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
-import { countTokens, toText } from './generated-text.ts';
+import { type CountText, countTokens, toText } from './generated-text.ts';
 import { toUsage } from './usage.ts';
 
 export interface Rewriter {
@@ -32,7 +32,7 @@ const tooLarge = () => unavailable('sent an event that is too large');
 export function createRewriter(
   task: Task,
   call: Call,
-  countGenerated: ((text: string) => number) | undefined,
+  countGenerated: CountText | undefined,
 ): Rewriter {
   const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
   const includeUsage = include_usage === true;
@@ -75,13 +75,10 @@ export function createRewriter(
     while (!isDone) {
       const end = text.indexOf('\n\n', searchFrom);
       if (end === -1) break;
-      if (learned !== null && isAlike(learned, text, at, end)) {
+      const isLast = nextEnd !== -1 && nextEnd < end;
+      if (learned !== null && !isLast && isAlike(learned, text, at, end)) {
         events += dress(learned, text, at, end);
         holding++;
-        if (nextEnd !== -1 && nextEnd < end) {
-          finished.add(0);
-          nextEnd = text.indexOf(learned.endMark, end);
-        }
       } else {
         const { rewritten, isHolding } = parseOrFail(text.slice(at, end));
         events += rewritten;
@@ -128,22 +125,42 @@ export function createRewriter(
       usage = counts;
       call.onUsage?.(counts);
     }
-    const { choices } = event;
-    if (!Array.isArray(choices) || choices.length === 0) return nothing;
-    for (const choice of choices) {
-      const index = typeof choice?.index === 'number' ? choice.index : 0;
-      seen.add(index);
-      if (typeof choice?.finish_reason === 'string') finished.add(index);
-    }
+    const given: unknown = event.choices;
+    const choices = (Array.isArray(given) ? given : []).filter(isOpen);
+    if (choices.length === 0) return nothing;
+    const isPlain = choices.map(note).every(Boolean);
+    event.choices = choices;
     const isHolding = toText(choices) !== '';
     // On one line and with nothing to report: the others may be like it.
-    if (hasOneChoice && counts === null && !eventText.includes('\n')) {
+    if (hasOneChoice && isPlain && counts === null && !eventText.includes('\n')) {
       learned = writer.learn(eventText, event);
       if (learned !== null)
         return { rewritten: dress(learned, eventText, 0, eventText.length), isHolding };
     }
     const shown = showsUsage ? counts : null;
     return { rewritten: writer.write(event, includeUsage ? shown : undefined), isHolding };
+  }
+
+  /** Puts in what every choice must have. False when it lacked something, or is the end. */
+  function note(choice: Members): boolean {
+    const { index, finish_reason: finish } = choice;
+    choice.index = indexOf(choice);
+    seen.add(choice.index as number);
+    // Some say in this way that it has not ended.
+    if (finish === '') choice.finish_reason = null;
+    const isWhole = task.kind !== 'chat' || isMembers(choice.delta);
+    if (!isWhole) choice.delta = {};
+    if (typeof choice.finish_reason === 'string') {
+      finished.add(choice.index as number);
+      // Whatever comes now is looked at.
+      learned = null;
+    }
+    return isWhole && index === choice.index && typeof finish !== 'string';
+  }
+
+  /** Has not ended: what a server says of a choice after that is not for the client. */
+  function isOpen(choice: unknown): choice is Members {
+    return isMembers(choice) && !finished.has(indexOf(choice));
   }
 
   return {
@@ -162,6 +179,16 @@ export function createRewriter(
     usage: () => usage,
     generatedTokens: generated.total,
   };
+}
+
+type Members = Record<string, unknown>;
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null;
+}
+
+function indexOf({ index }: { index?: unknown }): number {
+  return typeof index === 'number' ? index : 0;
 }
 
 /** The event between two positions with our beginning and end. */
@@ -193,17 +220,17 @@ function expectsOneChoice({ kind, body }: Task): boolean {
   return kind === 'chat' || typeof body.prompt === 'string' || typeof body.prompt[0] === 'number';
 }
 
-/** What the event's `data` lines hold, as bytes; null when it has none. */
+/** What the event's `data` lines hold, as bytes; null when that is nothing. */
 function readData(eventText: string): string | null {
   if (eventText.startsWith('data: ') && !eventText.includes('\n'))
-    return eventText.slice('data: '.length).trimEnd();
+    return eventText.slice('data: '.length).trim() || null;
   const lines: string[] = [];
   for (const line of eventText.split('\n')) {
     // Older llama-servers send what went wrong as a field of its own.
     const field = /^(data|error)(?:: ?|$)/.exec(line);
     if (field !== null) lines.push(line.slice(field[0].length));
   }
-  return lines.length === 0 ? null : lines.join('\n').trim();
+  return lines.join('\n').trim() || null;
 }
 
 function parseObject(data: string): Record<string, unknown> {

@@ -5,15 +5,16 @@ import type { Usage } from '../../engine.ts';
 /** Null when it holds no counts. */
 export function toUsage(given: unknown): Usage | null {
   if (typeof given !== 'object' || given === null) return null;
-  const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details } = given as {
-    [name: string]: unknown;
-  };
+  const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, ...more } =
+    given as { [name: string]: unknown };
   if (!isCount(prompt_tokens) && !isCount(completion_tokens)) return null;
   const prompt = isCount(prompt_tokens) ? prompt_tokens : 0;
   const completion = isCount(completion_tokens) ? completion_tokens : 0;
   const cached = (prompt_tokens_details as { cached_tokens?: unknown } | null | undefined)
     ?.cached_tokens;
   return {
+    // Such as how many of them were thoughts.
+    ...more,
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: isCount(total_tokens) ? total_tokens : prompt + completion,

@@ -1,17 +1,15 @@
 // SSH keys: who is let into machines that are launched from now on.
 
 import { Button, Code, Group, Text } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { SshKey } from '../../../src/cloud/schema.ts';
 import { useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { Confirm } from '../parts/confirm.tsx';
 import { CopyIcon } from '../parts/copy.tsx';
 import { Page } from '../parts/page.tsx';
 import { type Column, Empty, Records } from '../parts/records.tsx';
+import { useRemoval } from '../parts/removal.tsx';
 import { NewSshKeyDialog } from './new-ssh-key.tsx';
 
 const queryKey = ['ssh-keys'];
@@ -20,15 +18,20 @@ export default function SshKeys() {
   const { canUse } = useMe();
   const client = useQueryClient();
   const [location, navigate] = useLocation();
-  const [deleting, setDeleting] = useState<SshKey | null>(null);
   const keys = useQuery({ queryKey, queryFn: () => get<List<SshKey>>('/api/v1/ssh-keys') });
   const refresh = () => client.invalidateQueries({ queryKey });
 
-  async function deleteKey({ id, name }: SshKey) {
-    await remove(`/api/v1/ssh-keys/${id}`);
-    await refresh();
-    notifications.show({ message: `The SSH key “${name}” is deleted.` });
-  }
+  const removal = useRemoval<SshKey>({
+    action: 'Delete',
+    nameOf: ({ name }) => name,
+    warning: () =>
+      'Machines launched from now on can’t be given this key. Those that have it keep it.',
+    async onRemove({ id }) {
+      await remove(`/api/v1/ssh-keys/${id}`);
+      await refresh();
+    },
+    done: ({ name }) => `The SSH key “${name}” is deleted.`,
+  });
 
   const add = (
     <Button component={Link} href="/ssh-keys/new">
@@ -54,21 +57,7 @@ export default function SshKeys() {
       ),
     },
   ];
-  if (canUse) {
-    columns.push({
-      name: '',
-      cell: (key) => (
-        <Button
-          variant="default"
-          size="xs"
-          onClick={() => setDeleting(key)}
-          aria-label={`Delete ${key.name}`}
-        >
-          Delete
-        </Button>
-      ),
-    });
-  }
+  if (canUse) columns.push(removal.column);
 
   return (
     <Page
@@ -91,16 +80,7 @@ export default function SshKeys() {
       {canUse && location === '/ssh-keys/new' && (
         <NewSshKeyDialog onAdded={refresh} onClose={() => navigate('/ssh-keys')} />
       )}
-      {deleting && (
-        <Confirm
-          title={`Delete “${deleting.name}”?`}
-          action="Delete"
-          onConfirm={() => deleteKey(deleting)}
-          onClose={() => setDeleting(null)}
-        >
-          Machines launched from now on can’t be given this key. Those that have it keep it.
-        </Confirm>
-      )}
+      {removal.dialog}
     </Page>
   );
 }

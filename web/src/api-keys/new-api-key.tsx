@@ -21,6 +21,8 @@ import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { ShownOnce } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
+import { parseNewLimits } from './limits.ts';
+import { LimitsFields } from './limits-fields.tsx';
 
 interface DialogProps {
   onMade: () => void;
@@ -80,6 +82,7 @@ function KeyForm({ onMade, onClose }: { onMade: (key: ApiKey) => void; onClose: 
         label: form.get('label'),
         scopes,
         expires_at: toExpiry(expiry, form.get('date')),
+        limits: parseNewLimits(form),
       }),
     onSuccess: onMade,
   });
@@ -124,6 +127,7 @@ function KeyForm({ onMade, onClose }: { onMade: (key: ApiKey) => void; onClose: 
             min={new Date().toISOString().slice(0, 10)}
           />
         )}
+        <LimitsFields />
         <ErrorNotice error={make.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>

@@ -1,0 +1,29 @@
+// millrace limits show.
+
+import { Command } from 'commander';
+import type { Limits, Spend } from '../../accounts/schema.ts';
+import { createClient } from '../client.ts';
+import { describeLimits } from '../keys/limit-options.ts';
+import { printJson } from '../output.ts';
+
+export interface AccountLimits {
+  limits: Limits;
+  spend: Spend;
+}
+
+export function showCommand(): Command {
+  return new Command('show')
+    .description('the limits of the account, and what this month has cost')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const account = await createClient('session').get<AccountLimits>('/dashboard/api/limits');
+      if (json) return printJson(account);
+      printLimits(account);
+    });
+}
+
+export function printLimits({ limits, spend }: AccountLimits): void {
+  console.log(`limits: ${describeLimits(limits)}`);
+  const { month, cost, requests, tokens } = spend;
+  console.log(`${month}: $${cost.toFixed(4)} for ${requests} requests and ${tokens} tokens`);
+}

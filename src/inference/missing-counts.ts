@@ -1,0 +1,55 @@
+// Token counts of answers whose server gave none: it died, the client left, or it never counts. What was
+// used is billed all the same: exactly for the Llama-3 family, by a usual length for others.
+
+import type { CatalogEntry } from './catalog.ts';
+import type { Task } from './engine.ts';
+import { estimateTokens, type TokenCounter } from './tokens.ts';
+
+export interface MissingCounts {
+  /** For generated text of such a model; undefined where events tell more than a guess would. */
+  forGenerated(entry: CatalogEntry): ((text: string) => number | null) | undefined;
+  /** Of all prompts of a request together. Never fails. */
+  ofPrompt(entry: CatalogEntry, task: Task): Promise<number>;
+}
+
+/** Encoded at once; the event loop notices longer ones. */
+const longestText = 256 * 1024;
+const longestPrompt = 4_000_000;
+
+export function createMissingCounts(counter: TokenCounter): MissingCounts {
+  async function count(task: Task, { vocabulary }: CatalogEntry): Promise<number> {
+    if (vocabulary === 'other') return estimatePrompt(task);
+    return counter.count(task, vocabulary, longestPrompt).catch(() => estimatePrompt(task));
+  }
+
+  return {
+    forGenerated({ vocabulary }) {
+      if (vocabulary === 'other') return undefined;
+      counter.load();
+      return (text) => (text.length > longestText ? null : counter.countText(text));
+    },
+    async ofPrompt(entry, task) {
+      let total = 0;
+      for (const one of toSinglePrompts(task)) total += await count(one, entry);
+      return total;
+    },
+  };
+}
+
+/** The counter tells the longest of several, but each of them is paid for. */
+function toSinglePrompts(task: Task): Task[] {
+  if (task.kind === 'chat') return [task];
+  const { prompt } = task.body;
+  if (typeof prompt === 'string' || typeof prompt[0] === 'number') return [task];
+  const single = (one: string | number[]): Task => ({
+    kind: 'completion',
+    body: { ...task.body, prompt: one },
+  });
+  return (prompt as (string | number[])[]).map(single);
+}
+
+function estimatePrompt(task: Task): number {
+  if (task.kind === 'chat') return estimateTokens(JSON.stringify(task.body.messages));
+  const { prompt } = task.body;
+  return typeof prompt === 'string' ? estimateTokens(prompt) : prompt.length;
+}

@@ -1,0 +1,107 @@
+// What is billed where a server does not count: it never does, or it died, or the client left before it could.
+
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { createCatalog } from '../../src/inference/catalog.ts';
+import type { Task } from '../../src/inference/engine.ts';
+import { countTokens } from '../../src/inference/engines/upstream/generated-text.ts';
+import { createMissingCounts } from '../../src/inference/missing-counts.ts';
+import { createLlama3Counter } from '../../src/inference/tokens.ts';
+import { type GatewayOptions, gatewayModel, readEvents, startGateway } from '../support/gateway.ts';
+import { until } from '../support/until.ts';
+
+const messages = [{ role: 'user' as const, content: 'The wheel turns, and the mill grinds.' }];
+const counter = createLlama3Counter();
+const task: Task = { kind: 'chat', body: { model: gatewayModel, messages } };
+const exact = await counter.count(task, 'llama3-chatml', 1e6);
+
+interface Row {
+  status: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+}
+
+async function start(t: TestContext, options: Partial<GatewayOptions> & { words?: number }) {
+  const script = { words: options.words ?? 6, eventDelayMs: 5 };
+  const gateway = await startGateway(t, { upstreams: [script], ...options });
+  const owner = await gateway.server.join();
+  const lastRow = () =>
+    until('the request is over', async () => {
+      const page = await (await owner('/dashboard/api/usage/requests')).json();
+      const [row] = (page as { data: Row[] }).data;
+      return row === undefined || row.status === 'running' ? undefined : row;
+    });
+  return { ...gateway, lastRow };
+}
+
+describe('what a server did not count', () => {
+  it('a client that leaves in mid-answer pays for its prompt and for what came until then', async (t) => {
+    const { chat, lastRow } = await start(t, { words: 2000 });
+    const leaving = new AbortController();
+    const response = await chat({ messages, stream: true }, { signal: leaving.signal });
+    const reader = response.body?.getReader();
+    for (let reads = 0; reads < 5; reads++) await reader?.read();
+    leaving.abort();
+    const row = await lastRow();
+    assert.equal(row.status, 'aborted');
+    assert.equal(row.prompt_tokens, exact);
+    assert(row.completion_tokens > 0 && row.completion_tokens < 4000, `${row.completion_tokens}`);
+  });
+
+  it('a stream that dies and can not go on is counted the same way', async (t) => {
+    const { chat, lastRow } = await start(t, {
+      upstreams: [{ behaviour: 'dies-after-first-chunk' }],
+    });
+    const { events } = await readEvents(await chat({ messages, stream: true }));
+    assert('error' in (events.at(-1) ?? {}));
+    const row = await lastRow();
+    assert.deepEqual([row.status, row.prompt_tokens, row.completion_tokens], ['failed', exact, 1]);
+  });
+
+  it('a server that never counts is counted for, and clients see it', async (t) => {
+    const { chat, lastRow } = await start(t, {
+      upstreams: [{ words: 3, behaviour: 'never-counts' }],
+    });
+    const said = 'The wheel türnt';
+    const completion = counter.countText(said);
+    // The server loads its vocabulary when it can, and until then goes by length.
+    await until('the plain answer is counted', async () => {
+      const { usage } = (await (await chat({ messages })).json()) as { usage: Row };
+      return usage.prompt_tokens === exact && usage.completion_tokens === completion;
+    });
+    const streamed = await readEvents(
+      await chat({ messages, stream: true, stream_options: { include_usage: true } }),
+    );
+    assert.equal(streamed.text, said);
+    assert.deepEqual(
+      [streamed.usage?.prompt_tokens, streamed.usage?.completion_tokens],
+      [exact, completion],
+    );
+    const row = await lastRow();
+    assert.deepEqual([row.prompt_tokens, row.completion_tokens], [exact, completion]);
+  });
+
+  it('other vocabularies are estimated by their length, and every prompt of a request counts', async () => {
+    const missing = createMissingCounts(counter);
+    const catalog = createCatalog();
+    const other = catalog.find('lfm-40b');
+    const known = catalog.find(gatewayModel);
+    assert(other !== undefined && known !== undefined);
+    const prompts = (prompt: string[] | number[][]): Task => ({
+      kind: 'completion',
+      body: { model: 'm', prompt },
+    });
+    assert.equal(await missing.ofPrompt(other, prompts(['x'.repeat(40), 'y'.repeat(20)])), 15);
+    assert.equal(await missing.ofPrompt(other, prompts([[1, 2, 3], [4]])), 4);
+    const each = await missing.ofPrompt(known, prompts(['one two three']));
+    assert.equal(await missing.ofPrompt(known, prompts(Array(3).fill('one two three'))), 3 * each);
+    assert.equal(missing.forGenerated(other), undefined);
+  });
+
+  it('of a long stream the beginning is counted and the rest taken to be like it', () => {
+    const event = `data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`;
+    const generated = countTokens((text) => text.length);
+    for (let events = 0; events < 5000; events++) generated.add(event, 1);
+    assert.equal(generated.total(), 10_000);
+  });
+});

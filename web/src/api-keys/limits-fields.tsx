@@ -1,0 +1,28 @@
+// The fields for limits, the same for a new key, an old one and the whole account.
+
+import { Fieldset, SimpleGrid, TextInput } from '@mantine/core';
+import type { Limits } from '../../../src/accounts/schema.ts';
+import { limitFields } from './limits.ts';
+
+/** Without limits they are for something new. */
+export const LimitsFields = ({ limits }: { limits?: Limits }) => (
+  <Fieldset legend="Limits" p="md">
+    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+      {limitFields.map(({ name, label }) => (
+        <TextInput
+          key={name}
+          name={name}
+          label={label}
+          placeholder={limits ? 'No limit' : 'The usual, if any'}
+          type="number"
+          inputMode="decimal"
+          min={name === 'monthly_budget' ? 0.000000001 : 1}
+          step={name === 'monthly_budget' ? 'any' : 1}
+          defaultValue={limits?.[name] ?? ''}
+          leftSection={name === 'monthly_budget' ? '$' : undefined}
+          autoComplete="off"
+        />
+      ))}
+    </SimpleGrid>
+  </Fieldset>
+);

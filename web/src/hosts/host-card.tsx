@@ -1,0 +1,122 @@
+// One host: how it is, its nodes, and what can be done to it.
+
+import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { HostView } from '../../../src/cloud/hosts/schema.ts';
+import { useMe } from '../account.ts';
+import { patch, remove } from '../api.ts';
+import { ErrorNotice } from '../parts/error-notice.tsx';
+import { toCounted } from '../parts/numbers.ts';
+import { useRemoval } from '../parts/removal.tsx';
+import { StateBadge, type Tone } from '../parts/state-badge.tsx';
+import { When } from '../parts/when.tsx';
+import { HostCheckDialog } from './host-check.tsx';
+import { HostNodes } from './host-nodes.tsx';
+import { hostsKey, toHostPath, toReasonToStay } from './hosts.ts';
+
+const tones: Record<HostView['status'], Tone> = {
+  online: 'good',
+  offline: 'bad',
+  draining: 'quiet',
+};
+
+interface HostCardProps {
+  host: HostView;
+  nameOf: (instanceId: string) => string | null;
+}
+
+export function HostCard({ host, nameOf }: HostCardProps) {
+  const { name, status, reason, region, driver, engine, url, target, seen_at, instances } = host;
+  const { canManage } = useMe();
+  const facts = [
+    region,
+    engine ?? (driver === 'sandbox' ? 'sandboxes on this server' : 'version not known yet'),
+    url,
+    target && `on ${target}`,
+    toCounted(instances, 'machine'),
+  ];
+  return (
+    <Paper withBorder p="md" component="section" aria-label={`Host ${name}`}>
+      <Stack gap="md">
+        <Group justify="space-between" align="flex-start">
+          <div>
+            <Group gap="xs">
+              <Title order={2} size="h4" className="breakable">
+                {name}
+              </Title>
+              <StateBadge tone={tones[status]}>{status}</StateBadge>
+            </Group>
+            <Text size="sm" c="dimmed" className="breakable">
+              {facts.filter(Boolean).join(' · ')}
+            </Text>
+            {reason && (
+              <Text size="sm" className="breakable">
+                {reason}
+              </Text>
+            )}
+            {status === 'offline' && seen_at && (
+              <Text size="sm" c="dimmed">
+                Last seen <When at={seen_at} />.
+              </Text>
+            )}
+          </div>
+          {canManage && <HostActions host={host} />}
+        </Group>
+        <HostNodes host={host} nameOf={nameOf} />
+      </Stack>
+    </Paper>
+  );
+}
+
+function HostActions({ host }: { host: HostView }) {
+  const client = useQueryClient();
+  const [isChecking, setChecking] = useState(false);
+  const refresh = () => client.invalidateQueries({ queryKey: hostsKey });
+  const isDraining = host.status === 'draining';
+  const drain = useMutation({
+    mutationFn: () => patch(toHostPath(host), { draining: !isDraining }),
+    onSuccess: refresh,
+  });
+  const removal = useRemoval<HostView>({
+    action: 'Remove',
+    nameOf: ({ name }) => name,
+    warning: () => 'No machine is launched there any more. The server itself stays as it is.',
+    async onRemove() {
+      await remove(toHostPath(host));
+      await refresh();
+    },
+    done: ({ name }) => `The host “${name}” is removed.`,
+    reasonToStay: toReasonToStay,
+  });
+  const word = isDraining ? 'Resume' : 'Drain';
+  return (
+    <Stack gap={6} align="flex-end">
+      <Group gap={6}>
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => setChecking(true)}
+          aria-label={`Check ${host.name}`}
+        >
+          Check
+        </Button>
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => drain.mutate()}
+          loading={drain.isPending}
+          aria-label={`${word} ${host.name}`}
+          title={isDraining ? undefined : 'No new machines; those that run stay.'}
+        >
+          {word}
+        </Button>
+        {toReasonToStay(host) === null && removal.button(host)}
+      </Group>
+      {toReasonToStay(host) !== null && removal.button(host)}
+      <ErrorNotice error={drain.error} />
+      {isChecking && <HostCheckDialog host={host} onClose={() => setChecking(false)} />}
+      {removal.dialog}
+    </Stack>
+  );
+}

@@ -1,0 +1,100 @@
+// The nodes of a host: what of each is taken, and which machine has which GPU.
+
+import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
+import { Link } from 'wouter';
+import type { HostView } from '../../../src/cloud/hosts/schema.ts';
+import { toCount } from '../parts/numbers.ts';
+import { type Column, Records } from '../parts/records.tsx';
+import { StateBadge } from '../parts/state-badge.tsx';
+import type { Gpu, HostNode } from './hosts.ts';
+
+type NameOf = (instanceId: string) => string | null;
+type Row = HostNode & { id: string };
+
+const loaded = { isPending: false, error: null, refetch: () => Promise.reject() };
+
+export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) {
+  const columns: Column<Row>[] = [
+    {
+      name: 'Node',
+      cell: ({ name, online }) => (
+        <Group gap={6}>
+          <Text size="sm" fw={500} className="breakable">
+            {name}
+          </Text>
+          {!online && <StateBadge tone="bad">offline</StateBadge>}
+        </Group>
+      ),
+    },
+    {
+      name: 'vCPU',
+      cell: ({ name, vcpus, vcpus_used }) => (
+        <Share label={`vCPU of ${name}`} used={vcpus_used} total={vcpus} />
+      ),
+    },
+    {
+      name: 'Memory, GiB',
+      cell: ({ name, memory_gib, memory_gib_used }) => (
+        <Share label={`Memory of ${name}`} used={memory_gib_used} total={memory_gib} />
+      ),
+    },
+    { name: 'Disk, GiB', cell: ({ storage_gib }) => toCount(storage_gib) },
+    { name: 'GPUs', cell: ({ gpus }) => <Gpus gpus={gpus} nameOf={nameOf} /> },
+  ];
+  return (
+    <Records
+      label={`Nodes of ${host.name}`}
+      query={loaded}
+      rows={host.nodes.map((node) => ({ ...node, id: node.name }))}
+      columns={columns}
+      empty={
+        <Text size="sm" c="dimmed">
+          What it has is not known until it has answered once.
+        </Text>
+      }
+    />
+  );
+}
+
+function Share({ label, used, total }: { label: string; used: number; total: number }) {
+  const percent = total === 0 ? 0 : Math.min(100, (used / total) * 100);
+  return (
+    <Stack gap={4} miw={96}>
+      <Text size="sm" className="one-line">
+        {toCount(used)} of {toCount(total)}
+      </Text>
+      <Progress value={percent} size="sm" aria-label={`Used ${label}`} />
+    </Stack>
+  );
+}
+
+function Gpus({ gpus, nameOf }: { gpus: Gpu[]; nameOf: NameOf }) {
+  if (gpus.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        none
+      </Text>
+    );
+  }
+  return (
+    <ul className="gpus">
+      {gpus.map(({ address, model, memory_gib, instance_id }) => (
+        <li key={address}>
+          <Text size="sm">
+            {model} · {toCount(memory_gib)} GiB
+          </Text>
+          <Text size="xs" c="dimmed" className="breakable">
+            {address} ·{' '}
+            {instance_id === null ? (
+              'free'
+            ) : (
+              <Anchor component={Link} href="/machines" size="xs" underline="always">
+                {nameOf(instance_id) ?? `machine ${instance_id.slice(0, 8)} of another account`}
+              </Anchor>
+            )}
+          </Text>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,14 @@
+// A table as a file for spreadsheets, by RFC 4180.
+
+type Cell = string | number | null;
+
+export const toCsv = (rows: Cell[][]): string =>
+  rows.map((cells) => `${cells.map(toCell).join(',')}\r\n`).join('');
+
+function toCell(cell: Cell): string {
+  if (cell === null) return '';
+  if (typeof cell === 'number') return String(cell);
+  // A spreadsheet would take these for formulas.
+  const text = /^[=+\-@\t]/.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

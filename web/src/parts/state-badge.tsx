@@ -1,0 +1,16 @@
+// A state in a word with a coloured mark before it.
+
+import { Badge } from '@mantine/core';
+
+export type Tone = 'good' | 'waiting' | 'bad' | 'quiet';
+
+export const StateBadge = ({ tone, children }: { tone: Tone; children: string }) => (
+  <Badge
+    variant="default"
+    tt="none"
+    miw="max-content"
+    leftSection={<span className="status-dot" data-tone={tone} />}
+  >
+    {children}
+  </Badge>
+);

@@ -1,0 +1,16 @@
+// Machines' hours and costs as a file. The server has this file for models; machines are added up here.
+
+import { toCsv } from '../parts/csv.ts';
+import type { Cell } from './amounts.ts';
+
+export const toMachineCsv = (cells: Cell[]): string =>
+  toCsv([
+    ['start', 'machine_id', 'machine', 'hours', 'cost_usd'],
+    ...cells.map(({ start, group, label, amounts }) => [
+      new Date(start).toISOString(),
+      group,
+      label,
+      Number(amounts.hours.toFixed(6)),
+      Number(amounts.cost.toFixed(9)),
+    ]),
+  ]);

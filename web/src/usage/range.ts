@@ -1,0 +1,78 @@
+// The span of time that is looked at, in whole hours or days. All of it is UTC, as the server adds up by
+// UTC hours and days: a day here is the same day for everyone.
+
+import type { Step } from '../../../src/accounts/usage/schema.ts';
+
+export interface Range {
+  /** Milliseconds; both stand at the edge of a step. */
+  from: number;
+  to: number;
+  step: Step;
+}
+
+const hour = 3_600_000;
+const day = 24 * hour;
+export const stepMs: Record<Step, number> = { hour, day };
+
+/** The server gives no more at once. */
+export const maxDays: Record<Step, number> = { hour: 40, day: 400 };
+
+export const presets = [
+  { value: '24h', label: '24 hours', days: 1, step: 'hour' },
+  { value: '7d', label: '7 days', days: 7, step: 'day' },
+  { value: '30d', label: '30 days', days: 30, step: 'day' },
+] as const satisfies { value: string; label: string; days: number; step: Step }[];
+export const custom = { value: 'custom', label: 'Dates…' };
+const usual = presets[1];
+export const usualRange = usual.value;
+
+export interface RangeChoice {
+  range: string | null;
+  step: string | null;
+  /** The first and the last day of a custom range. */
+  from: string | null;
+  to: string | null;
+}
+
+export function toRange(choice: RangeChoice, now: number): Range {
+  const wanted = choice.step === 'hour' || choice.step === 'day' ? choice.step : null;
+  const first = toDay(choice.from);
+  const last = toDay(choice.to);
+  if (choice.range === custom.value && first !== null && last !== null && first <= last) {
+    const days = (last - first) / day + 1;
+    const step = wanted === 'hour' && days <= maxDays.hour ? 'hour' : 'day';
+    return { from: Math.max(first, last - (maxDays.day - 1) * day), to: last + day, step };
+  }
+  const preset = presets.find(({ value }) => value === choice.range) ?? usual;
+  const step = wanted ?? preset.step;
+  const length = step === 'hour' ? hour : day;
+  // The step that runs now is shown too, as far as it is.
+  const to = (Math.floor(now / length) + 1) * length;
+  return { from: to - preset.days * day, to, step };
+}
+
+function toDay(text: string | null): number | null {
+  const at = /^\d{4}-\d\d-\d\d$/.test(text ?? '') ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
+}
+
+export const toDayText = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+/** Every step's beginning, also of those in which nothing happened. */
+export function toStarts({ from, to, step }: Range): number[] {
+  const length = stepMs[step];
+  return Array.from({ length: Math.round((to - from) / length) }, (_, at) => from + at * length);
+}
+
+const dayName = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const hourName = new Intl.DateTimeFormat('en', {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+  timeZone: 'UTC',
+});
+
+export const toStepName = (start: number, step: Step) =>
+  (step === 'hour' ? hourName : dayName).format(start);
