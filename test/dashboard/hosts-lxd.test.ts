@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { startSmallLxd } from '../cloud/incus-fixture.ts';
-import { type Lxd, noLxd } from '../support/lxd.ts';
+import type { Lxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { joinBy, look, noBrowser, openPage, type Served, serve } from './browser.ts';
 
 interface TokenOperation {

@@ -55,7 +55,7 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
       dueAt = clock.now() + (isWhole ? refreshMs : lastRetryMs);
       unwatch ??= opened.watch?.((id) => {
         // Whatever changed all of them may have changed the host.
-        if (id === null) dueAt = 0;
+        if (id === null && silence === null) dueAt = 0;
         parts.changed(id);
       });
     } catch (error) {
