@@ -17,6 +17,7 @@ import { type AccountParts, accountRoutes } from './accounts/routes.ts';
 import { type UsageParts, usageRoutes } from './accounts/usage/routes.ts';
 import { cloudDashboardRoutes } from './cloud/dashboard-routes.ts';
 import { cloudDialect } from './cloud/errors.ts';
+import { imageRoutes } from './cloud/hosts/image-routes.ts';
 import { hostRoutes } from './cloud/hosts/routes.ts';
 import { type CloudParts, cloudRoutes } from './cloud/routes.ts';
 import { isTerminal, terminalRoutes } from './cloud/terminal.ts';
@@ -30,6 +31,7 @@ import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { methodNotAllowed, Refusal } from './lib/errors.ts';
 import { createIdSequence, newId } from './lib/ids.ts';
+import { hasLongBody } from './lib/long-body.ts';
 import { openapi } from './openapi.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
@@ -112,6 +114,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     prefix: '/dashboard/api',
   });
   app.register(async (scope) => hostRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
+  app.register(async (scope) => imageRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => terminalRoutes(scope, parts.cloud), { prefix: '/dashboard/api' });
   app.register(async (scope) => weightsRoutes(scope, parts.weights), {
     prefix: '/dashboard/api/weights',
@@ -144,6 +147,7 @@ function answerBadHttp(
   // Node's own name for the answer being sent; its default handler looks at it too.
   socket: Socket & { _httpMessage?: ServerResponse | null },
 ): void {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return;
   // In the middle of an answer ours would become part of that one.
   const isAnswering = socket._httpMessage?.headersSent === true;
   if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {

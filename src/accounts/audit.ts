@@ -42,6 +42,7 @@ export type AuditAction =
   | 'host.drained'
   | 'host.resumed'
   | 'host.removed'
+  | 'image.imported'
   | 'pull.created'
   | 'pull.cancelled'
   | 'weights.removed'

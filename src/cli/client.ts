@@ -1,5 +1,6 @@
 // Calls the server's public APIs, as any other client would.
 
+import type { Readable } from 'node:stream';
 import { type Credentials, loadCredentials } from './credentials.ts';
 import { CliError } from './output.ts';
 
@@ -12,6 +13,24 @@ export interface Client {
   patch<Answer>(path: string, body: unknown): Promise<Answer>;
   put<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
+  /** For what may take many minutes: a large upload, or work that is answered at its end. */
+  postLong<Answer>(path: string, body: LongBody): Promise<Answer>;
+}
+
+export interface LongBody {
+  readonly type: string;
+  readonly bytes: number;
+  readonly content: Readable | string;
+}
+
+/** The server understood, and says no. */
+export class RefusedError extends CliError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
 }
 
 const timeoutMs = 60_000;
@@ -26,7 +45,7 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
       send(credentials.url, method, path, authorization, body),
     );
     if (response.ok) return response;
-    throw new CliError(explain(response, await response.text()));
+    throw new RefusedError(response.status, explain(response, await response.text()));
   };
   const call = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> =>
     JSON.parse(await (await ask(method, path, body)).text()) as Answer;
@@ -38,6 +57,12 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     patch: (path, body) => call('PATCH', path, body),
     put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
+    async postLong<Answer>(path: string, body: LongBody) {
+      const response = await sendLong(credentials.url, path, authorization, body);
+      const text = await response.text();
+      if (!response.ok) throw new RefusedError(response.status, explain(response, text));
+      return JSON.parse(text) as Answer;
+    },
   };
 }
 
@@ -71,11 +96,37 @@ export async function send(
       signal: AbortSignal.timeout(timeoutMs),
     });
   } catch (error) {
-    const { cause } = error as { cause?: { code?: string } };
-    throw new CliError(
-      `${url} does not answer (${cause?.code ?? (error as Error).name}). ` +
-        'Is the server running? Set MILLRACE_URL if it is elsewhere.',
-    );
+    throw notAnswering(url, error);
+  }
+}
+
+function notAnswering(url: string, error: unknown): CliError {
+  const { cause, code, name } = error as Error & { cause?: { code?: string }; code?: string };
+  return new CliError(
+    `${url} does not answer (${cause?.code ?? code ?? name}). ` +
+      'Is the server running? Set MILLRACE_URL if it is elsewhere.',
+  );
+}
+
+/** By undici itself: the built-in fetch gives up on an answer after five minutes. */
+async function sendLong(
+  url: string,
+  path: string,
+  headers: Record<string, string>,
+  { type, bytes, content }: LongBody,
+): Promise<Response> {
+  const { request } = await import('undici');
+  try {
+    const { statusCode, body } = await request(`${url}${path}`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': type, 'content-length': `${bytes}` },
+      body: content,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    return new Response(await body.text(), { status: statusCode });
+  } catch (error) {
+    throw notAnswering(url, error);
   }
 }
 

@@ -7,6 +7,7 @@ import { backendsCommand } from './backends/command.ts';
 import { configCommand } from './config/command.ts';
 import { filesystemsCommand } from './filesystems/command.ts';
 import { hostsCommand } from './hosts/command.ts';
+import { imagesCommand } from './images/command.ts';
 import { instancesCommand } from './instances/command.ts';
 import { keysCommand } from './keys/command.ts';
 import { limitsCommand } from './limits/command.ts';
@@ -36,6 +37,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())
     .addCommand(hostsCommand())
+    .addCommand(imagesCommand())
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(usageCommand());

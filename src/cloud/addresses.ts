@@ -9,11 +9,11 @@ import type { Place } from './placement.ts';
 const loopback: NonNullable<Place['addressPool']> = { first: '127.77.1.1', last: '127.77.255.254' };
 
 /** Empty where the driver chooses. */
-export async function chooseAddress(tx: Tx, { hostId, addressPool }: Place): Promise<string> {
+export async function chooseAddress(tx: Tx, { poolHosts, addressPool }: Place): Promise<string> {
   if (addressPool === null) return '';
   let living = tx.selectFrom('instances').select('address').where('status', '!=', 'terminated');
   // Two servers may run on one computer, whose loopback addresses they share: those stay apart everywhere.
-  if (addressPool !== undefined) living = living.where('host_id', '=', hostId);
+  if (addressPool !== undefined) living = living.where('host_id', 'in', poolHosts);
   const { first, last, except = [] } = addressPool ?? loopback;
   const used = (await living.execute()).map(({ address }) => address);
   const taken = new Set([...used, ...except].map(toNumber));

@@ -13,6 +13,7 @@ import { createFirewall, type Firewall } from './firewall.ts';
 import { ensureFileHosts, type FileHost } from './hosts/file-hosts.ts';
 import { createHostChanges, type HostChanges } from './hosts/host-changes.ts';
 import type { HostDrivers } from './hosts/host-drivers.ts';
+import { createHostImages, type HostImages } from './hosts/host-images.ts';
 import { createHosts, type Hosts } from './hosts/hosts.ts';
 import { ensureOwnHost, type OwnHost } from './hosts/own-host.ts';
 import { createSilence } from './hosts/silence.ts';
@@ -50,6 +51,7 @@ export interface CloudOptions extends OfferOptions {
 export interface Cloud {
   hosts: Hosts;
   hostChanges: HostChanges;
+  hostImages: HostImages;
   /** By what hosts report now. */
   offers(): Offers;
   capacity: Capacity;
@@ -121,6 +123,7 @@ export async function createCloud(
       inFile: new Set(options.hosts.map(({ name }) => name)),
       ownId: ownHost?.id ?? null,
     }),
+    hostImages: createHostImages(db, audit, hosts),
     offers,
     capacity,
     images,

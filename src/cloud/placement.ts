@@ -15,6 +15,8 @@ export interface Place extends Omit<NodeReport, 'name' | 'online'> {
   readonly isolated: boolean;
   /** Null: the driver chooses. Undefined: the loopback range of its computer. */
   readonly addressPool: DriverReport['addressPool'];
+  /** Hosts that hand out of the same pool, this one among them: groups of one cluster are hosts. */
+  readonly poolHosts: readonly string[];
   /** Null: it boots its own system, under any name. */
   readonly images: readonly ImageReport[] | null;
   /** What the operator would have machines boot that name no image. */

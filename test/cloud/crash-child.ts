@@ -1,14 +1,18 @@
 // The process that crash.test.ts kills: the cloud on its database and driver, commanding itself at random.
 // What it has acknowledged stands on stdout, written at once, so that a kill can't take it back.
 
+import assert from 'node:assert';
 import { writeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { pino } from 'pino';
 import { createAudit } from '../../src/accounts/audit.ts';
 import type { KeyPrincipal } from '../../src/accounts/principal.ts';
 import { createCloud } from '../../src/cloud/cloud.ts';
+import type { Driver } from '../../src/cloud/drivers/driver.ts';
 import { createDriver } from '../../src/cloud/drivers/index.ts';
 import { CloudError } from '../../src/cloud/errors.ts';
+import { createEndpoints } from '../../src/cloud/hosts/endpoints.ts';
+import { toRow } from '../../src/cloud/hosts/host-changes.ts';
 import { readHostId } from '../../src/cloud/hosts/own-host.ts';
 import { openDatabase } from '../../src/db/open.ts';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -16,7 +20,9 @@ import { createRandom } from './random.ts';
 
 export interface CrashOptions {
   dataDir: string;
-  driver: 'sandbox' | 'scripted';
+  driver: 'sandbox' | 'scripted' | 'incus';
+  /** Of `incus`. */
+  endpoint?: { url: string; network: string };
   accountId: string;
   seed: number;
   /** `storm` commands at random until killed; `calm` ends everything and exits. */
@@ -29,11 +35,8 @@ const random = createRandom(options.seed);
 const say = (line: string) => writeSync(1, `${line}\n`);
 
 const db = await openDatabase({ url: null, poolSize: 1, dataDir });
-const driver = await createDriver(options.driver, {
-  dataDir,
-  isolation: 'auto',
-  log: () => {},
-});
+const region = 'us-west-1';
+const driver = await openDriver();
 say(`found ${JSON.stringify(await takeStock())}`);
 const cloud = await createCloud(
   db,
@@ -41,7 +44,7 @@ const cloud = await createCloud(
   {
     audit: createAudit(systemClock),
     drivers: {
-      canOpen: ({ source }) => source === 'builtin',
+      canOpen: () => true,
       open: async () => driver,
       enrol: () => Promise.reject(new Error('nothing is enrolled here')),
       check: async () => [],
@@ -49,13 +52,11 @@ const cloud = await createCloud(
     log: pino({ level: 'silent' }),
   },
   {
-    ownHost: {
-      id: readHostId(dataDir),
-      name: 'here',
-      region: 'us-west-1',
-      driver: options.driver,
-    },
-    hosts: [],
+    ownHost:
+      options.driver === 'incus'
+        ? null
+        : { id: readHostId(dataDir), name: 'here', region, driver: options.driver },
+    hosts: options.endpoint ? [{ name: 'there', region, ...options.endpoint }] : [],
     hostGraceMs: 15_000,
     emulate: false,
     emulatedInstances: 1,
@@ -77,11 +78,25 @@ const principal: KeyPrincipal = {
   scopes: ['cloud'],
   address: '127.0.0.1',
 };
+await cloud.hosts.look();
 // Otherwise the cache is written at the end, which a killed process does not have.
 flushCompileCache();
 cloud.reconciler.start();
 say('ready');
 await (options.mode === 'storm' ? storm() : calm());
+
+async function openDriver(): Promise<Driver> {
+  const log = () => {};
+  if (options.driver !== 'incus') {
+    return createDriver(options.driver, { dataDir, isolation: 'auto', log });
+  }
+  const { url = '', network } = options.endpoint ?? {};
+  const certificate = () => assert.fail('a socket needs none');
+  const endpoints = createEndpoints({ installationId: readHostId(dataDir), certificate, log });
+  return endpoints.open(
+    toRow({ name: 'there', region, network }, { url, fingerprint: null }, Date.now()),
+  );
+}
 
 /** Machines without a living row, and instances that had booted and have no machine. */
 async function takeStock(): Promise<{ strays: string[]; lost: string[] }> {
@@ -125,7 +140,7 @@ async function storm(): Promise<never> {
 
 function launch(): Promise<string> {
   return cloud.launch(principal, {
-    region_name: 'us-west-1',
+    region_name: region,
     instance_type_name: 'cpu_1x_general',
     ssh_key_names: ['laptop'],
   });

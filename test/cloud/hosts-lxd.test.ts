@@ -6,23 +6,11 @@ import { after, before, describe, test } from 'node:test';
 import type { HostChecks, HostView } from '../../src/cloud/hosts/schema.ts';
 import type { Instance } from '../../src/cloud/schema.ts';
 import { createSshClient, type SshClient } from '../conformance/ssh-client.ts';
-import { type Lxd, noLxd } from '../support/lxd.ts';
+import type { Lxd } from '../support/lxd.ts';
+import { makeToken, noLxd } from '../support/lxd-daemon.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { startSmallLxd } from './incus-fixture.ts';
-
-interface TokenOperation {
-  metadata: { secret: string; fingerprint: string; addresses: string[]; expires_at?: string };
-}
-
-/** As `lxc config trust add` prints it. */
-async function makeToken(lxd: Lxd): Promise<string> {
-  const ask = { type: 'client', token: true, name: 'millrace' };
-  const { metadata } = await lxd.begin<TokenOperation>('POST', '/1.0/certificates', ask);
-  const { secret, fingerprint, addresses, expires_at } = metadata;
-  const fields = { client_name: 'millrace', fingerprint, addresses, secret, expires_at };
-  return Buffer.from(JSON.stringify(fields)).toString('base64');
-}
 
 const regions = ['us-east-1', 'europe-central-1'];
 

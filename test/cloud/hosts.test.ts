@@ -85,7 +85,7 @@ for (const database of databases) {
       const near = await cloud.launchActive();
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
       far.goAway();
-      await cloud.lookAfter(31_000);
+      await cloud.lookAfter(61_000);
       assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1'], 'capacity is 0');
       assert.equal((await cloud.instance(id)).status, 'active', 'a moment is forgiven');
       await cloud.lookAfter(15_000);
@@ -122,7 +122,7 @@ for (const database of databases) {
       const far = await cloud.addHost('far', 'us-east-1');
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
       far.goAway();
-      await cloud.lookAfter(31_000);
+      await cloud.lookAfter(61_000);
       await cloud.lookAfter(16_000);
       await terminate(cloud, id);
       await cloud.cloud.reconciler.settle();
@@ -143,7 +143,7 @@ for (const database of databases) {
       const dead = await cloud.launchActive({ region_name: 'us-east-1' });
       const slow = await cloud.launch({ region_name: 'us-east-1', hostname: 'slow' });
       far.goAway();
-      await cloud.lookAfter(31_000);
+      await cloud.lookAfter(61_000);
       await cloud.lookAfter(16_000);
       assert.equal((await cloud.instance(slow)).status, 'unhealthy');
       far.comeBack();
@@ -170,13 +170,13 @@ for (const database of databases) {
       cluster.become({
         nodes: [node('n1', { online: false, vcpus: 0, memoryGib: 0 }), node('n2')],
       });
-      await cloud.lookAfter(31_000);
+      await cloud.lookAfter(61_000);
       assert.equal((await cloud.instance(on1)).status, 'unhealthy');
       assert.equal((await rowOf(cloud, on1)).status_reason, 'Node n1 of host cluster is offline.');
       assert.equal((await cloud.instance(on2)).status, 'active');
       assert.equal(cluster.find(await cloud.launchActive(there))?.spec.node, 'n2');
       cluster.become({ nodes: [node('n1'), node('n2')] });
-      await cloud.lookAfter(31_000);
+      await cloud.lookAfter(61_000);
       await cloud.settle();
       assert.equal((await cloud.instance(on1)).status, 'active');
     });
@@ -258,7 +258,7 @@ for (const database of databases) {
       const forget = () => cloud.cloud.hostChanges.remove(ownerOf(cloud), 'far', true);
       await assert.rejects(forget, /Host far answers/);
       far.goAway();
-      await cloud.lookAfter(31_000);
+      await cloud.lookAfter(61_000);
       await forget();
       assert.equal((await cloud.instance(id)).status, 'terminated');
       assert.deepEqual(await cloud.db.selectFrom('instance_gpus').selectAll().execute(), []);
@@ -281,6 +281,27 @@ for (const database of databases) {
       for (let look = 0; look < 3; look++) await cloud.cloud.strangers.sweep();
       assert.deepEqual(await cluster.list(), [id]);
       assert(!group.calls.includes(`terminate ${id}`));
+    });
+
+    test('groups of one cluster never give two machines one address', async () => {
+      const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
+      const addressPool = { first: '10.9.0.1', last: '10.9.0.4' };
+      for (const [index, region] of ['us-east-1', 'us-east-2'].entries()) {
+        const nodes = [node(`n${index}`, {})];
+        await cloud.addHost(`group${index}`, region, {
+          report: { identity: 'ab', addressPool, nodes },
+        });
+      }
+      for (const region_name of ['us-east-1', 'us-east-2', 'us-east-1', 'us-east-2']) {
+        await cloud.launchActive({ region_name });
+      }
+      const rows = await cloud.db.selectFrom('instances').select('address').execute();
+      assert.deepEqual(rows.map(({ address }) => address).sort(), [
+        '10.9.0.1',
+        '10.9.0.2',
+        '10.9.0.3',
+        '10.9.0.4',
+      ]);
     });
 
     test('a filesystem stays where its first machine was, and draws the next ones there', async () => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../conformance/ssh-client.ts';
-import { noLxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { createFixture, type Fixture } from './incus-fixture.ts';
 
 const image = process.env.MILLRACE_TEST_CLOUD_IMAGE;

@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 import { DriverError } from '../../src/cloud/drivers/driver.ts';
 import { instanceName } from '../../src/cloud/drivers/incus/machine.ts';
 import { eventually } from '../conformance/ssh-client.ts';
-import { noLxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { startUnixProxy, type UnixProxy } from '../support/unix-proxy.ts';
 import { until } from '../support/until.ts';
 import { createFixture, type Fixture } from './incus-fixture.ts';

@@ -13,24 +13,9 @@ import {
 import { type Enrolled, enrol, parseToken } from '../../src/cloud/drivers/incus/enrolment.ts';
 import { createIncusDriver, type IncusOptions } from '../../src/cloud/drivers/incus/incus.ts';
 import { checkDriver } from '../conformance/driver.ts';
-import { type Lxd, noLxd } from '../support/lxd.ts';
+import type { Lxd } from '../support/lxd.ts';
+import { makeToken, noLxd } from '../support/lxd-daemon.ts';
 import { startSmallLxd } from './incus-fixture.ts';
-
-interface TokenOperation {
-  metadata: { secret: string; fingerprint: string; addresses: string[]; expires_at?: string };
-}
-
-/** As `lxc config trust add` prints it. */
-async function makeToken(lxd: Lxd, name: string): Promise<string> {
-  const begun = await lxd.begin<TokenOperation>('POST', '/1.0/certificates', {
-    type: 'client',
-    token: true,
-    name,
-  });
-  const { secret, fingerprint, addresses, expires_at } = begun.metadata;
-  const fields = { client_name: name, fingerprint, addresses, secret, expires_at };
-  return Buffer.from(JSON.stringify(fields)).toString('base64');
-}
 
 describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
   let lxd: Lxd;

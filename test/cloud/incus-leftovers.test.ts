@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { noLxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { bridgeOf, processesOf, slotFolder, subnetOf, sweep } from '../support/lxd-slot.ts';
 
 describe('a killed test run', { skip: noLxd, timeout: 60_000 }, () => {

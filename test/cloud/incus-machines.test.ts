@@ -15,7 +15,7 @@ import {
 } from '../../src/cloud/drivers/incus/image-recipe.ts';
 import { instanceName } from '../../src/cloud/drivers/incus/machine.ts';
 import { eventually } from '../conformance/ssh-client.ts';
-import { noLxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { createFixture, type Fixture, type Running } from './incus-fixture.ts';
 
 const everything: FirewallRule = {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { noLxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { createFixture, type Fixture } from './incus-fixture.ts';
 
 describe('incus driver, speed', { skip: noLxd, timeout: 120_000 }, () => {

@@ -4,7 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { createIncusDriver, type IncusOptions } from '../../src/cloud/drivers/incus/incus.ts';
 import { checkDriver } from '../conformance/driver.ts';
-import { type Lxd, noLxd } from '../support/lxd.ts';
+import type { Lxd } from '../support/lxd.ts';
+import { noLxd } from '../support/lxd-daemon.ts';
 import { startSmallLxd } from './incus-fixture.ts';
 
 let lxd: Lxd | undefined;

@@ -28,6 +28,7 @@ function place(over: Partial<Place>): Place {
     images: null,
     defaultImage: null,
     sharesFilesystems: false,
+    poolHosts: ['h'],
     ...over,
   };
 }

@@ -4,20 +4,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { startSmallLxd } from '../cloud/incus-fixture.ts';
-import { type Lxd, noLxd } from '../support/lxd.ts';
+import type { Lxd } from '../support/lxd.ts';
+import { makeToken, noLxd } from '../support/lxd-daemon.ts';
 import { joinBy, look, noBrowser, openPage, type Served, serve } from './browser.ts';
-
-interface TokenOperation {
-  metadata: { secret: string; fingerprint: string; addresses: string[]; expires_at?: string };
-}
-
-async function makeToken(lxd: Lxd): Promise<string> {
-  const wanted = { type: 'client', token: true, name: 'millrace' };
-  const { metadata } = await lxd.begin<TokenOperation>('POST', '/1.0/certificates', wanted);
-  const { secret, fingerprint, addresses, expires_at } = metadata;
-  const fields = { client_name: 'millrace', fingerprint, addresses, secret, expires_at };
-  return Buffer.from(JSON.stringify(fields)).toString('base64');
-}
 
 describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 180_000 }, () => {
   let lxd: Lxd;

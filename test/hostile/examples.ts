@@ -159,6 +159,12 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       },
       'POST /dashboard/api/hosts/:name/check': {},
       'PATCH /dashboard/api/hosts/:name': { draining: false },
+      'POST /dashboard/api/images/:host/:name': {
+        fingerprint: 'ab'.repeat(32),
+        remote: 'images',
+        image: 'debian/12',
+        recipe: 'small',
+      },
       'PATCH /dashboard/api/members/:id': { role: 'member' },
       'POST /dashboard/api/invitations': { role: 'member' },
       'POST /dashboard/api/backends': backend,

@@ -17,6 +17,8 @@ const patienceMs = 60_000;
 export const slotFolder = (slot: number) => join(tmpdir(), `millrace-lxd-${slot}`);
 export const bridgeOf = (slot: number) => `mrlxd${slot}`;
 export const subnetOf = (slot: number) => `10.77.0.${slot * 32}/27`;
+/** Of a cluster's member. */
+export const namespaceOf = (slot: number, member: number) => `mrlxd${slot}-${member}`;
 export const plainBridgeOf = (slot: number) => `mrplain${slot}`;
 export const plainSubnetOf = (slot: number) => `10.77.255.${slot * 16}/28`;
 
@@ -72,6 +74,7 @@ export async function sweep(slot: number, release = true) {
     await setTimeout(100);
   }
   const quietly = (program: string, ...argv: string[]) => execute(program, argv).catch(() => {});
+  for (const namespace of namespacesOf(slot)) await quietly('ip', 'netns', 'delete', namespace);
   for (const bridge of [bridgeOf(slot), plainBridgeOf(slot)]) {
     await quietly('ip', 'link', 'delete', bridge);
   }
@@ -106,9 +109,18 @@ async function removeChains(table: readonly string[], endings: readonly string[]
     await execute('nft', ['delete', 'table', ...table]).catch(() => {});
 }
 
+function namespacesOf(slot: number): string[] {
+  const known = existsSync('/run/netns') ? readdirSync('/run/netns') : [];
+  return known.filter((name) => name.startsWith(namespaceOf(slot, 0).slice(0, -1)));
+}
+
+/** Members of a cluster have a folder each. */
 function containersOf(folder: string): string[] {
-  const place = join(folder, 'containers');
-  return existsSync(place) ? readdirSync(place) : [];
+  const entries = existsSync(folder) ? readdirSync(folder) : [];
+  const members = entries.filter((name) => /^n\d+$/.test(name));
+  return ['.', ...members]
+    .map((member) => join(folder, member, 'containers'))
+    .flatMap((place) => (existsSync(place) ? readdirSync(place) : []));
 }
 
 /** The daemon and its helpers have the folder in command or environment; what runs in its containers is

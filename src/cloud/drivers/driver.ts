@@ -2,6 +2,8 @@
 // A driver keeps no truth of its own: the rows say what should be, the driver says what is. Everything
 // here may be called again after a crash, so every call is idempotent on the instance's id.
 
+import type { Readable } from 'node:stream';
+
 export interface MachineSpec {
   /** 32 lower-case hex, ours; the driver marks the machine with it. */
   readonly id: string;
@@ -88,6 +90,9 @@ export interface Driver {
 
   /** Images it can boot, by the name a launch gives. Drivers with only the host's own leave this out. */
   images?(): Promise<ImageReport[]>;
+  /** Adds one under this name, which it takes from any other that has it. Returns when it can be booted.
+   * Throws DriverError. Drivers with only the host's own leave this out. */
+  importImage?(name: string, source: ImageSource): Promise<void>;
 
   /** A login shell as `ubuntu`, for the browser; undefined when the machine does not run. The terminal ends
    * with the shell, with the machine, or by `kill`. Drivers without terminals leave this out. */
@@ -120,6 +125,21 @@ export interface ImageReport {
   architecture: 'x86_64' | 'arm64';
 }
 
+export type ImageSource =
+  /** An image file as it is, or its two files as multipart form data; `type` says which. */
+  | {
+      readonly kind: 'upload';
+      readonly body: Readable;
+      readonly type: string;
+      readonly bytes: number | null;
+    }
+  /** From a server of images that the host itself reaches. */
+  | { readonly kind: 'remote'; readonly remote: string; readonly image: string }
+  /** It has it already, perhaps by another name. */
+  | { readonly kind: 'known'; readonly fingerprint: string }
+  /** The small one, made here from the programs of this computer. */
+  | { readonly kind: 'recipe' };
+
 /** One computer that machines are placed on. */
 export interface NodeReport {
   name: string;
@@ -147,6 +167,8 @@ export interface DriverReport {
   engine?: string;
   /** The same for every address and group by which one endpoint or cluster is reached. */
   identity?: string;
+  /** Every address of it, so that the death of the computer behind one is not the death of all. */
+  urls?: string[];
   /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
   addressPool?: { first: string; last: string; except?: string[] } | null;
 }

@@ -30,10 +30,11 @@ export function createEndpoints(
   };
 }
 
+const lastReport = ({ report }: HostRow) => JSON.parse(report ?? '{}') as Partial<HostReport>;
+
 /** Any image will do where nobody said which: launches that name none then boot the first. */
-function defaultImageOf({ report }: HostRow): Pick<IncusOptions, 'defaultImage'> {
-  const { images } = JSON.parse(report ?? '{"images":null}') as Pick<HostReport, 'images'>;
-  const [first] = images ?? [];
+function defaultImageOf(host: HostRow): Pick<IncusOptions, 'defaultImage'> {
+  const [first] = lastReport(host).images ?? [];
   return first === undefined ? {} : { defaultImage: first.name };
 }
 
@@ -61,6 +62,7 @@ function toOptions(host: HostRow, parts: EndpointParts): IncusOptions {
       url,
       ...(url.startsWith('unix:') ? {} : parts.certificate()),
       ...(host.fingerprint === null ? {} : { serverFingerprint: host.fingerprint }),
+      otherUrls: lastReport(host).urls ?? [],
     },
     owner: parts.installationId,
     target: host.target,

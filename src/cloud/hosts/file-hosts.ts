@@ -24,9 +24,10 @@ export async function ensureFileHosts(
   clock: Clock,
   hosts: readonly FileHost[],
 ): Promise<void> {
-  for (const host of hosts) {
+  for (const [index, host] of hosts.entries()) {
     const fingerprint = host.fingerprint?.toLowerCase().replaceAll(':', '') ?? null;
-    const row = toRow(host, { url: host.url, fingerprint }, clock.now());
+    // Of two hosts that have one node the older has it: that is the first in the file.
+    const row = toRow(host, { url: host.url, fingerprint }, clock.now() + index);
     const { region, driver, url, target, pool, network, project, filesystems_path } = row;
     const { profiles, addresses, mig, default_image } = host;
     const settings = {

@@ -29,7 +29,8 @@ export interface LinkParts {
   lastReport: HostReport | null;
 }
 
-const refreshMs = 30_000;
+/** Three questions or more each time; events tell what happens between. */
+const refreshMs = 60_000;
 const firstRetryMs = 1_000;
 const lastRetryMs = 15_000;
 
@@ -50,8 +51,13 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
       if (closed) return;
       silence = null;
       failures = 0;
-      dueAt = clock.now() + refreshMs;
-      unwatch ??= opened.watch?.(parts.changed);
+      const isWhole = report.nodes?.every(({ online }) => online) ?? true;
+      dueAt = clock.now() + (isWhole ? refreshMs : lastRetryMs);
+      unwatch ??= opened.watch?.((id) => {
+        // Whatever changed all of them may have changed the host.
+        if (id === null && silence === null) dueAt = 0;
+        parts.changed(id);
+      });
     } catch (error) {
       const since = silence === null || failures === 0 ? clock.now() : silence.since;
       silence = { since, reason: error instanceof Error ? error.message : String(error) };

@@ -10,8 +10,11 @@ import type { Host } from './hosts.ts';
 export function toPlaces(hosts: readonly Host[]): Place[] {
   const known = new Set<string>();
   return hosts.flatMap((host) =>
-    placesOf(host).map((place) => {
-      if (host.report?.identity === undefined) return place;
+    placesOf(host).map((alone) => {
+      if (host.report?.identity === undefined) return alone;
+      const { identity } = host.report;
+      const siblings = hosts.filter(({ report }) => report?.identity === identity);
+      const place = { ...alone, poolHosts: siblings.map(({ row }) => row.id) };
       const key = placeKey(host.report, place.node);
       const isDouble = known.has(key);
       known.add(key);
@@ -58,6 +61,7 @@ function placesOf({ row, online, report }: Host): Place[] {
     storageGib: node.storageGib,
     gpus: node.gpus,
     addressPool: report.addressPool,
+    poolHosts: [row.id],
     images: report.images,
     defaultImage: extras.default_image ?? null,
     sharesFilesystems: row.filesystems_path !== null,

@@ -82,6 +82,33 @@ export const HostChecks = Type.Object({
   ),
 });
 
+export const ImageParams = Type.Object({
+  host: HostParams.properties.name,
+  name: HostParams.properties.name,
+});
+
+/** One of: an image that the host has already, one from a server of images, or the built-in recipe. */
+export const ImageOrigin = Type.Object(
+  {
+    fingerprint: Maybe(Type.String({ pattern: '^[0-9a-f]{64}$' })),
+    /** `images`, `ubuntu`, or an https:// address. */
+    remote: Maybe(Word),
+    image: Maybe(Word),
+    recipe: Maybe(OneOf(['small'])),
+  },
+  { additionalProperties: false },
+);
+
+export const HostImage = Type.Object({
+  host: Type.String(),
+  region: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  architecture: OneOf(['x86_64', 'arm64']),
+});
+
+export type ImageOrigin = Static<typeof ImageOrigin>;
+export type HostImage = Static<typeof HostImage>;
 export type NewHost = Static<typeof NewHost>;
 export type HostView = Static<typeof HostView>;
 export type HostChecks = Static<typeof HostChecks>;

@@ -64,8 +64,14 @@ async function lookInside(
   await attempt(checks, 'images', async () => {
     const images = (await listImages(client)).map(({ name }) => name);
     const wanted = options.defaultImage ?? smallImage;
-    if (!images.includes(wanted)) throw new Error(`There is no image "${wanted}": import it.`);
-    return [images, `${images.length} images, "${wanted}" by default.`] as const;
+    if (!images.includes(wanted)) {
+      const ways = '`millrace images import` adds one, `millrace images build` a small one.';
+      throw new Error(`There is no image "${wanted}": ${ways}`);
+    }
+    return [
+      images,
+      `${images.length} ${images.length === 1 ? 'image' : 'images'}, "${wanted}" by default.`,
+    ] as const;
   });
   await attempt(checks, 'gpus', async () => {
     const gpus = options.gpus ?? {};

@@ -2,6 +2,7 @@
 // and whatever goes wrong told as a DriverError.
 
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { type Dispatcher, request as send, WebSocket } from 'undici';
 import { DriverError } from '../driver.ts';
 import { type Endpoint, openRoute } from './endpoint.ts';
@@ -21,6 +22,8 @@ export interface Client {
   webSocket(path: string, query?: Query): WebSocket;
   /** Over a connection whose socket can be paused: the browser's interface has no such thing. */
   pausableWebSocket(path: string, query?: Query): { socket: WebSocket; connection: () => Socket };
+  /** Where else the same endpoint is, for when it does not answer. */
+  alsoAt(urls: readonly string[]): void;
   close(): Promise<void>;
 }
 
@@ -29,7 +32,7 @@ export type Query = Readonly<Record<string, string | null | undefined>>;
 export interface More {
   readonly query?: Query;
   /** JSON, or bytes sent as they are. */
-  readonly body?: object | Buffer;
+  readonly body?: object | Buffer | Readable;
   readonly headers?: Readonly<Record<string, string>>;
   readonly waitMs?: number;
   /** Answer as soon as the work was begun. */
@@ -71,7 +74,7 @@ export function createClient(endpoint: Endpoint, project: string): Client {
   }
 
   async function exchange(method: Dispatcher.HttpMethod, path: string, more: More = {}) {
-    const raw = Buffer.isBuffer(more.body);
+    const raw = Buffer.isBuffer(more.body) || more.body instanceof Readable;
     // With any other type the files API takes an empty file.
     const type = raw ? 'application/octet-stream' : 'application/json';
     try {
@@ -79,7 +82,7 @@ export function createClient(endpoint: Endpoint, project: string): Client {
         method,
         dispatcher: route.agent,
         headers: { 'content-type': type, ...more.headers },
-        body: Buffer.isBuffer(more.body) ? more.body : more.body && JSON.stringify(more.body),
+        body: raw ? (more.body as Buffer | Readable) : more.body && JSON.stringify(more.body),
       });
       return { statusCode, tag: `${headers.etag ?? ''}`, bytes: await readBounded(body) };
     } catch (error) {
@@ -167,6 +170,7 @@ export function createClient(endpoint: Endpoint, project: string): Client {
       };
     },
 
+    alsoAt: route.alsoAt,
     close: () => route.agent.destroy(),
   };
 }

@@ -10,6 +10,8 @@ export interface Dialect {
   readonly network: string;
   /** The member of a new certificate that carries a one-time trust token. */
   readonly tokenField: string;
+  /** What its own client calls `images:`. */
+  readonly imageServer: string;
 }
 
 export const dialects: Readonly<Record<'lxd' | 'incus', Dialect>> = {
@@ -19,6 +21,7 @@ export const dialects: Readonly<Record<'lxd' | 'incus', Dialect>> = {
     sockets: ['/var/lib/lxd/unix.socket', '/var/snap/lxd/common/lxd/unix.socket'],
     network: 'lxdbr0',
     tokenField: 'password',
+    imageServer: 'https://images.lxd.canonical.com',
   },
   incus: {
     name: 'Incus',
@@ -26,6 +29,7 @@ export const dialects: Readonly<Record<'lxd' | 'incus', Dialect>> = {
     sockets: ['/var/lib/incus/unix.socket', '/run/incus/unix.socket'],
     network: 'incusbr0',
     tokenField: 'trust_token',
+    imageServer: 'https://images.linuxcontainers.org',
   },
 };
 

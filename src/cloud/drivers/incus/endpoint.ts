@@ -15,6 +15,8 @@ export interface Endpoint {
   readonly key?: string;
   /** SHA-256 of the server's certificate in hex. Without it, it must be signed by a known authority. */
   readonly serverFingerprint?: string;
+  /** Of other members of its cluster, which show the same certificate; only where that is pinned. */
+  readonly otherUrls?: readonly string[];
 }
 
 export interface Route {
@@ -24,13 +26,20 @@ export interface Route {
   readonly agent: Agent;
   /** One connection of its own, whose socket is shown when it was made. */
   dedicated(onSocket: (socket: Socket) => void): Agent;
+  /** Replaces the endpoint's other addresses. */
+  alsoAt(urls: readonly string[]): void;
 }
 
 const connectTimeoutMs = 5_000;
 const maxConnections = 64;
+/** Each that is dead may cost the whole timeout. */
+const maxOthers = 4;
 
 export function openRoute(endpoint: Endpoint): Route {
-  const connect = connectorOf(endpoint);
+  const pinned = endpoint.serverFingerprint?.toLowerCase().replaceAll(':', '');
+  let others = endpoint.otherUrls ?? [];
+  const direct = connectorOf(endpoint, pinned);
+  const connect = pinned === undefined ? direct : inTurn(direct, () => [endpoint.url, ...others]);
   const url = endpoint.url.startsWith('unix:') ? null : new URL(endpoint.url);
   const agent = new Agent({
     connect,
@@ -53,10 +62,36 @@ export function openRoute(endpoint: Endpoint): Route {
             callback(...answer);
           }),
       }),
+    alsoAt(urls) {
+      others = urls.filter((one) => one !== endpoint.url).slice(0, maxOthers);
+    },
   };
 }
 
-function connectorOf(endpoint: Endpoint): buildConnector.connector {
+/** Beginning with the one that answered last, so that a dead member costs its timeout once. */
+function inTurn(connect: buildConnector.connector, urls: () => readonly string[]) {
+  let last: string | undefined;
+  const attempt: (left: readonly string[], ...ask: Parameters<typeof connect>) => void = (
+    [url, ...left],
+    options,
+    callback,
+  ) => {
+    const { hostname, host, port } = new URL(url ?? '');
+    connect({ ...options, hostname, host, port: port || '443' }, (...answer) => {
+      if (answer[0] === null) last = url;
+      if (answer[0] === null || left.length === 0) callback(...answer);
+      else attempt(left, options, callback);
+    });
+  };
+  const inOrder: buildConnector.connector = (options, callback) => {
+    const known = urls();
+    const first = known.filter((url) => url === last);
+    attempt([...first, ...known.filter((url) => url !== last)], options, callback);
+  };
+  return inOrder;
+}
+
+function connectorOf(endpoint: Endpoint, pinned: string | undefined): buildConnector.connector {
   if (endpoint.url.startsWith('unix:')) {
     return buildConnector({
       socketPath: endpoint.url.slice('unix:'.length),
@@ -66,7 +101,6 @@ function connectorOf(endpoint: Endpoint): buildConnector.connector {
   if (!endpoint.url.startsWith('https://')) {
     throw new DriverError('impossible', `"${endpoint.url}" is neither unix:/path nor https://.`);
   }
-  const pinned = endpoint.serverFingerprint?.toLowerCase().replaceAll(':', '');
   const connect = buildConnector({
     cert: endpoint.certificate,
     key: endpoint.key,

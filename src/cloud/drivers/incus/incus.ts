@@ -8,6 +8,7 @@ import { createClient } from './client.ts';
 import { dialectOf, engineOf, type ServerInfo } from './dialect.ts';
 import type { Endpoint } from './endpoint.ts';
 import { openFirewall, unenforced } from './firewall.ts';
+import { importImage } from './image-import.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
 import { type GivenGpus, takeInventory } from './inventory.ts';
@@ -162,6 +163,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
         target,
         gpus: options.gpus ?? {},
       });
+      client.alsoAt(inventory.urls ?? []);
       const identity = info.environment?.certificate_fingerprint;
       const kinds = yard.canVirtualise
         ? 'Unprivileged containers and virtual machines'
@@ -210,6 +212,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
 
     watch: observed.watch,
     images: () => listImages(client),
+    importImage: (name, source) => importImage(client, info, name, source),
 
     async attachTerminal(id, size) {
       const instance = await observed.find(id);

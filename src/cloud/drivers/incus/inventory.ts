@@ -36,6 +36,7 @@ interface Card {
 
 interface Member {
   readonly server_name: string;
+  readonly url: string;
   readonly status: string;
   readonly groups?: readonly string[] | null;
 }
@@ -53,7 +54,7 @@ export async function takeInventory(
   client: Client,
   info: ServerInfo,
   options: InventoryOptions,
-): Promise<Pick<DriverReport, 'vcpus' | 'memoryGib' | 'storageGib' | 'gpus' | 'nodes'>> {
+): Promise<Pick<DriverReport, 'vcpus' | 'memoryGib' | 'storageGib' | 'gpus' | 'nodes' | 'urls'>> {
   if (!info.environment?.server_clustered) {
     const { name: _, online: __, ...only } = await lookAt(client, 'this', null, options);
     return only;
@@ -74,6 +75,7 @@ export async function takeInventory(
     storageGib: sum(({ storageGib }) => storageGib),
     gpus: nodes.flatMap(({ gpus }) => gpus),
     nodes,
+    urls: members.map(({ url }) => url),
   };
 }
 

@@ -149,7 +149,9 @@ export function observe(client: Client, options: ObservedOptions): Observed {
     refresh: (id) => look(instanceName(id)),
     async find(id) {
       const name = instanceName(id);
-      if (!fresh || looking.has(name)) return look(name);
+      // What a dead member's machines are doing is asked until it is back.
+      const isLost = known.get(name)?.status === 'Error';
+      if (!fresh || isLost || looking.has(name)) return look(name);
       return known.get(name);
     },
     watch(watcher) {

@@ -1,0 +1,28 @@
+// millrace images list.
+
+import { Command } from 'commander';
+import type { HostImage } from '../../cloud/hosts/schema.ts';
+import { createClient } from '../client.ts';
+import { printJson, printTable } from '../output.ts';
+
+export function listCommand(): Command {
+  return new Command('list')
+    .description('list the images of every host')
+    .option('--json', 'print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const { data } = await createClient('session').get<{ data: HostImage[] }>(
+        '/dashboard/api/images',
+      );
+      if (json) return printJson(data);
+      printTable(
+        ['NAME', 'HOST', 'REGION', 'ARCHITECTURE', 'DESCRIPTION'],
+        data.map((image) => [
+          image.name,
+          image.host,
+          image.region,
+          image.architecture,
+          image.description,
+        ]),
+      );
+    });
+}

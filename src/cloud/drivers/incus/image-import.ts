@@ -1,0 +1,91 @@
+// Adds images to an endpoint: bytes passed on as they come, a copy from a server of images that the endpoint
+// fetches itself, or the small one from our own recipe.
+
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { DriverError, type ImageSource } from '../driver.ts';
+import type { Client, More } from './client.ts';
+import { type Dialect, dialectOf, type ServerInfo } from './dialect.ts';
+import { architecture, buildHostImage } from './image-recipe.ts';
+
+/** Gigabytes from far away. */
+const waitMs = 60 * 60_000;
+
+export async function importImage(
+  client: Client,
+  info: ServerInfo,
+  name: string,
+  source: ImageSource,
+): Promise<void> {
+  const fingerprint = await add(client, info, source);
+  const path = `/1.0/images/aliases/${encodeURIComponent(name)}`;
+  const body = { name, target: fingerprint };
+  if (await client.find(path)) await client.run('PUT', path, { body });
+  else await client.run('POST', '/1.0/images/aliases', { body });
+}
+
+async function add(client: Client, info: ServerInfo, source: ImageSource): Promise<string> {
+  switch (source.kind) {
+    case 'known': {
+      const path = `/1.0/images/${encodeURIComponent(source.fingerprint)}`;
+      if (await client.find(path)) return source.fingerprint;
+      throw new DriverError('impossible', 'The host does not have this image yet.');
+    }
+    case 'remote':
+      return make(client, { body: { source: toRemote(dialectOf(info), source) } });
+    case 'recipe':
+      return addRecipe(client, info);
+    default: {
+      const { body, type, bytes } = source;
+      const headers: Record<string, string> = { 'content-type': type };
+      if (bytes !== null) headers['content-length'] = `${bytes}`;
+      return make(client, { body, headers });
+    }
+  }
+}
+
+async function addRecipe(client: Client, { environment }: ServerInfo): Promise<string> {
+  const theirs = environment?.architectures ?? [];
+  if (!theirs.includes(architecture())) {
+    const message = `This server is ${architecture()}, the host ${theirs.join(', ')}: build there.`;
+    throw new DriverError('impossible', message);
+  }
+  const folder = await mkdtemp(path.join(tmpdir(), 'millrace-image-'));
+  try {
+    const file = await buildHostImage(folder);
+    const { size } = await stat(file);
+    return await make(client, {
+      body: createReadStream(file),
+      headers: { 'content-length': `${size}` },
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The new image's fingerprint. */
+async function make(client: Client, more: More): Promise<string> {
+  const { metadata } = await client.run('POST', '/1.0/images', { ...more, waitMs });
+  const { fingerprint } = metadata ?? {};
+  if (typeof fingerprint === 'string') return fingerprint;
+  throw new DriverError('unavailable', 'The daemon does not say which image it made.');
+}
+
+function toRemote(dialect: Dialect, { remote, image }: ImageSource & { kind: 'remote' }) {
+  const known: Record<string, string> = {
+    images: dialect.imageServer,
+    ubuntu: 'https://cloud-images.ubuntu.com/releases',
+    'ubuntu-daily': 'https://cloud-images.ubuntu.com/daily',
+  };
+  const server = known[remote] ?? remote;
+  if (!server.startsWith('https://')) {
+    const names = Object.keys(known).join(', ');
+    throw new DriverError(
+      'impossible',
+      `"${remote}" is none of ${names}, and no https:// address.`,
+    );
+  }
+  return { type: 'image', mode: 'pull', protocol: 'simplestreams', server, alias: image };
+}
