@@ -159,6 +159,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       },
       'POST /dashboard/api/hosts/:name/check': {},
       'PATCH /dashboard/api/hosts/:name': { draining: false },
+      'PUT /dashboard/api/instances/:id/tags': { tags: [{ key: 'team', value: 'green' }] },
       'PATCH /dashboard/api/members/:id': { role: 'member' },
       'POST /dashboard/api/invitations': { role: 'member' },
       'POST /dashboard/api/backends': backend,

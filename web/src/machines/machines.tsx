@@ -15,6 +15,7 @@ import { MachineDialog } from './machine-dialogs.tsx';
 import { MachineMenu, type Task } from './machine-menu.tsx';
 import { SelectionBar } from './selection-bar.tsx';
 import { Status } from './status.tsx';
+import { fromTag } from './tags.ts';
 import './machines.css';
 
 export default function Machines() {
@@ -142,9 +143,9 @@ const Name = ({ instance }: { instance: Instance }) => (
       {nameOf(instance)}
     </Text>
     <Group gap={4}>
-      {instance.tags?.map(({ key, value }) => (
-        <Badge key={key} variant="default" size="sm" tt="none">
-          {value === '' ? key : `${key}: ${value}`}
+      {instance.tags?.map((tag) => (
+        <Badge key={tag.key} variant="default" size="sm" tt="none">
+          {fromTag(tag)}
         </Badge>
       ))}
     </Group>
