@@ -101,11 +101,11 @@ export default function Machines() {
       description="Linux machines on this server, reached by ssh. The list shows changes as they happen."
       actions={canUse && rows?.length !== 0 && launch}
     >
-      {canUse && rows && rows.length > 1 && (
+      {canUse && rows?.length !== 0 && (
         <SelectionBar
           chosen={chosen}
-          total={rows.length}
-          onSelectAll={() => setChosenIds(new Set(rows.map(({ id }) => id)))}
+          total={rows?.length ?? 0}
+          onSelectAll={() => setChosenIds(new Set(rows?.map(({ id }) => id)))}
           onSelectNone={() => setChosenIds(new Set())}
           onChoose={(task) => setOpen({ task, ids: chosen.map(({ id }) => id) })}
         />
