@@ -2,14 +2,13 @@
 // goes on.
 
 import assert from 'node:assert';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { FastifyInstance } from 'fastify';
 import { createWorld, owner, repo, type World } from './hostile/examples.ts';
 import { type HostileRequest, hostileRequest, mutate } from './hostile/input.ts';
+import { collectRoutes } from './hostile/routes.ts';
 import { databases } from './support/databases.ts';
 import { startHub } from './support/hub.ts';
 import { type SessionFetch, startTestServer, type TestServer } from './support/server.ts';
@@ -169,20 +168,6 @@ for (const database of databases) {
       });
     }
   });
-}
-
-/** Every route of the app that is started meanwhile, as `GET /v1/models`. */
-async function collectRoutes(start: () => Promise<void>): Promise<string[]> {
-  const routes = new Set<string>();
-  const watch = (message: unknown) => {
-    const { fastify } = message as { fastify: FastifyInstance };
-    fastify.addHook('onRoute', ({ method, url }) => {
-      for (const one of [method].flat()) if (one !== 'HEAD') routes.add(`${one} ${url}`);
-    });
-  };
-  subscribe('fastify.initialization', watch);
-  await start().finally(() => unsubscribe('fastify.initialization', watch));
-  return [...routes];
 }
 
 describe('hostile bytes', () => {

@@ -1,15 +1,16 @@
-// What the dashboard needs of the cloud beyond the public API: costs, reasons, boot logs and live updates.
+// What the dashboard needs of the cloud beyond the public API: costs, reasons, boot logs, tags
+// of machines that exist, and live updates.
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { type Authenticator, sessionOf } from '../accounts/authenticate.ts';
+import { type Authenticator, requireRole, sessionOf } from '../accounts/authenticate.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
 import { createEventStreams } from '../lib/sse.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
 import { CloudError } from './errors.ts';
-import { IdParams } from './schema.ts';
+import { IdParams, TagsChange } from './schema.ts';
 import { toId } from './wire-id.ts';
 
 const Span = Type.Object({
@@ -44,14 +45,26 @@ export function cloudDashboardRoutes(
   }));
   app.get('/instances/:id/boot-log', { schema: { params: IdParams } }, async (request) => {
     const { accountId } = sessionOf(request);
-    const log = await cloud.details
-      .bootLog(accountId, toId(request.params.id))
-      .catch((error: unknown) => {
-        throw error instanceof CloudError ? notFound('This instance') : error;
-      });
-    return { data: log };
+    return { data: await cloud.details.bootLog(accountId, toId(request.params.id)).catch(hide) };
   });
+  app.put(
+    '/instances/:id/tags',
+    { schema: { params: IdParams, body: TagsChange } },
+    async (request) => {
+      const who = requireRole(request, 'owner', 'member');
+      const { tags } = request.body;
+      if (new Set(tags.map(({ key }) => key)).size < tags.length) {
+        throw invalidBody('A tag is there twice.', 'tags');
+      }
+      return { data: await cloud.instances.retag(who, toId(request.params.id), tags).catch(hide) };
+    },
+  );
   eventRoutes(app, cloud);
+}
+
+/** The public API's errors have their own dialect. */
+function hide(error: unknown): never {
+  throw error instanceof CloudError ? notFound('This instance') : error;
 }
 
 function eventRoutes(app: FastifyInstance, { events }: Cloud): void {

@@ -10,12 +10,14 @@ import type { Clock } from '../lib/clock.ts';
 import { instanceBusy, instanceNotFound } from './errors.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { toInstance, whyBlocked } from './instance-view.ts';
-import type { Instance } from './schema.ts';
+import type { Instance, TagsChange } from './schema.ts';
 
 export interface Instances {
   list(accountId: string): Promise<Instance[]>;
   get(accountId: string, id: string): Promise<Instance>;
   rename(principal: Principal, id: string, name: string | null): Promise<Instance>;
+  /** In place of those it had. */
+  retag(principal: Principal, id: string, tags: TagsChange['tags']): Promise<Instance>;
   /** All or none, as for `terminate`. */
   restart(
     principal: Principal,
@@ -69,18 +71,31 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
     return (await view(db, [row]))[0] as Instance;
   }
 
-  async function rename(principal: Principal, id: string, name: string | null) {
+  const rename: Instances['rename'] = (principal, id, name) =>
+    update(principal, id, { name }, { name });
+
+  const retag: Instances['retag'] = (principal, id, tags) => {
+    const kept = tags.map(({ key, value }) => ({ key, value }));
+    const details = { tags: kept.map(({ key, value }) => `${key}=${value}`) };
+    return update(principal, id, { tags: JSON.stringify(kept) }, details);
+  };
+
+  async function update(
+    principal: Principal,
+    id: string,
+    change: Partial<Pick<InstanceRow, 'name' | 'tags'>>,
+    details: Record<string, unknown>,
+  ) {
     await db.transaction().execute(async (tx) => {
       const row = await tx
         .updateTable('instances')
-        .set({ name })
+        .set(change)
         .where('id', '=', id)
         .where('account_id', '=', principal.accountId)
         .where('status', '!=', 'terminated')
         .returning('id')
         .executeTakeFirst();
       if (row === undefined) throw instanceNotFound();
-      const details = { name };
       await parts.audit.record(tx, principal, {
         action: 'instance.updated',
         resourceId: id,
@@ -162,7 +177,7 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
     }
   }
 
-  return { list, get, rename, restart, terminate };
+  return { list, get, rename, retag, restart, terminate };
 }
 
 async function view(db: Database | Tx, rows: readonly InstanceRow[]): Promise<Instance[]> {

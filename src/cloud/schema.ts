@@ -72,6 +72,8 @@ const Mount = Type.Object({
   file_system_id: Id,
 });
 
+const Tags = Type.Array(Tag, { maxItems: 50 });
+
 export const Launch = Type.Object({
   region_name: Type.String({ maxLength: 128 }),
   instance_type_name: Type.String({ maxLength: 128 }),
@@ -82,10 +84,13 @@ export const Launch = Type.Object({
   name: Maybe(Text(0, 64)),
   image: Maybe(ImageChoice),
   user_data: Maybe(Text(0, 1_048_576)),
-  tags: Maybe(Type.Array(Tag, { maxItems: 50 })),
+  tags: Maybe(Tags),
   firewall_rulesets: Maybe(Type.Array(Type.Object({ id: Id }), { maxItems: 20 })),
   quantity: Maybe(Type.Integer({ minimum: 1 })),
 });
+
+export const TagsChange = Type.Object({ tags: Tags }, { additionalProperties: false });
+export type TagsChange = Static<typeof TagsChange>;
 
 export const LaunchedIds = Type.Object({ instance_ids: Type.Array(Type.String()) });
 

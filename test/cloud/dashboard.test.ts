@@ -24,6 +24,34 @@ async function launch(session: SessionFetch): Promise<string> {
 
 for (const database of databases) {
   describe(`the dashboard's cloud on ${database}`, () => {
+    test('tags of a machine that exists are replaced, announced and written down', async () => {
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const server = await startTestServer({ database, config: { cloud } });
+      const session = await server.join();
+      const id = await launch(session);
+      const put = (json: unknown, at = id) =>
+        session(`/dashboard/api/instances/${at}/tags`, { method: 'PUT', json });
+      const tags = [
+        { key: 'team', value: 'vision' },
+        { key: 'spare', value: '' },
+      ];
+      assert.equal((await put({ tags })).status, 200);
+      const read = async () => {
+        const response = await session(`/api/v1/instances/${id}`);
+        return ((await response.json()) as { data: { tags?: unknown } }).data.tags;
+      };
+      assert.deepEqual(await read(), tags);
+      assert.equal((await put({ tags: [tags[0], tags[0]] })).status, 400);
+      assert.equal((await put({ tags: [{ key: 'No', value: '' }] })).status, 400);
+      assert.deepEqual(await read(), tags);
+      assert.equal((await put({ tags: [] })).status, 200);
+      assert.equal(await read(), undefined);
+      assert.equal((await put({ tags }, 'f'.repeat(32))).status, 404);
+      const events = await session('/dashboard/api/audit-events?action=instance.updated');
+      const { data } = (await events.json()) as { data: { details: unknown }[] };
+      assert.deepEqual(data.at(-1)?.details, { tags: ['team=vision', 'spare='] });
+    });
+
     test('usage is seconds times price, cut to the span that was asked for', async () => {
       const clock = createHandClock();
       const cloud = { driver: 'scripted', rate_limit: false } as const;

@@ -72,13 +72,15 @@ for (const database of databases) {
           false,
         ]),
       );
+      const drained = await call<HostView>('/dead', { method: 'PATCH', json: { draining: true } });
+      assert.deepEqual([drained.body.status, drained.body.draining], ['offline', true]);
       assert.equal((await call('/dead', { method: 'DELETE' })).status, 200);
       assert.equal((await call('/dead', { method: 'DELETE' })).status, 404);
       const events = await owner('/dashboard/api/audit-events');
       const actions = ((await events.json()) as { data: { action: string }[] }).data
         .map(({ action }) => action)
         .filter((action) => action.startsWith('host.'));
-      assert.deepEqual(actions, ['host.removed', 'host.added']);
+      assert.deepEqual(actions, ['host.removed', 'host.drained', 'host.added']);
     });
 
     test('what makes no sense is refused, and says which member', async () => {

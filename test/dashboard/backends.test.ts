@@ -66,10 +66,24 @@ describe('backends', { skip: noBrowser }, () => {
     await dialog.getByLabel('Address').fill(`${upstream.url}/v1`);
     await dialog.getByLabel('API key', { exact: true }).fill(upstreamKey);
     await dialog.getByLabel('Its name for the model').fill(smaller);
+    await dialog.getByText('More: headers, timeouts').click();
+    await dialog.getByLabel('Headers').fill('x-team: vision\nnot a header: at all');
+    await dialog.getByLabel('First word, seconds').fill('90');
+    await dialog.getByRole('combobox', { name: /broke off elsewhere/ }).click();
+    await page.getByRole('option', { name: 'Yes' }).click();
+    await dialog.getByRole('button', { name: 'Check it' }).click();
+    assert.match(await dialog.getByRole('alert').innerText(), /header/);
+    await dialog.getByLabel('Headers').fill('x-team: vision');
     await dialog.getByRole('button', { name: 'Check it' }).click();
     await dialog.getByText(/reached in \d+ ms/).waitFor();
+    const posted = page.waitForRequest(
+      (request) => request.method() === 'POST' && request.url().endsWith('/api/backends'),
+    );
     await look(page, 'models-add-backend');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    const { headers, timeouts, continue_streams } = (await posted).postDataJSON();
+    assert.deepEqual(headers, { 'x-team': 'vision' });
+    assert.deepEqual([timeouts, continue_streams], [{ first_byte_ms: 90_000 }, true]);
     await dialog.waitFor({ state: 'detached' });
     await row().getByText('second-server').waitFor();
   });

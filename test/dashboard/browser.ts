@@ -56,7 +56,8 @@ let browser: Promise<Browser> | undefined;
 export async function openPage(options: BrowserContextOptions = {}): Promise<Watched> {
   browser ??= launch();
   const context = await (await browser).newContext(options);
-  context.setDefaultTimeout(15_000);
+  // Generous: on a busy machine a page takes its time, and one that works never waits for long.
+  context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));
@@ -189,7 +190,7 @@ export async function picture(page: Page, name: string): Promise<void> {
 
 /** Lists have arrived and dialogs have finished opening. */
 export async function settle(page: Page): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 30_000;
   while (!(await page.evaluate(isSettled))) {
     assert.ok(Date.now() < deadline, `${page.url()} does not come to rest`);
     await setTimeout(20);

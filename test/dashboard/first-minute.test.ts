@@ -1,6 +1,7 @@
 // From the terminal's link to a working key, and back.
 
 import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { before, describe, test } from 'node:test';
 import {
   findViolations,
@@ -28,7 +29,7 @@ describe('the first minute', { skip: noBrowser }, () => {
   test('the set-up link leads home, where the code has the real address', async () => {
     const { page } = watched;
     assert.equal(await page.title(), 'Home · Millrace');
-    for (const name of ['Chat now', 'Make an API key', 'Launch a machine']) {
+    for (const name of [/^Chat now/, /^Make an API key/, /^Launch a machine/]) {
       await page.getByRole('link', { name }).waitFor();
     }
     for (const language of ['Python', 'TypeScript', 'curl']) {
@@ -36,6 +37,47 @@ describe('the first minute', { skip: noBrowser }, () => {
       const code = await page.getByRole('tabpanel').textContent();
       assert.ok(code?.includes(`${served.url}/v1`), `${language} lacks the address: ${code}`);
     }
+  });
+
+  test('a click puts a real key into the code, which then runs as it stands', async () => {
+    const { page } = watched;
+    await page.getByRole('button', { name: 'Make a key and put it in' }).click();
+    const key = await page.getByLabel('Your new key, shown this once').innerText();
+    for (const language of ['Python', 'TypeScript', 'curl']) {
+      await page.getByRole('tab', { name: language }).click();
+      assert.ok((await page.getByRole('tabpanel').innerText()).includes(key), language);
+    }
+    const chat = await page.getByRole('tabpanel').innerText();
+    const answered = execFileSync('sh', ['-c', chat], { encoding: 'utf8' });
+    assert.ok(JSON.parse(answered).choices[0].message.content, answered);
+
+    await page.getByText('Launch a machine', { exact: true }).last().click();
+    assert.deepEqual(await findViolations(page), []);
+    const launches = [
+      { language: 'curl', run: ['sh', '-c'] },
+      { language: 'Python', run: ['python3', '-c'] },
+      { language: 'TypeScript', run: [process.execPath, '--input-type=module-typescript', '-e'] },
+    ];
+    for (const { language, run } of launches) {
+      await page.getByRole('tab', { name: language }).click();
+      const code = await page.getByRole('tabpanel').innerText();
+      assert.ok(code.includes(key), language);
+      const [program = '', ...before] = run;
+      const { stdout, stderr } = spawnSync(program, [...before, code], { encoding: 'utf8' });
+      // Understood, and refused for the SSH key that is not there yet, or for coming so soon after another.
+      assert.match(
+        `${stdout}${stderr}`,
+        /ssh.key|400|404|429|rate/i,
+        `${language}: ${stdout}${stderr}`,
+      );
+      assert.doesNotMatch(`${stdout}${stderr}`, /SyntaxError|401|403/, language);
+    }
+    await page.reload();
+    await page.getByRole('button', { name: 'Make a key and put it in' }).waitFor();
+    assert.equal(await page.getByText(key).count(), 0, 'the key is still there');
+    assert.ok(
+      !(await page.evaluate<string>('JSON.stringify(localStorage)')).includes(key.slice(-20)),
+    );
   });
 
   test('a key made in the page works, is shown once, and stops when it is revoked', async () => {

@@ -8,7 +8,7 @@ import type { Lxd } from '../support/lxd.ts';
 import { makeToken, noLxd } from '../support/lxd-daemon.ts';
 import { joinBy, look, noBrowser, openPage, type Served, serve } from './browser.ts';
 
-describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 180_000 }, () => {
+describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 420_000 }, () => {
   let lxd: Lxd;
   let served: Served;
   let page: Page;
@@ -17,6 +17,8 @@ describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 180_000
     lxd = await startSmallLxd();
     served = await serve();
     ({ page, complaints } = await openPage({ reducedMotion: 'reduce' }));
+    // A daemon answers each of these in a second, or in a minute where others keep the machine busy.
+    page.setDefaultTimeout(90_000);
     await joinBy(page, served.setupLink, 'owner@example.com');
   });
   after(() => lxd?.stop());

@@ -104,6 +104,28 @@ describe('hosts', { skip: noBrowser }, () => {
     await dialog.waitFor({ state: 'detached' });
   });
 
+  test('a host that does not answer says so, also when it is drained, and can be forgotten', async () => {
+    const { request } = page.context();
+    const [{ region }] = (await (await request.get(`${served.url}/dashboard/api/hosts`)).json())
+      .data;
+    const added = await request.post(`${served.url}/dashboard/api/hosts`, {
+      data: { name: 'lost', region, url: 'unix:/nonexistent/socket' },
+    });
+    assert.ok(added.ok(), await added.text());
+    const lost = page.getByRole('region', { name: 'Host lost' });
+    await lost.getByText('offline').waitFor();
+    await page.getByRole('button', { name: 'Drain lost' }).click();
+    await lost.getByText('draining').waitFor();
+    await lost.getByText('offline').waitFor();
+    await page.getByRole('button', { name: 'Resume lost' }).click();
+    await lost.getByText('draining').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Remove lost' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Do this only if it never comes back.').waitFor();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await lost.waitFor({ state: 'detached' });
+  });
+
   test('a viewer sees hosts and is offered nothing that changes them', async () => {
     const { request } = page.context();
     const { link } = await (

@@ -86,6 +86,23 @@ describe('machines', { skip: noBrowser }, () => {
     await rowOf('renamed-machine').waitFor();
   });
 
+  test('tags of a machine that runs are changed', async () => {
+    const { page } = watched;
+    await page.getByRole('button', { name: 'More for renamed-machine' }).click();
+    await page.getByRole('menuitem', { name: 'Change tags' }).click();
+    const tags = page.getByRole('dialog').getByRole('combobox', { name: 'Tags' });
+    await tags.fill('stage=trial');
+    await tags.press('Enter');
+    await look(page, 'machines-tags');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await rowOf('renamed-machine').getByText('stage=trial').waitFor();
+    await page.getByRole('button', { name: 'More for renamed-machine' }).click();
+    await page.getByRole('menuitem', { name: 'Change tags' }).click();
+    await tags.press('Backspace');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('stage=trial').waitFor({ state: 'detached' });
+  });
+
   test('what is done elsewhere is seen without asking again', async () => {
     const { page: other } = await openPage({
       storageState: await watched.page.context().storageState(),
@@ -160,9 +177,39 @@ describe('machines', { skip: noBrowser }, () => {
     await dialog.getByRole('button', { name: 'Launch' }).click();
     for (const name of ['pair-1', 'pair-2']) {
       await rowOf(name).getByText('active', { exact: true }).waitFor();
-      await rowOf(name).getByText('team: vision').waitFor();
+      await rowOf(name).getByText('team=vision').waitFor();
     }
     await look(page, 'machines-several');
+  });
+
+  test('where some of several are refused, the page says how many there are and why', async () => {
+    const { page } = watched;
+    const before = await page.getByRole('row').count();
+    await page.getByRole('checkbox', { name: 'Select pair-2' }).check();
+    await page.getByRole('button', { name: 'Terminate selected' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Terminate' }).click();
+    await rowOf('pair-2').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Launch a machine' }).click();
+    const dialog = page.getByRole('dialog');
+    // The largest that there is room for, which even a large host has not thirty-two times.
+    await dialog.getByRole('radio').last().click();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByRole('combobox', { name: 'Image' }).waitFor();
+    await dialog.getByRole('button', { name: 'Next' }).click();
+    await dialog.getByLabel('Name of the machine').fill('crowd');
+    await dialog.getByLabel('How many').fill('32');
+    await page.getByRole('combobox', { name: 'SSH key' }).click();
+    await page.getByRole('option', { name: 'my laptop' }).click();
+    await dialog.getByRole('button', { name: 'Launch' }).click();
+    const notice = dialog.getByRole('alert');
+    await notice.waitFor();
+    const [, launched] = /^(\d+) of 32 are starting/.exec(await notice.innerText()) ?? [];
+    assert.ok(Number(launched) >= 1, await notice.innerText());
+    assert.match(await notice.innerText(), /Request id/);
+    await look(page, 'machines-some-refused');
+    await page.keyboard.press('Escape');
+    await rowOf(`crowd-${launched}`).waitFor();
+    assert.equal(await page.getByRole('row').count(), before - 1 + Number(launched));
   });
 
   test('nothing was forbidden by the policy and nothing broke', () => {

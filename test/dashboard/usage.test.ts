@@ -133,6 +133,10 @@ describe('usage', { skip: noBrowser }, () => {
     await page.getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: models[1] }).click();
     await until('one request', async () => (await rows.count()) === 2);
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Download 30 days as CSV' }).click();
+    const text = (await (await (await downloading).createReadStream()).toArray()).join('');
+    assert.equal(text.trim().split('\r\n').length, 2, 'the file holds what the list shows');
     await page.getByRole('combobox', { name: 'How it went' }).click();
     await page.getByRole('option', { name: 'failed' }).click();
     await page.getByRole('heading', { name: 'No such requests' }).waitFor();

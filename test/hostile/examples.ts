@@ -165,6 +165,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
         image: 'debian/12',
         recipe: 'small',
       },
+      'PUT /dashboard/api/instances/:id/tags': { tags: [{ key: 'team', value: 'green' }] },
       'PATCH /dashboard/api/members/:id': { role: 'member' },
       'POST /dashboard/api/invitations': { role: 'member' },
       'POST /dashboard/api/backends': backend,

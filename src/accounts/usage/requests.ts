@@ -7,8 +7,6 @@ import { toDollars } from './dollars.ts';
 import type { UsageRequest, UsageRequestPage } from './schema.ts';
 
 export interface RequestFilter {
-  limit: number;
-  before?: string | undefined;
   model?: string | undefined;
   key?: string | undefined;
   status?: UsageStatus | undefined;
@@ -16,32 +14,40 @@ export interface RequestFilter {
 
 export interface UsageRequests {
   /** A page begins where the last one ended, whatever came meanwhile. */
-  page(accountId: string, filter: RequestFilter): Promise<UsageRequestPage>;
+  page(
+    accountId: string,
+    filter: RequestFilter & { limit: number; before?: string | undefined },
+  ): Promise<UsageRequestPage>;
   /** Those that began in the span, a bounded number at a time. */
-  between(accountId: string, from: number, to: number): AsyncGenerator<UsageRequest[]>;
+  between(
+    accountId: string,
+    filter: RequestFilter & { from: number; to: number },
+  ): AsyncGenerator<UsageRequest[]>;
 }
 
 const exportRows = 500;
 
 export function createUsageRequests(db: Database): UsageRequests {
-  const ofAccount = (accountId: string) =>
-    db
+  function ofAccount(accountId: string, { model, key, status }: RequestFilter) {
+    let query = db
       .selectFrom('usage_requests as u')
       .leftJoin('api_keys as k', 'k.id', 'u.key_id')
       .selectAll('u')
       .select('k.label as key_label')
       .where('u.account_id', '=', accountId);
+    if (model !== undefined) query = query.where('u.model', '=', model);
+    if (key !== undefined) query = query.where('u.key_id', '=', key);
+    if (status !== undefined) query = query.where('u.status', '=', status);
+    // Said in the words of the index, which holds only these.
+    if (status !== undefined && status !== 'done') {
+      query = query.where(sql<boolean>`u.status <> 'done'`);
+    }
+    return query;
+  }
 
   return {
-    async page(accountId, { limit, before, model, key, status }) {
-      let query = ofAccount(accountId);
-      if (model !== undefined) query = query.where('u.model', '=', model);
-      if (key !== undefined) query = query.where('u.key_id', '=', key);
-      if (status !== undefined) query = query.where('u.status', '=', status);
-      // Said in the words of the index, which holds only these.
-      if (status !== undefined && status !== 'done') {
-        query = query.where(sql<boolean>`u.status <> 'done'`);
-      }
+    async page(accountId, { limit, before, ...filter }) {
+      let query = ofAccount(accountId, filter);
       if (before !== undefined) {
         const { at, id } = parseCursor(before);
         query = query.where(sql<boolean>`(u.at, u.id) < (${at}, ${id})`);
@@ -58,10 +64,10 @@ export function createUsageRequests(db: Database): UsageRequests {
       };
     },
 
-    async *between(accountId, from, to) {
+    async *between(accountId, { from, to, ...filter }) {
       let [at, id] = [from, ''];
       for (;;) {
-        const rows = await ofAccount(accountId)
+        const rows = await ofAccount(accountId, filter)
           .where(sql<boolean>`(u.at, u.id) > (${at}, ${id})`)
           .where('u.at', '<', to)
           .orderBy('u.at')

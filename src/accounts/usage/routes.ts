@@ -10,10 +10,10 @@ import { toCsv } from './csv.ts';
 import type { UsageRequests } from './requests.ts';
 import {
   type UsageBucket,
+  UsageExportQuery,
   UsageQuery,
   type UsageRequest,
   UsageRequestsQuery,
-  UsageSpan,
 } from './schema.ts';
 import type { SummarySpan, UsageSummaries } from './summaries.ts';
 
@@ -54,10 +54,11 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
   });
   app.get(
     '/usage/requests.csv',
-    { ...csv, schema: { querystring: UsageSpan } },
+    { ...csv, schema: { querystring: UsageExportQuery } },
     (request, reply) => {
-      const span = parseSpan(request.query, clock.now(), mostDays.day);
-      const pages = requests.between(sessionOf(request).accountId, span.from, span.to);
+      const { from, to, ...filter } = request.query;
+      const span = parseSpan({ from, to }, clock.now(), mostDays.day);
+      const pages = requests.between(sessionOf(request).accountId, { ...span, ...filter });
       attach(reply, 'requests', span).send(toCsv(requestColumns, pages));
     },
   );
@@ -70,7 +71,11 @@ function parseSummary(query: UsageQuery, now: number): SummarySpan {
   return { from: from - (from % stepMs[step]), to, step, by };
 }
 
-function parseSpan(query: UsageSpan, now: number, days: number) {
+function parseSpan(
+  query: { from?: string | undefined; to?: string | undefined },
+  now: number,
+  days: number,
+) {
   const to = query.to === undefined ? now : Date.parse(query.to);
   const from = query.from === undefined ? to - 7 * dayMs : Date.parse(query.from);
   // Not `from >= to`: a leap second is a time to the schema and no number to JavaScript.

@@ -20,21 +20,25 @@ export const UsageQuery = Type.Object(
   closed,
 );
 
-export const UsageSpan = Type.Object(span, closed);
+const filter = {
+  model: Type.Optional(Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' })),
+  key: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
+  status: Type.Optional(OneOf(statuses)),
+};
+
+export const UsageExportQuery = Type.Object({ ...span, ...filter }, closed);
 
 export const UsageRequestsQuery = Type.Object(
   {
     before: Type.Optional(Type.String({ maxLength: 64 })),
     limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
-    model: Type.Optional(Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' })),
-    key: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
-    status: Type.Optional(OneOf(statuses)),
+    ...filter,
   },
   closed,
 );
 
 export type UsageQuery = Static<typeof UsageQuery>;
-export type UsageSpan = Static<typeof UsageSpan>;
+export type UsageExportQuery = Static<typeof UsageExportQuery>;
 
 /** Sums of the requests that began in a step and have ended. */
 export interface UsageBucket {

@@ -19,7 +19,7 @@ export function listCommand(): Command {
         data.map((host) => [
           host.name,
           host.region,
-          host.status,
+          host.status === 'offline' && host.draining ? 'offline, draining' : host.status,
           host.engine ?? host.driver,
           countOnline(host),
           `${sum(host, 'vcpus_used')}/${sum(host, 'vcpus')}`,

@@ -34,6 +34,7 @@ export async function viewHosts(db: Database, hosts: readonly Host[]): Promise<H
       target: row.target,
       engine: report?.engine ?? null,
       status: !host.online ? 'offline' : row.draining === 1 ? 'draining' : 'online',
+      draining: row.draining === 1,
       reason: host.reason,
       seen_at: host.seenAt === null ? null : new Date(host.seenAt).toISOString(),
       nodes: nodes.map((node) => {

@@ -46,6 +46,8 @@ export const HostView = Type.Object({
   target: Nullable,
   engine: Nullable,
   status: OneOf(['online', 'offline', 'draining']),
+  /** Also of one that is offline, which its status can't say. */
+  draining: Type.Boolean(),
   reason: Nullable,
   seen_at: Nullable,
   nodes: Type.Array(

@@ -162,6 +162,20 @@ for (const database of databases) {
       );
       assert.deepEqual(new Set(lines.map((line) => line[7])), new Set([`'${label}`]));
       assert.equal(lines[0]?.at(-1), '0.000000001');
+      const narrowed = async (filter: string) => {
+        const csv = await owner(`/dashboard/api/usage/requests.csv?${span}&${filter}`);
+        return parseCsv(await csv.text()).slice(1).length;
+      };
+      assert.deepEqual(
+        [
+          await narrowed('model=plain'),
+          await narrowed(`key=${id}`),
+          await narrowed(`key=${'9'.repeat(32)}`),
+          await narrowed('status=done'),
+          await narrowed('status=failed'),
+        ],
+        [1, 7, 0, 7, 0],
+      );
       const sums = parseCsv(await (await owner(`/dashboard/api/usage.csv?by=key&${span}`)).text());
       assert.deepEqual(sums[1]?.slice(0, 4), ['2024-06-01T00:00:00.000Z', id, `'${label}`, '7']);
     });
@@ -193,7 +207,7 @@ for (const database of databases) {
       await fill(own);
       // PostgreSQL does this by itself when a table has grown, only not at once.
       if (database === 'postgres') await sql`analyze`.execute(own);
-      const page = (over: Partial<RequestFilter> = {}) => ({
+      const page = (over: RequestFilter & { before?: string } = {}) => ({
         over,
         ask: (db: Database) => createUsageRequests(db).page(accountId, { limit: 100, ...over }),
       });

@@ -90,6 +90,8 @@ export default function ApiKeys() {
         query={keys}
         rows={keys.data?.data}
         columns={columns}
+        likely={2}
+        lines={3}
         empty={
           <Empty title="No keys yet" action={canUse && make}>
             Programs send a key with every request, as <Code>Authorization: Bearer …</Code>. Make

@@ -13,7 +13,7 @@ import { StateBadge, type Tone } from '../parts/state-badge.tsx';
 import { When } from '../parts/when.tsx';
 import { HostCheckDialog } from './host-check.tsx';
 import { HostNodes } from './host-nodes.tsx';
-import { hostsKey, toHostPath, toReasonToStay } from './hosts.ts';
+import { hostsKey, toHostPath, toReasonToStay, toRemovalWarning } from './hosts.ts';
 
 const tones: Record<HostView['status'], Tone> = {
   online: 'good',
@@ -27,7 +27,8 @@ interface HostCardProps {
 }
 
 export function HostCard({ host, nameOf }: HostCardProps) {
-  const { name, status, reason, region, driver, engine, url, target, seen_at, instances } = host;
+  const { name, status, draining, reason, seen_at, region, instances } = host;
+  const { driver, engine, url, target } = host;
   const { canManage } = useMe();
   const facts = [
     region,
@@ -46,6 +47,7 @@ export function HostCard({ host, nameOf }: HostCardProps) {
                 {name}
               </Title>
               <StateBadge tone={tones[status]}>{status}</StateBadge>
+              {status === 'offline' && draining && <StateBadge tone="quiet">draining</StateBadge>}
             </Group>
             <Text size="sm" c="dimmed" className="breakable">
               {facts.filter(Boolean).join(' · ')}
@@ -73,7 +75,7 @@ function HostActions({ host }: { host: HostView }) {
   const client = useQueryClient();
   const [isChecking, setChecking] = useState(false);
   const refresh = () => client.invalidateQueries({ queryKey: hostsKey });
-  const isDraining = host.status === 'draining';
+  const isDraining = host.draining;
   const drain = useMutation({
     mutationFn: () => patch(toHostPath(host), { draining: !isDraining }),
     onSuccess: refresh,
@@ -81,9 +83,10 @@ function HostActions({ host }: { host: HostView }) {
   const removal = useRemoval<HostView>({
     action: 'Remove',
     nameOf: ({ name }) => name,
-    warning: () => 'No machine is launched there any more. The server itself stays as it is.',
+    warning: toRemovalWarning,
     async onRemove() {
-      await remove(toHostPath(host));
+      const forget = host.status === 'offline' ? '?forget=true' : '';
+      await remove(`${toHostPath(host)}${forget}`);
       await refresh();
     },
     done: ({ name }) => `The host “${name}” is removed.`,

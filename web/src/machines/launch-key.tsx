@@ -7,7 +7,6 @@ import {
   Select,
   Skeleton,
   Stack,
-  TagsInput,
   Text,
   TextInput,
 } from '@mantine/core';
@@ -19,7 +18,7 @@ import { download, toPemName } from '../parts/download.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import type { LaunchStepProps } from './launch.tsx';
 import { maxCount } from './launch-several.ts';
-import { findTagFault, maxTags } from './tags.ts';
+import { TagsField } from './tags-field.tsx';
 
 const queryKey = ['ssh-keys'];
 
@@ -60,16 +59,7 @@ export function KeyStep({ choice, onChange }: LaunchStepProps) {
         allowDeselect={false}
       />
       <MakeKey onMade={(sshKey) => onChange({ sshKey })} />
-      <TagsInput
-        label="Tags"
-        description="To tell machines apart, e.g. team=vision. Enter ends each."
-        placeholder={choice.tags.length === 0 ? 'None' : ''}
-        value={choice.tags}
-        onChange={(tags) => onChange({ tags })}
-        maxTags={maxTags}
-        error={findTagFault(choice.tags)}
-        acceptValueOnBlur
-      />
+      <TagsField tags={choice.tags} onChange={(tags) => onChange({ tags })} />
     </Stack>
   );
 }

@@ -9,6 +9,7 @@ import { Confirm } from '../parts/confirm.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { nameOf } from './instances.ts';
 import type { Task } from './machine-menu.tsx';
+import { TagsDialog } from './tags-field.tsx';
 
 interface MachineDialogProps {
   task: Task;
@@ -23,6 +24,7 @@ export function MachineDialog({ task, instances, onClose }: MachineDialogProps) 
   if (first === undefined) return null;
   if (task === 'boot-log') return <BootLog instance={first} onClose={onClose} />;
   if (task === 'rename') return <Rename instance={first} onClose={onClose} />;
+  if (task === 'tags') return <TagsDialog instance={first} onClose={onClose} />;
 
   const what = instances.length === 1 ? `“${nameOf(first)}”` : `${instances.length} machines`;
   const names = instances.map(nameOf).join(', ');
@@ -61,6 +63,13 @@ function BootLog({ instance, onClose }: { instance: Instance; onClose: () => voi
         <pre className="code-block boot-log" tabIndex={0}>
           {log.data.data || 'It has printed nothing.'}
         </pre>
+      )}
+      {log.data && (
+        <Group justify="flex-end" mt="md">
+          <Button variant="default" onClick={() => log.refetch()} loading={log.isFetching}>
+            Read again
+          </Button>
+        </Group>
       )}
     </Modal>
   );

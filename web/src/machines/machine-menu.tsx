@@ -5,7 +5,7 @@ import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { nameOf } from './instances.ts';
 
-export type Task = 'boot-log' | 'rename' | 'restart' | 'terminate';
+export type Task = 'boot-log' | 'rename' | 'tags' | 'restart' | 'terminate';
 
 interface MachineMenuProps {
   instance: Instance;
@@ -27,6 +27,7 @@ export function MachineMenu({ instance, canUse, onChoose }: MachineMenuProps) {
         {canUse && (
           <>
             <Menu.Item onClick={() => onChoose('rename')}>Rename</Menu.Item>
+            <Menu.Item onClick={() => onChoose('tags')}>Change tags</Menu.Item>
             <Menu.Item disabled={!restart.available} onClick={() => onChoose('restart')}>
               Restart
               <Reason of={restart} />

@@ -15,6 +15,7 @@ import { MachineDialog } from './machine-dialogs.tsx';
 import { MachineMenu, type Task } from './machine-menu.tsx';
 import { SelectionBar } from './selection-bar.tsx';
 import { Status } from './status.tsx';
+import { fromTag } from './tags.ts';
 import './machines.css';
 
 export default function Machines() {
@@ -100,11 +101,11 @@ export default function Machines() {
       description="Linux machines on this server, reached by ssh. The list shows changes as they happen."
       actions={canUse && rows?.length !== 0 && launch}
     >
-      {canUse && rows && rows.length > 1 && (
+      {canUse && rows?.length !== 0 && (
         <SelectionBar
           chosen={chosen}
-          total={rows.length}
-          onSelectAll={() => setChosenIds(new Set(rows.map(({ id }) => id)))}
+          total={rows?.length ?? 0}
+          onSelectAll={() => setChosenIds(new Set(rows?.map(({ id }) => id)))}
           onSelectNone={() => setChosenIds(new Set())}
           onChoose={(task) => setOpen({ task, ids: chosen.map(({ id }) => id) })}
         />
@@ -142,9 +143,9 @@ const Name = ({ instance }: { instance: Instance }) => (
       {nameOf(instance)}
     </Text>
     <Group gap={4}>
-      {instance.tags?.map(({ key, value }) => (
-        <Badge key={key} variant="default" size="sm" tt="none">
-          {value === '' ? key : `${key}: ${value}`}
+      {instance.tags?.map((tag) => (
+        <Badge key={tag.key} variant="default" size="sm" tt="none">
+          {fromTag(tag)}
         </Badge>
       ))}
     </Group>

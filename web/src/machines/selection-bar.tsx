@@ -16,14 +16,19 @@ interface SelectionBarProps {
 export function SelectionBar(props: SelectionBarProps) {
   const { chosen, total, onSelectAll, onSelectNone, onChoose } = props;
   const isNone = chosen.length === 0;
-  const isAll = chosen.length === total;
+  const isAll = total > 0 && chosen.length === total;
   const noRestart = chosen.find(({ actions }) => !actions.restart.available);
   const noTerminate = chosen.find(({ actions }) => !actions.terminate.available);
   const blocked = noTerminate ?? noRestart;
   const reason = noTerminate?.actions.terminate ?? noRestart?.actions.restart;
   return (
     <Group gap="sm">
-      <Button variant="default" size="xs" onClick={isAll ? onSelectNone : onSelectAll}>
+      <Button
+        variant="default"
+        size="xs"
+        onClick={isAll ? onSelectNone : onSelectAll}
+        disabled={total === 0}
+      >
         {isAll ? 'Select none' : 'Select all'}
       </Button>
       <Button

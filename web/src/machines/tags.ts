@@ -2,7 +2,7 @@
 
 import type { Launch } from '../../../src/cloud/schema.ts';
 
-type Tag = NonNullable<Launch['tags']>[number];
+export type Tag = NonNullable<Launch['tags']>[number];
 
 /** As the API has it. */
 const keyForm = /^[a-z][a-z0-9\-:]+$/;
@@ -14,6 +14,8 @@ export function toTag(text: string): Tag {
   if (at === -1) return { key: text.trim(), value: '' };
   return { key: text.slice(0, at).trim(), value: text.slice(at + 1).trim() };
 }
+
+export const fromTag = ({ key, value }: Tag) => (value === '' ? key : `${key}=${value}`);
 
 /** What is wrong with them, in a sentence; null when they are fine. */
 export function findTagFault(texts: string[]): string | null {

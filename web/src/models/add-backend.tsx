@@ -21,6 +21,7 @@ import { post } from '../api.ts';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { toDuration } from '../parts/numbers.ts';
 import { StateBadge } from '../parts/state-badge.tsx';
+import { MoreFields, parseMore } from './backend-more.tsx';
 import { backendsKey, servers } from './backends.ts';
 
 interface AddBackendProps {
@@ -127,6 +128,7 @@ export function AddBackendDialog({ models, wanted, onClose }: AddBackendProps) {
               step="any"
             />
           </SimpleGrid>
+          <MoreFields />
           {check.data && <CheckResult check={check.data} />}
           <ErrorNotice error={check.error ?? add.error} />
           <Group justify="space-between">
@@ -184,5 +186,6 @@ function toNewBackend(form: FormData, model: string | null, server: string | nul
     weight: text('weight') && Number(text('weight')),
     concurrency: text('concurrency') && Number(text('concurrency')),
   }).filter(([, value]) => value !== '' && value !== null);
-  return { model, name: text('name'), url: text('url'), ...Object.fromEntries(optional) };
+  const required = { model, name: text('name'), url: text('url') };
+  return { ...required, ...Object.fromEntries(optional), ...parseMore(form) };
 }

@@ -8,7 +8,7 @@ import type { ModelWeights } from '../../../src/inference/weights/schema.ts';
 import { useMe } from '../account.ts';
 import { CopyIcon } from '../parts/copy.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
-import { toCount, toCounted } from '../parts/numbers.ts';
+import { toCount, toCounted, toMoney } from '../parts/numbers.ts';
 import { Page } from '../parts/page.tsx';
 import { type Column, Empty, Records } from '../parts/records.tsx';
 import { AddBackendDialog } from './add-backend.tsx';
@@ -134,7 +134,7 @@ const ModelId = ({ model }: { model: ModelWeights }) => (
       {model.owned_by} · {toCount(model.context_window)} tokens of context
     </Text>
     <Text size="xs" c="dimmed">
-      ${model.price.input} in, ${model.price.output} out per million tokens
+      {toMoney(model.price.input)} in, {toMoney(model.price.output)} out per million tokens
     </Text>
   </div>
 );

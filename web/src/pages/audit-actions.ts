@@ -20,7 +20,7 @@ export const actions: Record<string, string> = {
   'ssh_key.created': 'SSH key added',
   'ssh_key.deleted': 'SSH key deleted',
   'instance.created': 'Machine launched',
-  'instance.updated': 'Machine renamed',
+  'instance.updated': 'Machine renamed or tagged',
   'instance.restarted': 'Machine restarted',
   'instance.power_cycled': 'Machine turned off and on',
   'instance.terminated': 'Machine terminated',

@@ -63,9 +63,9 @@ export default function AuditLog() {
           { name: 'From', cell: ({ address }) => address },
           {
             name: 'Details',
-            cell: ({ details }) => (
+            cell: ({ details, resource_id }) => (
               <Text size="sm" c="dimmed" className="breakable">
-                {toSentence(details)}
+                {toSentence(details) || resource_id}
               </Text>
             ),
           },

@@ -7,11 +7,9 @@ import IconServer2 from '@tabler/icons-react/dist/esm/icons/IconServer2.mjs';
 import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
 import { Link } from 'wouter';
 import { useMe } from '../account.ts';
-import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models/list.ts';
-import { CodeSamples } from '../parts/code-samples.tsx';
 import { Page } from '../parts/page.tsx';
 import { AtAGlance } from './at-a-glance.tsx';
+import { HomeCode } from './home-code.tsx';
 
 const things = [
   {
@@ -57,12 +55,7 @@ const thingsToSee = [
 
 export function Home() {
   const { canUse } = useMe();
-  const models = useModels();
   const address = window.location.origin;
-  const samples = toChatCode(address, {
-    model: toDefaultModel(models.data?.data),
-    messages: [{ role: 'user', content: 'What is a millrace?' }],
-  });
   return (
     <Page title="Home" description={canUse ? 'Three things to try.' : 'What there is to see.'}>
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
@@ -81,26 +74,14 @@ export function Home() {
         ))}
       </SimpleGrid>
       <AtAGlance />
-      <Stack gap="sm" mt="md">
-        <Title order={2} size="h4">
-          From your own program
-        </Title>
-        <Text c="dimmed" size="sm">
-          Any OpenAI library works with this address and one of your{' '}
-          <Anchor component={Link} href="/api-keys" underline="always">
-            API keys
-          </Anchor>
-          .
-        </Text>
-        <CodeSamples samples={samples} />
-        <Group gap="xl" mt="xs">
-          <Address name="Inference API" value={`${address}/v1`} />
-          <Address name="Cloud API" value={`${address}/api/v1`} />
-          <Anchor href="/docs" size="sm">
-            API reference
-          </Anchor>
-        </Group>
-      </Stack>
+      <HomeCode />
+      <Group gap="xl">
+        <Address name="Inference API" value={`${address}/v1`} />
+        <Address name="Cloud API" value={`${address}/api/v1`} />
+        <Anchor href="/docs" size="sm">
+          API reference
+        </Anchor>
+      </Group>
     </Page>
   );
 }

@@ -21,7 +21,11 @@ export function Page({ title, description, actions, children }: PageProps) {
           <Title order={1} size="h2">
             {title}
           </Title>
-          {description && <Text c="dimmed">{description}</Text>}
+          {description && (
+            <Text c="dimmed" className="balanced">
+              {description}
+            </Text>
+          )}
         </Stack>
         {actions}
       </Group>

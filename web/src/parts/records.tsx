@@ -21,11 +21,13 @@ interface RecordsProps<T> {
   columns: Column<T>[];
   /** How many rows are likely, so that little moves when they arrive. */
   likely?: number;
+  /** How many lines each of them likely has. */
+  lines?: number;
   empty: ReactNode;
 }
 
 export function Records<T extends { id: string }>(props: RecordsProps<T>) {
-  const { label, query, rows, columns, likely = 3, empty } = props;
+  const { label, query, rows, columns, likely = 3, lines = 1, empty } = props;
   if (query.error && rows === undefined) {
     return <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
   }
@@ -48,7 +50,7 @@ export function Records<T extends { id: string }>(props: RecordsProps<T>) {
                 <tr key={row}>
                   {columns.map(({ name }) => (
                     <td key={name} data-label={name || undefined}>
-                      <Skeleton h={18} w="70%" />
+                      <Skeleton h={lines * 20 - 2} w="70%" />
                     </td>
                   ))}
                 </tr>

@@ -25,21 +25,18 @@ const statuses: Record<UsageRequest['status'], { name: string; tone: Tone }> = {
 const pageSize = 50;
 
 export function Requests({ view }: { view: View }) {
-  const [model, key, status] = [view.get('model'), view.get('key'), view.get('status')];
+  const filters = toFilters(view);
   const requests = useInfiniteQuery({
-    queryKey: ['usage-requests', model, key, status],
+    queryKey: ['usage-requests', filters],
     initialPageParam: null as string | null,
     queryFn: ({ pageParam }) => {
-      const query = new URLSearchParams({ limit: String(pageSize) });
-      const filters = { model, key, status, before: pageParam };
-      for (const [name, value] of Object.entries(filters)) {
-        if (value !== null) query.set(name, value);
-      }
+      const query = new URLSearchParams({ ...filters, limit: String(pageSize) });
+      if (pageParam !== null) query.set('before', pageParam);
       return get<UsageRequestPage>(`/dashboard/api/usage/requests?${query}`);
     },
     getNextPageParam: ({ next }) => next,
   });
-  const isFiltered = model !== null || key !== null || status !== null;
+  const isFiltered = Object.keys(filters).length > 0;
   return (
     <div className="stack">
       <Group align="flex-end" justify="space-between">
@@ -47,7 +44,7 @@ export function Requests({ view }: { view: View }) {
         <Button
           variant="default"
           component="a"
-          href={`/dashboard/api/usage/requests.csv?${toLastDays(30)}`}
+          href={`/dashboard/api/usage/requests.csv?${new URLSearchParams({ ...filters, ...toLastDays(30) })}`}
           download
         >
           Download 30 days as CSV
@@ -85,10 +82,18 @@ export function Requests({ view }: { view: View }) {
   );
 }
 
-function toLastDays(days: number): string {
+const toFilters = (view: View) =>
+  Object.fromEntries(
+    ['model', 'key', 'status'].flatMap((name) => {
+      const value = view.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );
+
+function toLastDays(days: number) {
   // To the hour: the address would otherwise change at every rendering.
   const to = Math.ceil(Date.now() / stepMs.hour) * stepMs.hour;
-  return new URLSearchParams(toTimes({ from: to - days * stepMs.day, to })).toString();
+  return toTimes({ from: to - days * stepMs.day, to });
 }
 
 function Filters({ view }: { view: View }) {
