@@ -207,6 +207,8 @@ describe('machines', { skip: noBrowser }, () => {
     assert.ok(Number(launched) >= 1, await notice.innerText());
     assert.match(await notice.innerText(), /Request id/);
     await look(page, 'machines-some-refused');
+    const left = await dialog.getByLabel('How many').inputValue();
+    assert.equal(Number(left), 32 - Number(launched), 'those that start would be launched again');
     await page.keyboard.press('Escape');
     await rowOf(`crowd-${launched}`).waitFor();
     assert.equal(await page.getByRole('row').count(), before - 1 + Number(launched));

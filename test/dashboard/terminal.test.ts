@@ -130,10 +130,15 @@ describe('the terminal', { skip: noBrowser }, () => {
     const [, wide] = (await see(/wide-(\d+)-/)) ?? [];
     await page.setViewportSize({ width: 500, height: 700 });
     await until('a narrow terminal', async () => {
-      await type('clear; echo narrow-$(tput cols)-');
-      const [, narrow] = (await see(/narrow-(\d+)-/)) ?? [];
-      return Number(narrow) < Number(wide) / 2;
+      await type('echo narrow-$(tput cols)-');
+      await see(/narrow-\d+-/);
+      const sizes = [...(await screen()).matchAll(/narrow-(\d+)-/g)].map(([, size]) =>
+        Number(size),
+      );
+      return (sizes.at(-1) ?? Number.POSITIVE_INFINITY) < Number(wide) / 2;
     });
+    // A prompt that was drawn anew at each width on the way would stand where this stood.
+    assert.match(await screen(), new RegExp(`wide-${wide}-`));
     await picture(page, 'terminal-narrow');
     await page.setViewportSize({ width: 1280, height: 800 });
   });

@@ -8,15 +8,17 @@ export const maxCount = 32;
 /** Stops at the first that is refused, and says how many there are by then. */
 export async function launchSeveral(
   launch: Launch,
-  count: number,
+  /** Those of an earlier try have the first numbers. */
+  { count, earlier }: { count: number; earlier: number },
   onProgress: (launched: number) => void,
 ): Promise<void> {
   for (let at = 1; at <= count; at++) {
-    onProgress(at - 1);
     const { name } = launch;
-    const named = count > 1 && name ? { ...launch, name: `${name}-${at}` } : launch;
+    const isOne = earlier + count === 1;
+    const named = isOne || !name ? launch : { ...launch, name: `${name}-${earlier + at}` };
     try {
       await post('/api/v1/instance-operations/launch', named);
+      onProgress(at);
     } catch (error) {
       throw at > 1 && error instanceof ApiError ? afterSome(error, at - 1, count) : error;
     }

@@ -45,6 +45,7 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
   const client = useQueryClient();
   const [at, setAt] = useState(0);
   const [launched, setLaunched] = useState(0);
+  const [earlier, setEarlier] = useState(0);
   const [choice, setChoice] = useState<LaunchChoice>({
     type: null,
     region: null,
@@ -61,7 +62,21 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
     queryFn: () => get<{ data: InstanceTypes }>('/api/v1/instance-types'),
   });
   const launch = useMutation({
-    mutationFn: () => launchSeveral(toLaunch(choice), choice.count, setLaunched),
+    async mutationFn() {
+      let done = 0;
+      setLaunched(0);
+      try {
+        await launchSeveral(toLaunch(choice), { count: choice.count, earlier }, (now) => {
+          done = now;
+          setLaunched(now);
+        });
+      } catch (error) {
+        // Those that there are need not be launched once more.
+        setEarlier(earlier + done);
+        setChoice((before) => ({ ...before, count: before.count - done }));
+        throw error;
+      }
+    },
     // Some of several may be there although the last was refused.
     onSettled: () => client.invalidateQueries({ queryKey: ['instances'] }),
     onSuccess() {

@@ -7,7 +7,7 @@ import type { NewBackend } from '../../../src/inference/backends/schema.ts';
 const timeouts = [
   { name: 'connect_ms', label: 'Connect', placeholder: '2' },
   { name: 'first_byte_ms', label: 'First word', placeholder: '120' },
-  { name: 'idle_ms', label: 'Silence in an answer', placeholder: '60' },
+  { name: 'idle_ms', label: 'Longest pause', placeholder: '60' },
 ] as const;
 
 export const MoreFields = () => (

@@ -9,6 +9,9 @@ import { styleSpansByScript, withNonce } from './strict-styles.ts';
 /** The server takes 64 KiB at once; a pasted text may be longer. */
 const chunkBytes = 16_384;
 
+/** Told of each width on the way to another, a shell draws its prompt over what it printed before. */
+const restMs = 150;
+
 styleSpansByScript();
 
 export interface Connection {
@@ -71,12 +74,17 @@ export function connect(
     ),
   );
   terminal.onResize(({ cols, rows }) => tell({ columns: cols, rows }));
-  const resizes = new ResizeObserver(() => fit.fit());
+  let resting: ReturnType<typeof setTimeout> | undefined;
+  const resizes = new ResizeObserver(() => {
+    clearTimeout(resting);
+    resting = setTimeout(() => fit.fit(), restMs);
+  });
   resizes.observe(element);
 
   return {
     close() {
       resizes.disconnect();
+      clearTimeout(resting);
       socket.onclose = null;
       socket.close();
       terminal.dispose();

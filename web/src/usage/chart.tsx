@@ -14,6 +14,7 @@ interface ChartProps {
 export function Chart({ plot, metric }: ChartProps) {
   const toText = toMetricText(metric);
   const { series, data } = plot;
+  const toAxis = toAxisText(metric);
   const labels = series.map(({ label }) => label).join(', ');
   return (
     <div
@@ -29,7 +30,7 @@ export function Chart({ plot, metric }: ChartProps) {
         withLegend={series.length > 1}
         legendProps={{ verticalAlign: 'bottom' }}
         valueFormatter={toText}
-        yAxisProps={{ width: 64, tickFormatter: toAxisText(metric) }}
+        yAxisProps={{ width: toAxisWidth(data, toAxis), tickFormatter: toAxis }}
         xAxisProps={{ minTickGap: 24 }}
         barProps={{ isAnimationActive: false }}
         maxBarWidth={48}
@@ -50,6 +51,15 @@ export function Chart({ plot, metric }: ChartProps) {
       />
     </div>
   );
+}
+
+/** Small costs have long names: about seven pixels for each digit of a quarter of the highest bar. */
+function toAxisWidth(data: Plot['data'], toAxis: (value: number) => string): number {
+  const sums = data.map((row) =>
+    Object.values(row).reduce<number>((sum, one) => sum + (typeof one === 'number' ? one : 0), 0),
+  );
+  const digits = toAxis(Math.max(...sums) / 4).length;
+  return Math.max(64, 20 + digits * 7);
 }
 
 const toMetricText = (metric: Metric) => {
