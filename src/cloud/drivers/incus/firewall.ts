@@ -2,6 +2,7 @@
 // machine's address. A bridge has no rules per machine, and what no rule allows is refused for the whole
 // network, so this is done only where no machine of somebody else is on it.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, type FirewallRule } from '../driver.ts';
 import type { AddressPlan } from './addresses.ts';
 import { type Client, DaemonError } from './client.ts';
@@ -39,6 +40,8 @@ interface Network {
 }
 
 const maxAttempts = 10;
+/** Longer than the daemon takes from comparing to writing. */
+const settleMs = 150;
 
 export const unenforced: Firewall = { enforced: false, set: async () => {} };
 
@@ -57,6 +60,8 @@ export async function openFirewall(
   // The ACL is replaced whole: one writer at a time here, and other processes' changes are not overwritten.
   let turn: Promise<unknown> = ensureAcl(client, plan, name);
   await turn;
+  /** What each machine should have, while that is being written. */
+  const latest = new Map<string, AclRule[]>();
 
   async function change(id: string, wanted: AclRule[]) {
     const { value: acl, tag } = await client.tagged<Acl>(path);
@@ -79,13 +84,32 @@ export async function openFirewall(
     }
   }
 
+  function write(id: string, wanted: AclRule[]): Promise<void> {
+    const mine = turn.then(() => insist(id, wanted));
+    turn = mine.catch(() => {});
+    return mine;
+  }
+
+  /** The daemon compares tags before it writes, not while: of two that write at once one may be lost. */
+  async function confirm(id: string, wanted: AclRule[]) {
+    for (let attempt = 1; attempt < maxAttempts; attempt += 1) {
+      await sleep(settleMs);
+      if (latest.get(id) !== wanted) return;
+      const acl = await client.find<Acl>(path);
+      const kept = (acl?.ingress ?? []).filter(({ description }) => description === describe(id));
+      if (kept.length === wanted.length) break;
+      await write(id, wanted);
+    }
+    if (latest.get(id) === wanted) latest.delete(id);
+  }
+
   return {
     enforced: true,
-    set(id, address, rules) {
+    async set(id, address, rules) {
       const wanted = rules && address ? toAclRules(id, address, plan.gateway, rules) : [];
-      const mine = turn.then(() => insist(id, wanted));
-      turn = mine.catch(() => {});
-      return mine;
+      latest.set(id, wanted);
+      await write(id, wanted);
+      await confirm(id, wanted);
     },
   };
 }
