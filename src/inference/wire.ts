@@ -13,10 +13,9 @@ export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineA
   const isChat = kind === 'chat';
   const object = isChat ? 'chat.completion' : 'text_completion';
   const { choices, usage } = answer;
-  const nulls = isChat
-    ? { system_fingerprint: null, service_tier: null }
-    : { system_fingerprint: null };
-  return { ...nulls, ...answer, id, object, created, model, choices, usage };
+  // The order people read in; what an upstream says of itself is overwritten by ours.
+  const ours = { id, object, created, model, choices, usage, system_fingerprint: null };
+  return { ...ours, ...(isChat && { service_tier: null }), ...answer, id, object, created, model };
 }
 
 /** Everything that is the same in each event of a stream is made into text once. */
