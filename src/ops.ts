@@ -6,6 +6,7 @@ import type { LogFn } from 'pino';
 import { Histogram, type Registry } from 'prom-client';
 import type { Database } from './db/tables.ts';
 import { renderDocs } from './docs-page.ts';
+import { remember } from './lib/remember.ts';
 
 export interface OpsParts {
   db: Database;
@@ -69,17 +70,15 @@ export function observeRequests(app: FastifyInstance, registry: Registry): void 
     registers: [registry],
   });
   // What is the same for every request of a kind is found by its labels and put into text once.
-  const kinds = new Map<string, { observe(seconds: number): void; write: LogFn }>();
-  function kindOf(method: string, route: string, status: number) {
-    const name = `${method} ${route} ${status}`;
-    const known = kinds.get(name);
-    if (known !== undefined) return known;
-    const series = duration.labels(method, route, String(status));
-    const log = app.log.child({ method, route, status });
-    const made = { observe: series.observe.bind(series), write: toWriter(log, method, status) };
-    kinds.set(name, made);
-    return made;
-  }
+  const kindOf = remember(
+    ({ method, route, status }: { method: string; route: string; status: number }) =>
+      `${method} ${route} ${status}`,
+    ({ method, route, status }) => {
+      const series = duration.labels(method, route, String(status));
+      const log = app.log.child({ method, route, status });
+      return { observe: series.observe.bind(series), write: toWriter(log, method, status) };
+    },
+  );
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     done();
@@ -87,7 +86,7 @@ export function observeRequests(app: FastifyInstance, registry: Registry): void 
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';
     const { elapsedTime: ms, statusCode: status } = reply;
-    const { observe, write } = kindOf(request.method, route, status);
+    const { observe, write } = kindOf({ method: request.method, route, status });
     observe(ms / 1000);
     write({ request_id: request.id, ms }, 'request');
     done();

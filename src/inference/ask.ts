@@ -5,7 +5,7 @@
 import type { Amount } from '../accounts/limits/store.ts';
 import type { CatalogEntry } from './catalog.ts';
 import { costOf } from './cost.ts';
-import type { Task } from './engine.ts';
+import { type Task, toGivenPrompts } from './engine.ts';
 import { toMaxTokens } from './plan.ts';
 
 /** Completion tokens of a choice that are reserved when none were named. Most answers are shorter. */
@@ -35,8 +35,7 @@ export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEnt
 
 function countPrompts(task: Task): number {
   if (task.kind === 'chat') return 1;
-  const { prompt } = task.body;
-  return typeof prompt === 'string' || typeof prompt[0] === 'number' ? 1 : prompt.length;
+  return toGivenPrompts(task.body).length;
 }
 
 function countChoices({ kind, body }: Task): number {

@@ -7,6 +7,13 @@ export type Task =
   | { readonly kind: 'chat'; readonly body: ChatRequest }
   | { readonly kind: 'completion'; readonly body: CompletionRequest };
 
+/** The prompts of a completion, each a sequence of its own. The schema lets no mixed list through. */
+export function toGivenPrompts({ prompt }: CompletionRequest): (string | number[])[] {
+  if (typeof prompt === 'string') return [prompt];
+  const isOne = typeof prompt[0] === 'number';
+  return isOne ? [prompt as number[]] : (prompt as (string | number[])[]);
+}
+
 /** What is the same in every event of an answer, and in the answer itself. */
 export interface Envelope {
   readonly id: string;

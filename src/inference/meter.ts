@@ -1,6 +1,7 @@
 // Counts what was served. Names follow OpenTelemetry's conventions for generative AI.
 
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { remember } from '../lib/remember.ts';
 import type { EngineError, Usage } from './engine.ts';
 
 export interface Served {
@@ -139,23 +140,6 @@ export function createMeter(registry: Registry): Meter {
       own.input.inc(usage.prompt_tokens);
       own.output.inc(usage.completion_tokens);
     },
-  };
-}
-
-/** Remembers by name what takes longer to find than to use. Bounded, because names come from outside. */
-function remember<Kind, Made>(
-  nameOf: (kind: Kind) => string,
-  make: (kind: Kind) => Made,
-): (kind: Kind) => Made {
-  const known = new Map<string, Made>();
-  return (kind) => {
-    const name = nameOf(kind);
-    const found = known.get(name);
-    if (found !== undefined) return found;
-    if (known.size >= 1000) known.clear();
-    const made = make(kind);
-    known.set(name, made);
-    return made;
   };
 }
 

@@ -2,7 +2,7 @@
 // used is billed all the same: exactly for the Llama-3 family, by a usual length for others.
 
 import type { CatalogEntry } from './catalog.ts';
-import type { Task } from './engine.ts';
+import { type Task, toGivenPrompts } from './engine.ts';
 import { estimateTokens, type TokenCounter } from './tokens.ts';
 
 export interface MissingCounts {
@@ -39,13 +39,8 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
 /** The counter tells the longest of several, but each of them is paid for. */
 function toSinglePrompts(task: Task): Task[] {
   if (task.kind === 'chat') return [task];
-  const { prompt } = task.body;
-  if (typeof prompt === 'string' || typeof prompt[0] === 'number') return [task];
-  const single = (one: string | number[]): Task => ({
-    kind: 'completion',
-    body: { ...task.body, prompt: one },
-  });
-  return (prompt as (string | number[])[]).map(single);
+  const { body } = task;
+  return toGivenPrompts(body).map((prompt) => ({ kind: 'completion', body: { ...body, prompt } }));
 }
 
 function estimatePrompt(task: Task): number {

@@ -72,29 +72,6 @@ export function createRecordings(
       row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
     }
 
-    function finish(outcome: Served['outcome']): void {
-      const durationMs = reply.elapsedTime;
-      const code = outcome === 'failed' ? (failure?.code ?? null) : null;
-      const costNano = costOf(served.price, usage);
-      const all: Served = {
-        operation,
-        asked: asked.id,
-        served: served.id,
-        backend: trail.backend?.name ?? '',
-        outcome,
-        usage,
-        firstTokenMs,
-        durationMs,
-        queuedMs: trail.queuedMs,
-        overheadMs,
-      };
-      reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
-      row.progress({ backend: all.backend });
-      row.close({ status: outcome, code, durationMs, costNano });
-      meter.record(all);
-      trace?.end(all, request.id, code);
-    }
-
     return {
       traceHeaders: trace?.headers,
       used,
@@ -120,7 +97,27 @@ export function createRecordings(
         failure = { code };
       },
       close(aborted) {
-        finish(aborted ? 'aborted' : failure === null ? 'done' : 'failed');
+        const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
+        const code = outcome === 'failed' ? (failure?.code ?? null) : null;
+        const backend = trail.backend?.name ?? '';
+        const durationMs = reply.elapsedTime;
+        const costNano = costOf(served.price, usage);
+        const all: Served = {
+          operation,
+          asked: asked.id,
+          served: served.id,
+          backend,
+          outcome,
+          usage,
+          firstTokenMs,
+          durationMs,
+          queuedMs: trail.queuedMs,
+          overheadMs,
+        };
+        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
+        row.close({ status: outcome, code, backend, durationMs, costNano });
+        meter.record(all);
+        trace?.end(all, request.id, code);
       },
     };
   };

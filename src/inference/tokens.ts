@@ -4,7 +4,7 @@
 
 import { readFile } from 'node:fs/promises';
 import type { Tokenizer } from 'hypertok';
-import type { Task } from './engine.ts';
+import { type Task, toGivenPrompts } from './engine.ts';
 import type { ChatMessage, ChatRequest } from './schema.ts';
 
 export interface TokenCounter {
@@ -130,9 +130,7 @@ function* prompts(task: Task, template: Template): Generator<Iterable<string | n
     yield chatPieces(task.body, template);
     return;
   }
-  const { prompt } = task.body;
-  const isOne = typeof prompt === 'string' || typeof prompt[0] === 'number';
-  for (const one of (isOne ? [prompt] : prompt) as (string | number[])[]) {
+  for (const one of toGivenPrompts(task.body)) {
     yield typeof one === 'string' ? [tokensPerText, one] : [one.length];
   }
 }

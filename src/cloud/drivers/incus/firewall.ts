@@ -97,10 +97,9 @@ export async function openFirewall(
       if (latest.get(id) !== wanted) return;
       const acl = await client.find<Acl>(path);
       const kept = (acl?.ingress ?? []).filter(({ description }) => description === describe(id));
-      if (kept.length === wanted.length) break;
+      if (kept.length === wanted.length) return;
       await write(id, wanted);
     }
-    if (latest.get(id) === wanted) latest.delete(id);
   }
 
   return {
@@ -108,8 +107,12 @@ export async function openFirewall(
     async set(id, address, rules) {
       const wanted = rules && address ? toAclRules(id, address, plan.gateway, rules) : [];
       latest.set(id, wanted);
-      await write(id, wanted);
-      await confirm(id, wanted);
+      try {
+        await write(id, wanted);
+        await confirm(id, wanted);
+      } finally {
+        if (latest.get(id) === wanted) latest.delete(id);
+      }
     },
   };
 }

@@ -1,6 +1,6 @@
 // Request bodies to prompt tokens: how many there are in all, and those that the model will read.
 
-import type { Task } from '../../engine.ts';
+import { type Task, toGivenPrompts } from '../../engine.ts';
 import type { CompletionRequest } from '../../schema.ts';
 import { type ChatPrompt, toChatPrompt } from './chat-template.ts';
 import { fit, keepNewest, type WindowRules } from './context-window.ts';
@@ -80,12 +80,6 @@ function refuseSuffix({ suffix }: CompletionRequest): void {
       'unsupported_parameter',
       'suffix',
     );
-}
-
-function toGivenPrompts({ prompt }: CompletionRequest): (string | number[])[] {
-  if (typeof prompt === 'string') return [prompt];
-  if (prompt.every((item) => typeof item === 'number')) return [prompt as number[]];
-  return prompt as (string | number[])[];
 }
 
 async function toTokens(core: Core, given: string | number[]): Promise<number[]> {

@@ -1,7 +1,7 @@
 // How many tokens a prompt has, asked of the server that knows. vLLM and SGLang count at `/tokenize`,
 // llama-server after writing the prompt at `/apply-template`. Others can't be asked.
 
-import type { Task } from '../../engine.ts';
+import { type Task, toGivenPrompts } from '../../engine.ts';
 import type { Connection, Send } from './connection.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { ask } from './whole-body.ts';
@@ -39,11 +39,9 @@ export async function countPromptTokens(
     }
     return null;
   }
-  const { prompt } = task.body;
-  const isOne = typeof prompt === 'string' || typeof prompt[0] === 'number';
   let most = 0;
   // Several prompts are several sequences: the longest one decides.
-  for (const one of (isOne ? [prompt] : prompt) as (string | number[])[]) {
+  for (const one of toGivenPrompts(task.body)) {
     const count = typeof one !== 'string' ? one.length : await countText(post, server, model, one);
     if (count === null) return null;
     most = Math.max(most, count);

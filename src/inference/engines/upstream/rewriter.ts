@@ -2,7 +2,14 @@
 // so that what is cut in two by the network is whole again when joined. Most events are rewritten by putting
 // another beginning and end to them; the rest are parsed.
 
-import { type Call, EngineError, type Task, type Usage, type WireEvents } from '../../engine.ts';
+import {
+  type Call,
+  EngineError,
+  type Task,
+  toGivenPrompts,
+  type Usage,
+  type WireEvents,
+} from '../../engine.ts';
 import { createEventWriter, fromBytes, type LearnedEnvelope } from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
 import { type CountText, countTokens, toText } from './generated-text.ts';
@@ -217,7 +224,7 @@ function isAlike({ prefix, suffix }: LearnedEnvelope, text: string, at: number, 
 
 function expectsOneChoice({ kind, body }: Task): boolean {
   if ((body.n ?? 1) > 1) return false;
-  return kind === 'chat' || typeof body.prompt === 'string' || typeof body.prompt[0] === 'number';
+  return kind === 'chat' || toGivenPrompts(body).length === 1;
 }
 
 /** What the event's `data` lines hold, as bytes; null when that is nothing. */
