@@ -46,16 +46,18 @@ describe('usage of another server’s answers', () => {
   test('a long stream is listed with its tokens while it runs; cut off, its prompt is counted', async () => {
     const leaving = new AbortController();
     const body = { model, messages, stream: true };
-    const { headers } = await server.fetch('/v1/chat/completions', {
+    // Held on to: fetch lets go of an answer that nobody refers to.
+    const response = await server.fetch('/v1/chat/completions', {
       json: body,
       signal: leaving.signal,
     });
-    assert.equal(headers.get('x-served-by'), 'there');
-    const id = headers.get('x-request-id') ?? '';
+    assert.equal(response.headers.get('x-served-by'), 'there');
+    const id = response.headers.get('x-request-id') ?? '';
     const running = await until('its progress is listed', async () =>
       (await list('&status=running')).find((row) => row.id === id && row.completion_tokens > 0),
     );
     leaving.abort();
+    await assert.rejects(response.text());
     const row = await ended(id);
     assert.equal(row.status, 'aborted');
     assert(row.completion_tokens >= running.completion_tokens && row.completion_tokens < 500);
