@@ -8,14 +8,16 @@ import { startTestServer } from '../support/server.ts';
 import { upstreamOptions } from '../support/upstream.ts';
 import { describeEngine } from './engine.ts';
 
+// Both before the first suite: once the suites that exist have ended, the runner closes what was started.
 const scripted = await startScriptedUpstream({ words: 20 });
 after(() => scripted.close());
+const millrace = await startTestServer();
+
 describeEngine(
   'upstream of a scripted server',
   createUpstreamEngine(upstreamOptions(scripted.url)),
 );
 
-const millrace = await startTestServer();
 describeEngine(
   'upstream of another Millrace',
   createUpstreamEngine(
