@@ -255,6 +255,7 @@ export async function startServer(
       serve: createServe({
         catalog,
         clock,
+        log,
         limits: createLimits(limitSettings, shared.limits, meter.limited),
         plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),

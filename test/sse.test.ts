@@ -12,7 +12,8 @@ test('a stream that is silent for 15 seconds is pinged, one that speaks is not, 
   const streams = createEventStreams();
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
-    const stream = streams.open(reply, clientGone(reply.raw));
+    reply.hijack();
+    const stream = streams.open(reply.raw, {}, clientGone(reply.raw));
     stream.send('hello');
     open.set(request.params.name, stream);
   });

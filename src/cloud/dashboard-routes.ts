@@ -1,12 +1,13 @@
 // What the dashboard needs of the cloud beyond the public API: costs, reasons, boot logs, tags
 // of machines that exist, and live updates.
 
+import type { OutgoingHttpHeaders } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '../accounts/authenticate.ts';
 import { clientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
-import { createEventStreams } from '../lib/sse.ts';
+import { createEventStreams, eventStreamHeaders } from '../lib/sse.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
 import { CloudError } from './errors.ts';
@@ -87,17 +88,20 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
       throw invalidBody('This account has too many event streams open.');
     }
     open.set(accountId, count + 1);
-    const stream = eventStreams.open(reply, clientGone(reply.raw));
+    reply.hijack();
+    const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...eventStreamHeaders };
+    const stream = eventStreams.open(reply.raw, headers, clientGone(reply.raw));
+    const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {
       // A reader that does not read loses events instead of filling our memory; it reads the list anyway.
       if (reply.raw.writableNeedDrain) return;
       stream.send(JSON.stringify({ type: 'instance', id: instanceId, status }));
     });
-    streams.add(stream.end);
+    streams.add(end);
     reply.raw.once('close', () => {
       unsubscribe();
-      streams.delete(stream.end);
+      streams.delete(end);
       const left = (open.get(accountId) ?? 1) - 1;
       if (left > 0) open.set(accountId, left);
       else open.delete(accountId);

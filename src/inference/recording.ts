@@ -1,8 +1,6 @@
 // What one request used and how it went, gathered as it happens. Metrics, usage rows, limits and traces are
 // all fed from here, so that they can't disagree.
 
-import type { FastifyReply } from 'fastify';
-import { principalOf } from '../accounts/authenticate.ts';
 import type { Reservation } from '../accounts/limits/limits.ts';
 import type { Usage as UsageRows } from '../accounts/usage/usage.ts';
 import type { Trail } from './attempt.ts';
@@ -13,6 +11,7 @@ import type { Meter, Served } from './meter.ts';
 import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
 import type { Traces } from './traces.ts';
+import { elapsedMs, type Visit } from './visit.ts';
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
 export interface Recording {
@@ -31,7 +30,7 @@ export interface Recording {
 }
 
 export type OpenRecording = (
-  reply: FastifyReply,
+  visit: Visit,
   task: Task,
   asked: CatalogEntry,
   way: { reservation: Reservation; trail: Trail },
@@ -43,20 +42,12 @@ export function createRecordings(
   traces: Traces | null,
   missing: MissingCounts,
 ): OpenRecording {
-  return (reply, task, asked, { reservation, trail }) => {
+  return (visit, task, asked, { reservation, trail }) => {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
-    const { request } = reply;
-    const principal = principalOf(request);
-    const isKey = principal.kind === 'key';
-    const row = usageRows.open({
-      id: request.id,
-      accountId: principal.accountId,
-      keyId: isKey ? principal.keyId : null,
-      userId: isKey ? null : principal.userId,
-      operation,
-      model: asked.id,
-    });
-    const trace = traces?.start(request.headers, operation, asked.id);
+    const { id, caller, headers } = visit;
+    const { accountId, keyId, userId } = caller;
+    const row = usageRows.open({ id, accountId, keyId, userId, operation, model: asked.id });
+    const trace = traces?.start(headers, operation, asked.id);
     let served = asked;
     let promptTokens: number | null = null;
     let usage: Usage | null = null;
@@ -68,7 +59,7 @@ export function createRecordings(
       // A backend that was cut off has not said how long the prompt was.
       const isKnown = soFar.prompt_tokens > 0 || promptTokens === null;
       usage = isKnown ? soFar : withPrompt(soFar, promptTokens ?? 0);
-      if (soFar.completion_tokens > 0) firstTokenMs ??= reply.elapsedTime;
+      if (soFar.completion_tokens > 0) firstTokenMs ??= elapsedMs(visit);
       row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
     }
 
@@ -88,9 +79,9 @@ export function createRecordings(
         });
       },
       begun() {
-        if (task.body.stream === true && failure === null) firstTokenMs ??= reply.elapsedTime;
+        if (task.body.stream === true && failure === null) firstTokenMs ??= elapsedMs(visit);
         row.progress({ backend: trail.backend?.name ?? '' });
-        overheadMs = Math.max(0, reply.elapsedTime - trail.engineMs - trail.queuedMs);
+        overheadMs = Math.max(0, elapsedMs(visit) - trail.engineMs - trail.queuedMs);
         return overheadMs;
       },
       failed(code) {
@@ -100,7 +91,7 @@ export function createRecordings(
         const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
         const code = outcome === 'failed' ? (failure?.code ?? null) : null;
         const backend = trail.backend?.name ?? '';
-        const durationMs = reply.elapsedTime;
+        const durationMs = elapsedMs(visit);
         const costNano = costOf(served.price, usage);
         const all: Served = {
           operation,
@@ -117,7 +108,7 @@ export function createRecordings(
         reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
         row.close({ status: outcome, code, backend, durationMs, costNano });
         meter.record(all);
-        trace?.end(all, request.id, code);
+        trace?.end(all, id, code);
       },
     };
   };

@@ -2,15 +2,17 @@
 
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import type { FastifyInstance } from 'fastify';
-import type { Authenticator } from '../accounts/authenticate.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Authenticator, principalOf } from '../accounts/authenticate.ts';
 import { applyDialect } from '../lib/dialect.ts';
 import { Type } from '../lib/type.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkChat, checkCompletion } from './check.ts';
+import type { Task } from './engine.ts';
 import { inferenceDialect, modelNotFound } from './errors.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from './schema.ts';
 import type { Serve } from './serve.ts';
+import type { Visit } from './visit.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;
@@ -63,7 +65,7 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     { schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
     (request, reply) => {
       checkChat(request.body);
-      return parts.serve(request, reply, { kind: 'chat', body: request.body });
+      return serve(request, reply, { kind: 'chat', body: request.body });
     },
   );
   app.post(
@@ -71,15 +73,44 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     { schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
     (request, reply) => {
       checkCompletion(request.body);
-      return parts.serve(request, reply, { kind: 'completion', body: request.body });
+      return serve(request, reply, { kind: 'completion', body: request.body });
     },
   );
+
+  function serve(request: FastifyRequest, reply: FastifyReply, task: Task): Promise<void> {
+    reply.hijack();
+    return parts.serve(toVisit(request, reply), task);
+  }
 
   function getEntry(model: string): CatalogEntry {
     const entry = catalog.find(model);
     if (entry === undefined) throw modelNotFound(model);
     return entry;
   }
+}
+
+function toVisit(request: FastifyRequest, reply: FastifyReply): Visit {
+  const principal = principalOf(request);
+  const { accountId } = principal;
+  const isKey = principal.kind === 'key';
+  return {
+    id: request.id,
+    caller: {
+      accountId,
+      keyId: isKey ? principal.keyId : null,
+      userId: isKey ? null : principal.userId,
+    },
+    headers: request.headers,
+    bodyBytes: bytesOf(request),
+    response: reply.raw,
+    begunMs: performance.now() - reply.elapsedTime,
+  };
+}
+
+/** A body that came in chunks has no length of its own. */
+function bytesOf({ headers, body }: FastifyRequest): number {
+  const length = headers['content-length'];
+  return length === undefined ? Buffer.byteLength(JSON.stringify(body)) : Number(length);
 }
 
 /** For /openapi.json only: a response schema that serialises would drop members it doesn't know. */

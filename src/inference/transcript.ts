@@ -1,6 +1,7 @@
 // What clients have been sent of their answers, kept as cheaply as may be in case another backend must go on
 // from there: events in the wire's form are only read once they all take up room, or somebody asks.
 
+import { fromBytes, toBytes } from '../lib/byte-string.ts';
 import type { ChatChoiceDelta, CompletionChoice, EngineChunk, Task, WireEvents } from './engine.ts';
 
 export interface Transcript {
@@ -86,8 +87,7 @@ export interface WireEvent {
 }
 
 export function parseEvents(events: WireEvents): WireEvent[] {
-  return Buffer.from(events, 'latin1')
-    .toString()
+  return fromBytes(events)
     .split('\n\n')
     .filter((event) => event.startsWith('data: {'))
     .flatMap((event) => parseEvent(event.slice('data: '.length)));
@@ -103,7 +103,7 @@ function parseEvent(data: string): WireEvent[] {
 }
 
 export const toWireEvents = (event: WireEvent): WireEvents =>
-  Buffer.from(`data: ${JSON.stringify(event)}\n\n`).toString('latin1');
+  toBytes(`data: ${JSON.stringify(event)}\n\n`);
 
 /** Null for a delta that says more than text: a tool call, a thought, whatever else a server sends. */
 function toText({ delta }: ChatChoiceDelta): string | null {

@@ -1,7 +1,6 @@
 // Gives a Fastify scope its own way of saying no: every failure inside it, also an unknown path, a wrong
 // method or a body that can't be read, goes through one renderer and leaves as JSON.
 
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
@@ -13,6 +12,7 @@ import {
   unknownUrl,
   unsupportedMediaType,
 } from './errors.ts';
+import { parseJson } from './json-body.ts';
 import { type RawViolation, toViolation, type Violation } from './schema.ts';
 
 export interface Rendered {
@@ -35,9 +35,6 @@ export interface BodyRules {
   /** Parse JSON whatever the content type says, as some APIs' clients need. */
   anyContentType: boolean;
 }
-
-/** Deeper than any real request, and shallow enough for every recursive function downstream. */
-const maxDepth = 128;
 
 export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyRules): void {
   const routes = collectRoutes(app);
@@ -106,15 +103,22 @@ function hearOut(raw: IncomingMessage, maxBytes: number, answer: () => void): vo
 
 const hearOutMs = 10_000;
 
+function renderKnown(dialect: Dialect, error: unknown): Rendered | undefined {
+  return error instanceof Refusal ? dialect.refuse(error) : dialect.own(error);
+}
+
+/** Where the framework has no part in it: what nobody has a word for is a fault of ours. */
+export const renderFailure = (dialect: Dialect, error: unknown): Rendered =>
+  renderKnown(dialect, error) ?? dialect.refuse(internal(error));
+
 function render(
   dialect: Dialect,
   error: unknown,
   request: FastifyRequest,
   maxBytes: number,
 ): Rendered {
-  if (error instanceof Refusal) return dialect.refuse(error);
-  const own = dialect.own(error);
-  if (own !== undefined) return own;
+  const known = renderKnown(dialect, error);
+  if (known !== undefined) return known;
   const { validation, validationContext, code, statusCode } = error as FastifyError;
   if (validation !== undefined) {
     const part = validationContext ?? 'body';
@@ -150,38 +154,6 @@ function send(reply: FastifyReply, rendered: Rendered, request: FastifyRequest, 
     .headers(rendered.headers ?? {})
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(rendered.body));
-}
-
-function parseJson(bytes: Buffer): unknown {
-  if (bytes.length === 0) throw invalidJson('it is empty');
-  if (!isUtf8(bytes)) throw invalidJson('it is not UTF-8');
-  let value: unknown;
-  try {
-    value = JSON.parse(bytes.toString());
-  } catch {
-    // V8's message quotes the body, which may be a prompt or a secret.
-    throw invalidJson('it could not be parsed');
-  }
-  if (isDeeperThan(value, maxDepth))
-    throw invalidJson(`it is nested deeper than ${maxDepth} levels`);
-  return value;
-}
-
-/** Breadth first, so that hostile nesting costs no stack. */
-function isDeeperThan(value: unknown, limit: number): boolean {
-  let level = [value];
-  for (let depth = 0; depth <= limit; depth++) {
-    const next: unknown[] = [];
-    for (const node of level) {
-      if (typeof node !== 'object' || node === null) continue;
-      for (const member of Object.values(node)) {
-        if (typeof member === 'object' && member !== null) next.push(member);
-      }
-    }
-    if (next.length === 0) return false;
-    level = next;
-  }
-  return true;
 }
 
 function collectRoutes(app: FastifyInstance) {

@@ -1,10 +1,10 @@
 // Server-sent events onto raw responses: back-pressure, a comment line while nothing comes so that proxies
-// keep the connection, and no work per event but the write. One timer watches over all streams: a thousand
-// open ones are mostly silent.
+// keep the connection, and one write for all that is ready at the same moment. One timer watches over all
+// streams: a thousand open ones are mostly silent.
 
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import type { FastifyReply } from 'fastify';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { toBytes } from './byte-string.ts';
 
 export interface EventStream {
   /** Sends one `data:` event; resolves when more may be written. */
@@ -15,32 +15,28 @@ export interface EventStream {
 }
 
 export interface EventStreams {
-  /** Takes the response over from Fastify. Call it only once the first event exists. */
-  open(reply: FastifyReply, signal: AbortSignal): EventStream;
+  /** Begins the answer. Call it only once the first event exists. */
+  open(response: ServerResponse, headers: OutgoingHttpHeaders, signal: AbortSignal): EventStream;
 }
 
-interface Watched {
-  readonly raw: ServerResponse;
-  /** Looks since something was written. */
-  quiet: number;
-}
+export const eventStreamHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+} as const;
 
 const lookMs = 1000;
 const pingAfterLooks = 15;
 
 export function createEventStreams(): EventStreams {
-  const open = new Set<Watched>();
+  const open = new Set<OutgoingEvents>();
   let timer: NodeJS.Timeout | null = null;
 
   function look(): void {
-    for (const stream of open) {
-      if (++stream.quiet < pingAfterLooks) continue;
-      stream.quiet = 0;
-      if (!stream.raw.writableNeedDrain) stream.raw.write(': ping\n\n');
-    }
+    for (const stream of open) if (++stream.quiet >= pingAfterLooks) stream.ping();
   }
 
-  function forget(stream: Watched): void {
+  function forget(stream: OutgoingEvents): void {
     open.delete(stream);
     if (open.size > 0 || timer === null) return;
     clearInterval(timer);
@@ -48,39 +44,84 @@ export function createEventStreams(): EventStreams {
   }
 
   return {
-    open(reply, signal) {
-      reply.hijack();
-      const { raw } = reply;
-      raw.writeHead(200, {
-        ...(reply.getHeaders() as Record<string, string>),
-        'content-type': 'text/event-stream; charset=utf-8',
-        'cache-control': 'no-cache',
-        'x-accel-buffering': 'no',
-      });
-      const stream: Watched = { raw, quiet: 0 };
+    open(response, headers, signal) {
+      response.writeHead(200, headers);
+      const stream = new OutgoingEvents(response, signal);
       open.add(stream);
       timer ??= setInterval(look, lookMs).unref();
-      raw.once('close', () => forget(stream));
-
-      function write(text: string, encoding: BufferEncoding): Promise<void> | undefined {
-        stream.quiet = 0;
-        if (raw.write(text, encoding) || signal.aborted) return undefined;
-        return drained(raw, signal);
-      }
-
-      return {
-        send: (data) => write(`data: ${data}\n\n`, 'utf8'),
-        pass: (events) => write(events, 'latin1'),
-        end() {
-          forget(stream);
-          raw.end();
-        },
-      };
+      response.once('close', () => forget(stream));
+      return stream;
     },
   };
 }
 
+class OutgoingEvents implements EventStream {
+  /** Looks since something was written. */
+  quiet = 0;
+  readonly #response: ServerResponse;
+  readonly #signal: AbortSignal;
+  /** The client is told the length of each block, as HTTP/1.1 has it. */
+  readonly #isFramed: boolean;
+  #ready = '';
+  #willWrite = false;
+  #isEnding = false;
+
+  constructor(response: ServerResponse, signal: AbortSignal) {
+    this.#response = response;
+    this.#signal = signal;
+    // Framed here instead of by Node, which would make four writes of each: a fifth of what a stream costs.
+    this.#isFramed = response.chunkedEncoding;
+    response.chunkedEncoding = false;
+  }
+
+  send(data: string): Promise<void> | undefined {
+    return this.pass(`data: ${toBytes(data)}\n\n`);
+  }
+
+  pass(events: string): Promise<void> | undefined {
+    this.quiet = 0;
+    this.#ready += events;
+    this.#writeSoon();
+    if (!this.#response.writableNeedDrain || this.#signal.aborted) return undefined;
+    return drained(this.#response, this.#signal);
+  }
+
+  ping(): void {
+    if (this.#response.writableNeedDrain) this.quiet = 0;
+    else this.pass(': ping\n\n');
+  }
+
+  end(): void {
+    this.#isEnding = true;
+    this.#writeSoon();
+  }
+
+  #writeSoon(): void {
+    if (this.#willWrite) return;
+    this.#willWrite = true;
+    // When all that can be done now is done: the last events and the end then leave together.
+    process.nextTick(write, this);
+  }
+
+  write(): void {
+    this.#willWrite = false;
+    const block = this.#toBlock();
+    this.#ready = '';
+    if (this.#response.destroyed) return;
+    if (this.#isEnding) this.#response.end(this.#isFramed ? `${block}0\r\n\r\n` : block, 'latin1');
+    else this.#response.write(block, 'latin1');
+  }
+
+  #toBlock(): string {
+    const { length } = this.#ready;
+    if (!this.#isFramed || length === 0) return this.#ready;
+    return `${length.toString(16)}\r\n${this.#ready}\r\n`;
+  }
+}
+
+const write = (stream: OutgoingEvents) => stream.write();
+
 /** Also when the client leaves: whoever writes sees that by the signal. */
-async function drained(raw: ServerResponse, signal: AbortSignal): Promise<void> {
-  await once(raw, 'drain', { signal }).catch(() => {});
+async function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  await once(response, 'drain', { signal }).catch(() => {});
 }

@@ -1,6 +1,7 @@
 // What is the same in every event of an upstream's stream, learned from one event: the text before the
 // value of `choices` and the text after it. Events that have both need no parsing to get our envelope.
 
+import { toBytes } from '../../../lib/byte-string.ts';
 import type { Envelope } from '../../engine.ts';
 
 export interface LearnedEnvelope {
@@ -57,18 +58,6 @@ export function createEventWriter(envelope: Envelope, includeUsage: boolean): Ev
     },
   };
 }
-
-/** UTF-8 as a string of bytes. */
-export function toBytes(text: string): string {
-  return isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
-}
-
-export function fromBytes(bytes: string): string {
-  return isAscii.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant.
-const isAscii = /^[\x00-\x7f]*$/;
 
 const quote = 0x22;
 const backslash = 0x5c;

@@ -2,6 +2,7 @@
 // so that what is cut in two by the network is whole again when joined. Most events are rewritten by putting
 // another beginning and end to them; the rest are parsed.
 
+import { fromBytes } from '../../../lib/byte-string.ts';
 import {
   type Call,
   EngineError,
@@ -10,7 +11,7 @@ import {
   type Usage,
   type WireEvents,
 } from '../../engine.ts';
-import { createEventWriter, fromBytes, type LearnedEnvelope } from './envelope.ts';
+import { createEventWriter, type LearnedEnvelope } from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
 import { type CountText, countTokens, toText } from './generated-text.ts';
 import { toUsage } from './usage.ts';

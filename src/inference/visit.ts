@@ -1,0 +1,42 @@
+// A request of /v1 that was let in, whichever way it came: through Fastify, or past it on the express lane.
+// What is answered is written here, so that both ways lead to the same bytes.
+
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { Rendered } from '../lib/dialect.ts';
+
+export interface Visit {
+  /** Unique for ever. */
+  readonly id: string;
+  readonly caller: Caller;
+  readonly headers: IncomingHttpHeaders;
+  /** Of the request's body. */
+  readonly bodyBytes: number;
+  readonly response: ServerResponse;
+  /** On the clock of `performance.now`. */
+  readonly begunMs: number;
+}
+
+/** A key, or a person who is signed in. */
+export interface Caller {
+  readonly accountId: string;
+  readonly keyId: string | null;
+  readonly userId: string | null;
+}
+
+export type AnswerHeaders = Record<string, string | number>;
+
+export const elapsedMs = ({ begunMs }: Visit) => performance.now() - begunMs;
+
+/** A whole answer. The headers are the caller's to make and nobody's afterwards. */
+export function sendAnswer(visit: Visit, status: number, headers: AnswerHeaders, body: unknown) {
+  const text = JSON.stringify(body);
+  headers['openai-processing-ms'] = Math.round(elapsedMs(visit));
+  headers['content-type'] = 'application/json; charset=utf-8';
+  headers['content-length'] = Buffer.byteLength(text);
+  visit.response.writeHead(status, headers);
+  visit.response.end(text);
+}
+
+export function sendFailure(visit: Visit, headers: AnswerHeaders, rendered: Rendered): void {
+  sendAnswer(visit, rendered.status, { ...headers, ...rendered.headers }, rendered.body);
+}

@@ -1,0 +1,37 @@
+// A body as JSON, from bytes that anybody may have sent.
+
+import { isUtf8 } from 'node:buffer';
+import { invalidJson } from './errors.ts';
+
+/** Deeper than any real request, and shallow enough for every recursive function downstream. */
+const maxDepth = 128;
+
+/** Throws a Refusal. */
+export function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw invalidJson('it is empty');
+  if (!isUtf8(bytes)) throw invalidJson('it is not UTF-8');
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    // V8's message quotes the body, which may be a prompt or a secret.
+    throw invalidJson('it could not be parsed');
+  }
+  if (isDeeperThan(value, maxDepth))
+    throw invalidJson(`it is nested deeper than ${maxDepth} levels`);
+  return value;
+}
+
+/** Goes no deeper itself than the limit, so that hostile nesting costs no stack. */
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) {
+    for (const member of value) if (isDeeperThan(member, levels - 1)) return true;
+    return false;
+  }
+  for (const name in value) {
+    if (isDeeperThan((value as Record<string, unknown>)[name], levels - 1)) return true;
+  }
+  return false;
+}
