@@ -1,6 +1,12 @@
 // The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import swagger from '@fastify/swagger';
@@ -25,13 +31,15 @@ import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { type BackendParts, backendRoutes } from './inference/backends/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
-import { type InferenceParts, inferenceRoutes } from './inference/routes.ts';
+import { createExpressLane, type ExpressLane } from './inference/express-lane.ts';
+import { compileBodies, type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
 import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { methodNotAllowed, Refusal } from './lib/errors.ts';
 import { createIdSequence, newId } from './lib/ids.ts';
 import { hasLongBody } from './lib/long-body.ts';
+import { createRequestObserver } from './lib/observe-request.ts';
 import { openapi } from './openapi.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
@@ -51,12 +59,15 @@ export interface AppParts {
 }
 
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
+  const nextId = createIdSequence();
+  const observe = createRequestObserver(parts.log, parts.ops.registry);
+  let expressLane: ExpressLane | null = null;
   const options: FastifyServerOptions = {
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true }),
     // Our own lines carry the request id; a logger per request would cost more than the line.
     childLoggerFactory: (logger) => logger,
-    genReqId: createIdSequence(),
+    genReqId: nextId,
     trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
     // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
     ajv: {
@@ -68,8 +79,6 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
       },
     },
     routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
-    requestTimeout: 120_000,
-    keepAliveTimeout: 75_000,
     // Ours says so in each API's dialect.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -77,15 +86,24 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     clientErrorHandler: answerBadHttp,
   };
   const http = {
+    requestTimeout: 120_000,
+    keepAliveTimeout: 75_000,
     // Node would refuse a request without a host by itself, and without a body.
     requireHostHeader: false,
     // Elsewhere a wish to upgrade is not heard: a socket that left HTTP is outside of its time limits.
     shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url),
   };
-  const https = parts.https && { ...parts.https, ...http };
-  // Fastify types a TLS server as another kind of app, though nothing here could tell them apart.
-  const app = Fastify({ ...options, ...(https ? { https } : { http }) } as FastifyServerOptions);
-
+  const app = Fastify({
+    ...options,
+    serverFactory(route) {
+      const take: RequestListener = (request, response) => {
+        if (expressLane?.(request, response) !== true) route(request, response);
+      };
+      return parts.https
+        ? createTlsServer({ ...parts.https, ...http }, take)
+        : createServer(http, take);
+    },
+  });
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal('invalid_json', 'Only "Expect: 100-continue" is understood.');
     const { body } = dialectOf(request.url ?? '/').refuse(refusal);
@@ -98,7 +116,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     answerSocket(socket, '405 Method Not Allowed', accountsDialect.refuse(refusal).body);
   });
   await app.register(swagger, openapi);
-  observeRequests(app, parts.ops.registry);
+  observeRequests(app, observe);
   applyDialect(app, accountsDialect, { maxBytes: 65_536, anyContentType: false });
   app.addHook('onRequest', (request, reply, done) => {
     if (!parts.ops.isDraining() || !isApi(request.url)) return done();
@@ -107,7 +125,22 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   });
 
   opsRoutes(app, parts.ops);
-  app.register(async (scope) => inferenceRoutes(scope, parts.inference), { prefix: '/v1' });
+  app.register(
+    async (scope) => {
+      inferenceRoutes(scope, parts.inference);
+      scope.addHook('onReady', async () => {
+        expressLane = createExpressLane({
+          ...parts.inference,
+          validators: compileBodies(scope),
+          newId: nextId,
+          isDraining: parts.ops.isDraining,
+          observe,
+          log: parts.log,
+        });
+      });
+    },
+    { prefix: '/v1' },
+  );
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => accountRoutes(scope, parts.accounts), { prefix: '/dashboard/api' });
   app.register(async (scope) => cloudDashboardRoutes(scope, parts.cloud), {

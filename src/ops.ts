@@ -1,12 +1,11 @@
 // For the people who run it: health, metrics, and the APIs' description for people and for programs.
 
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
-import type { LogFn } from 'pino';
-import { Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Database } from './db/tables.ts';
 import { renderDocs } from './docs-page.ts';
-import { remember } from './lib/remember.ts';
+import type { ObserveRequest } from './lib/observe-request.ts';
 
 export interface OpsParts {
   db: Database;
@@ -54,41 +53,16 @@ const readyMs = 2000;
 const timeout = (ms: number) =>
   new Promise((_, reject) => setTimeout(reject, ms, new Error('too slow')).unref());
 
-/** Looking changes nothing, and health checks would drown the rest: what was only read is told at debug. */
-function toWriter(log: FastifyBaseLogger, method: string, status: number): LogFn {
-  const isLook = (method === 'GET' || method === 'HEAD') && status < 400;
-  return isLook ? log.debug.bind(log) : log.info.bind(log);
-}
-
-/** One log line and one observation per request. Routes, not addresses: those hold ids. */
-export function observeRequests(app: FastifyInstance, registry: Registry): void {
-  const duration = new Histogram({
-    name: 'http_server_request_duration_seconds',
-    help: 'Time from the request to the end of its answer.',
-    labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
-    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
-    registers: [registry],
-  });
-  // What is the same for every request of a kind is found by its labels and put into text once.
-  const kindOf = remember(
-    ({ method, route, status }: { method: string; route: string; status: number }) =>
-      `${method} ${route} ${status}`,
-    ({ method, route, status }) => {
-      const series = duration.labels(method, route, String(status));
-      const log = app.log.child({ method, route, status });
-      return { observe: series.observe.bind(series), write: toWriter(log, method, status) };
-    },
-  );
+/** Every request has an id, and is told of when it is over. */
+export function observeRequests(app: FastifyInstance, observe: ObserveRequest): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     done();
   });
   app.addHook('onResponse', (request, reply, done) => {
+    const { id, method } = request;
     const route = request.routeOptions.url ?? 'unknown';
-    const { elapsedTime: ms, statusCode: status } = reply;
-    const { observe, write } = kindOf({ method: request.method, route, status });
-    observe(ms / 1000);
-    write({ request_id: request.id, ms }, 'request');
+    observe({ method, route, status: reply.statusCode, id, ms: reply.elapsedTime });
     done();
   });
 }

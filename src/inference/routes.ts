@@ -1,5 +1,6 @@
 // The inference API, route by route.
 
+import assert from 'node:assert';
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -10,6 +11,7 @@ import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkChat, checkCompletion } from './check.ts';
 import type { Task } from './engine.ts';
 import { inferenceDialect, modelNotFound } from './errors.ts';
+import type { Validator } from './express-lane.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from './schema.ts';
 import type { Serve } from './serve.ts';
 import type { Visit } from './visit.ts';
@@ -87,6 +89,16 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     if (entry === undefined) throw modelNotFound(model);
     return entry;
   }
+}
+
+/** The checks of the routes' bodies, for who reads them past Fastify. */
+export function compileBodies(app: FastifyInstance): Record<Task['kind'], Validator> {
+  const compile = (schema: object): Validator => {
+    const make = app.validatorCompiler;
+    assert(make !== undefined, 'schemas are compiled once the app is ready');
+    return make({ schema, method: 'POST', url: '/', httpPart: 'body' }) as Validator;
+  };
+  return { chat: compile(ChatRequest), completion: compile(CompletionRequest) };
 }
 
 function toVisit(request: FastifyRequest, reply: FastifyReply): Visit {

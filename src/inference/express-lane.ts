@@ -1,0 +1,125 @@
+// The way most requests come: a key that is known, a whole JSON body of a known length. These are read and
+// checked here, without the framework, which would cost more than all the rest. Whatever is unusual about a
+// request is left to Fastify, which has its own route to the same end.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyBaseLogger } from 'fastify';
+import type { Authenticator } from '../accounts/authenticate.ts';
+import { renderFailure } from '../lib/dialect.ts';
+import { parseJson } from '../lib/json-body.ts';
+import type { ObserveRequest } from '../lib/observe-request.ts';
+import { type RawViolation, toViolation } from '../lib/schema.ts';
+import { checkChat, checkCompletion } from './check.ts';
+import type { Task } from './engine.ts';
+import { inferenceDialect } from './errors.ts';
+import type { ChatRequest, CompletionRequest } from './schema.ts';
+import type { Serve } from './serve.ts';
+import { sendFailure, type Visit } from './visit.ts';
+
+/** False when it is not for here; nothing has been done to it then. */
+export type ExpressLane = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+export interface ExpressLaneParts {
+  authenticator: Authenticator;
+  serve: Serve;
+  maxBodyBytes: number;
+  newId(): string;
+  /** What a request of each kind must look like. */
+  validators: Record<Task['kind'], Validator>;
+  isDraining(): boolean;
+  /** Told of each request when it is over. */
+  observe: ObserveRequest;
+  log: FastifyBaseLogger;
+}
+
+/** As Fastify makes them of a schema. */
+export interface Validator {
+  (value: unknown): boolean | Promise<unknown>;
+  errors?: unknown;
+}
+
+const routes: Record<Task['kind'], string> = {
+  chat: '/v1/chat/completions',
+  completion: '/v1/completions',
+};
+const kinds: ReadonlyMap<string | undefined, Task['kind']> = new Map([
+  [routes.chat, 'chat'],
+  [routes.completion, 'completion'],
+]);
+
+/** As clients write them. */
+const jsonTypes: ReadonlySet<string | undefined> = new Set([
+  'application/json',
+  'application/json; charset=utf-8',
+]);
+
+export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
+  const { authenticator, serve, maxBodyBytes, newId, validators, observe, log } = parts;
+
+  return (request, response) => {
+    const kind = kinds.get(request.url);
+    if (kind === undefined || request.method !== 'POST' || parts.isDraining()) return false;
+    const { headers } = request;
+    const bodyBytes = Number(headers['content-length']);
+    // Not a number for one that comes in chunks; an empty one has its own refusal.
+    if (!(bodyBytes > 0 && bodyBytes <= maxBodyBytes)) return false;
+    if (!jsonTypes.has(headers['content-type'])) return false;
+    const key = authenticator.recognize(headers.authorization, 'inference');
+    if (key === null) return false;
+    const visit: Visit = {
+      id: newId(),
+      caller: { accountId: key.accountId, keyId: key.id, userId: null },
+      headers,
+      bodyBytes,
+      response,
+      begunMs: performance.now(),
+    };
+    receive(request, visit, kind);
+    return true;
+  };
+
+  function receive(request: IncomingMessage, visit: Visit, kind: Task['kind']): void {
+    let first: Buffer | null = null;
+    let all: Buffer[] | null = null;
+    request.on('data', (part: Buffer) => {
+      if (first === null) first = part;
+      else if (all === null) all = [first, part];
+      else all.push(part);
+    });
+    request.once('end', () => {
+      const body = all === null ? first : Buffer.concat(all);
+      answer(visit, kind, body ?? Buffer.alloc(0)).catch((error) => {
+        log.error({ err: error, request_id: visit.id }, 'request failed');
+        visit.response.destroy();
+      });
+    });
+  }
+
+  async function answer(visit: Visit, kind: Task['kind'], bytes: Buffer): Promise<void> {
+    const task = read(visit, kind, bytes);
+    if (task !== null) await serve(visit, task);
+    const { id, response, begunMs } = visit;
+    const ms = performance.now() - begunMs;
+    observe({ method: 'POST', route: routes[kind], status: response.statusCode, id, ms });
+  }
+
+  /** Null when it was refused. */
+  function read(visit: Visit, kind: Task['kind'], bytes: Buffer): Task | null {
+    const headers = { 'x-request-id': visit.id };
+    try {
+      const body = parseJson(bytes);
+      const validate = validators[kind];
+      if (validate(body) === false) {
+        const violation = toViolation(validate.errors as RawViolation[]);
+        sendFailure(visit, headers, inferenceDialect.violate(violation, 'body', body));
+        return null;
+      }
+      if (kind === 'chat') checkChat(body as ChatRequest);
+      else checkCompletion(body as CompletionRequest);
+      return { kind, body } as Task;
+    } catch (error) {
+      sendFailure(visit, headers, renderFailure(inferenceDialect, error));
+      return null;
+    }
+  }
+}
