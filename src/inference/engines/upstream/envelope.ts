@@ -5,14 +5,15 @@ import { toBytes } from '../../../lib/byte-string.ts';
 import type { Envelope } from '../../engine.ts';
 
 export interface LearnedEnvelope {
-  /** From the beginning of the event to `"choices":[{`. */
-  readonly prefix: string;
-  /** From the end of the choices to the end of the event. */
-  readonly suffix: string;
-  readonly ourPrefix: string;
-  readonly ourSuffix: string;
-  /** Stands in an event that ends a choice, and in no other: inside of strings its quotes are escaped. */
-  readonly endMark: string;
+  /** From the beginning of an event into its first choice. */
+  readonly head: string;
+  /** From inside its last choice to the end of the event. */
+  readonly tail: string;
+  /** A tail and the head of the next event. Says that no choice ends there. */
+  readonly seam: string;
+  readonly ourHead: string;
+  readonly ourTail: string;
+  readonly ourSeam: string;
 }
 
 /** Renders events under our envelope. Every character is one byte. */
@@ -43,17 +44,27 @@ export function createEventWriter(envelope: Envelope, includeUsage: boolean): Ev
     learn(eventText, event) {
       const found = findChoices(eventText);
       if (found === null || !eventText.startsWith('[{', found.start)) return null;
-      // Written as the text of an event, it could be told from others only by parsing.
-      if (/"finish_reason"\s*:\s*"/.test(eventText)) return null;
+      const choice = eventText.slice(found.start, found.end);
+      const open = /"finish_reason"\s*:\s*null/.exec(choice);
+      if (open === null || !choice.endsWith('}]')) return null;
+      // What a server says before it is the same each time, or what it says after it.
+      const isFirst = /^\[\{\s*(?:"index"\s*:\s*0\s*,\s*)?$/.test(choice.slice(0, open.index));
+      const [start, end] = isFirst
+        ? [open.index + open[0].length, choice.length - 2]
+        : [2, open.index];
       const sample = write({ ...event, choices: [] }, includeUsage ? null : undefined);
-      const spaced = /"finish_reason"(\s*:\s*)/.exec(eventText)?.[1] ?? found.separator;
       const at = sample.lastIndexOf('"choices":[]') + '"choices":'.length;
+      const head = eventText.slice(0, found.start + start);
+      const tail = eventText.slice(found.start + end);
+      const ourHead = sample.slice(0, at) + choice.slice(0, start);
+      const ourTail = choice.slice(end) + sample.slice(at + '[]'.length);
       return {
-        prefix: `${eventText.slice(0, found.start)}[{`,
-        suffix: eventText.slice(found.end),
-        ourPrefix: `${sample.slice(0, at)}[{`,
-        ourSuffix: sample.slice(at + '[]'.length),
-        endMark: `"finish_reason"${spaced}"`,
+        head,
+        tail,
+        seam: `${tail}\n\n${head}`,
+        ourHead,
+        ourTail,
+        ourSeam: ourTail + ourHead,
       };
     },
   };
@@ -63,16 +74,15 @@ const quote = 0x22;
 const backslash = 0x5c;
 
 /** Where the value of the outermost `choices` stands in a text that is known to be an object in JSON. */
-function findChoices(text: string): { start: number; end: number; separator: string } | null {
+function findChoices(text: string): { start: number; end: number } | null {
   let depth = 0;
   let start = -1;
-  let separator = '';
   for (let at = text.indexOf('{'); at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === quote) {
       const end = skipString(text, at);
       if (depth === 1 && start === -1 && text.slice(at, end) === '"choices"') {
-        separator = /^\s*:\s*/.exec(text.slice(end, end + 8))?.[0] ?? '';
+        const separator = /^\s*:\s*/.exec(text.slice(end, end + 8))?.[0] ?? '';
         // Not a key but a value of that name.
         if (separator !== '') {
           start = end + separator.length;
@@ -84,7 +94,7 @@ function findChoices(text: string): { start: number; end: number; separator: str
     } else if (code === 0x7b || code === 0x5b) depth++;
     else if (code === 0x7d || code === 0x5d) {
       depth--;
-      if (start !== -1 && depth === 1) return { start, end: at + 1, separator };
+      if (start !== -1 && depth === 1) return { start, end: at + 1 };
     }
   }
   return null;

@@ -33,7 +33,6 @@ export interface Rewriter {
 }
 
 const maxEventBytes = 1024 * 1024;
-const closingBracket = 0x5d;
 const nothing = { rewritten: '', isHolding: false };
 const tooLarge = () => unavailable('sent an event that is too large');
 
@@ -79,20 +78,21 @@ export function createRewriter(
     let at = 0;
     let events = '';
     let holding = 0;
-    let nextEnd = learned === null ? -1 : text.indexOf(learned.endMark);
+    // Looked for once and not after each event: there may be a great many of others.
+    let isMixed = false;
     while (!isDone) {
+      const alike = learned === null || isMixed ? null : dressAlike(learned, text, at);
+      if (alike !== null) {
+        events += alike.rewritten;
+        holding += alike.count;
+        at = alike.end;
+        searchFrom = at;
+      } else isMixed = learned !== null;
       const end = text.indexOf('\n\n', searchFrom);
       if (end === -1) break;
-      const isLast = nextEnd !== -1 && nextEnd < end;
-      if (learned !== null && !isLast && isAlike(learned, text, at, end)) {
-        events += dress(learned, text, at, end);
-        holding++;
-      } else {
-        const { rewritten, isHolding } = parseOrFail(text.slice(at, end));
-        events += rewritten;
-        if (isHolding) holding++;
-        nextEnd = learned === null ? -1 : text.indexOf(learned.endMark, end);
-      }
+      const { rewritten, isHolding } = parseOrFail(text.slice(at, end));
+      events += rewritten;
+      if (isHolding) holding++;
       at = end + 2;
       searchFrom = at;
     }
@@ -142,8 +142,6 @@ export function createRewriter(
     // On one line and with nothing to report: the others may be like it.
     if (hasOneChoice && isPlain && counts === null && !eventText.includes('\n')) {
       learned = writer.learn(eventText, event);
-      if (learned !== null)
-        return { rewritten: dress(learned, eventText, 0, eventText.length), isHolding };
     }
     const shown = showsUsage ? counts : null;
     return { rewritten: writer.write(event, includeUsage ? shown : undefined), isHolding };
@@ -199,28 +197,34 @@ function indexOf({ index }: { index?: unknown }): number {
   return typeof index === 'number' ? index : 0;
 }
 
-/** The event between two positions with our beginning and end. */
-function dress(
-  { prefix, suffix, ourPrefix, ourSuffix }: LearnedEnvelope,
-  text: string,
-  at: number,
-  end: number,
-): string {
-  return ourPrefix + text.slice(at + prefix.length, end - suffix.length) + ourSuffix;
+interface Dressed {
+  rewritten: WireEvents;
+  count: number;
+  /** Where the first event begins that is not among them. */
+  end: number;
 }
 
-/** True when another beginning and end are all that the event needs. */
-function isAlike({ prefix, suffix }: LearnedEnvelope, text: string, at: number, end: number) {
-  const choicesAt = at + prefix.length;
-  const choicesEnd = end - suffix.length;
-  return (
-    choicesEnd > choicesAt &&
-    // Else another member, such as the usage, stands between the choices and the end.
-    text.charCodeAt(choicesEnd - 1) === closingBracket &&
-    // Comparing slices is several times as fast as `startsWith`.
-    text.slice(at, choicesAt) === prefix &&
-    text.slice(choicesEnd, end) === suffix
-  );
+/**
+ * The events from here on that need nothing but another beginning and end, which is most of a stream at once;
+ * null when the next is none, or when others are among them.
+ */
+function dressAlike(learned: LearnedEnvelope, text: string, at: number): Dressed | null {
+  const { head, tail, seam, ourHead, ourTail, ourSeam } = learned;
+  const last = text.lastIndexOf(seam);
+  const lastAt = last < at ? at : last + tail.length + 2;
+  const lastEnd = text.indexOf('\n\n', lastAt);
+  // Comparing slices is several times as fast as `startsWith`.
+  const isAlike =
+    lastEnd - lastAt >= head.length + tail.length &&
+    text.slice(lastEnd - tail.length, lastEnd) === tail;
+  const end = isAlike ? lastEnd : lastAt - 2;
+  if (end <= at || text.slice(at, at + head.length) !== head) return null;
+  const pieces = text.slice(at + head.length, end - tail.length).split(seam);
+  let count = 1;
+  for (let next = text.indexOf('\n\n', at); next < end; next = text.indexOf('\n\n', next + 2))
+    count++;
+  if (count !== pieces.length) return null;
+  return { rewritten: ourHead + pieces.join(ourSeam) + ourTail, count, end: end + 2 };
 }
 
 function expectsOneChoice({ kind, body }: Task): boolean {
