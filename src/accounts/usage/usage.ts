@@ -6,7 +6,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Database, UsageRequestRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { newId } from '../../lib/ids.ts';
-import { createBatch } from './batch.ts';
+import type { Batch } from './batch.ts';
 import { type OpenEntry, openEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses } from './processes.ts';
 import { readSpend, type Spend } from './spend.ts';
@@ -45,17 +45,16 @@ export interface UsageOptions {
 const delayMs = 25;
 const longMs = 1000;
 const mostDelayMs = 5000;
-/** Rows per transaction: with SQLite nothing else happens meanwhile, which is 2 to 5 ms of work. */
+/** Rows per transaction: with SQLite nobody else can write meanwhile, which is 2 to 5 ms. */
 export const batchRows = 128;
 
 export function createUsage(
   db: Database,
   clock: Clock,
-  log: FastifyBaseLogger,
+  { log, batch }: { log: FastifyBaseLogger; batch: Batch },
   { alone, maxPending = 100_000 }: UsageOptions,
 ): Usage {
   const processId = newId();
-  const batch = createBatch(db);
   const processes = createProcesses(db, clock, { id: processId, alone });
   /** In the order they began. */
   const open = new Set<OpenEntry>();
@@ -150,7 +149,6 @@ export function createUsage(
         throw error;
       }
       slowestMs = Math.max(slowestMs, performance.now() - since);
-      if (left > batchRows) await breathe();
     }
     pendingSince = Math.max(pendingSince, begunAt);
   }
@@ -176,7 +174,6 @@ export function createUsage(
         for (const entry of entries) entry.dirty = true;
         throw error;
       });
-      await breathe();
     }
   }
 
@@ -197,10 +194,11 @@ export function createUsage(
     for (let waitMs = 50; !(await isFlushed()); waitMs *= 2) {
       if (waitMs > mostDelayMs) {
         log.fatal({ lost: pending.length }, 'usage is lost: the database took nothing to the end');
-        return;
+        break;
       }
       await new Promise((done) => setTimeout(done, waitMs));
     }
+    await batch.close();
     await processes.leave().catch((error) => log.warn({ err: error }, 'usage process not removed'));
   }
 
@@ -217,6 +215,3 @@ export function createUsage(
     status: () => ({ open: open.size, pending: pending.length, dropped, slowestMs }),
   };
 }
-
-/** Answers go out between two batches. */
-const breathe = () => new Promise((done) => setImmediate(done));
