@@ -2,6 +2,7 @@
 // starts with the first batch, because until then its 12 MB are worth more. If it dies, the batch it had
 // fails, and the next one starts it again.
 
+import assert from 'node:assert';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -19,6 +20,8 @@ export function createBatchThread(file: string): Batch {
     const started = new Worker(new URL('./batch-worker.ts', import.meta.url), {
       name: 'usage',
       workerData: file,
+      // Neither the process's flags nor its secrets.
+      execArgv: [],
       env: toEnvironment(getCompileCacheDir()),
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 },
     });
@@ -34,12 +37,13 @@ export function createBatchThread(file: string): Batch {
     return started;
   }
 
-  function send(rows: readonly UsageRequestRow[]): Promise<void> {
+  async function send(rows: readonly UsageRequestRow[]): Promise<void> {
+    assert(settle === undefined, 'two batches at once');
     worker ??= start();
     const asked = worker;
     // Only a batch under way keeps the process alive.
     asked.ref();
-    return new Promise((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       settle = (answer) => {
         settle = undefined;
         asked.unref();

@@ -7,7 +7,7 @@ import type { Database, UsageRequestRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { newId } from '../../lib/ids.ts';
 import type { Batch } from './batch.ts';
-import { type OpenEntry, openEntry, type UsageEntry, type UsageFacts } from './entry.ts';
+import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses } from './processes.ts';
 import { readSpend, type Spend } from './spend.ts';
 
@@ -204,7 +204,7 @@ export function createUsage(
 
   return {
     open(facts) {
-      const entry = openEntry(facts, clock, processId, onClosed);
+      const entry = new OpenEntry(facts, clock.now(), processId, onClosed);
       open.add(entry);
       return entry;
     },

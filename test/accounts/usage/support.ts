@@ -23,6 +23,7 @@ export const nextId = createIdSequence();
 
 export interface TestUsage {
   db: Database;
+  dataDir: string;
   clock: HandClock;
   usage: Usage;
   /** Another server on the same database. What it shall reach it through instead also writes its batches. */
@@ -58,7 +59,7 @@ export async function openTestUsage(
     cleanups.push(() => made.stop());
     return made;
   };
-  return { db, clock, usage: another(options), another, rows: () => readRows(db) };
+  return { db, dataDir, clock, usage: another(options), another, rows: () => readRows(db) };
 }
 
 /** Null prototypes are SQLite's own. */
