@@ -34,6 +34,7 @@ export function createBatchThread(file: string): Batch {
       worker = undefined;
       settle?.(new Error('the thread that writes usage has ended', { cause }));
     });
+    started.unref();
     return started;
   }
 
@@ -56,6 +57,9 @@ export function createBatchThread(file: string): Batch {
   }
 
   return {
+    prepare() {
+      worker ??= start();
+    },
     async write(rows) {
       if (rows.length > 0) await send(rows);
     },

@@ -6,6 +6,8 @@ import type { Database, UsageRequestRow } from '../../db/tables.ts';
 import { writeBatch } from './batch-write.ts';
 
 export interface Batch {
+  /** Says that one will be written in a moment. */
+  prepare(): void;
   /** All of them or none, in one transaction with their sums. May be repeated when it fails. One at a time. */
   write(rows: readonly UsageRequestRow[]): Promise<void>;
   /** When everything is written. */
@@ -14,6 +16,7 @@ export interface Batch {
 
 export function createBatch(db: Database): Batch {
   return {
+    prepare() {},
     async write(rows) {
       if (rows.length === 0) return;
       await db.transaction().execute((tx) => writeBatch(toRawTx(tx), rows));

@@ -72,7 +72,10 @@ export function createUsage(
 
   function onClosed(entry: OpenEntry): void {
     open.delete(entry);
-    if (pending.length === 0) pendingSince = performance.now();
+    if (pending.length === 0) {
+      pendingSince = performance.now();
+      batch.prepare();
+    }
     pending.push(entry.row);
     if (pending.length > maxPending) dropOldest();
     schedule(delayMs);
