@@ -1,6 +1,6 @@
-// Sets down many rows of a table at once, in the form each database takes fastest: SQLite runs one small
-// statement for each row quicker than it reads JSON, PostgreSQL reads one JSON text quicker than a statement
-// of 2,000 parameters.
+// Sets down many rows of a table at once, in the form each database takes best: SQLite runs a small statement
+// for each row about as quickly as a large one, and tells of each whether it changed anything; PostgreSQL reads
+// one JSON text quicker than a statement of 2,000 parameters.
 
 import type { RawTx } from '../../db/raw.ts';
 
