@@ -1,5 +1,5 @@
 // Writes batches to SQLite in a thread of their own, which waits for the disk while answers go out here. It
-// starts with the first batch, because until then its 12 MB are worth more. If it dies, the batch it had
+// starts with the first batch, because until then its 10 MB are worth more. If it dies, the batch it had
 // fails, and the next one starts it again.
 
 import assert from 'node:assert';
