@@ -18,6 +18,8 @@ import { toJoinLink } from './accounts/routes.ts';
 import { createSessions } from './accounts/sessions.ts';
 import { createSignIn } from './accounts/sign-in.ts';
 import { createThrottle } from './accounts/throttle.ts';
+import { createBatch } from './accounts/usage/batch.ts';
+import { createBatchThread } from './accounts/usage/batch-thread.ts';
 import { createUsageRequests } from './accounts/usage/requests.ts';
 import { createUsageRetention } from './accounts/usage/retention.ts';
 import { createUsageSummaries } from './accounts/usage/summaries.ts';
@@ -42,7 +44,7 @@ import {
 import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
-import { openDatabase } from './db/open.ts';
+import { openDatabase, sqliteFile } from './db/open.ts';
 import { createAttempts } from './inference/attempt.ts';
 import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
@@ -169,7 +171,9 @@ export async function startServer(
     onRefused: meter.refused,
   });
   watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
-  const usage = createUsage(db, clock, log, { alone: config.database.url === null });
+  const onSqlite = config.database.url === null;
+  const batch = onSqlite ? createBatchThread(sqliteFile(config.data_dir)) : createBatch(db);
+  const usage = createUsage(db, clock, { log, batch }, { alone: onSqlite });
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
   const traces = await openTraces(config);

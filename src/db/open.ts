@@ -29,7 +29,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   }
 }
 
-const sqliteFile = (dataDir: string) => join(dataDir, 'millrace.db');
+export const sqliteFile = (dataDir: string) => join(dataDir, 'millrace.db');
 
 async function createDialect({ url, poolSize, dataDir }: DatabaseOptions): Promise<Dialect> {
   if (url === null) return createSqliteDialect(sqliteFile(dataDir));

@@ -1,49 +1,26 @@
-// Writes many requests' rows in one transaction, together with the sums they add to. Rows have a state
-// that only moves forward, so the same batch may be written again after an unknown outcome: what it
-// already closed is neither changed nor counted a second time.
+// Where requests' rows go, many at a time. This one writes through the connections everything else uses, which
+// with PostgreSQL wait elsewhere; SQLite would hold up all answers, and has a thread (`batch-thread.ts`).
 
-import type { Database, Tx, UsageRequestRow } from '../../db/tables.ts';
-import { withoutSync } from '../../db/without-sync.ts';
-import { addTally, tally } from './tally.ts';
-import { createUpsert } from './upsert.ts';
+import { toRawTx } from '../../db/raw.ts';
+import type { Database, UsageRequestRow } from '../../db/tables.ts';
+import { writeBatch } from './batch-write.ts';
 
 export interface Batch {
-  /** Rows that run are set down as they are; the others are closed and counted. Each id once. */
+  /** Says that one will be written in a moment. */
+  prepare(): void;
+  /** All of them or none, in one transaction with their sums. May be repeated when it fails. One at a time. */
   write(rows: readonly UsageRequestRow[]): Promise<void>;
+  /** When everything is written. */
+  close(): Promise<void>;
 }
 
 export function createBatch(db: Database): Batch {
-  const upsert = createUpsert(db);
-
-  async function writeIn(tx: Tx, rows: readonly UsageRequestRow[]): Promise<void> {
-    const written = await upsert(tx, rows);
-    const late = rows.filter(({ id, status }) => status !== 'running' && !written.has(id));
-    const reopened = late.length === 0 ? [] : await reopen(tx, late);
-    if (reopened.length > 0) for (const id of await upsert(tx, late)) written.add(id);
-    const closed = rows.filter(({ id, status }) => status !== 'running' && written.has(id));
-    await addTally(tx, tally(closed, reopened));
-  }
-
   return {
+    prepare() {},
     async write(rows) {
       if (rows.length === 0) return;
-      await withoutSync(db, (one) => one.transaction().execute((tx) => writeIn(tx, rows)));
+      await db.transaction().execute((tx) => writeBatch(toRawTx(tx), rows));
     },
+    close: async () => {},
   };
-}
-
-/**
- * Those that others gave up because we were silent for long. What was counted of them then is taken back, and
- * all of it is counted now.
- */
-async function reopen(tx: Tx, rows: readonly UsageRequestRow[]): Promise<UsageRequestRow[]> {
-  const ids = rows.map(({ id }) => id);
-  const found = await tx
-    .updateTable('usage_requests')
-    .set({ status: 'running' })
-    .where('id', 'in', ids)
-    .where('status', '=', 'interrupted')
-    .returningAll()
-    .execute();
-  return found.map((row) => ({ ...row, status: 'interrupted' }));
 }

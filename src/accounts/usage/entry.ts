@@ -1,7 +1,6 @@
 // One request's row while it is being made: what is known so far, and the one moment it ends.
 
 import type { UsageRequestRow } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
 
 export interface UsageFacts {
   /** Unique for ever; the request's own id. */
@@ -39,58 +38,58 @@ export interface UsageEntry {
   close(end: UsageEnd): void;
 }
 
-/** An entry as its keeper sees it. */
-export interface OpenEntry extends UsageEntry {
+/** An entry as its keeper sees it. One is made for every request, hence a class: its methods are made once. */
+export class OpenEntry implements UsageEntry {
   readonly row: UsageRequestRow;
   /** Something has changed since it was last written. */
-  dirty: boolean;
-}
+  dirty = true;
+  readonly #onClosed: (entry: OpenEntry) => void;
 
-export function openEntry(
-  facts: UsageFacts,
-  clock: Clock,
-  process: string,
-  onClosed: (entry: OpenEntry) => void,
-): OpenEntry {
-  const row: UsageRequestRow = {
-    id: facts.id,
-    account_id: facts.accountId,
-    key_id: facts.keyId,
-    user_id: facts.userId,
-    operation: facts.operation,
-    model: facts.model,
-    served_model: facts.model,
-    backend: '',
-    at: clock.now(),
-    status: 'running',
-    code: null,
-    prompt_tokens: 0,
-    completion_tokens: 0,
-    cached_tokens: 0,
-    first_token_ms: null,
-    duration_ms: 0,
-    cost_nano: 0,
-    process,
-  };
-  const entry: OpenEntry = {
-    row,
-    dirty: true,
-    progress(update) {
-      if (row.status !== 'running') return;
-      apply(row, update);
-      entry.dirty = true;
-    },
-    close(end) {
-      if (row.status !== 'running') return;
-      apply(row, end);
-      row.status = end.status;
-      row.code = toCode(end.code);
-      row.duration_ms = toCount(end.durationMs);
-      row.process = null;
-      onClosed(entry);
-    },
-  };
-  return entry;
+  constructor(
+    facts: UsageFacts,
+    at: number,
+    process: string,
+    onClosed: (entry: OpenEntry) => void,
+  ) {
+    this.row = {
+      id: facts.id,
+      account_id: facts.accountId,
+      key_id: facts.keyId,
+      user_id: facts.userId,
+      operation: facts.operation,
+      model: facts.model,
+      served_model: facts.model,
+      backend: '',
+      at,
+      status: 'running',
+      code: null,
+      prompt_tokens: 0,
+      completion_tokens: 0,
+      cached_tokens: 0,
+      first_token_ms: null,
+      duration_ms: 0,
+      cost_nano: 0,
+      process,
+    };
+    this.#onClosed = onClosed;
+  }
+
+  progress(update: Partial<UsageProgress>): void {
+    if (this.row.status !== 'running') return;
+    apply(this.row, update);
+    this.dirty = true;
+  }
+
+  close(end: UsageEnd): void {
+    const { row } = this;
+    if (row.status !== 'running') return;
+    apply(row, end);
+    row.status = end.status;
+    row.code = toCode(end.code);
+    row.duration_ms = toCount(end.durationMs);
+    row.process = null;
+    this.#onClosed(this);
+  }
 }
 
 function apply(row: UsageRequestRow, update: Partial<UsageProgress>): void {

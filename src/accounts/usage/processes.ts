@@ -2,6 +2,7 @@
 // was last known of it, and is counted once.
 
 import { sql } from 'kysely';
+import { toRawTx } from '../../db/raw.ts';
 import type { Database, UsageRequestRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { addTally, tally } from './tally.ts';
@@ -74,7 +75,7 @@ export function createProcesses(
         .where('status', '=', sql.lit('running'))
         .returningAll()
         .execute();
-      await addTally(tx, tally(rows));
+      await addTally(toRawTx(tx), tally(rows));
       return rows;
     });
   }

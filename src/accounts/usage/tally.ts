@@ -1,9 +1,10 @@
 // Requests that have ended, added up by hour and by month. Summed in memory first, so that a batch of a
 // thousand requests touches a handful of rows.
 
-import { sql } from 'kysely';
-import type { SpendRow, Tx, UsageHourRow, UsageRequestRow } from '../../db/tables.ts';
+import type { RawTx } from '../../db/raw.ts';
+import type { SpendRow, UsageHourRow, UsageRequestRow } from '../../db/tables.ts';
 import { toMonth } from './spend.ts';
+import { addEach, createUpsert } from './upsert.ts';
 
 export interface Tally {
   hours: UsageHourRow[];
@@ -91,62 +92,19 @@ function addToSpend(
 }
 
 /** Adds to what is there, in the transaction that closes the requests. */
-export async function addTally(tx: Tx, { hours, spend }: Tally): Promise<void> {
-  for (const rows of inChunks(hours)) {
-    await tx
-      .insertInto('usage_hours')
-      .values(rows)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['account_id', 'hour', 'key_id', 'model', 'backend'])
-          .doUpdateSet(addEach('usage_hours', Object.keys(noSums))),
-      )
-      .execute();
-  }
+export async function addTally(tx: RawTx, { hours, spend }: Tally): Promise<void> {
+  await addHours(tx, hours);
   await forgetEmpty(tx, hours);
-  for (const rows of inChunks(spend)) {
-    await tx
-      .insertInto('spend')
-      .values(rows)
-      .onConflict((conflict) =>
-        conflict
-          .columns(['account_id', 'key_id', 'month'])
-          .doUpdateSet(addEach('spend', ['cost_nano', 'tokens', 'requests'])),
-      )
-      .execute();
-  }
+  await addSpend(tx, spend);
 }
 
 /** Hours from which everything was withdrawn, as when another backend has answered. */
-async function forgetEmpty(tx: Tx, hours: readonly UsageHourRow[]): Promise<void> {
+async function forgetEmpty(tx: RawTx, hours: readonly UsageHourRow[]): Promise<void> {
   for (const { account_id, hour, key_id, model, backend, requests } of hours) {
     if (requests >= 0) continue;
-    await tx
-      .deleteFrom('usage_hours')
-      .where('account_id', '=', account_id)
-      .where('hour', '=', hour)
-      .where('key_id', '=', key_id)
-      .where('model', '=', model)
-      .where('backend', '=', backend)
-      .where('requests', '=', 0)
-      .execute();
+    await tx.run(deleteEmpty, [account_id, hour, key_id, model, backend]);
   }
 }
-
-/** Each number of rows is a statement of its own to SQLite, and it remembers a few hundred. */
-const chunkRows = 32;
-
-function* inChunks<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
-  for (let at = 0; at < rows.length; at += chunkRows) yield rows.slice(at, at + chunkRows);
-}
-
-const addEach = (table: string, names: string[]) =>
-  Object.fromEntries(
-    names.map((name) => [
-      name,
-      sql<number>`${sql.ref(`${table}.${name}`)} + ${sql.ref(`excluded.${name}`)}`,
-    ]),
-  );
 
 const noSums = {
   requests: 0,
@@ -159,6 +117,45 @@ const noSums = {
   first_token_ms: 0,
   first_tokens: 0,
 };
+
+const hourKey = ['account_id', 'hour', 'key_id', 'model', 'backend'] as const;
+
+const addHours = createUpsert<UsageHourRow>('usage_hours', {
+  types: {
+    account_id: 'text',
+    hour: 'bigint',
+    key_id: 'text',
+    model: 'text',
+    backend: 'text',
+    requests: 'bigint',
+    errors: 'bigint',
+    aborted: 'bigint',
+    prompt_tokens: 'bigint',
+    completion_tokens: 'bigint',
+    cached_tokens: 'bigint',
+    cost_nano: 'bigint',
+    first_token_ms: 'bigint',
+    first_tokens: 'bigint',
+  },
+  key: hourKey,
+  update: addEach('usage_hours', Object.keys(noSums)),
+});
+
+const deleteEmpty = `delete from usage_hours
+  where ${hourKey.map((name) => `${name} = ?`).join(' and ')} and requests = 0`;
+
+const addSpend = createUpsert<SpendRow>('spend', {
+  types: {
+    account_id: 'text',
+    key_id: 'text',
+    month: 'text',
+    cost_nano: 'bigint',
+    tokens: 'bigint',
+    requests: 'bigint',
+  },
+  key: ['account_id', 'key_id', 'month'],
+  update: addEach('spend', ['cost_nano', 'tokens', 'requests']),
+});
 
 const inOrder = <Row>(rows: Map<string, Row>): Row[] =>
   [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);

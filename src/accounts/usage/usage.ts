@@ -6,8 +6,8 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Database, UsageRequestRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { newId } from '../../lib/ids.ts';
-import { createBatch } from './batch.ts';
-import { type OpenEntry, openEntry, type UsageEntry, type UsageFacts } from './entry.ts';
+import type { Batch } from './batch.ts';
+import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses } from './processes.ts';
 import { readSpend, type Spend } from './spend.ts';
 
@@ -45,17 +45,16 @@ export interface UsageOptions {
 const delayMs = 25;
 const longMs = 1000;
 const mostDelayMs = 5000;
-/** Rows per transaction: with SQLite nothing else happens meanwhile, which is 2 to 5 ms of work. */
+/** Rows per transaction: with SQLite nobody else can write meanwhile, which is 2 to 5 ms. */
 export const batchRows = 128;
 
 export function createUsage(
   db: Database,
   clock: Clock,
-  log: FastifyBaseLogger,
+  { log, batch }: { log: FastifyBaseLogger; batch: Batch },
   { alone, maxPending = 100_000 }: UsageOptions,
 ): Usage {
   const processId = newId();
-  const batch = createBatch(db);
   const processes = createProcesses(db, clock, { id: processId, alone });
   /** In the order they began. */
   const open = new Set<OpenEntry>();
@@ -73,7 +72,10 @@ export function createUsage(
 
   function onClosed(entry: OpenEntry): void {
     open.delete(entry);
-    if (pending.length === 0) pendingSince = performance.now();
+    if (pending.length === 0) {
+      pendingSince = performance.now();
+      batch.prepare();
+    }
     pending.push(entry.row);
     if (pending.length > maxPending) dropOldest();
     schedule(delayMs);
@@ -150,7 +152,6 @@ export function createUsage(
         throw error;
       }
       slowestMs = Math.max(slowestMs, performance.now() - since);
-      if (left > batchRows) await breathe();
     }
     pendingSince = Math.max(pendingSince, begunAt);
   }
@@ -176,7 +177,6 @@ export function createUsage(
         for (const entry of entries) entry.dirty = true;
         throw error;
       });
-      await breathe();
     }
   }
 
@@ -197,16 +197,17 @@ export function createUsage(
     for (let waitMs = 50; !(await isFlushed()); waitMs *= 2) {
       if (waitMs > mostDelayMs) {
         log.fatal({ lost: pending.length }, 'usage is lost: the database took nothing to the end');
-        return;
+        break;
       }
       await new Promise((done) => setTimeout(done, waitMs));
     }
+    await batch.close();
     await processes.leave().catch((error) => log.warn({ err: error }, 'usage process not removed'));
   }
 
   return {
     open(facts) {
-      const entry = openEntry(facts, clock, processId, onClosed);
+      const entry = new OpenEntry(facts, clock.now(), processId, onClosed);
       open.add(entry);
       return entry;
     },
@@ -217,6 +218,3 @@ export function createUsage(
     status: () => ({ open: open.size, pending: pending.length, dropped, slowestMs }),
   };
 }
-
-/** Answers go out between two batches. */
-const breathe = () => new Promise((done) => setImmediate(done));

@@ -20,14 +20,9 @@ export function failing(db: Database, next: () => Failure): Database {
       return failure === 'after' ? fail() : answer;
     },
   });
-  const connection = () => ({
-    execute: <Answer>(work: (one: Database) => Promise<Answer>) =>
-      db.connection().execute((one) => work(failing(one, next))),
-  });
   return new Proxy(db, {
     get(target, name) {
       if (name === 'transaction') return transaction;
-      if (name === 'connection') return connection;
       const member = Reflect.get(target, name, target) as unknown;
       return typeof member === 'function' ? member.bind(target) : member;
     },

@@ -6,10 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { pino } from 'pino';
+import { createBatch } from '../../../src/accounts/usage/batch.ts';
+import { createBatchThread } from '../../../src/accounts/usage/batch-thread.ts';
 import type { UsageFacts } from '../../../src/accounts/usage/entry.ts';
 import { tally } from '../../../src/accounts/usage/tally.ts';
 import { createUsage, type Usage, type UsageOptions } from '../../../src/accounts/usage/usage.ts';
-import { openDatabase } from '../../../src/db/open.ts';
+import { openDatabase, sqliteFile } from '../../../src/db/open.ts';
 import type { Database, UsageRequestRow } from '../../../src/db/tables.ts';
 import { createIdSequence } from '../../../src/lib/ids.ts';
 import { createHandClock, type HandClock } from '../../support/clock.ts';
@@ -21,9 +23,10 @@ export const nextId = createIdSequence();
 
 export interface TestUsage {
   db: Database;
+  dataDir: string;
   clock: HandClock;
   usage: Usage;
-  /** Another server on the same database, which it may reach through something else. */
+  /** Another server on the same database. What it shall reach it through instead also writes its batches. */
   another(options?: Partial<UsageOptions>, through?: Database): Usage;
   rows(): Promise<UsageRequestRow[]>;
 }
@@ -49,11 +52,14 @@ export async function openTestUsage(
     () => db.destroy(),
   );
   const another: TestUsage['another'] = (over = {}, through = db) => {
-    const made = createUsage(through, clock, pino({ level: 'silent' }), { alone: false, ...over });
+    const isThread = kind === 'sqlite' && through === db;
+    const batch = isThread ? createBatchThread(sqliteFile(dataDir)) : createBatch(through);
+    const log = pino({ level: 'silent' });
+    const made = createUsage(through, clock, { log, batch }, { alone: false, ...over });
     cleanups.push(() => made.stop());
     return made;
   };
-  return { db, clock, usage: another(options), another, rows: () => readRows(db) };
+  return { db, dataDir, clock, usage: another(options), another, rows: () => readRows(db) };
 }
 
 /** Null prototypes are SQLite's own. */

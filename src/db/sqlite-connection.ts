@@ -1,0 +1,50 @@
+// A connection to SQLite through Node's own module, in the shape of better-sqlite3's that Kysely's dialect
+// expects, plus a bounded cache of prepared statements. Without Kysely itself: a thread that only writes
+// usage does with 23 MB less.
+
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import type { SqliteDatabase, SqliteStatement } from 'kysely';
+
+export interface SqliteConnection extends SqliteDatabase {
+  inTransaction(): boolean;
+}
+
+export interface SqliteOptions {
+  /** With `normal`, a power cut may take what was committed since somebody last waited for the disk. */
+  readonly synchronous: 'full' | 'normal';
+  /** How long the write-ahead log may be before a commit here puts it into the database, and waits for that. */
+  readonly checkpointPages: number;
+}
+
+const maxStatements = 512;
+
+export function openSqlite(
+  file: string | URL,
+  { synchronous, checkpointPages }: SqliteOptions,
+): SqliteConnection {
+  const database = new DatabaseSync(file, { timeout: 10_000 });
+  database.exec(`pragma journal_mode = wal; pragma synchronous = ${synchronous};
+    pragma wal_autocheckpoint = ${checkpointPages}; pragma foreign_keys = on`);
+  const statements = new Map<string, SqliteStatement>();
+
+  function prepare(sql: string): SqliteStatement {
+    // A deferred transaction that reads first and writes later fails when another connection wrote between.
+    const statement = database.prepare(sql === 'begin' ? 'begin immediate' : sql);
+    const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
+    const prepared = {
+      reader: statement.columns().length > 0,
+      all: (parameters: readonly unknown[]) => statement.all(...values(parameters)),
+      run: (parameters: readonly unknown[]) => statement.run(...values(parameters)),
+      iterate: (parameters: readonly unknown[]) => statement.iterate(...values(parameters)),
+    };
+    if (statements.size >= maxStatements) statements.clear();
+    statements.set(sql, prepared);
+    return prepared;
+  }
+
+  return {
+    prepare: (sql) => statements.get(sql) ?? prepare(sql),
+    inTransaction: () => database.isTransaction,
+    close: () => database.close(),
+  };
+}
