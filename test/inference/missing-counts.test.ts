@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { createCatalog } from '../../src/inference/catalog.ts';
 import type { Task } from '../../src/inference/engine.ts';
-import { countTokens } from '../../src/inference/engines/upstream/generated-text.ts';
+import { createTokenCounts } from '../../src/inference/engines/upstream/generated-text.ts';
 import { createMissingCounts } from '../../src/inference/missing-counts.ts';
 import { createLlama3Counter } from '../../src/inference/tokens.ts';
 import { type GatewayOptions, gatewayModel, readEvents, startGateway } from '../support/gateway.ts';
@@ -100,7 +100,7 @@ describe('what a server did not count', () => {
 
   it('of a long stream the beginning is counted and the rest taken to be like it', () => {
     const event = `data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`;
-    const generated = countTokens((text) => text.length);
+    const generated = createTokenCounts((text) => text.length)();
     for (let events = 0; events < 5000; events++) generated.add(event, 1);
     assert.equal(generated.total(), 10_000);
   });

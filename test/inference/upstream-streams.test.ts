@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { EngineError, type Task, type Usage } from '../../src/inference/engine.ts';
+import { createTokenCounts } from '../../src/inference/engines/upstream/generated-text.ts';
 import { createRewriter } from '../../src/inference/engines/upstream/rewriter.ts';
 import type { ChatRequest } from '../../src/inference/schema.ts';
 import { newCall } from '../support/engine-call.ts';
@@ -23,7 +24,8 @@ function chat(body: Partial<ChatRequest> = {}): Task {
 function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: string) => number) {
   const told: Usage[] = [];
   const call = newCall({ envelope, onUsage: (soFar) => told.push(soFar) });
-  const rewriter = createRewriter(task, call, counter);
+  const generated = createTokenCounts(counter)();
+  const rewriter = createRewriter(task, call, generated);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
   out += rewriter.end();
   const failure = rewriter.failure();
@@ -33,7 +35,7 @@ function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: stri
     .split('\n\n')
     .slice(0, -1)
     .map((event) => JSON.parse(event.replace(/^data: /, '')) as Event);
-  return { events, told, rewriter, text };
+  return { events, told, rewriter, generated, text };
 }
 
 const choiceOf = (delta: object, finish: string | null = null) => ({
@@ -243,8 +245,8 @@ describe('streams of an upstream', () => {
       write([choiceOf(toolCall('{"a": 1}'))]),
     ].map((data) => Buffer.from(`data: ${data}\n\n`));
     const byWord = (text: string) => text.match(/\S+/g)?.length ?? 0;
-    assert.equal(rewrite(wire).rewriter.generatedTokens(), 101);
-    assert.equal(rewrite(wire, chat(), byWord).rewriter.generatedTokens(), 102);
+    assert.equal(rewrite(wire).generated.total(), 101);
+    assert.equal(rewrite(wire, chat(), byWord).generated.total(), 102);
   });
 
   test('are put right where servers are careless', () => {
@@ -261,7 +263,7 @@ describe('streams of an upstream', () => {
     ];
     const end = careless({ index: 0, delta: null, finish_reason: 'stop' });
     const twice = Buffer.from([...wire, end, end, careless({ delta: { content: '' } })].join(''));
-    const { events, rewriter } = rewrite([twice]);
+    const { events, generated } = rewrite([twice]);
     assert.deepEqual(
       events.flatMap(({ choices }) => choices),
       [
@@ -272,7 +274,7 @@ describe('streams of an upstream', () => {
         { index: 0, delta: {}, finish_reason: 'stop' },
       ],
     );
-    assert.equal(rewriter.generatedTokens(), 3);
+    assert.equal(generated.total(), 3);
     assert(!rewrite([Buffer.from(wire.join(''))]).rewriter.hasFinished());
   });
 
@@ -296,10 +298,11 @@ describe('streams of an upstream', () => {
       fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
     );
     const property = fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
-      const rewriter = createRewriter(chat(), newCall({ envelope }), (text) => text.length);
+      const generated = createTokenCounts((text) => text.length)();
+      const rewriter = createRewriter(chat(), newCall({ envelope }), generated);
       for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
       rewriter.end();
-      assert.ok(rewriter.generatedTokens() >= 0);
+      assert.ok(generated.total() >= 0);
       assert.ok(rewriter.failure() === null || rewriter.failure() instanceof EngineError);
     });
     fc.assert(property, { seed: propertySeed, numRuns: 1000 });

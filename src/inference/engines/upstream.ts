@@ -7,9 +7,8 @@ import { type ConnectionOptions, createConnection } from './upstream/connection.
 import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
 import { toFailure, unavailable } from './upstream/failures.ts';
-import type { CountText } from './upstream/generated-text.ts';
+import { type CountText, createTokenCounts } from './upstream/generated-text.ts';
 import { paths, toRequestBody } from './upstream/request-body.ts';
-import { createRewriter } from './upstream/rewriter.ts';
 import { ask } from './upstream/whole-body.ts';
 
 export interface UpstreamOptions extends ConnectionOptions {
@@ -37,12 +36,13 @@ export interface UpstreamOptions extends ConnectionOptions {
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
   const { name, model, countGenerated } = options;
   const connection = createConnection(options);
+  const newCount = createTokenCounts(countGenerated);
 
   return {
     name,
     async stream(task, call) {
       call.signal.throwIfAborted();
-      const blocks = new EventBlocks(task, call, createRewriter(task, call, countGenerated));
+      const blocks = new EventBlocks(task, call, newCount());
       const body = toRequestBody(task, model, true);
       const { signal, headers } = call;
       connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);

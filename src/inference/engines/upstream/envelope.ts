@@ -58,14 +58,8 @@ export function createEventWriter(envelope: Envelope, includeUsage: boolean): Ev
       const tail = eventText.slice(found.start + end);
       const ourHead = sample.slice(0, at) + choice.slice(0, start);
       const ourTail = choice.slice(end) + sample.slice(at + '[]'.length);
-      return {
-        head,
-        tail,
-        seam: `${tail}\n\n${head}`,
-        ourHead,
-        ourTail,
-        ourSeam: ourTail + ourHead,
-      };
+      const seam = `${tail}\n\n${head}`;
+      return { head, tail, seam, ourHead, ourTail, ourSeam: ourTail + ourHead };
     },
   };
 }

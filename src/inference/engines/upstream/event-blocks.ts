@@ -6,7 +6,8 @@ import type { Call, Task, WireEvents } from '../../engine.ts';
 import { describeType } from './answer.ts';
 import type { Exchange, Receiver } from './connection.ts';
 import { toFailure, unavailable } from './failures.ts';
-import type { Rewriter } from './rewriter.ts';
+import type { GeneratedCount } from './generated-text.ts';
+import { createRewriter, type Rewriter } from './rewriter.ts';
 import { generatedOnly } from './usage.ts';
 import { BoundedBody } from './whole-body.ts';
 
@@ -25,6 +26,7 @@ interface Refusal {
 export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> {
   readonly #task: Task;
   readonly #call: Call;
+  readonly #generated: GeneratedCount;
   readonly #rewriter: Rewriter;
   readonly #flushSoon = () => this.#flush();
   #exchange: Exchange | null = null;
@@ -42,10 +44,11 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
   #wake: (() => void) | null = null;
   #tellAt = performance.now() + progressMs;
 
-  constructor(task: Task, call: Call, rewriter: Rewriter) {
+  constructor(task: Task, call: Call, generated: GeneratedCount) {
     this.#task = task;
     this.#call = call;
-    this.#rewriter = rewriter;
+    this.#generated = generated;
+    this.#rewriter = createRewriter(task, call, generated);
   }
 
   started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void {
@@ -145,7 +148,7 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
     const now = performance.now();
     if (now < this.#tellAt || this.#rewriter.usage() !== null) return;
     this.#tellAt = now + progressMs;
-    const tokens = this.#rewriter.generatedTokens();
+    const tokens = this.#generated.soFar();
     if (tokens > 0) this.#call.onUsage?.(generatedOnly(tokens));
   }
 
@@ -158,9 +161,10 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
     this.#state = isWhole ? 'ended' : 'failed';
     this.#failure = isWhole ? null : (failure ?? otherwise());
     // What was generated counts, however it ended.
-    const tokens = this.#rewriter.usage() === null ? this.#rewriter.generatedTokens() : 0;
+    const tokens = this.#rewriter.usage() === null ? this.#generated.total() : 0;
     if (tokens > 0 || (isWhole && this.#rewriter.usage() === null))
       onUsage?.(generatedOnly(tokens));
+    this.#generated.forget();
     this.#wakeReader();
   }
 

@@ -32,34 +32,54 @@ export type CountText = (text: string) => number | null;
 export interface GeneratedCount {
   /** Events that reach the client, and how many of them hold something generated. */
   add(events: WireEvents, holding: number): void;
+  /** Events that hold something: about as many as tokens, and known at once. */
+  soFar(): number;
   /** Tokens so far. */
   total(): number;
+  /** Nobody will ask for the total. To be called in the end. */
+  forget(): void;
 }
 
-/** Of the events of one stream. */
-const keptLength = 32 * 1024;
+/** Of the events of one stream, while there is room; and the least, where many streams share it. */
+const keptMost = 32 * 1024;
+const keptLeast = 2 * 1024;
+/** Of all streams of a backend together. */
+const room = 1024 * 1024;
 
 /**
  * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
  * tokens an event. Without a counter each event is a token, which is what most servers send.
  */
-export function countTokens(countText: CountText | undefined): GeneratedCount {
-  let kept = '';
-  let keptHolding = 0;
-  let holdingAll = 0;
-  return {
-    add(events, holding) {
-      holdingAll += holding;
-      if (countText === undefined || kept.length >= keptLength) return;
-      kept += events;
-      keptHolding += holding;
-    },
-    total() {
-      if (countText === undefined || keptHolding === 0) return holdingAll;
-      const events = fromBytes(kept).split('\n\n').slice(0, -1);
-      const tokens = countText(events.map(textOf).join(''));
-      return tokens === null ? holdingAll : Math.round((tokens * holdingAll) / keptHolding);
-    },
+export function createTokenCounts(countText: CountText | undefined): () => GeneratedCount {
+  let allKept = 0;
+  return () => {
+    let kept = '';
+    let keptHolding = 0;
+    let holdingAll = 0;
+    let isKeeping = countText !== undefined;
+    return {
+      add(events, holding) {
+        holdingAll += holding;
+        if (!isKeeping) return;
+        kept += events;
+        keptHolding += holding;
+        allKept += events.length;
+        isKeeping = kept.length < (allKept < room ? keptMost : keptLeast);
+      },
+      soFar: () => holdingAll,
+      total() {
+        if (countText === undefined || keptHolding === 0) return holdingAll;
+        const events = fromBytes(kept).split('\n\n').slice(0, -1);
+        const tokens = countText(events.map(textOf).join(''));
+        return tokens === null ? holdingAll : Math.round((tokens * holdingAll) / keptHolding);
+      },
+      forget() {
+        isKeeping = false;
+        allKept -= kept.length;
+        kept = '';
+        keptHolding = 0;
+      },
+    };
   };
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../../engine.ts';
 import { createEventWriter, type LearnedEnvelope } from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
-import { type CountText, countTokens, toText } from './generated-text.ts';
+import { type GeneratedCount, toText } from './generated-text.ts';
 import { toUsage } from './usage.ts';
 
 export interface Rewriter {
@@ -29,23 +29,17 @@ export interface Rewriter {
   hasFinished(): boolean;
   /** As the server says, or null when it said nothing. */
   usage(): Usage | null;
-  generatedTokens(): number;
 }
 
 const maxEventBytes = 1024 * 1024;
 const nothing = { rewritten: '', isHolding: false };
 const tooLarge = () => unavailable('sent an event that is too large');
 
-export function createRewriter(
-  task: Task,
-  call: Call,
-  countGenerated: CountText | undefined,
-): Rewriter {
+export function createRewriter(task: Task, call: Call, generated: GeneratedCount): Rewriter {
   const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
   const includeUsage = include_usage === true;
   const showsUsage = includeUsage && continuous_usage_stats === true;
   const writer = createEventWriter(call.envelope, includeUsage);
-  const generated = countTokens(countGenerated);
   // With several choices it must be known which of them have ended, so their events are all parsed.
   const hasOneChoice = expectsOneChoice(task);
   const seen = new Set<number>();
@@ -183,7 +177,6 @@ export function createRewriter(
     failure: () => failure,
     hasFinished: () => finished.size > 0 && finished.size === seen.size,
     usage: () => usage,
-    generatedTokens: generated.total,
   };
 }
 
@@ -223,6 +216,7 @@ function dressAlike(learned: LearnedEnvelope, text: string, at: number): Dressed
   let count = 1;
   for (let next = text.indexOf('\n\n', at); next < end; next = text.indexOf('\n\n', next + 2))
     count++;
+  // Something else, such as a comment, stands between two of them.
   if (count !== pieces.length) return null;
   return { rewritten: ourHead + pieces.join(ourSeam) + ourTail, count, end: end + 2 };
 }
