@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { atRate, once, peakRate, quantile, type Target, type Timing } from './gateway/load.ts';
 
 const key = 'bench-key-that-is-long-enough-123456';
-const rounds = Number(process.argv[2] ?? 3);
-const seconds = Number(process.argv[3] ?? 5);
+const rounds = Number(process.argv[2] ?? 5);
+const seconds = Number(process.argv[3] ?? 4);
+/** For each target before it is measured: the larger a program, the longer until all of it is compiled. */
+const warmUpSeconds = 12;
 const root = join(import.meta.dirname, '..');
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 const ports = {
@@ -19,6 +21,7 @@ const ports = {
   fastify: 18_093,
   http: 18_094,
   portkey: 18_095,
+  fresh: 18_096,
 };
 
 const children: ChildProcess[] = [];
@@ -51,10 +54,11 @@ function start(file: string, ...args: (string | number)[]): ChildProcess {
   return child;
 }
 
-function startOurs(): ChildProcess {
+function startOurs(port: number): ChildProcess {
   const backend = (port: number) =>
     `{ name: upstream, url: "http://127.0.0.1:${port}/v1", model: org/model, server: vllm }`;
-  const config = join(folder, 'millrace.yaml');
+  const data = mkdtempSync(join(folder, 'data-'));
+  const config = join(data, 'millrace.yaml');
   writeFileSync(
     config,
     [
@@ -70,7 +74,7 @@ function startOurs(): ChildProcess {
   );
   const child = spawn(
     join(root, 'millrace'),
-    ['serve', '--port', String(ports.ours), '--data-dir', join(folder, 'data'), '--config', config],
+    ['serve', '--port', String(port), '--data-dir', data, '--config', config],
     { env: { ...process.env, MILLRACE_API_KEY: key }, stdio: ['ignore', 'ignore', 'ignore'] },
   );
   children.push(child);
@@ -101,21 +105,31 @@ const toBody = (stream: boolean, model = 'hermes3-8b') =>
     ...(stream && { stream: true }),
   });
 
-/** All targets in turns, so that what else happens on the machine hits each alike. The medians. */
-function inTurns(targets: Target[], body: string): Map<Target, number> {
-  const rates = new Map<Target, number[]>(targets.map((target) => [target, []]));
-  for (const target of targets) peakRate(target, body, 2, folder);
+type Rates = Map<Target, number[]>;
+
+/** All targets in turns, so that what else happens on the machine hits each alike. */
+function inTurns(targets: Target[], body: string): Rates {
+  const rates: Rates = new Map(targets.map((target) => [target, []]));
+  for (const target of targets) peakRate(target, body, warmUpSeconds, folder);
   for (let round = 0; round < rounds; round++) {
     for (const target of targets) rates.get(target)?.push(peakRate(target, body, seconds, folder));
   }
-  return new Map([...rates].map(([target, values]) => [target, quantile(values, 0.5)]));
+  return rates;
 }
 
-const show = (rates: Map<Target, number>) => {
-  for (const [{ name }, rate] of rates) console.log(`  ${name}: ${rate.toFixed(0)}/s`);
+const median = (values: readonly number[]) => quantile(values, 0.5);
+
+const show = (rates: Rates) => {
+  for (const [{ name }, values] of rates) console.log(`  ${name}: ${median(values).toFixed(0)}/s`);
 };
-const ratio = (rates: Map<Target, number>, other: Target) =>
-  ((rates.get(ours) ?? 0) / (rates.get(other) ?? 1)).toFixed(2);
+
+/** The median of what each turn gives: between two turns the machine may be another. */
+function ratio(rates: Rates, other: Target): string {
+  const theirs = rates.get(other) ?? [];
+  const each = (rates.get(ours) ?? []).map((rate, turn) => rate / (theirs[turn] ?? 1));
+  return median(each).toFixed(2);
+}
+
 /** Two hundred a second: a burst would measure how fast they begin. */
 async function openSlowly(target: Target, body: string): Promise<Promise<Timing>[]> {
   const running: Promise<Timing>[] = [];
@@ -142,8 +156,8 @@ start(
   `--port=${ports.portkey}`,
   '--headless',
 );
-const server = startOurs();
-for (const port of Object.values(ports)) await listening(port);
+startOurs(ports.ours);
+for (const port of Object.values(ports)) if (port !== ports.fresh) await listening(port);
 
 console.log('Plain chat, requests per second at 32 connections');
 const plain = inTurns([straight, ours, bareFastify, bareHttp, portkey], toBody(false));
@@ -158,15 +172,11 @@ show(streams);
 console.log(`  ÷ bare node:http ${ratio(streams, bareHttp)} (goal 0.8)`);
 
 console.log('First byte at a quarter of the peak rate, added to going straight');
-const quarter = Math.floor((streams.get(ours) ?? 400) / 4);
+const quarter = Math.floor(median(streams.get(ours) ?? [400]) / 4);
 const added = { p50: [] as number[], p99: [] as number[] };
 for (let round = 0; round < rounds; round++) {
-  const through = (await atRate(ours, toBody(true), quarter, seconds)).map(
-    (one) => one.firstByteMs,
-  );
-  const direct = (await atRate(straight, toBody(true), quarter, seconds)).map(
-    (one) => one.firstByteMs,
-  );
+  const through = await atRate(ours, toBody(true), quarter, seconds);
+  const direct = await atRate(straight, toBody(true), quarter, seconds);
   added.p50.push(quantile(through, 0.5) - quantile(direct, 0.5));
   added.p99.push(quantile(through, 0.99) - quantile(direct, 0.99));
 }
@@ -174,8 +184,12 @@ console.log(
   `  p50 ${quantile(added.p50, 0.5).toFixed(2)} ms (goal 0.5), p99 ${quantile(added.p99, 0.5).toFixed(2)} ms (goal 3)`,
 );
 
-console.log('1,000 open slow streams, opened within 5 s, a chunk every 200 ms each');
-const through = await openSlowly(ours, toBody(true, 'hermes3-70b'));
+console.log(
+  '1,000 open slow streams, opened within 5 s, a chunk every 200 ms each, on a fresh server',
+);
+const server = startOurs(ports.fresh);
+await listening(ports.fresh);
+const through = await openSlowly({ ...ours, port: ports.fresh }, toBody(true, 'hermes3-70b'));
 await new Promise((done) => setTimeout(done, 8_000));
 console.log(`  resident ${residentMb(server).toFixed(0)} MB (goal 200)`);
 const lags = (await Promise.all(through)).map((one) => one.worstLagMs);

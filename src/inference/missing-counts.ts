@@ -25,7 +25,6 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
   return {
     forGenerated({ vocabulary }) {
       if (vocabulary === 'other') return undefined;
-      counter.load();
       return (text) => (text.length > longestText ? null : counter.countText(text));
     },
     async ofPrompt(entry, task) {

@@ -10,10 +10,8 @@ import type { ChatMessage, ChatRequest } from './schema.ts';
 export interface TokenCounter {
   /** Tokens of the prompt after the chat template; stops counting once it is over `limit`. */
   count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number>;
-  /** Tokens of a text, at once; null while the vocabulary is not loaded. */
+  /** Tokens of a text, at once; null while the vocabulary, whose 45 MB wait for who needs them, is not loaded. */
   countText(text: string): number | null;
-  /** Begins to load the vocabulary, for those who will want counts at once. */
-  load(): void;
 }
 
 /** What a token is usually long, for texts that nobody counts. */
@@ -107,9 +105,12 @@ export function createLlama3Counter(): TokenCounter {
 
   return {
     count,
-    countText: (text) => loaded?.encodeSync(text).length ?? null,
-    // Who needs it meets the failure again.
-    load: () => void ensure().catch(() => {}),
+    countText(text) {
+      if (loaded !== undefined) return loaded.encodeSync(text).length;
+      // Who can wait for it meets the failure again.
+      ensure().catch(() => {});
+      return null;
+    },
   };
 }
 

@@ -30,11 +30,13 @@ export const elapsedMs = ({ begunMs }: Visit) => performance.now() - begunMs;
 /** A whole answer. The headers are the caller's to make and nobody's afterwards. */
 export function sendAnswer(visit: Visit, status: number, headers: AnswerHeaders, body: unknown) {
   const text = JSON.stringify(body);
+  const length = Buffer.byteLength(text);
   headers['openai-processing-ms'] = Math.round(elapsedMs(visit));
   headers['content-type'] = 'application/json; charset=utf-8';
-  headers['content-length'] = Buffer.byteLength(text);
+  headers['content-length'] = length;
   visit.response.writeHead(status, headers);
-  visit.response.end(text);
+  // As many bytes as characters: then nothing is to be encoded.
+  visit.response.end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
 export function sendFailure(visit: Visit, headers: AnswerHeaders, rendered: Rendered): void {

@@ -4,52 +4,49 @@
 import { remaining, resetAfter } from './bucket.ts';
 import type { LimitScope, Standing } from './store.ts';
 
-/** Null when neither rate is limited. */
+/** Null when neither rate is limited. Made for every request, so nothing is made on the way. */
 export function toHeaders(
   scopes: readonly LimitScope[],
   standings: readonly Standing[],
 ): Record<string, string> | null {
-  const requests = findTightest(scopes, (scope, index) => [
-    scope.limits.requestsPerMinute,
-    standings[index]?.requestDebt ?? 0,
-  ]);
-  const tokens = findTightest(scopes, (scope, index) => [
-    scope.limits.tokensPerMinute,
-    standings[index]?.tokenDebt ?? 0,
-  ]);
-  if (requests === null && tokens === null) return null;
-  return { ...render('requests', requests), ...render('tokens', tokens) };
+  const headers: Record<string, string> = {};
+  const requests = tightest(scopes, standings, 'requestsPerMinute', 'requestDebt');
+  const requestsLimit = scopes[requests]?.limits.requestsPerMinute ?? null;
+  if (requestsLimit !== null) {
+    const debt = standings[requests]?.requestDebt ?? 0;
+    headers['x-ratelimit-limit-requests'] = String(requestsLimit);
+    headers['x-ratelimit-remaining-requests'] = String(remaining(debt, requestsLimit));
+    headers['x-ratelimit-reset-requests'] = toDuration(resetAfter(debt, requestsLimit));
+  }
+  const tokens = tightest(scopes, standings, 'tokensPerMinute', 'tokenDebt');
+  const tokensLimit = scopes[tokens]?.limits.tokensPerMinute ?? null;
+  if (tokensLimit !== null) {
+    const debt = standings[tokens]?.tokenDebt ?? 0;
+    headers['x-ratelimit-limit-tokens'] = String(tokensLimit);
+    headers['x-ratelimit-remaining-tokens'] = String(remaining(debt, tokensLimit));
+    headers['x-ratelimit-reset-tokens'] = toDuration(resetAfter(debt, tokensLimit));
+  }
+  return requestsLimit === null && tokensLimit === null ? null : headers;
 }
 
-interface Rate {
-  perMinute: number;
-  debt: number;
-}
-
-function findTightest(
+/** Which of the scopes has the least left of a rate; -1 where it is not limited. */
+function tightest(
   scopes: readonly LimitScope[],
-  read: (scope: LimitScope, index: number) => readonly [number | null, number],
-): Rate | null {
-  let tightest: Rate | null = null;
-  scopes.forEach((scope, index) => {
-    const [perMinute, debt] = read(scope, index);
-    if (perMinute === null) return;
-    const left = remaining(debt, perMinute);
-    if (tightest === null || left < remaining(tightest.debt, tightest.perMinute)) {
-      tightest = { perMinute, debt };
-    }
-  });
-  return tightest;
-}
-
-function render(name: 'requests' | 'tokens', rate: Rate | null): Record<string, string> {
-  if (rate === null) return {};
-  const { perMinute, debt } = rate;
-  return {
-    [`x-ratelimit-limit-${name}`]: String(perMinute),
-    [`x-ratelimit-remaining-${name}`]: String(remaining(debt, perMinute)),
-    [`x-ratelimit-reset-${name}`]: toDuration(resetAfter(debt, perMinute)),
-  };
+  standings: readonly Standing[],
+  rate: 'requestsPerMinute' | 'tokensPerMinute',
+  owed: 'requestDebt' | 'tokenDebt',
+): number {
+  let found = -1;
+  let least = Number.POSITIVE_INFINITY;
+  for (let at = 0; at < scopes.length; at++) {
+    const perMinute = scopes[at]?.limits[rate] ?? null;
+    if (perMinute === null) continue;
+    const left = remaining(standings[at]?.[owed] ?? 0, perMinute);
+    if (left >= least) continue;
+    found = at;
+    least = left;
+  }
+  return found;
 }
 
 /** As clients know them: `6ms`, `1.5s`, `6m0s`. */
