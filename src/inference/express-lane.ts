@@ -56,6 +56,9 @@ const jsonTypes: ReadonlySet<string | undefined> = new Set([
 export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
   const { authenticator, serve, maxBodyBytes, newId, validators, observe, log } = parts;
 
+  const tell = (visit: Visit, error: unknown) =>
+    log.error({ err: error, request_id: visit.id }, 'request failed');
+
   return (request, response) => {
     const kind = kinds.get(request.url);
     if (kind === undefined || request.method !== 'POST' || parts.isDraining()) return false;
@@ -78,25 +81,21 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
     return true;
   };
 
+  /** The request holds on to its listeners for as long as its answer takes, but to no bytes. */
   function receive(request: IncomingMessage, visit: Visit, kind: Task['kind']): void {
-    let first: Buffer | null = null;
-    let all: Buffer[] | null = null;
-    request.on('data', (part: Buffer) => {
-      if (first === null) first = part;
-      else if (all === null) all = [first, part];
-      else all.push(part);
-    });
+    let received: Buffer[] = [];
+    request.on('data', (part: Buffer) => received.push(part));
     request.once('end', () => {
-      const body = all === null ? first : Buffer.concat(all);
-      answer(visit, kind, body ?? Buffer.alloc(0)).catch((error) => {
-        log.error({ err: error, request_id: visit.id }, 'request failed');
+      const task = read(visit, kind, received);
+      received = [];
+      answer(visit, kind, task).catch((error) => {
+        tell(visit, error);
         visit.response.destroy();
       });
     });
   }
 
-  async function answer(visit: Visit, kind: Task['kind'], bytes: Buffer): Promise<void> {
-    const task = read(visit, kind, bytes);
+  async function answer(visit: Visit, kind: Task['kind'], task: Task | null): Promise<void> {
     if (task !== null) await serve(visit, task);
     const { id, response, begunMs } = visit;
     const ms = performance.now() - begunMs;
@@ -104,10 +103,11 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
   }
 
   /** Null when it was refused. */
-  function read(visit: Visit, kind: Task['kind'], bytes: Buffer): Task | null {
+  function read(visit: Visit, kind: Task['kind'], received: readonly Buffer[]): Task | null {
     const headers = { 'x-request-id': visit.id };
     try {
-      const body = parseJson(bytes);
+      const isOne = received.length === 1;
+      const body = parseJson(isOne ? (received[0] as Buffer) : Buffer.concat(received));
       const validate = validators[kind];
       if (validate(body) === false) {
         const violation = toViolation(validate.errors as RawViolation[]);
@@ -118,7 +118,9 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
       else checkCompletion(body as CompletionRequest);
       return { kind, body } as Task;
     } catch (error) {
-      sendFailure(visit, headers, renderFailure(inferenceDialect, error));
+      const rendered = renderFailure(inferenceDialect, error);
+      if (rendered.status >= 500) tell(visit, error);
+      sendFailure(visit, headers, rendered);
       return null;
     }
   }

@@ -130,7 +130,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else this.#controller = controller;
   }
 
-  onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    // Each is a piece of the packet it came in, which would be kept as long as the answer takes.
+    controller.rawHeaders = null;
     if (this.#isOver || status < 200) return;
     this.#isAnswered = true;
     // None was asked for.
