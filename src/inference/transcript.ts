@@ -17,6 +17,7 @@ const mostUnread = 2 * 1024 * 1024;
 /** Less than this is not worth the reading. */
 const leastRead = 1024;
 const mostText = 1024 * 1024;
+const mostPieces = 64;
 
 /** Makes transcripts that share the room for what is unread. */
 export function createTranscripts(): (kind: Task['kind']) => Transcript {
@@ -33,6 +34,9 @@ function createTranscript(kind: Task['kind'], holds: (change: number) => boolean
   let unread: WireEvents[] = [];
   let unreadLength = 0;
   let text = '';
+  /** What follows it, and how long both are. */
+  let pieces: string[] = [];
+  let length = 0;
   let isFinished = false;
   let isLost = false;
 
@@ -40,6 +44,9 @@ function createTranscript(kind: Task['kind'], holds: (change: number) => boolean
     for (const events of unread) {
       for (const { choices = [] } of parseEvents(events)) for (const choice of choices) see(choice);
     }
+    // In one piece: a chain of a hundred words takes ten times the room of the words.
+    text = [text].concat(pieces).join('');
+    pieces = [];
     forgetUnread();
   }
 
@@ -51,10 +58,16 @@ function createTranscript(kind: Task['kind'], holds: (change: number) => boolean
 
   function see(choice: ChatChoiceDelta | CompletionChoice): void {
     const piece = kind === 'chat' ? toText(choice as ChatChoiceDelta) : toPlainText(choice);
-    if (piece === null || text.length + piece.length > mostText) isLost = true;
-    else text += piece;
+    if (piece === null || length + piece.length > mostText) isLost = true;
+    else {
+      pieces.push(piece);
+      length += piece.length;
+    }
     if (choice.finish_reason != null) isFinished = true;
-    if (isLost) text = '';
+    if (isLost) {
+      text = '';
+      pieces = [];
+    }
   }
 
   return {
@@ -65,7 +78,7 @@ function createTranscript(kind: Task['kind'], holds: (change: number) => boolean
         unreadLength += item.length;
         if (holds(item.length) && unreadLength >= leastRead) readUnread();
       } else {
-        if (unread.length > 0) readUnread();
+        if (unread.length > 0 || pieces.length >= mostPieces) readUnread();
         for (const choice of item.choices) see(choice);
       }
     },
@@ -76,6 +89,8 @@ function createTranscript(kind: Task['kind'], holds: (change: number) => boolean
     close() {
       forgetUnread();
       isLost = true;
+      text = '';
+      pieces = [];
     },
   };
 }

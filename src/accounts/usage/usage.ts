@@ -72,10 +72,7 @@ export function createUsage(
 
   function onClosed(entry: OpenEntry): void {
     open.delete(entry);
-    if (pending.length === 0) {
-      pendingSince = performance.now();
-      batch.prepare();
-    }
+    if (pending.length === 0) pendingSince = performance.now();
     pending.push(entry.row);
     if (pending.length > maxPending) dropOldest();
     schedule(delayMs);
@@ -207,6 +204,8 @@ export function createUsage(
 
   return {
     open(facts) {
+      // Whoever writes it is up before it ends.
+      batch.prepare();
       const entry = new OpenEntry(facts, clock.now(), processId, onClosed);
       open.add(entry);
       return entry;

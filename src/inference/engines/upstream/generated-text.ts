@@ -61,7 +61,8 @@ export function createTokenCounts(countText: CountText | undefined): () => Gener
       add(events, holding) {
         holdingAll += holding;
         if (!isKeeping) return;
-        kept += events;
+        // In one piece, where they come one by one.
+        kept = kept === '' ? events : [kept, events].join('');
         keptHolding += holding;
         allKept += events.length;
         isKeeping = kept.length < (allKept < room ? keptMost : keptLeast);
