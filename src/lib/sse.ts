@@ -79,6 +79,8 @@ class OutgoingEvents implements EventStream {
   }
 
   pass(events: string): Promise<void> | undefined {
+    // Its end may wait long for a slow reader, and a ping would be one more.
+    if (this.#isEnding) return undefined;
     this.quiet = 0;
     this.#ready += events;
     this.#writeSoon();
@@ -92,6 +94,7 @@ class OutgoingEvents implements EventStream {
   }
 
   end(): void {
+    if (this.#isEnding) return;
     this.#isEnding = true;
     this.#writeSoon();
   }
