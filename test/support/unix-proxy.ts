@@ -14,8 +14,8 @@ export interface UnixProxy {
 
 const requestLine = /(?:^|\r\n\r\n|\})((?:GET|POST|PUT|PATCH|DELETE) \/[^ ]+) HTTP\/1\.1\r\n/g;
 
-export async function startUnixProxy(target: string): Promise<UnixProxy> {
-  const path = `${target}.proxy`;
+export async function startUnixProxy(target: string, name = 'proxy'): Promise<UnixProxy> {
+  const path = `${target}.${name}`;
   const requests: string[] = [];
   const pairs = new Set<readonly [Socket, Socket]>();
   const webSockets = new Set<Socket>();
