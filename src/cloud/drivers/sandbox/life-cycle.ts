@@ -89,7 +89,7 @@ async function recordMachine(
   const record = {
     spec,
     ip: earlier?.ip ?? (await takeAddress(yard, spec)),
-    hostKey: earlier?.hostKey ?? ssh2.utils.generateKeyPairSync('ed25519').private,
+    hostKey: earlier?.hostKey ?? newHostKey(),
   };
   await directories.writeRecord(directory, record);
   return record;
@@ -180,5 +180,13 @@ async function endMarked(id: string) {
     if (!environment.split('\0').includes(mark)) continue;
     const marked = await findProcess(Number(name));
     if (marked) await signalProcess(marked, 'SIGKILL');
+  }
+}
+
+/** Of two hundred keys that ssh2 makes, one can't be read by ssh2 itself. */
+function newHostKey(): string {
+  for (;;) {
+    const { private: key } = ssh2.utils.generateKeyPairSync('ed25519');
+    if (!(ssh2.utils.parseKey(key) instanceof Error)) return key;
   }
 }
