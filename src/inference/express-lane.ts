@@ -1,6 +1,6 @@
 // The way most requests come: a key that is known, a whole JSON body of a known length. These are read and
-// checked here, without the framework, which would cost more than all the rest. Whatever is unusual about a
-// request is left to Fastify, which has its own route to the same end.
+// checked here, without the framework, which would take a good part of a small request's time. Whatever is
+// unusual about a request is left to Fastify, which has its own route to the same end.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';

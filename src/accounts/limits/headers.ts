@@ -4,44 +4,51 @@
 import { remaining, resetAfter } from './bucket.ts';
 import type { LimitScope, Standing } from './store.ts';
 
-/** Null when neither rate is limited. Made for every request, so nothing is made on the way. */
+/** What is said of each rate. Made for every request, so the names are put together once. */
+const rates = [
+  { perMinute: 'requestsPerMinute', debt: 'requestDebt', names: toNames('requests') },
+  { perMinute: 'tokensPerMinute', debt: 'tokenDebt', names: toNames('tokens') },
+] as const;
+
+function toNames(rate: 'requests' | 'tokens') {
+  return {
+    limit: `x-ratelimit-limit-${rate}`,
+    remaining: `x-ratelimit-remaining-${rate}`,
+    reset: `x-ratelimit-reset-${rate}`,
+  };
+}
+
+/** Null when neither rate is limited. */
 export function toHeaders(
   scopes: readonly LimitScope[],
   standings: readonly Standing[],
 ): Record<string, string> | null {
-  const headers: Record<string, string> = {};
-  const requests = tightest(scopes, standings, 'requestsPerMinute', 'requestDebt');
-  const requestsLimit = scopes[requests]?.limits.requestsPerMinute ?? null;
-  if (requestsLimit !== null) {
-    const debt = standings[requests]?.requestDebt ?? 0;
-    headers['x-ratelimit-limit-requests'] = String(requestsLimit);
-    headers['x-ratelimit-remaining-requests'] = String(remaining(debt, requestsLimit));
-    headers['x-ratelimit-reset-requests'] = toDuration(resetAfter(debt, requestsLimit));
+  let headers: Record<string, string> | null = null;
+  for (const rate of rates) {
+    const at = tightest(scopes, standings, rate);
+    const limit = scopes[at]?.limits[rate.perMinute] ?? null;
+    if (limit === null) continue;
+    const debt = standings[at]?.[rate.debt] ?? 0;
+    headers ??= {};
+    headers[rate.names.limit] = String(limit);
+    headers[rate.names.remaining] = String(remaining(debt, limit));
+    headers[rate.names.reset] = toDuration(resetAfter(debt, limit));
   }
-  const tokens = tightest(scopes, standings, 'tokensPerMinute', 'tokenDebt');
-  const tokensLimit = scopes[tokens]?.limits.tokensPerMinute ?? null;
-  if (tokensLimit !== null) {
-    const debt = standings[tokens]?.tokenDebt ?? 0;
-    headers['x-ratelimit-limit-tokens'] = String(tokensLimit);
-    headers['x-ratelimit-remaining-tokens'] = String(remaining(debt, tokensLimit));
-    headers['x-ratelimit-reset-tokens'] = toDuration(resetAfter(debt, tokensLimit));
-  }
-  return requestsLimit === null && tokensLimit === null ? null : headers;
+  return headers;
 }
 
 /** Which of the scopes has the least left of a rate; -1 where it is not limited. */
 function tightest(
   scopes: readonly LimitScope[],
   standings: readonly Standing[],
-  rate: 'requestsPerMinute' | 'tokensPerMinute',
-  owed: 'requestDebt' | 'tokenDebt',
+  rate: (typeof rates)[number],
 ): number {
   let found = -1;
   let least = Number.POSITIVE_INFINITY;
   for (let at = 0; at < scopes.length; at++) {
-    const perMinute = scopes[at]?.limits[rate] ?? null;
+    const perMinute = scopes[at]?.limits[rate.perMinute] ?? null;
     if (perMinute === null) continue;
-    const left = remaining(standings[at]?.[owed] ?? 0, perMinute);
+    const left = remaining(standings[at]?.[rate.debt] ?? 0, perMinute);
     if (left >= least) continue;
     found = at;
     least = left;
