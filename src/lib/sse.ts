@@ -5,6 +5,7 @@
 import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { toBytes } from './byte-string.ts';
+import { type Member, noSeat, Roster } from './roster.ts';
 
 export interface EventStream {
   /** Sends one `data:` event; resolves when more may be written. */
@@ -29,11 +30,11 @@ const lookMs = 1000;
 const pingAfterLooks = 15;
 
 export function createEventStreams(): EventStreams {
-  const open = new Set<OutgoingEvents>();
+  const open = new Roster<OutgoingEvents>();
   let timer: NodeJS.Timeout | null = null;
 
   function look(): void {
-    for (const stream of open) if (++stream.quiet >= pingAfterLooks) stream.ping();
+    for (const stream of open.list()) if (++stream.quiet >= pingAfterLooks) stream.ping();
   }
 
   function forget(stream: OutgoingEvents): void {
@@ -55,7 +56,8 @@ export function createEventStreams(): EventStreams {
   };
 }
 
-class OutgoingEvents implements EventStream {
+class OutgoingEvents implements EventStream, Member {
+  seat = noSeat;
   /** Looks since something was written. */
   quiet = 0;
   readonly #response: ServerResponse;

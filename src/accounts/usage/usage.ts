@@ -6,6 +6,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Database, UsageRequestRow } from '../../db/tables.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { newId } from '../../lib/ids.ts';
+import { Roster } from '../../lib/roster.ts';
 import type { Batch } from './batch.ts';
 import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses } from './processes.ts';
@@ -56,8 +57,7 @@ export function createUsage(
 ): Usage {
   const processId = newId();
   const processes = createProcesses(db, clock, { id: processId, alone });
-  /** In the order they began. */
-  const open = new Set<OpenEntry>();
+  const open = new Roster<OpenEntry>();
   let pending: UsageRequestRow[] = [];
   /** When the oldest of them ended. */
   let pendingSince = 0;
@@ -155,13 +155,11 @@ export function createUsage(
 
   async function writeLong(): Promise<void> {
     const now = clock.now();
-    const long: OpenEntry[] = [];
-    for (const entry of open) {
-      const ageMs = now - entry.row.at;
+    const long = open.list().filter(({ row }) => {
+      const ageMs = now - row.at;
       // Below 0 the clock was set back.
-      if (ageMs >= 0 && ageMs < longMs) break;
-      long.push(entry);
-    }
+      return ageMs < 0 || ageMs >= longMs;
+    });
     if (long.length === 0) return;
     await processes.beat();
     const due = long.filter(({ dirty }) => dirty);
@@ -184,7 +182,7 @@ export function createUsage(
     );
 
   async function stop(): Promise<void> {
-    for (const entry of [...open]) {
+    for (const entry of open.list()) {
       const durationMs = clock.now() - entry.row.at;
       entry.close({ status: 'aborted', code: 'server_stopped', durationMs });
     }

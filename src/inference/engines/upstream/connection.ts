@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
+import { type Member, noSeat, Roster } from '../../../lib/roster.ts';
 import { isStale, toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
 export interface ConnectionOptions {
@@ -61,11 +62,11 @@ export function createConnection(options: ConnectionOptions): Connection {
     bodyTimeout: 0,
   });
   const headers = toHeaderList(options);
-  const running = new Set<Exchange>();
+  const running = new Roster<Exchange>();
   const everyMs = Math.min(Math.max(Math.min(firstByteMs, idleMs) / 4, 10), 1000);
   const watch = setInterval(() => {
     const now = performance.now();
-    for (const exchange of running) if (now > exchange.deadlineMs) exchange.giveUp();
+    for (const exchange of running.list()) if (now > exchange.deadlineMs) exchange.giveUp();
   }, everyMs).unref();
 
   return {
@@ -88,12 +89,13 @@ export function createConnection(options: ConnectionOptions): Connection {
 }
 
 /** One request and its answer. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements Dispatcher.DispatchHandler, Member {
+  seat = noSeat;
   /** On the clock of `performance.now`. */
   deadlineMs: number;
   readonly #receiver: Receiver;
   readonly #signal: AbortSignal;
-  readonly #running: Set<Exchange>;
+  readonly #running: Roster<Exchange>;
   readonly #idleMs: number;
   readonly #begunMs: number;
   readonly #lastMs: number;
@@ -108,7 +110,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   constructor(
     receiver: Receiver,
     signal: AbortSignal,
-    running: Set<Exchange>,
+    running: Roster<Exchange>,
     { firstByteMs, idleMs, again }: { firstByteMs: number; idleMs: number; again: () => void },
   ) {
     const now = performance.now();
