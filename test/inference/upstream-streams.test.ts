@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { EngineError, type Task, type Usage } from '../../src/inference/engine.ts';
+import { Shapes } from '../../src/inference/engines/upstream/envelope.ts';
 import { createTokenCounts } from '../../src/inference/engines/upstream/generated-text.ts';
-import { createRewriter } from '../../src/inference/engines/upstream/rewriter.ts';
+import { Rewriter } from '../../src/inference/engines/upstream/rewriter.ts';
 import type { ChatRequest } from '../../src/inference/schema.ts';
 import { newCall } from '../support/engine-call.ts';
 import { propertySeed } from '../support/property-seed.ts';
@@ -20,15 +21,34 @@ function chat(body: Partial<ChatRequest> = {}): Task {
   return { kind: 'chat', body: { model: 'm', messages: [], ...body } };
 }
 
-/** Feeds bytes in pieces; gives the events that came out, and what was told beside them. */
+/**
+ * Feeds bytes in pieces; gives the events that came out, and what was told beside them. A second time they are
+ * what the server is known for, which changes nothing.
+ */
 function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: string) => number) {
+  const shapes = new Shapes();
+  const first = rewriteOnce(pieces, task, counter, shapes);
+  const second = rewriteOnce(pieces, task, counter, shapes);
+  assert.deepEqual(second.events, first.events);
+  assert.deepEqual(second.told, first.told);
+  assert.equal(second.generated.soFar(), first.generated.soFar());
+  assert.equal(second.rewriter.hasFinished(), first.rewriter.hasFinished());
+  return first;
+}
+
+function rewriteOnce(
+  pieces: readonly Buffer[],
+  task: Task,
+  counter: ((text: string) => number) | undefined,
+  shapes: Shapes,
+) {
   const told: Usage[] = [];
   const call = newCall({ envelope, onUsage: (soFar) => told.push(soFar) });
   const generated = createTokenCounts(counter)();
-  const rewriter = createRewriter(task, call, generated);
+  const rewriter = new Rewriter(task, call, generated, shapes);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
   out += rewriter.end();
-  const failure = rewriter.failure();
+  const failure = rewriter.failure;
   if (failure !== null) throw failure;
   const text = Buffer.from(out, 'latin1').toString('utf8');
   const events = text
@@ -136,7 +156,7 @@ describe('streams of an upstream', () => {
         assert.equal(usage, given.includeUsage ? null : undefined);
       }
       assert.deepEqual(told, [{ ...usage, prompt_tokens_details: null }]);
-      assert.ok(rewriter.isDone() && rewriter.hasFinished());
+      assert.ok(rewriter.isDone && rewriter.hasFinished());
     });
     fc.assert(property, { seed: propertySeed, numRuns: 400 });
   });
@@ -216,7 +236,7 @@ describe('streams of an upstream', () => {
         const { events, rewriter } = rewrite(pieces);
         assert.deepEqual(events[0]?.choices, [choiceOf({ content: 'ü' }, 'stop')]);
         assert.equal(events.length, 1);
-        assert.ok(rewriter.isDone());
+        assert.ok(rewriter.isDone);
       }
     }
   });
@@ -299,11 +319,11 @@ describe('streams of an upstream', () => {
     );
     const property = fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
       const generated = createTokenCounts((text) => text.length)();
-      const rewriter = createRewriter(chat(), newCall({ envelope }), generated);
+      const rewriter = new Rewriter(chat(), newCall({ envelope }), generated, new Shapes());
       for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
       rewriter.end();
       assert.ok(generated.total() >= 0);
-      assert.ok(rewriter.failure() === null || rewriter.failure() instanceof EngineError);
+      assert.ok(rewriter.failure === null || rewriter.failure instanceof EngineError);
     });
     fc.assert(property, { seed: propertySeed, numRuns: 1000 });
   });

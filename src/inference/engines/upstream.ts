@@ -5,6 +5,7 @@ import { type Engine, EngineError } from '../engine.ts';
 import { parseAnswer } from './upstream/answer.ts';
 import { type ConnectionOptions, createConnection } from './upstream/connection.ts';
 import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
+import { Shapes } from './upstream/envelope.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
 import { toFailure, unavailable } from './upstream/failures.ts';
 import { type CountText, createTokenCounts } from './upstream/generated-text.ts';
@@ -37,12 +38,13 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
   const { name, model, countGenerated } = options;
   const connection = createConnection(options);
   const newCount = createTokenCounts(countGenerated);
+  const shapes = new Shapes();
 
   return {
     name,
     async stream(task, call) {
       call.signal.throwIfAborted();
-      const blocks = new EventBlocks(task, call, newCount());
+      const blocks = new EventBlocks(task, call, newCount(), shapes);
       const body = toRequestBody(task, model, true);
       const { signal, headers } = call;
       connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);

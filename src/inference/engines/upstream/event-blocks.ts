@@ -5,9 +5,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Call, Task, WireEvents } from '../../engine.ts';
 import { describeType } from './answer.ts';
 import type { Exchange, Receiver } from './connection.ts';
+import type { Shapes } from './envelope.ts';
 import { toFailure, unavailable } from './failures.ts';
 import type { GeneratedCount } from './generated-text.ts';
-import { createRewriter, type Rewriter } from './rewriter.ts';
+import { Rewriter } from './rewriter.ts';
 import { generatedOnly } from './usage.ts';
 import { BoundedBody } from './whole-body.ts';
 
@@ -44,11 +45,11 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
   #wake: (() => void) | null = null;
   #tellAt = performance.now() + progressMs;
 
-  constructor(task: Task, call: Call, generated: GeneratedCount) {
+  constructor(task: Task, call: Call, generated: GeneratedCount, shapes: Shapes) {
     this.#task = task;
     this.#call = call;
     this.#generated = generated;
-    this.#rewriter = createRewriter(task, call, generated);
+    this.#rewriter = new Rewriter(task, call, generated, shapes);
   }
 
   started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void {
@@ -136,8 +137,8 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
       this.#wakeReader();
     }
     this.#tellProgress();
-    if (!this.#rewriter.isDone()) return;
-    const failure = this.#rewriter.failure();
+    if (!this.#rewriter.isDone) return;
+    const failure = this.#rewriter.failure;
     this.#settle(unfinished);
     // Its answer is not read to the end.
     if (failure !== null) this.#exchange?.stop(failure);
@@ -146,7 +147,7 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
   /** Most servers say what was used only at the end, and nobody may be there to hear it. */
   #tellProgress(): void {
     const now = performance.now();
-    if (now < this.#tellAt || this.#rewriter.usage() !== null) return;
+    if (now < this.#tellAt || this.#rewriter.usage !== null) return;
     this.#tellAt = now + progressMs;
     const tokens = this.#generated.soFar();
     if (tokens > 0) this.#call.onUsage?.(generatedOnly(tokens));
@@ -156,14 +157,13 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
   #settle(otherwise: () => unknown): void {
     if (this.#state !== 'open') return;
     const { signal, onUsage } = this.#call;
-    const failure = this.#rewriter.failure();
+    const failure = this.#rewriter.failure;
     const isWhole = failure === null && this.#rewriter.hasFinished() && !signal.aborted;
     this.#state = isWhole ? 'ended' : 'failed';
     this.#failure = isWhole ? null : (failure ?? otherwise());
     // What was generated counts, however it ended.
-    const tokens = this.#rewriter.usage() === null ? this.#generated.total() : 0;
-    if (tokens > 0 || (isWhole && this.#rewriter.usage() === null))
-      onUsage?.(generatedOnly(tokens));
+    const tokens = this.#rewriter.usage === null ? this.#generated.total() : 0;
+    if (tokens > 0 || (isWhole && this.#rewriter.usage === null)) onUsage?.(generatedOnly(tokens));
     this.#generated.forget();
     this.#wakeReader();
   }

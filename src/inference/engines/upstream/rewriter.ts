@@ -11,173 +11,253 @@ import {
   type Usage,
   type WireEvents,
 } from '../../engine.ts';
-import { createEventWriter, type LearnedEnvelope } from './envelope.ts';
+import {
+  type KnownEvent,
+  keepKnown,
+  learnShape,
+  type Shape,
+  type Shapes,
+  skipHead,
+  toOpening,
+  toRest,
+} from './envelope.ts';
 import { toEventFailure, unavailable } from './failures.ts';
 import { type GeneratedCount, toText } from './generated-text.ts';
 import { toUsage } from './usage.ts';
 
-export interface Rewriter {
-  /** Takes the next bytes; gives the whole events that they complete, up to one that can't be served. */
-  push(bytes: string): WireEvents;
-  /** Nothing comes any more. Some servers leave the last event's blank line out. */
-  end(): WireEvents;
-  /** `[DONE]` came, or a failure: whatever follows is not for us. */
-  isDone(): boolean;
-  /** What an event said went wrong, or what is wrong with an event; null while all is well. */
-  failure(): EngineError | null;
-  /** Every choice that was seen has said how it ended. */
-  hasFinished(): boolean;
-  /** As the server says, or null when it said nothing. */
-  usage(): Usage | null;
-}
-
 const maxEventBytes = 1024 * 1024;
-const nothing = { rewritten: '', isHolding: false };
 const tooLarge = () => unavailable('sent an event that is too large');
 
-export function createRewriter(task: Task, call: Call, generated: GeneratedCount): Rewriter {
-  const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
-  const includeUsage = include_usage === true;
-  const showsUsage = includeUsage && continuous_usage_stats === true;
-  const writer = createEventWriter(call.envelope, includeUsage);
-  // With several choices it must be known which of them have ended, so their events are all parsed.
-  const hasOneChoice = expectsOneChoice(task);
-  const seen = new Set<number>();
-  const finished = new Set<number>();
-  let learned: LearnedEnvelope | null = null;
-  let carry = '';
-  let heldReturn = false;
-  let isDone = false;
-  let failure: EngineError | null = null;
-  let usage: Usage | null = null;
+/** How the events of this stream look that need no parsing. */
+interface Alike {
+  readonly shape: Shape;
+  readonly head: string;
+  readonly ourHead: string;
+  /** Our tail is theirs, so that it can stay where it is. */
+  readonly keepsTail: boolean;
+}
 
-  /** Any of the three line ends of the format, also when the pair is cut in two. */
-  function unifyLines(bytes: string): string {
-    const text = heldReturn ? `\r${bytes}` : bytes;
-    heldReturn = text.endsWith('\r');
-    return (heldReturn ? text.slice(0, -1) : text).replace(/\r\n?/g, '\n');
+/** One is made for every stream, hence a class: its methods are made once. */
+export class Rewriter {
+  /** `[DONE]` came, or a failure: whatever follows is not for us. */
+  isDone = false;
+  /** What an event said went wrong, or what is wrong with an event; null while all is well. */
+  failure: EngineError | null = null;
+  /** As the server says, or null when it said nothing. */
+  usage: Usage | null = null;
+  readonly #task: Task;
+  readonly #call: Call;
+  readonly #generated: GeneratedCount;
+  readonly #shapes: Shapes;
+  readonly #opening: string;
+  readonly #includeUsage: boolean;
+  readonly #showsUsage: boolean;
+  /** With several choices it must be known which of them have ended, so their events are all parsed. */
+  readonly #hasOneChoice: boolean;
+  #alike: Alike | null = null;
+  #carry = '';
+  #heldReturn = false;
+  /** Indexes of choices. */
+  #seen: number[] = [];
+  #finished: number[] = [];
+  /** What the bytes at hand give: events, and how many of them hold something generated. */
+  #events = '';
+  #holding = 0;
+
+  constructor(task: Task, call: Call, generated: GeneratedCount, shapes: Shapes) {
+    const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
+    this.#task = task;
+    this.#call = call;
+    this.#generated = generated;
+    this.#shapes = shapes;
+    this.#opening = toOpening(call.envelope);
+    this.#includeUsage = include_usage === true;
+    this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
+    this.#hasOneChoice = expectsOneChoice(task);
   }
 
-  function push(bytes: string): WireEvents {
-    if (isDone) return '';
-    const fresh = heldReturn || bytes.includes('\r') ? unifyLines(bytes) : bytes;
-    if (!fresh.includes('\n')) {
-      // Joined without being copied until the event is whole.
-      carry += fresh;
-      if (carry.length > maxEventBytes) fail(tooLarge());
-      return '';
-    }
-    const text = carry === '' ? fresh : carry + fresh;
-    let searchFrom = Math.max(carry.length - 1, 0);
-    let at = 0;
-    let events = '';
-    let holding = 0;
-    // Looked for once and not after each event: there may be a great many of others.
-    let isMixed = false;
-    while (!isDone) {
-      const alike = learned === null || isMixed ? null : dressAlike(learned, text, at);
-      if (alike !== null) {
-        events += alike.rewritten;
-        holding += alike.count;
-        at = alike.end;
-        searchFrom = at;
-      } else isMixed = learned !== null;
-      const end = text.indexOf('\n\n', searchFrom);
-      if (end === -1) break;
-      const { rewritten, isHolding } = parseOrFail(text.slice(at, end));
-      events += rewritten;
-      if (isHolding) holding++;
-      at = end + 2;
-      searchFrom = at;
-    }
-    carry = at === 0 ? text : text.slice(at);
-    if (carry.length > maxEventBytes) fail(tooLarge());
-    generated.add(events, holding);
+  /** Every choice that was seen has said how it ended. */
+  hasFinished(): boolean {
+    return this.#finished.length > 0 && this.#finished.length === this.#seen.length;
+  }
+
+  /** Takes the next bytes; gives the whole events that they complete, up to one that can't be served. */
+  push(bytes: string): WireEvents {
+    if (this.isDone) return '';
+    const fresh = this.#heldReturn || bytes.includes('\r') ? this.#unifyLines(bytes) : bytes;
+    // Joined without being copied until the event is whole.
+    if (fresh.includes('\n')) this.#read(this.#carry + fresh, Math.max(this.#carry.length - 1, 0));
+    else this.#carry += fresh;
+    if (this.#carry.length > maxEventBytes) this.#fail(tooLarge());
+    const events = this.#events;
+    this.#generated.add(events, this.#holding);
+    this.#events = '';
+    this.#holding = 0;
     return events;
   }
 
-  function fail(error: EngineError): void {
-    failure = error;
-    isDone = true;
-    carry = '';
+  /** Nothing comes any more. Some servers leave the last event's blank line out. */
+  end(): WireEvents {
+    if (this.isDone || (this.#carry === '' && !this.#heldReturn)) return '';
+    this.#heldReturn = false;
+    const events = this.push('\n\n');
+    // Half an event is told by the missing end of the stream, if that is missing.
+    this.failure = null;
+    return events;
   }
 
-  function parseOrFail(eventText: string): { rewritten: string; isHolding: boolean } {
+  /** Any of the three line ends of the format, also when the pair is cut in two. */
+  #unifyLines(bytes: string): string {
+    const text = this.#heldReturn ? `\r${bytes}` : bytes;
+    this.#heldReturn = text.endsWith('\r');
+    return (this.#heldReturn ? text.slice(0, -1) : text).replace(/\r\n?/g, '\n');
+  }
+
+  #read(text: string, searchFrom: number): void {
+    let at = 0;
+    let end = text.indexOf('\n\n', searchFrom);
+    while (end !== -1 && !this.isDone) {
+      if (!this.#dress(text, at, end)) this.#parseOrFail(text.slice(at, end));
+      at = end + 2;
+      end = text.indexOf('\n\n', at);
+    }
+    this.#carry = this.isDone ? '' : text.slice(at);
+  }
+
+  /** An event that needs nothing but another beginning and end. False when it must be parsed. */
+  #dress(text: string, at: number, end: number): boolean {
+    const before = this.#alike;
+    const alike = before ?? this.#recognize(text, at, end);
+    if (alike === null) return false;
+    const { head, ourHead, shape } = alike;
+    const bodyAt = at + head.length;
+    const bodyEnd = end - shape.tail.length;
+    // Comparing slices is several times as fast as `startsWith`.
+    if (bodyAt > end || text.slice(at, bodyAt) !== head) return false;
+    const goesOn = bodyEnd >= bodyAt && text.slice(bodyEnd, end) === shape.tail;
+    if (before === null || !goesOn) return this.#repeat(shape.known.get(text.slice(bodyAt, end)));
+    if (alike.keepsTail) this.#events += ourHead + text.slice(bodyAt, end + 2);
+    else this.#events += ourHead + text.slice(bodyAt, bodyEnd) + shape.ourTail;
+    this.#holding++;
+    return true;
+  }
+
+  /** Whether this stream looks like earlier ones of its server. */
+  #recognize(text: string, at: number, end: number): Alike | null {
+    // Whatever comes after the end of a choice is looked at.
+    if (!this.#hasOneChoice || this.#finished.length > 0) return null;
+    const shape = this.#shapes.get(this.#task.kind, this.#includeUsage);
+    const headEnd = shape === null ? -1 : skipHead(shape, text, at);
+    if (shape === null || headEnd === -1 || headEnd > end) return null;
+    this.#alike = this.#toAlike(shape, text.slice(at, headEnd));
+    return this.#alike;
+  }
+
+  #toAlike(shape: Shape, head: string): Alike {
+    const keepsTail = shape.ourTail === `${shape.tail}\n\n`;
+    return { shape, head, ourHead: this.#opening + shape.ourHead, keepsTail };
+  }
+
+  /** The beginning or the end of a choice that is like that of another. */
+  #repeat(known: KnownEvent | undefined): boolean {
+    if (known === undefined) return false;
+    this.#events += this.#opening + known.rewritten;
+    if (known.isHolding) this.#holding++;
+    this.#note(0, known.isLast);
+    return true;
+  }
+
+  #fail(error: EngineError): void {
+    this.failure = error;
+    this.isDone = true;
+    this.#carry = '';
+  }
+
+  #parseOrFail(eventText: string): void {
     try {
-      return parse(eventText);
+      this.#parse(eventText);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
-      fail(error);
-      return nothing;
+      this.#fail(error);
     }
   }
 
   /** Comments, usage, the end, errors, whatever is not like the events before it. */
-  function parse(eventText: string): { rewritten: string; isHolding: boolean } {
+  #parse(eventText: string): void {
     const data = readData(eventText);
-    if (data === null) return nothing;
+    if (data === null) return;
     if (data === '[DONE]') {
-      isDone = true;
-      return nothing;
+      this.isDone = true;
+      return;
     }
     const event = parseObject(data);
-    if (event.error != null || event.object === 'error') throw toEventFailure(event, task);
+    if (event.error != null || event.object === 'error') throw toEventFailure(event, this.#task);
     const counts = toUsage(event.usage);
     if (counts !== null) {
-      usage = counts;
-      call.onUsage?.(counts);
+      this.usage = counts;
+      this.#call.onUsage?.(counts);
     }
     const given: unknown = event.choices;
-    const choices = (Array.isArray(given) ? given : []).filter(isOpen);
-    if (choices.length === 0) return nothing;
-    const isPlain = choices.map(note).every(Boolean);
+    const choices = Array.isArray(given) ? given.filter((one) => this.#isOpen(one)) : [];
+    if (choices.length === 0) return;
+    const alike = this.#alike;
+    const isPlain = choices.map((choice) => this.#complete(choice)).every(Boolean);
     event.choices = choices;
     const isHolding = toText(choices) !== '';
-    // On one line and with nothing to report: the others may be like it.
-    if (hasOneChoice && isPlain && counts === null && !eventText.includes('\n')) {
-      learned = writer.learn(eventText, event);
-    }
-    const shown = showsUsage ? counts : null;
-    return { rewritten: writer.write(event, includeUsage ? shown : undefined), isHolding };
+    const shown = this.#showsUsage ? counts : null;
+    const rewritten = toRest(event, this.#includeUsage ? shown : undefined);
+    this.#events += this.#opening + rewritten;
+    if (isHolding) this.#holding++;
+    const isAlone = this.#hasOneChoice && choices.length === 1 && choices[0]?.index === 0;
+    // On one line and with nothing to report: others may be like it.
+    if (isAlone && isPlain && counts === null && !eventText.includes('\n'))
+      this.#learn(alike, eventText, event, {
+        rewritten,
+        isHolding,
+        isLast: this.#finished.length > 0,
+      });
   }
 
-  /** Puts in what every choice must have. False when it lacked something, or is the end. */
-  function note(choice: Members): boolean {
+  #learn(alike: Alike | null, eventText: string, event: Members, parsed: KnownEvent): void {
+    const { head, shape } = alike ?? { head: '', shape: null };
+    const body = eventText.startsWith(head) ? eventText.slice(head.length) : null;
+    if (shape !== null && body !== null) keepKnown(shape, body, parsed);
+    if (parsed.isLast || (shape !== null && body?.endsWith(shape.tail))) return;
+    this.#learnShape(eventText, event);
+  }
+
+  #learnShape(eventText: string, event: Members): void {
+    const shape = learnShape(eventText, event, this.#includeUsage);
+    this.#alike = null;
+    if (shape === null) return;
+    this.#shapes.set(this.#task.kind, this.#includeUsage, shape);
+    this.#alike = this.#toAlike(shape, eventText.slice(0, skipHead(shape, eventText, 0)));
+  }
+
+  /** Puts in what every choice must have. False when it lacked something. */
+  #complete(choice: Members): boolean {
     const { index, finish_reason: finish } = choice;
     choice.index = indexOf(choice);
-    seen.add(choice.index as number);
     // Some say in this way that it has not ended.
     if (finish === '') choice.finish_reason = null;
-    const isWhole = task.kind !== 'chat' || isMembers(choice.delta);
+    const isWhole = this.#task.kind !== 'chat' || isMembers(choice.delta);
     if (!isWhole) choice.delta = {};
-    if (typeof choice.finish_reason === 'string') {
-      finished.add(choice.index as number);
-      // Whatever comes now is looked at.
-      learned = null;
-    }
-    return isWhole && index === choice.index && typeof finish !== 'string';
+    this.#note(choice.index as number, typeof choice.finish_reason === 'string');
+    return isWhole && index === choice.index && finish !== '';
+  }
+
+  #note(index: number, hasEnded: boolean): void {
+    if (!this.#seen.includes(index)) this.#seen.push(index);
+    if (!hasEnded) return;
+    this.#finished.push(index);
+    // Whatever comes now is looked at.
+    this.#alike = null;
   }
 
   /** Has not ended: what a server says of a choice after that is not for the client. */
-  function isOpen(choice: unknown): choice is Members {
-    return isMembers(choice) && !finished.has(indexOf(choice));
+  #isOpen(choice: unknown): choice is Members {
+    return isMembers(choice) && !this.#finished.includes(indexOf(choice));
   }
-
-  return {
-    push,
-    end() {
-      if (isDone || (carry === '' && !heldReturn)) return '';
-      heldReturn = false;
-      const events = push('\n\n');
-      // Half an event is told by the missing end of the stream, if that is missing.
-      failure = null;
-      return events;
-    },
-    isDone: () => isDone,
-    failure: () => failure,
-    hasFinished: () => finished.size > 0 && finished.size === seen.size,
-    usage: () => usage,
-  };
 }
 
 type Members = Record<string, unknown>;
@@ -188,37 +268,6 @@ function isMembers(value: unknown): value is Members {
 
 function indexOf({ index }: { index?: unknown }): number {
   return typeof index === 'number' ? index : 0;
-}
-
-interface Dressed {
-  rewritten: WireEvents;
-  count: number;
-  /** Where the first event begins that is not among them. */
-  end: number;
-}
-
-/**
- * The events from here on that need nothing but another beginning and end, which is most of a stream at once;
- * null when the next is none, or when others are among them.
- */
-function dressAlike(learned: LearnedEnvelope, text: string, at: number): Dressed | null {
-  const { head, tail, seam, ourHead, ourTail, ourSeam } = learned;
-  const last = text.lastIndexOf(seam);
-  const lastAt = last < at ? at : last + tail.length + 2;
-  const lastEnd = text.indexOf('\n\n', lastAt);
-  // Comparing slices is several times as fast as `startsWith`.
-  const isAlike =
-    lastEnd - lastAt >= head.length + tail.length &&
-    text.slice(lastEnd - tail.length, lastEnd) === tail;
-  const end = isAlike ? lastEnd : lastAt - 2;
-  if (end <= at || text.slice(at, at + head.length) !== head) return null;
-  const pieces = text.slice(at + head.length, end - tail.length).split(seam);
-  let count = 1;
-  for (let next = text.indexOf('\n\n', at); next < end; next = text.indexOf('\n\n', next + 2))
-    count++;
-  // Something else, such as a comment, stands between two of them.
-  if (count !== pieces.length) return null;
-  return { rewritten: ourHead + pieces.join(ourSeam) + ourTail, count, end: end + 2 };
 }
 
 function expectsOneChoice({ kind, body }: Task): boolean {
@@ -239,10 +288,10 @@ function readData(eventText: string): string | null {
   return lines.join('\n').trim() || null;
 }
 
-function parseObject(data: string): Record<string, unknown> {
+function parseObject(data: string): Members {
   try {
     const parsed: unknown = JSON.parse(fromBytes(data));
-    if (typeof parsed === 'object' && parsed !== null) return parsed as Record<string, unknown>;
+    if (typeof parsed === 'object' && parsed !== null) return parsed as Members;
   } catch {}
   throw unavailable('sent an event that is not JSON');
 }
