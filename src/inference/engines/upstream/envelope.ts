@@ -53,7 +53,8 @@ const mostKnownBytes = 512;
 /** Those that begin with something generated are hardly ever the same. */
 export function keepKnown({ known }: Shape, text: string, event: KnownEvent): void {
   const isCommon = event.isLast || !event.isHolding;
-  if (isCommon && known.size < mostKnown && text.length <= mostKnownBytes) known.set(detach(text), event);
+  if (isCommon && known.size < mostKnown && text.length <= mostKnownBytes)
+    known.set(detach(text), event);
 }
 
 /** A part of a text keeps all of it in memory; this is for those that stay. */
