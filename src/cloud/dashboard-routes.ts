@@ -5,7 +5,7 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '../accounts/authenticate.ts';
-import { clientGone } from '../lib/client-gone.ts';
+import { ClientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
 import { createEventStreams, eventStreamHeaders } from '../lib/sse.ts';
 import { Type } from '../lib/type.ts';
@@ -90,7 +90,7 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     open.set(accountId, count + 1);
     reply.hijack();
     const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...eventStreamHeaders };
-    const stream = eventStreams.open(reply.raw, headers, clientGone(reply.raw));
+    const stream = eventStreams.open(reply.raw, headers, new ClientGone(reply.raw));
     const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {

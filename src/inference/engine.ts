@@ -1,6 +1,7 @@
 // BOUNDARY. What answers a request: the model in a child process, an upstream server, or the scripted
 // fake. The vocabulary is OpenAI's wire format; ids, `created` and `model` are put on at the edge.
 
+import type { Cancellation } from '../lib/client-gone.ts';
 import type { ChatRequest, CompletionRequest } from './schema.ts';
 
 export type Task =
@@ -27,7 +28,7 @@ export interface Envelope {
 export interface Call {
   readonly envelope: Envelope;
   /** Aborted when the client leaves or the server drains. The engine stops working within 100 ms. */
-  readonly signal: AbortSignal;
+  readonly signal: Cancellation;
   /** Who is asking, for fairness between callers. Opaque to the engine. */
   readonly caller: string;
   /** Lower goes first where requests wait; 0 unless asked otherwise. */
@@ -62,7 +63,7 @@ export interface Engine {
    * Tokens the engine must hold for this prompt, after the chat template; null where it can't tell. May be
    * slow on first use. Throws EngineError, or the signal's reason.
    */
-  countPromptTokens(task: Task, signal: AbortSignal): Promise<number | null>;
+  countPromptTokens(task: Task, signal: Cancellation): Promise<number | null>;
 
   /** Idempotent. Running requests fail with `unavailable`. */
   close(): Promise<void>;

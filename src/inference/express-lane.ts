@@ -85,7 +85,7 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
   function receive(request: IncomingMessage, visit: Visit, kind: Task['kind']): void {
     let received: Buffer[] = [];
     request.on('data', (part: Buffer) => received.push(part));
-    request.once('end', () => {
+    request.on('end', () => {
       const task = read(visit, kind, received);
       received = [];
       answer(visit, kind, task).catch((error) => {

@@ -1,7 +1,8 @@
 // Counts what was served. Names follow OpenTelemetry's conventions for generative AI.
 
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import { remember } from '../lib/remember.ts';
+import { counter, histogram } from '../lib/series.ts';
 import type { EngineError, Usage } from './engine.ts';
 
 export interface Served {
@@ -48,40 +49,35 @@ export function createMeter(registry: Registry): Meter {
     'gen_ai_response_model',
     'millrace_backend',
   ] as const;
-  const duration = new Histogram({
+  const duration = histogram(registry, {
     name: 'gen_ai_server_request_duration_seconds',
     help: 'Time from the request to the end of its answer.',
-    labelNames: [...labelNames, 'millrace_outcome'] as const,
+    labelNames: [...labelNames, 'millrace_outcome'],
     buckets: seconds,
-    registers: [registry],
   });
-  const firstToken = new Histogram({
+  const firstToken = histogram(registry, {
     name: 'gen_ai_server_time_to_first_token_seconds',
     help: 'Time from the request to the first token of its answer.',
     labelNames,
     buckets: seconds,
-    registers: [registry],
   });
-  const tokens = new Counter({
+  const tokens = counter(registry, {
     name: 'gen_ai_client_token_usage_total',
     help: 'Tokens read and generated, also for requests that were aborted or failed.',
-    labelNames: [...labelNames, 'gen_ai_token_type'] as const,
-    registers: [registry],
+    labelNames: [...labelNames, 'gen_ai_token_type'],
   });
 
-  const overhead = new Histogram({
+  const overhead = histogram(registry, {
     name: 'millrace_overhead_seconds',
     help: 'Time until the first byte of an answer that was spent here and not in engine or queue.',
     labelNames: backendLabels,
     buckets: shortSeconds,
-    registers: [registry],
   });
-  const queueWait = new Histogram({
+  const queueWait = histogram(registry, {
     name: 'millrace_queue_wait_seconds',
     help: 'How long requests waited for a place at a backend, of those that had to.',
-    labelNames: ['gen_ai_response_model'] as const,
+    labelNames: ['gen_ai_response_model'],
     buckets: seconds,
-    registers: [registry],
   });
   const count = <Names extends string>(name: string, help: string, labelNames: readonly Names[]) =>
     new Counter({ name, help, labelNames, registers: [registry] });
@@ -107,11 +103,11 @@ export function createMeter(registry: Registry): Meter {
     ({ operation, asked, served, backend, outcome }) => {
       const labels = [operation, asked, served, backend] as const;
       return {
-        duration: duration.labels(...labels, outcome),
-        overhead: overhead.labels(served, backend),
-        firstToken: firstToken.labels(...labels),
-        input: tokens.labels(...labels, 'input'),
-        output: tokens.labels(...labels, 'output'),
+        duration: duration(...labels, outcome),
+        overhead: overhead(served, backend),
+        firstToken: firstToken(...labels),
+        input: tokens(...labels, 'input'),
+        output: tokens(...labels, 'output'),
       };
     },
   );
@@ -134,11 +130,11 @@ export function createMeter(registry: Registry): Meter {
       const own = seriesOf(request);
       own.duration.observe(durationMs / 1000);
       if (outcome === 'done') own.overhead.observe(overheadMs / 1000);
-      if (queuedMs > 0) queueWait.labels(request.served).observe(queuedMs / 1000);
+      if (queuedMs > 0) queueWait(request.served).observe(queuedMs / 1000);
       if (firstTokenMs !== null) own.firstToken.observe(firstTokenMs / 1000);
       if (usage === null) return;
-      own.input.inc(usage.prompt_tokens);
-      own.output.inc(usage.completion_tokens);
+      own.input.add(usage.prompt_tokens);
+      own.output.add(usage.completion_tokens);
     },
   };
 }

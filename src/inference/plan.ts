@@ -2,6 +2,7 @@
 // context is too long (seed 1.5), or nobody, in numbers. A count costs time, so it is only made when the
 // request has so many bytes that it could matter.
 
+import { type Cancellation, toSignal } from '../lib/client-gone.ts';
 import type { Backend, BackendList } from './backends/backend.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
 import { findOtherPart } from './content-parts.ts';
@@ -24,7 +25,7 @@ export interface PlannedRequest {
   readonly task: Task;
   /** Of the request's body. */
   readonly bodyBytes: number;
-  readonly signal: AbortSignal;
+  readonly signal: Cancellation;
 }
 
 export type Planner = (asked: CatalogEntry, request: PlannedRequest) => Plan | Promise<Plan>;
@@ -130,8 +131,8 @@ export function createPlanner(
   }
 
   /** By the first that can; null where nobody does in time. */
-  async function countByBackend({ id }: CatalogEntry, task: Task, client: AbortSignal) {
-    const signal = AbortSignal.any([client, AbortSignal.timeout(countMs)]);
+  async function countByBackend({ id }: CatalogEntry, task: Task, client: Cancellation) {
+    const signal = AbortSignal.any([toSignal(client), AbortSignal.timeout(countMs)]);
     for (const { engine, health, draining } of backends.forModel(id)) {
       if (draining || health.state() !== 'healthy') continue;
       try {

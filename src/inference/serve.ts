@@ -3,7 +3,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Limits } from '../accounts/limits/limits.ts';
-import { clientGone } from '../lib/client-gone.ts';
+import { ClientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { renderFailure } from '../lib/dialect.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '../lib/sse.ts';
@@ -22,7 +22,7 @@ import type { Planner } from './plan.ts';
 import type { OpenRecording, Recording } from './recording.ts';
 import type { RunningStream } from './running-stream.ts';
 import { type AnswerHeaders, elapsedMs, sendAnswer, sendFailure, type Visit } from './visit.ts';
-import { createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
+import { type ChunkWriter, createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
 export interface ServingParts {
   catalog: Catalog;
@@ -61,7 +61,7 @@ export function createServe(parts: ServingParts): Serve {
   async function answer(admitted: Admitted, asked: CatalogEntry): Promise<void> {
     const { visit, task, headers, trail, recording } = admitted;
     const { response, caller, bodyBytes } = visit;
-    const signal = clientGone(response);
+    const signal = new ClientGone(response);
     let served = asked;
     try {
       const planned = plan(asked, { task, bodyBytes, signal });
@@ -133,7 +133,13 @@ export function createServe(parts: ServingParts): Serve {
     call: Call,
   ): Promise<void> {
     const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
-    const write = createChunkWriter(call.envelope, include_usage === true);
+    let write: ChunkWriter | null = null;
+
+    /** Most streams come in the wire's form and need none. */
+    function toEvent(chunk: EngineChunk): string {
+      write ??= createChunkWriter(call.envelope, include_usage === true);
+      return write(chunk);
+    }
 
     /** What comes after these items: the rest from another backend where they break off. */
     async function pass(items: RunningStream['items']): Promise<RunningStream['items'] | null> {
@@ -152,7 +158,7 @@ export function createServe(parts: ServingParts): Serve {
     function sendChoices(choices: EngineChunk['choices']): Promise<void> | undefined {
       if (choices.length === 0) return undefined;
       const usage = continuous_usage_stats === true ? recording.usage() : null;
-      return events.send(write({ choices, usage }));
+      return events.send(toEvent({ choices, usage }));
     }
 
     try {
@@ -160,7 +166,7 @@ export function createServe(parts: ServingParts): Serve {
       while (items !== null) items = await pass(items);
       if (include_usage) {
         await recording.complete();
-        await events.send(write({ choices: [], usage: recording.usage() }));
+        await events.send(toEvent({ choices: [], usage: recording.usage() }));
       }
     } catch (error) {
       const told = toInferenceError(error, call.envelope.model) ?? internalError();

@@ -18,15 +18,17 @@ export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineA
   return { ...ours, ...(isChat && { service_tier: null }), ...answer, id, object, created, model };
 }
 
+export type ChunkWriter = (chunk: EngineChunk) => string;
+
 /** Everything that is the same in each event of a stream is made into text once. */
-export function createChunkWriter(envelope: Envelope, includeUsage: boolean) {
+export function createChunkWriter(envelope: Envelope, includeUsage: boolean): ChunkWriter {
   const { id, created, model, kind } = envelope;
   const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
   const head = JSON.stringify({ id, object, created, model, system_fingerprint: null }).slice(
     0,
     -1,
   );
-  return (chunk: EngineChunk): string => {
+  return (chunk) => {
     const usage = includeUsage ? `,"usage":${JSON.stringify(chunk.usage)}` : '';
     return `${head},"choices":${JSON.stringify(chunk.choices)}${usage}}`;
   };

@@ -2,8 +2,9 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { LogFn } from 'pino';
-import { Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { remember } from './remember.ts';
+import { histogram } from './series.ts';
 
 export interface ObservedRequest {
   readonly method: string;
@@ -17,25 +18,24 @@ export interface ObservedRequest {
 export type ObserveRequest = (request: ObservedRequest) => void;
 
 export function createRequestObserver(log: FastifyBaseLogger, registry: Registry): ObserveRequest {
-  const duration = new Histogram({
+  const duration = histogram(registry, {
     name: 'http_server_request_duration_seconds',
     help: 'Time from the request to the end of its answer.',
     labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
-    registers: [registry],
   });
   // What is the same for every request of a kind is found by its labels and put into text once.
   const kindOf = remember(
     ({ method, route, status }: ObservedRequest) => `${method} ${route} ${status}`,
     ({ method, route, status }) => {
-      const series = duration.labels(method, route, String(status));
       const own = log.child({ method, route, status });
-      return { observe: series.observe.bind(series), write: toWriter(own, method, status) };
+      const series = duration(method, route, String(status));
+      return { series, write: toWriter(own, method, status) };
     },
   );
   return (request) => {
-    const { observe, write } = kindOf(request);
-    observe(request.ms / 1000);
+    const { series, write } = kindOf(request);
+    series.observe(request.ms / 1000);
     write({ request_id: request.id, ms: request.ms }, 'request');
   };
 }

@@ -1,6 +1,7 @@
 // A GGUF model on this machine as an engine. The model lives in a child process, loaded on first use and
 // let go when idle; here requests are admitted, sent to the child, and their chunks handed on.
 
+import type { Cancellation } from '../../lib/client-gone.ts';
 import type { Call, Engine, EngineAnswer, EngineChunk, Task } from '../engine.ts';
 import { foldChunks } from '../fold.ts';
 import type { AdmissionLimits } from './local/admission.ts';
@@ -52,7 +53,7 @@ export interface LocalEngineStatus {
 
 export interface LocalEngine extends Engine {
   stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
-  countPromptTokens(task: Task, signal: AbortSignal): Promise<number>;
+  countPromptTokens(task: Task, signal: Cancellation): Promise<number>;
   /** Loads the model before it is asked for. Throws EngineError. */
   preload(): Promise<void>;
   status(): LocalEngineStatus;

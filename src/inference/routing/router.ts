@@ -1,6 +1,7 @@
 // Gives each request a place at a backend of its model: at once where one is free, in turn where not. The
 // only one who counts what is outstanding.
 
+import type { Cancellation } from '../../lib/client-gone.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Backend, BackendList } from '../backends/backend.ts';
 import { EngineError, type Task } from '../engine.ts';
@@ -18,7 +19,7 @@ export interface Ask {
   readonly caller: string;
   /** Lower goes first. */
   readonly priority: number;
-  readonly signal: AbortSignal;
+  readonly signal: Cancellation;
   /** Backends that were tried or can't do it. */
   readonly exclude: ReadonlySet<Backend>;
 }
@@ -125,7 +126,7 @@ export function createRouter(list: BackendList, clock: Clock, options: RouterOpt
     } finally {
       tidy(model, line);
     }
-    ask.signal.addEventListener('abort', abort, { once: true });
+    ask.signal.addEventListener('abort', abort);
     timer ??= setInterval(recheck, recheckMs).unref();
     serve(model, line);
     return promise;

@@ -1,6 +1,7 @@
 // Requests on their way to the child and back: admitted, sent, listened for, and given up when their
 // signal aborts, their wait is over or the child is gone.
 
+import type { Cancellation } from '../../../lib/client-gone.ts';
 import { type EngineChunk, EngineError, type Usage } from '../../engine.ts';
 import { type AdmissionLimits, createAdmission } from './admission.ts';
 import type { CoreOptions } from './core.ts';
@@ -18,7 +19,7 @@ export interface Listener {
 
 /** Who asks, and until when. */
 export interface Caller {
-  signal: AbortSignal;
+  signal: Cancellation;
   caller: string;
 }
 

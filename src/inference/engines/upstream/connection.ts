@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Dispatcher, Pool } from 'undici';
+import type { Cancellation } from '../../../lib/client-gone.ts';
 import { type Member, noSeat, Roster } from '../../../lib/roster.ts';
 import { isStale, toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
@@ -31,7 +32,7 @@ export interface Send {
   body?: string;
   /** Of this request alone. */
   headers?: Readonly<Record<string, string>> | undefined;
-  signal: AbortSignal;
+  signal: Cancellation;
 }
 
 export interface Connection {
@@ -94,7 +95,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Member {
   /** On the clock of `performance.now`. */
   deadlineMs: number;
   readonly #receiver: Receiver;
-  readonly #signal: AbortSignal;
+  readonly #signal: Cancellation;
   readonly #running: Roster<Exchange>;
   readonly #idleMs: number;
   readonly #begunMs: number;
@@ -109,7 +110,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Member {
 
   constructor(
     receiver: Receiver,
-    signal: AbortSignal,
+    signal: Cancellation,
     running: Roster<Exchange>,
     { firstByteMs, idleMs, again }: { firstByteMs: number; idleMs: number; again: () => void },
   ) {

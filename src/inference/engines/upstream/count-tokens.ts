@@ -1,6 +1,7 @@
 // How many tokens a prompt has, asked of the server that knows. vLLM and SGLang count at `/tokenize`,
 // llama-server after writing the prompt at `/apply-template`. Others can't be asked.
 
+import type { Cancellation } from '../../../lib/client-gone.ts';
 import { type Task, toGivenPrompts } from '../../engine.ts';
 import type { Connection, Send } from './connection.ts';
 import { toFailure, unavailable } from './failures.ts';
@@ -14,7 +15,7 @@ export async function countPromptTokens(
   connection: Connection,
   { server, model }: { server: UpstreamServer; model: string },
   task: Task,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<number | null> {
   // These stand beside `/v1`, not below it.
   const post: Ask = async (path, body) => {
