@@ -44,6 +44,17 @@ export interface Call {
   readonly onUsage?: (soFar: Usage) => void;
 }
 
+/** A streamed answer as it comes. */
+export interface AnswerStream extends AsyncIterable<EngineChunk | WireEvents> {
+  /**
+   * The same as iterating, without a promise for each item: a thousand slow streams make a great many. What
+   * `take` returns is waited for before the next.
+   */
+  forEach?(take: TakeItem): Promise<void>;
+}
+
+export type TakeItem = (item: EngineChunk | WireEvents) => Promise<void> | undefined;
+
 export interface Engine {
   /** Shown to clients as `x-served-by`. */
   readonly name: string;
@@ -54,7 +65,7 @@ export interface Engine {
    * When the signal aborts, whichever of the two is awaited throws the signal's reason.
    * A stream that ends without throwing has sent a finish_reason for every choice, and has told its usage.
    */
-  stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk | WireEvents>>;
+  stream(task: Task, call: Call): Promise<AnswerStream>;
 
   /** The whole answer at once. Throws EngineError, or the signal's reason when it aborts. */
   answer(task: Task, call: Call): Promise<EngineAnswer>;

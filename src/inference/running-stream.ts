@@ -5,6 +5,7 @@ import type { AskBackend, AttemptEvents, Conclude, Trail } from './attempt.ts';
 import type { BackendList } from './backends/backend.ts';
 import { addUsage, afterSeam, canContinue, toContinuation, toLengthEnd } from './continuation.ts';
 import {
+  type AnswerStream,
   type Call,
   type EngineChunk,
   isRetryable,
@@ -16,15 +17,13 @@ import type { Plan } from './plan.ts';
 import type { Lease, Router } from './routing/router.ts';
 import type { Transcript } from './transcript.ts';
 
-type Items = AsyncIterable<EngineChunk | WireEvents>;
-
 export interface RunningStream {
   /** May throw once; `resume` then says how it goes on. */
-  readonly items: Items;
+  readonly items: AnswerStream;
   /** Told of each item that was sent to the client. */
   sent(item: EngineChunk | WireEvents): void;
   /** The rest of the answer from another backend. Throws the given error where that can't be. */
-  resume(error: unknown): Promise<Items>;
+  resume(error: unknown): Promise<AnswerStream>;
   /** Gives its place back. Idempotent. */
   end(): void;
 }
@@ -49,7 +48,7 @@ export async function openStream(
 ): Promise<RunningStream> {
   const { list, router, events, ask, conclude } = parts;
   const exclude = new Set(unfit);
-  const transcript = canContinue(served, task) ? parts.openTranscript(task.kind) : null;
+  let transcript: Transcript | null = null;
   let usage: Usage | null = null;
   let hasSent = false;
   let isWire = false;
@@ -58,7 +57,7 @@ export async function openStream(
   let firstTokenMs = 0;
   let continuations = 0;
 
-  async function begin(next: Task, before: Usage | null): Promise<Items> {
+  async function begin(next: Task, before: Usage | null): Promise<AnswerStream> {
     const told: Call = {
       ...call,
       onUsage(soFar) {
@@ -112,7 +111,7 @@ export async function openStream(
     }
   }
 
-  async function resume(error: unknown): Promise<Items> {
+  async function resume(error: unknown): Promise<AnswerStream> {
     const failed = lease?.backend;
     end(call.signal.aborted ? null : error);
     if (call.signal.aborted || !isRetryable(error)) throw error;
@@ -134,6 +133,7 @@ export async function openStream(
   }
 
   const items = await begin(task, null);
+  if (canContinue(served, task)) transcript = parts.openTranscript(task.kind);
   return {
     items,
     sent,

@@ -10,7 +10,7 @@ import { createEventStreams, type EventStream, eventStreamHeaders } from '../lib
 import { toAsk } from './ask.ts';
 import { type Attempts, newTrail, type Trail } from './attempt.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
-import type { Call, EngineChunk, Task } from './engine.ts';
+import type { AnswerStream, Call, EngineChunk, Task, WireEvents } from './engine.ts';
 import {
   type InferenceError,
   inferenceDialect,
@@ -142,17 +142,24 @@ export function createServe(parts: ServingParts): Serve {
     }
 
     /** What comes after these items: the rest from another backend where they break off. */
-    async function pass(items: RunningStream['items']): Promise<RunningStream['items'] | null> {
+    async function pass(items: AnswerStream): Promise<AnswerStream | null> {
       try {
-        for await (const item of items) {
-          const full = typeof item === 'string' ? events.pass(item) : sendChoices(item.choices);
-          if (full !== undefined) await full;
-          running.sent(item);
-        }
+        if (items.forEach !== undefined) await items.forEach(take);
+        else
+          for await (const item of items) {
+            const full = take(item);
+            if (full !== undefined) await full;
+          }
         return null;
       } catch (error) {
         return await running.resume(error);
       }
+    }
+
+    function take(item: EngineChunk | WireEvents): Promise<void> | undefined {
+      const full = typeof item === 'string' ? events.pass(item) : sendChoices(item.choices);
+      running.sent(item);
+      return full;
     }
 
     function sendChoices(choices: EngineChunk['choices']): Promise<void> | undefined {
@@ -162,7 +169,7 @@ export function createServe(parts: ServingParts): Serve {
     }
 
     try {
-      let items: RunningStream['items'] | null = running.items;
+      let items: AnswerStream | null = running.items;
       while (items !== null) items = await pass(items);
       if (include_usage) {
         await recording.complete();

@@ -16,84 +16,138 @@ export interface Transcript {
 const mostUnread = 2 * 1024 * 1024;
 /** Less than this is not worth the reading. */
 const leastRead = 1024;
+/** Of the block where small events are gathered, by how many transcripts share the room. */
+const leastBlock = 2 * 1024;
+const mostBlock = 32 * 1024;
+/** Small events that a stream may have before they are gathered: most quick ones have few. */
+const mostLoose = 4;
 const mostText = 1024 * 1024;
 const mostPieces = 64;
 
 /** Makes transcripts that share the room for what is unread. */
 export function createTranscripts(): (kind: Task['kind']) => Transcript {
-  let allUnread = 0;
-  const holds = (change: number) => {
-    allUnread += change;
-    return allUnread > mostUnread;
-  };
-  return (kind) => createTranscript(kind, holds);
+  const room: Room = { unread: 0, open: 0 };
+  return (kind) => new UnreadTranscript(kind, room);
 }
 
-/** `holds` is told by how much the unread grows or shrinks, and says whether it is too much. */
-function createTranscript(kind: Task['kind'], holds: (change: number) => boolean): Transcript {
-  let unread: WireEvents[] = [];
-  let unreadLength = 0;
-  let text = '';
-  /** What follows it, and how long both are. */
-  let pieces: string[] = [];
-  let length = 0;
-  let isFinished = false;
-  let isLost = false;
+interface Room {
+  /** Bytes of all transcripts. */
+  unread: number;
+  open: number;
+}
 
-  function readUnread(): void {
-    for (const events of unread) {
-      for (const { choices = [] } of parseEvents(events)) for (const choice of choices) see(choice);
+/**
+ * Events that come one by one are copied into a block outside of the heap: each kept as a string would get old
+ * there, and be cleared away late. One transcript is made for every stream, hence a class.
+ */
+class UnreadTranscript implements Transcript {
+  readonly #kind: Task['kind'];
+  readonly #room: Room;
+  /** What is unread: these, and then what is in the block. */
+  #loose: WireEvents[] = [];
+  #block: Buffer | null = null;
+  #blockBytes = 0;
+  /** What of the room is taken. */
+  #taken = 0;
+  #text = '';
+  /** What follows it, and how long both are. */
+  #pieces: string[] = [];
+  #length = 0;
+  #isFinished = false;
+  #isLost = false;
+  #isOpen = true;
+
+  constructor(kind: Task['kind'], room: Room) {
+    this.#kind = kind;
+    this.#room = room;
+    room.open++;
+  }
+
+  add(item: EngineChunk | WireEvents): void {
+    if (this.#isLost) return;
+    if (typeof item !== 'string') {
+      if (this.#taken > 0 || this.#pieces.length >= mostPieces) this.#readUnread();
+      for (const choice of item.choices) this.#see(choice);
+    } else if (item.length >= leastRead || this.#loose.length < mostLoose) this.#keep(item);
+    else this.#gather(item);
+    if (this.#room.unread > mostUnread && this.#taken >= leastRead) this.#readUnread();
+  }
+
+  read(): { text: string; isFinished: boolean } | null {
+    this.#readUnread();
+    return this.#isLost ? null : { text: this.#text, isFinished: this.#isFinished };
+  }
+
+  close(): void {
+    this.#forgetUnread();
+    this.#block = null;
+    this.#isLost = true;
+    this.#text = '';
+    this.#pieces = [];
+    if (this.#isOpen) this.#room.open--;
+    this.#isOpen = false;
+  }
+
+  #keep(item: WireEvents): void {
+    if (this.#blockBytes > 0) this.#loose.push(this.#gathered());
+    this.#blockBytes = 0;
+    this.#loose.push(item);
+    this.#take(item.length);
+  }
+
+  #gather(item: WireEvents): void {
+    this.#block ??= Buffer.allocUnsafeSlow(toBlockBytes(this.#room));
+    if (this.#blockBytes + item.length > this.#block.length) this.#readUnread();
+    this.#blockBytes += this.#block.write(item, this.#blockBytes, 'latin1');
+    this.#take(item.length);
+  }
+
+  #gathered(): WireEvents {
+    return this.#block?.toString('latin1', 0, this.#blockBytes) ?? '';
+  }
+
+  #take(bytes: number): void {
+    this.#taken += bytes;
+    this.#room.unread += bytes;
+  }
+
+  #readUnread(): void {
+    if (this.#blockBytes > 0) this.#loose.push(this.#gathered());
+    for (const events of this.#loose) {
+      for (const { choices = [] } of parseEvents(events)) {
+        for (const choice of choices) this.#see(choice);
+      }
     }
     // In one piece: a chain of a hundred words takes ten times the room of the words.
-    text = [text].concat(pieces).join('');
-    pieces = [];
-    forgetUnread();
+    this.#text = [this.#text].concat(this.#pieces).join('');
+    this.#pieces = [];
+    this.#forgetUnread();
   }
 
-  function forgetUnread(): void {
-    holds(-unreadLength);
-    unread = [];
-    unreadLength = 0;
+  #forgetUnread(): void {
+    this.#take(-this.#taken);
+    this.#loose = [];
+    this.#blockBytes = 0;
   }
 
-  function see(choice: ChatChoiceDelta | CompletionChoice): void {
-    const piece = kind === 'chat' ? toText(choice as ChatChoiceDelta) : toPlainText(choice);
-    if (piece === null || length + piece.length > mostText) isLost = true;
+  #see(choice: ChatChoiceDelta | CompletionChoice): void {
+    const isChat = this.#kind === 'chat';
+    const piece = isChat ? toText(choice as ChatChoiceDelta) : toPlainText(choice);
+    if (piece === null || this.#length + piece.length > mostText) this.#isLost = true;
     else {
-      pieces.push(piece);
-      length += piece.length;
+      this.#pieces.push(piece);
+      this.#length += piece.length;
     }
-    if (choice.finish_reason != null) isFinished = true;
-    if (isLost) {
-      text = '';
-      pieces = [];
+    if (choice.finish_reason != null) this.#isFinished = true;
+    if (this.#isLost) {
+      this.#text = '';
+      this.#pieces = [];
     }
   }
-
-  return {
-    add(item) {
-      if (isLost) return;
-      if (typeof item === 'string') {
-        unread.push(item);
-        unreadLength += item.length;
-        if (holds(item.length) && unreadLength >= leastRead) readUnread();
-      } else {
-        if (unread.length > 0 || pieces.length >= mostPieces) readUnread();
-        for (const choice of item.choices) see(choice);
-      }
-    },
-    read() {
-      readUnread();
-      return isLost ? null : { text, isFinished };
-    },
-    close() {
-      forgetUnread();
-      isLost = true;
-      text = '';
-      pieces = [];
-    },
-  };
 }
+
+const toBlockBytes = ({ open }: Room) =>
+  Math.min(Math.max(Math.floor(mostUnread / open), leastBlock), mostBlock);
 
 /** One event as it stands on the wire. */
 export interface WireEvent {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { createCatalog } from '../../src/inference/catalog.ts';
 import {
   addUsage,
@@ -13,6 +14,7 @@ import {
 import type { EngineChunk, Task, WireEvents } from '../../src/inference/engine.ts';
 import type { ChatRequest, CompletionRequest } from '../../src/inference/schema.ts';
 import { createTranscripts, parseEvents, toWireEvents } from '../../src/inference/transcript.ts';
+import { propertySeed } from '../support/property-seed.ts';
 
 const hello = { role: 'user', content: 'Hello' } as const;
 const chat = (body: Partial<ChatRequest> = {}): Task => ({
@@ -151,6 +153,26 @@ describe('what was sent', () => {
     transcript.add(chunk);
     transcript.add(event('c'));
     assert.deepEqual(transcript.read(), { text: 'abc', isFinished: true });
+  });
+
+  test('keeps its order whether events come one by one or many at once', () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 120 });
+    const property = fc.property(sizes, (counts) => {
+      const transcript = createTranscripts()('chat');
+      let text = '';
+      for (const [at, count] of counts.entries()) {
+        // Few are large.
+        const words = Array.from(
+          { length: count > 30 ? count : 1 },
+          (_, word) => `${at}.${word}é `,
+        );
+        transcript.add(words.map((word) => event(word)).join(''));
+        text += words.join('');
+      }
+      assert.deepEqual(transcript.read(), { text, isFinished: false });
+      transcript.close();
+    });
+    fc.assert(property, { seed: propertySeed, numRuns: 200 });
   });
 
   test('is nothing to go on from when it holds thoughts or calls, or is endless', () => {

@@ -2,7 +2,7 @@
 // at once, the server is held back while the reader is slow, and how the stream ended is told last.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Call, Task, WireEvents } from '../../engine.ts';
+import type { AnswerStream, Call, TakeItem, Task, WireEvents } from '../../engine.ts';
 import { describeType } from './answer.ts';
 import type { Exchange, Receiver } from './connection.ts';
 import type { Shapes } from './envelope.ts';
@@ -24,7 +24,7 @@ interface Refusal {
   body: BoundedBody;
 }
 
-export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> {
+export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterator<WireEvents> {
   readonly #task: Task;
   readonly #call: Call;
   readonly #generated: GeneratedCount;
@@ -113,10 +113,35 @@ export class EventBlocks implements Receiver, AsyncIterableIterator<WireEvents> 
     });
   }
 
+  forEach(take: TakeItem): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const wake = () => {
+        try {
+          while (this.#ready !== '' && !this.#isOver && !this.#call.signal.aborted) {
+            const full = take(this.#take());
+            if (full === undefined) continue;
+            full.then(wake, reject);
+            return;
+          }
+          const isTold = this.#tell(() => resolve(), reject);
+          if (!isTold) this.#wake = wake;
+        } catch (error) {
+          this.#leave();
+          reject(error);
+        }
+      };
+      wake();
+    });
+  }
+
   async return(): Promise<IteratorResult<WireEvents>> {
+    this.#leave();
+    return { value: undefined, done: true };
+  }
+
+  #leave(): void {
     this.#close(null);
     this.#exchange?.stop(unavailable('is not listened to'));
-    return { value: undefined, done: true };
   }
 
   [Symbol.asyncIterator](): this {

@@ -44,44 +44,67 @@ export interface GeneratedCount {
 const keptMost = 32 * 1024;
 const keptLeast = 2 * 1024;
 /** Of all streams of a backend together. */
-const room = 1024 * 1024;
+const mostKept = 1024 * 1024;
 
 /**
  * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
  * tokens an event. Without a counter each event is a token, which is what most servers send.
  */
 export function createTokenCounts(countText: CountText | undefined): () => GeneratedCount {
-  let allKept = 0;
-  return () => {
-    let kept = '';
-    let keptHolding = 0;
-    let holdingAll = 0;
-    let isKeeping = countText !== undefined;
-    return {
-      add(events, holding) {
-        holdingAll += holding;
-        if (!isKeeping) return;
-        // In one piece, where they come one by one.
-        kept = kept === '' ? events : [kept, events].join('');
-        keptHolding += holding;
-        allKept += events.length;
-        isKeeping = kept.length < (allKept < room ? keptMost : keptLeast);
-      },
-      soFar: () => holdingAll,
-      total() {
-        if (countText === undefined || keptHolding === 0) return holdingAll;
-        const events = fromBytes(kept).split('\n\n').slice(0, -1);
-        const tokens = countText(events.map(textOf).join(''));
-        return tokens === null ? holdingAll : Math.round((tokens * holdingAll) / keptHolding);
-      },
-      forget() {
-        isKeeping = false;
-        allKept -= kept.length;
-        kept = '';
-        keptHolding = 0;
-      },
-    };
-  };
+  const room: Room = { kept: 0 };
+  return () => new KeptEvents(countText, room);
+}
+
+interface Room {
+  /** Bytes of all streams. */
+  kept: number;
+}
+
+/** One is made for every stream, hence a class. */
+class KeptEvents implements GeneratedCount {
+  readonly #countText: CountText | undefined;
+  readonly #room: Room;
+  #kept: WireEvents[] = [];
+  #keptBytes = 0;
+  #keptHolding = 0;
+  #holding = 0;
+  #isKeeping: boolean;
+
+  constructor(countText: CountText | undefined, room: Room) {
+    this.#countText = countText;
+    this.#room = room;
+    this.#isKeeping = countText !== undefined;
+  }
+
+  add(events: WireEvents, holding: number): void {
+    this.#holding += holding;
+    if (!this.#isKeeping || events === '') return;
+    this.#kept.push(events);
+    this.#keptHolding += holding;
+    this.#keptBytes += events.length;
+    this.#room.kept += events.length;
+    this.#isKeeping = this.#keptBytes < (this.#room.kept < mostKept ? keptMost : keptLeast);
+  }
+
+  soFar(): number {
+    return this.#holding;
+  }
+
+  total(): number {
+    if (this.#countText === undefined || this.#keptHolding === 0) return this.#holding;
+    const events = fromBytes(this.#kept.join('')).split('\n\n').slice(0, -1);
+    const tokens = this.#countText(events.map(textOf).join(''));
+    if (tokens === null) return this.#holding;
+    return Math.round((tokens * this.#holding) / this.#keptHolding);
+  }
+
+  forget(): void {
+    this.#isKeeping = false;
+    this.#room.kept -= this.#keptBytes;
+    this.#kept = [];
+    this.#keptBytes = 0;
+    this.#keptHolding = 0;
+  }
 }
 
 function asText(value: unknown): string {
