@@ -16,9 +16,10 @@ export interface Transcript {
 const mostUnread = 2 * 1024 * 1024;
 /** Less than this is not worth the reading. */
 const leastRead = 1024;
-/** Of the block where small events are gathered, by how many transcripts share the room. */
+/** Of the block where small events are gathered: less, the more transcripts are open. */
 const leastBlock = 2 * 1024;
-const mostBlock = 32 * 1024;
+const mostBlock = 16 * 1024;
+const allBlocks = 1024 * 1024;
 /** Small events that a stream may have before they are gathered: most quick ones have few. */
 const mostLoose = 4;
 const mostText = 1024 * 1024;
@@ -44,14 +45,14 @@ class UnreadTranscript implements Transcript {
   readonly #kind: Task['kind'];
   readonly #room: Room;
   /** What is unread: these, and then what is in the block. */
-  #loose: WireEvents[] = [];
+  readonly #loose: WireEvents[] = [];
   #block: Buffer | null = null;
   #blockBytes = 0;
   /** What of the room is taken. */
   #taken = 0;
   #text = '';
   /** What follows it, and how long both are. */
-  #pieces: string[] = [];
+  readonly #pieces: string[] = [];
   #length = 0;
   #isFinished = false;
   #isLost = false;
@@ -75,6 +76,7 @@ class UnreadTranscript implements Transcript {
 
   read(): { text: string; isFinished: boolean } | null {
     this.#readUnread();
+    this.#joinText();
     return this.#isLost ? null : { text: this.#text, isFinished: this.#isFinished };
   }
 
@@ -82,8 +84,7 @@ class UnreadTranscript implements Transcript {
     this.#forgetUnread();
     this.#block = null;
     this.#isLost = true;
-    this.#text = '';
-    this.#pieces = [];
+    this.#forgetText();
     if (this.#isOpen) this.#room.open--;
     this.#isOpen = false;
   }
@@ -118,15 +119,13 @@ class UnreadTranscript implements Transcript {
         for (const choice of choices) this.#see(choice);
       }
     }
-    // In one piece: a chain of a hundred words takes ten times the room of the words.
-    this.#text = [this.#text].concat(this.#pieces).join('');
-    this.#pieces = [];
+    if (this.#pieces.length >= mostPieces) this.#joinText();
     this.#forgetUnread();
   }
 
   #forgetUnread(): void {
     this.#take(-this.#taken);
-    this.#loose = [];
+    this.#loose.length = 0;
     this.#blockBytes = 0;
   }
 
@@ -139,15 +138,23 @@ class UnreadTranscript implements Transcript {
       this.#length += piece.length;
     }
     if (choice.finish_reason != null) this.#isFinished = true;
-    if (this.#isLost) {
-      this.#text = '';
-      this.#pieces = [];
-    }
+    if (this.#isLost) this.#forgetText();
+  }
+
+  /** In one piece: a chain of a hundred words takes ten times the room of the words. */
+  #joinText(): void {
+    this.#text = [this.#text].concat(this.#pieces).join('');
+    this.#pieces.length = 0;
+  }
+
+  #forgetText(): void {
+    this.#text = '';
+    this.#pieces.length = 0;
   }
 }
 
 const toBlockBytes = ({ open }: Room) =>
-  Math.min(Math.max(Math.floor(mostUnread / open), leastBlock), mostBlock);
+  Math.min(Math.max(Math.floor(allBlocks / open), leastBlock), mostBlock);
 
 /** One event as it stands on the wire. */
 export interface WireEvent {

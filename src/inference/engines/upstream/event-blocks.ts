@@ -32,8 +32,11 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   readonly #flushSoon = () => this.#flush();
   #exchange: Exchange | null = null;
   #refusal: Refusal | null = null;
-  /** The many small pieces of one network read, looked at together. */
-  #received: Buffer[] = [];
+  /**
+   * The many small pieces of one network read, looked at together. Always the same list: the collector would
+   * keep what was in an old one long after it was let go.
+   */
+  readonly #received: Buffer[] = [];
   #receivedBytes = 0;
   #ready: WireEvents = '';
   #isPaused = false;
@@ -152,9 +155,9 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     this.#willFlush = false;
     const chunks = this.#received;
     if (chunks.length === 0 || this.#state !== 'open') return;
-    this.#received = [];
-    this.#receivedBytes = 0;
     const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+    chunks.length = 0;
+    this.#receivedBytes = 0;
     const events = this.#rewriter.push(bytes.toString('latin1'));
     if (events !== '') {
       this.#ready += events;

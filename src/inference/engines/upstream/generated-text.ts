@@ -42,7 +42,7 @@ export interface GeneratedCount {
 
 /** Of the events of one stream, while there is room; and the least, where many streams share it. */
 const keptMost = 32 * 1024;
-const keptLeast = 2 * 1024;
+const keptLeast = 1024;
 /** Of all streams of a backend together. */
 const mostKept = 1024 * 1024;
 
