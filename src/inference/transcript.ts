@@ -69,8 +69,8 @@ class UnreadTranscript implements Transcript {
     if (typeof item !== 'string') {
       if (this.#taken > 0 || this.#pieces.length >= mostPieces) this.#readUnread();
       for (const choice of item.choices) this.#see(choice);
-    } else if (item.length >= leastRead || this.#loose.length < mostLoose) this.#keep(item);
-    else this.#gather(item);
+    } else if (item.length < leastRead && this.#isSlow()) this.#gather(item);
+    else this.#keep(item);
     if (this.#room.unread > mostUnread && this.#taken >= leastRead) this.#readUnread();
   }
 
@@ -87,6 +87,10 @@ class UnreadTranscript implements Transcript {
     this.#forgetText();
     if (this.#isOpen) this.#room.open--;
     this.#isOpen = false;
+  }
+
+  #isSlow(): boolean {
+    return this.#block !== null || this.#loose.length >= mostLoose;
   }
 
   #keep(item: WireEvents): void {
@@ -114,12 +118,16 @@ class UnreadTranscript implements Transcript {
 
   #readUnread(): void {
     if (this.#blockBytes > 0) this.#loose.push(this.#gathered());
+    const pieces = this.#pieces;
+    const before = pieces.length;
     for (const events of this.#loose) {
       for (const { choices = [] } of parseEvents(events)) {
         for (const choice of choices) this.#see(choice);
       }
     }
-    if (this.#pieces.length >= mostPieces) this.#joinText();
+    // Joined, because each may be a part of all that was read and keep it.
+    if (pieces.length > before) pieces.push(pieces.splice(before).join(''));
+    if (pieces.length >= mostPieces) this.#joinText();
     this.#forgetUnread();
   }
 
