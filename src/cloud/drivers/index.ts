@@ -1,10 +1,8 @@
-// Every driver, by the name the configuration gives it.
+// Every driver, by the name the configuration gives it. Only the one that is used is loaded.
 
 import { join } from 'node:path';
 import { type Driver, DriverError } from './driver.ts';
-import { createIncusDriver, type IncusOptions } from './incus/incus.ts';
-import { createSandboxDriver } from './sandbox/sandbox.ts';
-import { createScriptedDriver } from './scripted.ts';
+import type { IncusOptions } from './incus/incus.ts';
 
 export interface DriverOptions {
   dataDir: string;
@@ -17,14 +15,19 @@ export interface DriverOptions {
 export type DriverName = keyof typeof drivers;
 
 const drivers = {
-  sandbox: ({ dataDir, isolation, log }: DriverOptions): Promise<Driver> =>
-    createSandboxDriver({ dataDir, isolation, log }),
+  sandbox: async ({ dataDir, isolation, log }: DriverOptions): Promise<Driver> => {
+    const { createSandboxDriver } = await import('./sandbox/sandbox.ts');
+    return createSandboxDriver({ dataDir, isolation, log });
+  },
   incus: async ({ incus, log }: DriverOptions): Promise<Driver> => {
     if (!incus) throw new DriverError('impossible', 'No Incus or LXD endpoint was given.');
+    const { createIncusDriver } = await import('./incus/incus.ts');
     return createIncusDriver({ log, ...incus });
   },
-  scripted: async ({ dataDir }: DriverOptions): Promise<Driver> =>
-    createScriptedDriver({ folder: join(dataDir, 'scripted-machines') }),
+  scripted: async ({ dataDir }: DriverOptions): Promise<Driver> => {
+    const { createScriptedDriver } = await import('./scripted.ts');
+    return createScriptedDriver({ folder: join(dataDir, 'scripted-machines') });
+  },
 } as const;
 
 export const createDriver = (name: DriverName, options: DriverOptions): Promise<Driver> =>

@@ -2,7 +2,8 @@
 // to connect, to the first byte and between bytes. One timer watches all requests, so that none needs its own.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Dispatcher, Pool } from 'undici';
+import type { Dispatcher } from 'undici';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Cancellation } from '../../../lib/client-gone.ts';
 import { type Member, noSeat, Roster } from '../../../lib/roster.ts';
 import { isStale, toConnectionFailure, tooSlow, unavailable } from './failures.ts';
