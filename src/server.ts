@@ -64,6 +64,7 @@ import { createTraces, type Traces } from './inference/traces.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
+import { createLogSink } from './lib/log-sink.ts';
 import { createSeal, readSealKey } from './lib/seal.ts';
 import { openSharedState } from './shared-state.ts';
 
@@ -97,9 +98,7 @@ export async function startServer(
   const owned = config.database.url === null || config.cloud.driver === 'sandbox';
   makeDataDirectory(config.data_dir);
   const lock = alone && owned ? lockData(config.data_dir) : null;
-  // Lines leave in blocks, a quarter of a second late at most: one write for each would cost as much as a
-  // small request.
-  const sink = pino.destination({ dest: 2, sync: false, minLength: 8192, periodicFlush: 250 });
+  const sink = createLogSink();
   const log = pino({ level: config.log.level, base: null }, sink);
   const db = await openDatabase({
     url: config.database.url,
@@ -358,8 +357,7 @@ export async function startServer(
       .catch((error) => log.error({ err: error }, 'the last uses of keys are lost'));
     await db.destroy();
     lock?.release();
-    sink.flushSync();
-    sink.destroy();
+    sink.close();
   }
 
   return {

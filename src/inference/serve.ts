@@ -68,7 +68,7 @@ export function createServe(parts: ServingParts): Serve {
       const way = planned instanceof Promise ? await planned : planned;
       served = way.served;
       recording.planned(way);
-      const envelope = newEnvelope(task.kind, served.id, clock.now());
+      const envelope = newEnvelope(task.kind, visit.id, served.id, clock.now());
       const call: Call = {
         envelope,
         signal,

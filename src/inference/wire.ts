@@ -1,12 +1,16 @@
 // Puts an engine's answer into the wire's envelope: the id, the time, the name of the model.
 
-import { newId } from '../lib/ids.ts';
 import type { EngineAnswer, EngineChunk, Envelope, Task } from './engine.ts';
 
-/** Seed 2.2 and 2.4: `chat-` or `cmpl-` and 32 hex. */
-export function newEnvelope(kind: Task['kind'], model: string, nowMs: number): Envelope {
+/** Seed 2.2 and 2.4: `chat-` or `cmpl-` and 32 hex, which are the request's id in the log and in usage. */
+export function newEnvelope(
+  kind: Task['kind'],
+  requestId: string,
+  model: string,
+  nowMs: number,
+): Envelope {
   const prefix = kind === 'chat' ? 'chat-' : 'cmpl-';
-  return { id: prefix + newId(), created: Math.floor(nowMs / 1000), model, kind };
+  return { id: prefix + requestId, created: Math.floor(nowMs / 1000), model, kind };
 }
 
 export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineAnswer) {
