@@ -2,6 +2,7 @@
 // all fed from here, so that they can't disagree.
 
 import type { Reservation } from '../accounts/limits/limits.ts';
+import type { UsageEntry } from '../accounts/usage/entry.ts';
 import type { Usage as UsageRows } from '../accounts/usage/usage.ts';
 import type { Trail } from './attempt.ts';
 import type { CatalogEntry } from './catalog.ts';
@@ -10,7 +11,7 @@ import type { Task, Usage } from './engine.ts';
 import type { Meter, Served } from './meter.ts';
 import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
-import type { Traces } from './traces.ts';
+import type { Trace, Traces } from './traces.ts';
 import { elapsedMs, type Visit } from './visit.ts';
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
@@ -36,82 +37,133 @@ export type OpenRecording = (
   way: { reservation: Reservation; trail: Trail },
 ) => Recording;
 
+/** Who is told of each request. */
+interface Listeners {
+  readonly meter: Meter;
+  readonly usageRows: UsageRows;
+  readonly traces: Traces | null;
+  readonly missing: MissingCounts;
+}
+
 export function createRecordings(
   meter: Meter,
   usageRows: UsageRows,
   traces: Traces | null,
   missing: MissingCounts,
 ): OpenRecording {
-  return (visit, task, asked, { reservation, trail }) => {
+  const listeners: Listeners = { meter, usageRows, traces, missing };
+  return (visit, task, asked, way) => new OpenedRecording(listeners, visit, task, asked, way);
+}
+
+/** One is made for every request, hence a class: its methods are made once. */
+class OpenedRecording implements Recording {
+  readonly traceHeaders: Readonly<Record<string, string>> | undefined;
+  readonly #listeners: Listeners;
+  readonly #visit: Visit;
+  readonly #task: Task;
+  readonly #asked: CatalogEntry;
+  readonly #reservation: Reservation;
+  readonly #trail: Trail;
+  readonly #operation: Served['operation'];
+  readonly #row: UsageEntry;
+  readonly #trace: Trace | undefined;
+  #served: CatalogEntry;
+  #promptTokens: number | null = null;
+  #usage: Usage | null = null;
+  #firstTokenMs: number | null = null;
+  #overheadMs = 0;
+  #hasFailed = false;
+  #failure: string | null = null;
+
+  constructor(
+    listeners: Listeners,
+    visit: Visit,
+    task: Task,
+    asked: CatalogEntry,
+    { reservation, trail }: { reservation: Reservation; trail: Trail },
+  ) {
     const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
     const { id, caller, headers } = visit;
     const { accountId, keyId, userId } = caller;
-    const row = usageRows.open({ id, accountId, keyId, userId, operation, model: asked.id });
-    const trace = traces?.start(headers, operation, asked.id);
-    let served = asked;
-    let promptTokens: number | null = null;
-    let usage: Usage | null = null;
-    let firstTokenMs: number | null = null;
-    let overheadMs = 0;
-    let failure: { code: string | null } | null = null;
+    const model = asked.id;
+    this.#listeners = listeners;
+    this.#visit = visit;
+    this.#task = task;
+    this.#asked = asked;
+    this.#served = asked;
+    this.#reservation = reservation;
+    this.#trail = trail;
+    this.#operation = operation;
+    this.#row = listeners.usageRows.open({ id, accountId, keyId, userId, operation, model });
+    this.#trace = listeners.traces?.start(headers, operation, model);
+    this.traceHeaders = this.#trace?.headers;
+  }
 
-    function used(soFar: Usage): void {
-      // A backend that was cut off has not said how long the prompt was.
-      const isKnown = soFar.prompt_tokens > 0 || promptTokens === null;
-      usage = isKnown ? soFar : withPrompt(soFar, promptTokens ?? 0);
-      if (soFar.completion_tokens > 0) firstTokenMs ??= elapsedMs(visit);
-      row.progress(toCounts(usage, firstTokenMs, costOf(served.price, usage)));
-    }
+  used(soFar: Usage): void {
+    // A backend that was cut off has not said how long the prompt was.
+    const isKnown = soFar.prompt_tokens > 0 || this.#promptTokens === null;
+    const usage = isKnown ? soFar : withPrompt(soFar, this.#promptTokens ?? 0);
+    this.#usage = usage;
+    if (soFar.completion_tokens > 0) this.#firstTokenMs ??= elapsedMs(this.#visit);
+    const costNano = costOf(this.#served.price, usage);
+    this.#row.progress(toCounts(usage, this.#firstTokenMs, costNano));
+  }
 
-    return {
-      traceHeaders: trace?.headers,
-      used,
-      planned(plan) {
-        ({ served, promptTokens } = plan);
-        row.progress({ servedModel: served.id });
-      },
-      usage: () => usage,
-      complete() {
-        if (usage === null || usage.prompt_tokens > 0) return undefined;
-        return missing.ofPrompt(served, task).then((tokens) => {
-          promptTokens = tokens;
-          if (usage !== null) used(usage);
-        });
-      },
-      begun() {
-        if (task.body.stream === true && failure === null) firstTokenMs ??= elapsedMs(visit);
-        row.progress({ backend: trail.backend?.name ?? '' });
-        overheadMs = Math.max(0, elapsedMs(visit) - trail.engineMs - trail.queuedMs);
-        return overheadMs;
-      },
-      failed(code) {
-        failure = { code };
-      },
-      close(aborted) {
-        const outcome = aborted ? 'aborted' : failure === null ? 'done' : 'failed';
-        const code = outcome === 'failed' ? (failure?.code ?? null) : null;
-        const backend = trail.backend?.name ?? '';
-        const durationMs = elapsedMs(visit);
-        const costNano = costOf(served.price, usage);
-        const all: Served = {
-          operation,
-          asked: asked.id,
-          served: served.id,
-          backend,
-          outcome,
-          usage,
-          firstTokenMs,
-          durationMs,
-          queuedMs: trail.queuedMs,
-          overheadMs,
-        };
-        reservation.settle({ tokens: usage?.total_tokens ?? 0, costNano });
-        row.close({ status: outcome, code, backend, durationMs, costNano });
-        meter.record(all);
-        trace?.end(all, id, code);
-      },
+  planned({ served, promptTokens }: Plan): void {
+    this.#served = served;
+    this.#promptTokens = promptTokens;
+    this.#row.progress({ servedModel: served.id });
+  }
+
+  usage(): Usage | null {
+    return this.#usage;
+  }
+
+  complete(): Promise<void> | undefined {
+    if (this.#usage === null || this.#usage.prompt_tokens > 0) return undefined;
+    return this.#listeners.missing.ofPrompt(this.#served, this.#task).then((tokens) => {
+      this.#promptTokens = tokens;
+      if (this.#usage !== null) this.used(this.#usage);
+    });
+  }
+
+  begun(): number {
+    const { backend, engineMs, queuedMs } = this.#trail;
+    const nowMs = elapsedMs(this.#visit);
+    if (this.#task.body.stream === true && !this.#hasFailed) this.#firstTokenMs ??= nowMs;
+    this.#row.progress({ backend: backend?.name ?? '' });
+    this.#overheadMs = Math.max(0, nowMs - engineMs - queuedMs);
+    return this.#overheadMs;
+  }
+
+  failed(code: string | null): void {
+    this.#hasFailed = true;
+    this.#failure = code;
+  }
+
+  close(aborted: boolean): void {
+    const outcome = aborted ? 'aborted' : this.#hasFailed ? 'failed' : 'done';
+    const code = outcome === 'failed' ? this.#failure : null;
+    const backend = this.#trail.backend?.name ?? '';
+    const durationMs = elapsedMs(this.#visit);
+    const costNano = costOf(this.#served.price, this.#usage);
+    const all: Served = {
+      operation: this.#operation,
+      asked: this.#asked.id,
+      served: this.#served.id,
+      backend,
+      outcome,
+      usage: this.#usage,
+      firstTokenMs: this.#firstTokenMs,
+      durationMs,
+      queuedMs: this.#trail.queuedMs,
+      overheadMs: this.#overheadMs,
     };
-  };
+    this.#reservation.settle({ tokens: this.#usage?.total_tokens ?? 0, costNano });
+    this.#row.close({ status: outcome, code, backend, durationMs, costNano });
+    this.#listeners.meter.record(all);
+    this.#trace?.end(all, this.#visit.id, code);
+  }
 }
 
 const withPrompt = (usage: Usage, promptTokens: number): Usage => ({

@@ -77,7 +77,7 @@ export function createServe(parts: ServingParts): Serve {
         priority: task.body.priority ?? 0,
         contextWindow: served.contextWindow,
         headers: recording.traceHeaders,
-        onUsage: recording.used,
+        onUsage: (soFar) => recording.used(soFar),
       };
       if (task.body.stream !== true) {
         const whole = await attempts.answer(way, call, trail);

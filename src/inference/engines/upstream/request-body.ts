@@ -10,16 +10,13 @@ export const paths: Record<Task['kind'], string> = {
 
 /** Streams always ask for usage: what was used is billed whether or not the client wants to see it. */
 export function toRequestBody({ body }: Task, model: string, streams: boolean): string {
-  const sent: Record<string, unknown> = {};
-  for (const name in body) {
-    const value = (body as Record<string, unknown>)[name];
-    // Null means "not given" here, but not to every server.
-    if (value !== null && name !== 'stream' && name !== 'stream_options') sent[name] = value;
-  }
-  sent.model = model;
-  if (streams) {
-    sent.stream = true;
-    sent.stream_options = { ...body.stream_options, include_usage: true };
-  }
+  const sent: Record<string, unknown> = {
+    ...body,
+    model,
+    stream: streams || undefined,
+    stream_options: streams ? { ...body.stream_options, include_usage: true } : undefined,
+  };
+  // Null means "not given" here, but not to every server.
+  for (const name in sent) if (sent[name] === null) sent[name] = undefined;
   return JSON.stringify(sent);
 }
