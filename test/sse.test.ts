@@ -13,7 +13,7 @@ test('a stream that is silent for 15 seconds is pinged, one that speaks is not, 
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
     reply.hijack();
-    const stream = streams.open(reply.raw, {}, new ClientGone(reply.raw));
+    const stream = streams.open(reply.raw, [], new ClientGone(reply.raw));
     stream.send('hello');
     open.set(request.params.name, stream);
   });

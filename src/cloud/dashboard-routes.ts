@@ -1,12 +1,12 @@
 // What the dashboard needs of the cloud beyond the public API: costs, reasons, boot logs, tags
 // of machines that exist, and live updates.
 
-import type { OutgoingHttpHeaders } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '../accounts/authenticate.ts';
 import { ClientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
+import { toHeaderObject } from '../lib/header-list.ts';
 import { createEventStreams, eventStreamHeaders } from '../lib/sse.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
@@ -89,7 +89,8 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     }
     open.set(accountId, count + 1);
     reply.hijack();
-    const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...eventStreamHeaders };
+    const own = reply.getHeaders() as Record<string, string>;
+    const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
     const stream = eventStreams.open(reply.raw, headers, new ClientGone(reply.raw));
     const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));

@@ -104,7 +104,7 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
 
   /** Null when it was refused. */
   function read(visit: Visit, kind: Task['kind'], received: readonly Buffer[]): Task | null {
-    const headers = { 'x-request-id': visit.id };
+    const headers = ['x-request-id', visit.id];
     try {
       const isOne = received.length === 1;
       const body = parseJson(isOne ? (received[0] as Buffer) : Buffer.concat(received));

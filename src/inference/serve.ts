@@ -42,14 +42,14 @@ export function createServe(parts: ServingParts): Serve {
   const eventStreams = createEventStreams();
 
   async function serve(visit: Visit, task: Task): Promise<void> {
-    const headers: AnswerHeaders = { 'x-request-id': visit.id };
+    const headers: AnswerHeaders = ['x-request-id', visit.id];
     try {
       const asked = catalog.find(task.body.model);
       if (asked === undefined) throw modelNotFound(task.body.model);
       const ask = toAsk(task, visit.bodyBytes, candidates(asked));
       const reserved = limits.reserve(visit.caller, ask);
       const reservation = reserved instanceof Promise ? await reserved : reserved;
-      Object.assign(headers, reservation.headers);
+      if (reservation.headers !== null) headers.push(...reservation.headers);
       const trail = newTrail();
       const recording = openRecording(visit, task, asked, { reservation, trail });
       await answer({ visit, task, headers, trail, recording }, asked);
@@ -91,8 +91,7 @@ export function createServe(parts: ServingParts): Serve {
       }
       const running = await attempts.stream(way, call, trail);
       announce(headers, trail, recording);
-      headers['openai-processing-ms'] = Math.round(elapsedMs(visit));
-      Object.assign(headers, eventStreamHeaders);
+      headers.push('openai-processing-ms', Math.round(elapsedMs(visit)), ...eventStreamHeaders);
       await relay(eventStreams.open(response, headers, signal), running, admitted, call);
     } catch (error) {
       const told = toInferenceError(error, served.id);
@@ -203,8 +202,8 @@ interface Admitted {
 
 /** Who answered, and what of the time until now was spent here. */
 function announce(headers: AnswerHeaders, trail: Trail, recording: Recording): void {
-  if (trail.backend !== null) headers['x-served-by'] = trail.backend.name;
-  headers['x-overhead-ms'] = (recording.begun() + trail.queuedMs).toFixed(2);
+  if (trail.backend !== null) headers.push('x-served-by', trail.backend.name);
+  headers.push('x-overhead-ms', (recording.begun() + trail.queuedMs).toFixed(2));
 }
 
 function toErrorEvent(error: InferenceError, { kind }: Task): string {

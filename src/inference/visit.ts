@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Rendered } from '../lib/dialect.ts';
+import { toHeaderObject } from '../lib/header-list.ts';
 
 export interface Visit {
   /** Unique for ever. */
@@ -23,7 +24,8 @@ export interface Caller {
   readonly userId: string | null;
 }
 
-export type AnswerHeaders = Record<string, string | number>;
+/** Names and values in turn. */
+export type AnswerHeaders = (string | number)[];
 
 export const elapsedMs = ({ begunMs }: Visit) => performance.now() - begunMs;
 
@@ -31,14 +33,15 @@ export const elapsedMs = ({ begunMs }: Visit) => performance.now() - begunMs;
 export function sendAnswer(visit: Visit, status: number, headers: AnswerHeaders, body: unknown) {
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
-  headers['openai-processing-ms'] = Math.round(elapsedMs(visit));
-  headers['content-type'] = 'application/json; charset=utf-8';
-  headers['content-length'] = length;
+  headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
+  headers.push('content-type', 'application/json; charset=utf-8', 'content-length', length);
   visit.response.writeHead(status, headers);
   // As many bytes as characters: then nothing is to be encoded.
   visit.response.end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
 export function sendFailure(visit: Visit, headers: AnswerHeaders, rendered: Rendered): void {
-  sendAnswer(visit, rendered.status, { ...headers, ...rendered.headers }, rendered.body);
+  // Some may have been said before it failed.
+  const all = { ...toHeaderObject(headers), ...rendered.headers };
+  sendAnswer(visit, rendered.status, Object.entries(all).flat(), rendered.body);
 }

@@ -2,9 +2,10 @@
 // keep the connection, and one write for all that is ready at the same moment. One timer watches over all
 // streams: a thousand open ones are mostly silent.
 
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http';
 import { toBytes } from './byte-string.ts';
 import type { Cancellation } from './client-gone.ts';
+import type { HeaderList } from './header-list.ts';
 import { type Member, noSeat, Roster } from './roster.ts';
 
 export interface EventStream {
@@ -17,14 +18,18 @@ export interface EventStream {
 
 export interface EventStreams {
   /** Begins the answer. Call it only once the first event exists. */
-  open(response: ServerResponse, headers: OutgoingHttpHeaders, signal: Cancellation): EventStream;
+  open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
 }
 
-export const eventStreamHeaders = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
-  'x-accel-buffering': 'no',
-} as const;
+/** Names and values in turn. */
+export const eventStreamHeaders: HeaderList = [
+  'content-type',
+  'text/event-stream; charset=utf-8',
+  'cache-control',
+  'no-cache',
+  'x-accel-buffering',
+  'no',
+];
 
 const lookMs = 1000;
 const pingAfterLooks = 15;
@@ -45,7 +50,7 @@ export function createEventStreams(): EventStreams {
 
   return {
     open(response, headers, signal) {
-      response.writeHead(200, headers);
+      response.writeHead(200, headers as OutgoingHttpHeader[]);
       const stream = new OutgoingEvents(response, signal, open);
       open.add(stream);
       timer ??= setInterval(look, lookMs).unref();

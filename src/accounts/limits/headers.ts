@@ -18,21 +18,21 @@ function toNames(rate: 'requests' | 'tokens') {
   };
 }
 
-/** Null when neither rate is limited. */
+/** Names and values in turn. Null when neither rate is limited. */
 export function toHeaders(
   scopes: readonly LimitScope[],
   standings: readonly Standing[],
-): Record<string, string> | null {
-  let headers: Record<string, string> | null = null;
+): string[] | null {
+  let headers: string[] | null = null;
   for (const rate of rates) {
     const at = tightest(scopes, standings, rate);
     const limit = scopes[at]?.limits[rate.perMinute] ?? null;
     if (limit === null) continue;
     const debt = standings[at]?.[rate.debt] ?? 0;
-    headers ??= {};
-    headers[rate.names.limit] = String(limit);
-    headers[rate.names.remaining] = String(remaining(debt, limit));
-    headers[rate.names.reset] = toDuration(resetAfter(debt, limit));
+    headers ??= [];
+    headers.push(rate.names.limit, String(limit));
+    headers.push(rate.names.remaining, String(remaining(debt, limit)));
+    headers.push(rate.names.reset, toDuration(resetAfter(debt, limit)));
   }
   return headers;
 }

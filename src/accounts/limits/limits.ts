@@ -1,6 +1,7 @@
 // Lets a request in, or not: looks up what limits its key and its account have, takes what it may need
 // from all of them at once, and gives back what it did not use.
 
+import { toHeaderObject } from '../../lib/header-list.ts';
 import { type LimitReached, limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
 import type { Governed, LimitSettings } from './settings.ts';
@@ -13,8 +14,8 @@ export interface Payer {
 }
 
 export interface Reservation {
-  /** x-ratelimit-*; null when no rate is limited. */
-  readonly headers: Record<string, string> | null;
+  /** x-ratelimit-*, names and values in turn; null when no rate is limited. */
+  readonly headers: readonly string[] | null;
   /** What it came to. Counts once, however often it is called. */
   settle(used: Amount): void;
 }
@@ -50,7 +51,7 @@ export function createLimits(
   function toReservation({ scopes }: Governed, ask: Amount, outcome: Outcome): Reservation {
     const headers = toHeaders(scopes, outcome.standings);
     if (outcome.refused !== null) {
-      const refusal = toRefusal(scopes, ask, outcome, headers ?? {});
+      const refusal = toRefusal(scopes, ask, outcome, toHeaderObject(headers ?? []));
       onRefused(refusal);
       throw refusal;
     }
