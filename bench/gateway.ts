@@ -1,9 +1,9 @@
 // Millrace as a gateway, with keys, limits and metering on, beside bare pass-throughs and another gateway:
 // requests and streams per second, what it adds to the first byte, many slow streams, very long prompts.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { atRate, once, peakRate, quantile, type Target, type Timing } from './gateway/load.ts';
 
@@ -22,6 +22,7 @@ const ports = {
   http: 18_094,
   portkey: 18_095,
   fresh: 18_096,
+  alone: 18_097,
 };
 
 const children: ChildProcess[] = [];
@@ -147,17 +148,19 @@ async function readGauge(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]);
 }
 
-start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.upstream, 50, 0);
+const upstream = start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.upstream, 50, 0);
 start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.slow, 100, 200);
 start(join(import.meta.dirname, 'gateway/bare-fastify.ts'), ports.fastify, ports.upstream);
-start(join(import.meta.dirname, 'gateway/bare-http.ts'), ports.http, ports.upstream);
+const bare = start(join(import.meta.dirname, 'gateway/bare-http.ts'), ports.http, ports.upstream);
 start(
   join(import.meta.dirname, 'node_modules/@portkey-ai/gateway/build/start-server.js'),
   `--port=${ports.portkey}`,
   '--headless',
 );
 startOurs(ports.ours);
-for (const port of Object.values(ports)) if (port !== ports.fresh) await listening(port);
+for (const port of Object.values(ports)) {
+  if (port !== ports.fresh && port !== ports.alone) await listening(port);
+}
 
 console.log('Plain chat, requests per second at 32 connections');
 const plain = inTurns([straight, ours, bareFastify, bareHttp, portkey], toBody(false));
@@ -171,18 +174,40 @@ const streams = inTurns([straight, ours, bareHttp], toBody(true));
 show(streams);
 console.log(`  ÷ bare node:http ${ratio(streams, bareHttp)} (goal 0.8)`);
 
+const allCores = `0-${availableParallelism() - 1}`;
+/** All threads of a process onto these cores, so that what is on others does not wait for it. */
+const pin = (pid: number | undefined, cores: string) =>
+  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, String(pid)]);
+
 console.log('First byte at a quarter of the peak rate, added to going straight');
+console.log('  (the gateway on one core, client and upstream on the other)');
 const quarter = Math.floor(median(streams.get(ours) ?? [400]) / 4);
-const added = { p50: [] as number[], p99: [] as number[] };
-for (let round = 0; round < rounds; round++) {
-  const through = await atRate(ours, toBody(true), quarter, seconds);
-  const direct = await atRate(straight, toBody(true), quarter, seconds);
-  added.p50.push(quantile(through, 0.5) - quantile(direct, 0.5));
-  added.p99.push(quantile(through, 0.99) - quantile(direct, 0.99));
+const lone = startOurs(ports.alone);
+await listening(ports.alone);
+const alone: Target = { ...ours, port: ports.alone };
+peakRate(alone, toBody(true), warmUpSeconds, folder);
+pin(lone.pid, '0');
+pin(bare.pid, '0');
+pin(upstream.pid, '1');
+pin(process.pid, '1');
+for (const [target, note] of [
+  [alone, ' (goal 0.5 and 3)'],
+  [bareHttp, ''],
+] as const) {
+  const p50: number[] = [];
+  const p99: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const through = await atRate(target, toBody(true), quarter, seconds);
+    const direct = await atRate(straight, toBody(true), quarter, seconds);
+    p50.push(quantile(through, 0.5) - quantile(direct, 0.5));
+    p99.push(quantile(through, 0.99) - quantile(direct, 0.99));
+  }
+  console.log(
+    `  ${target.name}: p50 ${median(p50).toFixed(2)} ms, p99 ${median(p99).toFixed(2)} ms${note}`,
+  );
 }
-console.log(
-  `  p50 ${quantile(added.p50, 0.5).toFixed(2)} ms (goal 0.5), p99 ${quantile(added.p99, 0.5).toFixed(2)} ms (goal 3)`,
-);
+lone.kill('SIGTERM');
+for (const { pid } of [bare, upstream, process]) pin(pid, allCores);
 
 console.log(
   '1,000 open slow streams, opened within 5 s, a chunk every 200 ms each, on a fresh server',

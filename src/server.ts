@@ -171,7 +171,8 @@ export async function startServer(
   });
   watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
   const onSqlite = config.database.url === null;
-  const batch = onSqlite ? createBatchThread(sqliteFile(config.data_dir)) : createBatch(db);
+  const inProcess = createBatch(db);
+  const batch = onSqlite ? createBatchThread(sqliteFile(config.data_dir), inProcess) : inProcess;
   const usage = createUsage(db, clock, { log, batch }, { alone: onSqlite });
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);

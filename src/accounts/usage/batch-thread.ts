@@ -1,6 +1,6 @@
 // Writes batches to SQLite in a thread of their own, which waits for the disk while answers go out here. It
-// starts with the first batch, because until then its 10 MB are worth more. If it dies, the batch it had
-// fails, and the next one starts it again.
+// starts with the first batch, because until then its 10 MB are worth more, and what comes while it starts is
+// written here. If it dies, the batch it had fails, and the next one starts it again.
 
 import assert from 'node:assert';
 import { getCompileCacheDir } from 'node:module';
@@ -9,12 +9,14 @@ import { Worker } from 'node:worker_threads';
 import type { UsageRequestRow } from '../../db/tables.ts';
 import type { Batch } from './batch.ts';
 
-/** What the thread answers to a batch: null when it is in the database. */
-export type BatchAnswer = Error | null;
+/** What the thread says: that it is up, and then of each batch null when it is in the database. */
+export type BatchAnswer = 'ready' | Error | null;
 
-export function createBatchThread(file: string): Batch {
+/** `meanwhile` takes batches as long as the thread is not up; without it they wait. */
+export function createBatchThread(file: string, meanwhile: Batch | null = null): Batch {
   let worker: Worker | undefined;
-  let settle: ((answer: BatchAnswer) => void) | undefined;
+  let isReady = false;
+  let settle: ((answer: Error | null) => void) | undefined;
 
   function start(): Worker {
     const started = new Worker(new URL('./batch-worker.ts', import.meta.url), {
@@ -26,12 +28,16 @@ export function createBatchThread(file: string): Batch {
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 },
     });
     let cause: unknown;
-    started.on('message', (answer: BatchAnswer) => settle?.(answer));
+    started.on('message', (answer: BatchAnswer) => {
+      if (answer === 'ready') isReady = true;
+      else settle?.(answer);
+    });
     started.on('error', (error) => {
       cause = error;
     });
     started.on('exit', () => {
       worker = undefined;
+      isReady = false;
       settle?.(new Error('the thread that writes usage has ended', { cause }));
     });
     started.unref();
@@ -61,7 +67,10 @@ export function createBatchThread(file: string): Batch {
       worker ??= start();
     },
     async write(rows) {
-      if (rows.length > 0) await send(rows);
+      if (rows.length === 0) return;
+      worker ??= start();
+      if (isReady || meanwhile === null) await send(rows);
+      else await meanwhile.write(rows);
     },
     async close() {
       await worker?.terminate();

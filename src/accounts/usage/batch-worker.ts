@@ -46,3 +46,4 @@ parentPort?.on('message', (rows: readonly UsageRequestRow[]) => {
     (error) => answer(error),
   );
 });
+answer('ready');

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import type { Batch } from '../../../src/accounts/usage/batch.ts';
+import { type Batch, createBatch } from '../../../src/accounts/usage/batch.ts';
 import { createBatchThread } from '../../../src/accounts/usage/batch-thread.ts';
 import { batchRows, createUsage } from '../../../src/accounts/usage/usage.ts';
 import { sqliteFile } from '../../../src/db/open.ts';
@@ -53,6 +53,34 @@ test(`a thread that is killed in mid-work loses and doubles nothing (seed ${prop
   context.diagnostic(`${failed} of ${kills} kills met a batch`);
   assert(failed > 0);
   assert.equal((await made.rows()).length, kills * (3 * batchRows + 1));
+  await assertAgreement(made.db);
+});
+
+test('what comes while the thread starts is written without it, and then no more', async () => {
+  const made = await openTestUsage('sqlite');
+  const here = createBatch(made.db);
+  let writtenHere = 0;
+  const batch = createBatchThread(sqliteFile(made.dataDir), {
+    ...here,
+    async write(rows) {
+      writtenHere += rows.length;
+      await here.write(rows);
+    },
+  });
+  batch.prepare();
+  await batch.write([endedRow()]);
+  assert.equal(writtenHere, 1);
+  let all = 1;
+  await until('the thread writes', async () => {
+    const before = writtenHere;
+    await batch.write([endedRow()]);
+    all++;
+    return writtenHere === before;
+  });
+  await batch.write([endedRow()]);
+  await batch.close();
+  assert.ok(writtenHere < all);
+  assert.equal((await made.rows()).length, all + 1);
   await assertAgreement(made.db);
 });
 
