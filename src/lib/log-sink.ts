@@ -1,5 +1,6 @@
 // Where log lines go: standard error, in blocks, a quarter of a second late at most. One write for each would
-// cost as much as a small request, and so would sonic-boom alone, which measures all it holds for each line.
+// cost as much as a small request. They are gathered here, because sonic-boom measures all it holds anew for
+// each line.
 
 import { pino } from 'pino';
 
