@@ -6,6 +6,7 @@ import type { Limits } from '../accounts/limits/limits.ts';
 import { ClientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
 import { renderFailure } from '../lib/dialect.ts';
+import type { HeaderList } from '../lib/header-list.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '../lib/sse.ts';
 import { toAsk } from './ask.ts';
 import { type Attempts, newTrail, type Trail } from './attempt.ts';
@@ -21,7 +22,7 @@ import {
 import type { Planner } from './plan.ts';
 import type { OpenRecording, Recording } from './recording.ts';
 import type { RunningStream } from './running-stream.ts';
-import { type AnswerHeaders, elapsedMs, sendAnswer, sendFailure, type Visit } from './visit.ts';
+import { elapsedMs, sendAnswer, sendFailure, type Visit } from './visit.ts';
 import { type ChunkWriter, createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
 export interface ServingParts {
@@ -42,7 +43,7 @@ export function createServe(parts: ServingParts): Serve {
   const eventStreams = createEventStreams();
 
   async function serve(visit: Visit, task: Task): Promise<void> {
-    const headers: AnswerHeaders = ['x-request-id', visit.id];
+    const headers: HeaderList = ['x-request-id', visit.id];
     try {
       const asked = catalog.find(task.body.model);
       if (asked === undefined) throw modelNotFound(task.body.model);
@@ -107,7 +108,7 @@ export function createServe(parts: ServingParts): Serve {
     }
   }
 
-  function fail(visit: Visit, headers: AnswerHeaders, error: unknown): void {
+  function fail(visit: Visit, headers: HeaderList, error: unknown): void {
     const rendered = renderFailure(inferenceDialect, error);
     if (rendered.status >= 500 && rendered.status !== 503) tell(visit, error, 'request failed');
     // Its headers have left: what went wrong after them is a fault of ours, and the client sees it cut off.
@@ -195,13 +196,13 @@ export function createServe(parts: ServingParts): Serve {
 interface Admitted {
   readonly visit: Visit;
   readonly task: Task;
-  readonly headers: AnswerHeaders;
+  readonly headers: HeaderList;
   readonly trail: Trail;
   readonly recording: Recording;
 }
 
 /** Who answered, and what of the time until now was spent here. */
-function announce(headers: AnswerHeaders, trail: Trail, recording: Recording): void {
+function announce(headers: HeaderList, trail: Trail, recording: Recording): void {
   if (trail.backend !== null) headers.push('x-served-by', trail.backend.name);
   headers.push('x-overhead-ms', (recording.begun() + trail.queuedMs).toFixed(2));
 }

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Rendered } from '../lib/dialect.ts';
-import { toHeaderObject } from '../lib/header-list.ts';
+import { type HeaderList, toHeaderObject } from '../lib/header-list.ts';
 
 export interface Visit {
   /** Unique for ever. */
@@ -24,13 +24,10 @@ export interface Caller {
   readonly userId: string | null;
 }
 
-/** Names and values in turn. */
-export type AnswerHeaders = (string | number)[];
-
 export const elapsedMs = ({ begunMs }: Visit) => performance.now() - begunMs;
 
 /** A whole answer. The headers are the caller's to make and nobody's afterwards. */
-export function sendAnswer(visit: Visit, status: number, headers: AnswerHeaders, body: unknown) {
+export function sendAnswer(visit: Visit, status: number, headers: HeaderList, body: unknown) {
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
   headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
@@ -40,7 +37,7 @@ export function sendAnswer(visit: Visit, status: number, headers: AnswerHeaders,
   visit.response.end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
-export function sendFailure(visit: Visit, headers: AnswerHeaders, rendered: Rendered): void {
+export function sendFailure(visit: Visit, headers: HeaderList, rendered: Rendered): void {
   // Some may have been said before it failed.
   const all = { ...toHeaderObject(headers), ...rendered.headers };
   sendAnswer(visit, rendered.status, Object.entries(all).flat(), rendered.body);

@@ -22,16 +22,17 @@ export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineA
   return { ...ours, ...(isChat && { service_tier: null }), ...answer, id, object, created, model };
 }
 
+/** What every event of a stream begins with. */
+export function toChunkOpening({ id, created, model, kind }: Envelope): string {
+  const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
+  return `{"id":"${id}","object":"${object}","created":${created},"model":${JSON.stringify(model)}`;
+}
+
 export type ChunkWriter = (chunk: EngineChunk) => string;
 
 /** Everything that is the same in each event of a stream is made into text once. */
 export function createChunkWriter(envelope: Envelope, includeUsage: boolean): ChunkWriter {
-  const { id, created, model, kind } = envelope;
-  const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
-  const head = JSON.stringify({ id, object, created, model, system_fingerprint: null }).slice(
-    0,
-    -1,
-  );
+  const head = `${toChunkOpening(envelope)},"system_fingerprint":null`;
   return (chunk) => {
     const usage = includeUsage ? `,"usage":${JSON.stringify(chunk.usage)}` : '';
     return `${head},"choices":${JSON.stringify(chunk.choices)}${usage}}`;

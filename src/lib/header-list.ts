@@ -1,7 +1,7 @@
 // Headers as a list of names and values in turn, as Node writes them with the least work: every answer has a
 // dozen. An object of them is for those who look one up.
 
-export type HeaderList = readonly (string | number)[];
+export type HeaderList = (string | number)[];
 
 /** Of those with the same name the last one stays. */
 export function toHeaderObject<Value extends string | number>(

@@ -15,7 +15,7 @@ const delayMs = 250;
 
 export function createLogSink(): LogSink {
   const out = pino.destination({ dest: 2, sync: false });
-  let lines: string[] = [];
+  const lines: string[] = [];
   let length = 0;
   let timer: NodeJS.Timeout | null = null;
 
@@ -24,7 +24,7 @@ export function createLogSink(): LogSink {
     timer = null;
     if (lines.length === 0) return;
     const block = lines.join('');
-    lines = [];
+    lines.length = 0;
     length = 0;
     out.write(block);
   }

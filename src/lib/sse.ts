@@ -2,7 +2,7 @@
 // keep the connection, and one write for all that is ready at the same moment. One timer watches over all
 // streams: a thousand open ones are mostly silent.
 
-import type { OutgoingHttpHeader, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { toBytes } from './byte-string.ts';
 import type { Cancellation } from './client-gone.ts';
 import type { HeaderList } from './header-list.ts';
@@ -22,7 +22,7 @@ export interface EventStreams {
 }
 
 /** Names and values in turn. */
-export const eventStreamHeaders: HeaderList = [
+export const eventStreamHeaders: Readonly<HeaderList> = [
   'content-type',
   'text/event-stream; charset=utf-8',
   'cache-control',
@@ -50,7 +50,7 @@ export function createEventStreams(): EventStreams {
 
   return {
     open(response, headers, signal) {
-      response.writeHead(200, headers as OutgoingHttpHeader[]);
+      response.writeHead(200, headers);
       const stream = new OutgoingEvents(response, signal, open);
       open.add(stream);
       timer ??= setInterval(look, lookMs).unref();

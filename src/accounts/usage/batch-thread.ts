@@ -44,10 +44,8 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
     return started;
   }
 
-  async function send(rows: readonly UsageRequestRow[]): Promise<void> {
+  async function send(asked: Worker, rows: readonly UsageRequestRow[]): Promise<void> {
     assert(settle === undefined, 'two batches at once');
-    worker ??= start();
-    const asked = worker;
     // Only a batch under way keeps the process alive.
     asked.ref();
     await new Promise<void>((resolve, reject) => {
@@ -69,7 +67,7 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
     async write(rows) {
       if (rows.length === 0) return;
       worker ??= start();
-      if (isReady || meanwhile === null) await send(rows);
+      if (isReady || meanwhile === null) await send(worker, rows);
       else await meanwhile.write(rows);
     },
     async close() {

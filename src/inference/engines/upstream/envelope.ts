@@ -4,6 +4,7 @@
 
 import { toBytes } from '../../../lib/byte-string.ts';
 import type { Envelope } from '../../engine.ts';
+import { toChunkOpening } from '../../wire.ts';
 
 /** How a server writes the events of a choice that goes on. Every character is one byte. */
 export interface Shape {
@@ -16,6 +17,8 @@ export interface Shape {
   /** What we write instead; before it comes our own envelope. */
   readonly ourHead: string;
   readonly ourTail: string;
+  /** Our tail is theirs, so that it can stay where it is. */
+  readonly keepsTail: boolean;
   /** Events that were parsed before, by what follows the head. */
   readonly known: Map<string, KnownEvent>;
 }
@@ -61,10 +64,7 @@ export function keepKnown({ known }: Shape, text: string, event: KnownEvent): vo
 const detach = (bytes: string) => Buffer.from(bytes, 'latin1').toString('latin1');
 
 /** The beginning of every event we send of a stream; the rest follows with a comma. */
-export function toOpening({ id, created, model, kind }: Envelope): string {
-  const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
-  return `data: {"id":"${id}","object":"${object}","created":${created},"model":${toBytes(JSON.stringify(model))}`;
-}
+export const toOpening = (envelope: Envelope) => `data: ${toBytes(toChunkOpening(envelope))}`;
 
 const notTheirs = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
 
@@ -94,11 +94,14 @@ export function learnShape(
   const [start, end] = isFirst ? [open.index + open[0].length, choice.length - 2] : [2, open.index];
   const sample = toRest({ ...event, choices: [] }, includeUsage ? null : undefined);
   const at = sample.lastIndexOf('"choices":[]') + '"choices":'.length;
+  const tail = eventText.slice(found.start + end);
+  const ourTail = choice.slice(end) + sample.slice(at + '[]'.length);
   return {
     ...toParts(eventText.slice(0, found.start + start), event),
-    tail: eventText.slice(found.start + end),
+    tail,
     ourHead: sample.slice(0, at) + choice.slice(0, start),
-    ourTail: choice.slice(end) + sample.slice(at + '[]'.length),
+    ourTail,
+    keepsTail: ourTail === `${tail}\n\n`,
     known: new Map(),
   };
 }

@@ -108,7 +108,7 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     if (this.#ready === '') throw this.#close(this.#failure);
   }
 
-  /** One promise a block and no more: this is the path of every chunk. */
+  /** For what must look at each block; most streams are passed on by `forEach`. */
   next(): Promise<IteratorResult<WireEvents>> {
     return new Promise((resolve, reject) => {
       if (this.#tell(resolve, reject)) return;

@@ -33,8 +33,6 @@ interface Alike {
   readonly shape: Shape;
   readonly head: string;
   readonly ourHead: string;
-  /** Our tail is theirs, so that it can stay where it is. */
-  readonly keepsTail: boolean;
 }
 
 /** One is made for every stream, hence a class: its methods are made once. */
@@ -58,8 +56,8 @@ export class Rewriter {
   #carry = '';
   #heldReturn = false;
   /** Indexes of choices. */
-  #seen: number[] = [];
-  #finished: number[] = [];
+  readonly #seen: number[] = [];
+  readonly #finished: number[] = [];
   /** What the bytes at hand give: events, and how many of them hold something generated. */
   #events = '';
   #holding = 0;
@@ -136,7 +134,7 @@ export class Rewriter {
     if (bodyAt > end || text.slice(at, bodyAt) !== head) return false;
     const goesOn = bodyEnd >= bodyAt && text.slice(bodyEnd, end) === shape.tail;
     if (before === null || !goesOn) return this.#repeat(shape.known.get(text.slice(bodyAt, end)));
-    if (alike.keepsTail) this.#events += ourHead + text.slice(bodyAt, end + 2);
+    if (shape.keepsTail) this.#events += ourHead + text.slice(bodyAt, end + 2);
     else this.#events += ourHead + text.slice(bodyAt, bodyEnd) + shape.ourTail;
     this.#holding++;
     return true;
@@ -154,8 +152,7 @@ export class Rewriter {
   }
 
   #toAlike(shape: Shape, head: string): Alike {
-    const keepsTail = shape.ourTail === `${shape.tail}\n\n`;
-    return { shape, head, ourHead: this.#opening + shape.ourHead, keepsTail };
+    return { shape, head, ourHead: this.#opening + shape.ourHead };
   }
 
   /** The beginning or the end of a choice that is like that of another. */
