@@ -9,6 +9,7 @@ import { renderFailure } from '../lib/dialect.ts';
 import { parseJson } from '../lib/json-body.ts';
 import type { ObserveRequest } from '../lib/observe-request.ts';
 import { type RawViolation, toViolation } from '../lib/schema.ts';
+import { atTurnEnd } from '../lib/turn.ts';
 import { checkChat, checkCompletion } from './check.ts';
 import type { Task } from './engine.ts';
 import { inferenceDialect } from './errors.ts';
@@ -85,14 +86,16 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
   function receive(request: IncomingMessage, visit: Visit, kind: Task['kind']): void {
     let received: Buffer[] = [];
     request.on('data', (part: Buffer) => received.push(part));
-    request.on('end', () => {
+    request.on('end', () => atTurnEnd(begin));
+
+    function begin(): void {
       const task = read(visit, kind, received);
       received = [];
       answer(visit, kind, task).catch((error) => {
         tell(visit, error);
         visit.response.destroy();
       });
-    });
+    }
   }
 
   async function answer(visit: Visit, kind: Task['kind'], task: Task | null): Promise<void> {
