@@ -263,7 +263,7 @@ export async function startServer(
         limits: createLimits(limitSettings, shared.limits, meter.limited),
         plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        openRecording: createRecordings(meter, usage, traces, missing),
+        recordings: createRecordings(meter, usage, traces, missing),
       }),
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },

@@ -216,7 +216,7 @@ export interface BackendsVersionRow {
   version: number;
 }
 
-export type UsageStatus = 'done' | 'aborted' | 'failed' | 'running' | 'interrupted';
+export type UsageStatus = 'done' | 'aborted' | 'failed' | 'refused' | 'running' | 'interrupted';
 
 /** One inference request. */
 export interface UsageRequestRow {
@@ -258,7 +258,7 @@ export interface UsageHourRow {
   model: string;
   backend: string;
   requests: number;
-  /** Failed and interrupted ones. */
+  /** Failed, refused and interrupted ones. */
   errors: number;
   aborted: number;
   prompt_tokens: number;

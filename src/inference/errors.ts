@@ -187,6 +187,10 @@ export const inferenceDialect: Dialect = {
   },
 };
 
+/** The word for it, where it has one. */
+export const codeOf = ({ body }: Rendered) =>
+  (body as { error: { code: string | null } }).error.code;
+
 const limitTypes = {
   requests: { type: 'requests', code: 'rate_limit_exceeded' },
   concurrent: { type: 'requests', code: 'rate_limit_exceeded' },

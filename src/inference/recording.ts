@@ -2,7 +2,7 @@
 // all fed from here, so that they can't disagree.
 
 import type { Reservation } from '../accounts/limits/limits.ts';
-import type { UsageEntry } from '../accounts/usage/entry.ts';
+import type { UsageEntry, UsageFacts } from '../accounts/usage/entry.ts';
 import type { Usage as UsageRows } from '../accounts/usage/usage.ts';
 import type { Trail } from './attempt.ts';
 import type { CatalogEntry } from './catalog.ts';
@@ -12,7 +12,18 @@ import type { Meter, Served } from './meter.ts';
 import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
 import type { Trace, Traces } from './traces.ts';
-import { elapsedMs, type Visit } from './visit.ts';
+import { type Caller, elapsedMs, type Visit } from './visit.ts';
+
+export interface Recordings {
+  open(
+    visit: Visit,
+    task: Task,
+    asked: CatalogEntry,
+    way: { reservation: Reservation; trail: Trail },
+  ): Recording;
+  /** It was not let in: for its limits, or because there is no such model. */
+  refused(visit: Visit, task: Task, asked: CatalogEntry | undefined, code: string | null): void;
+}
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
 export interface Recording {
@@ -30,13 +41,6 @@ export interface Recording {
   close(aborted: boolean): void;
 }
 
-export type OpenRecording = (
-  visit: Visit,
-  task: Task,
-  asked: CatalogEntry,
-  way: { reservation: Reservation; trail: Trail },
-) => Recording;
-
 /** Who is told of each request. */
 interface Listeners {
   readonly meter: Meter;
@@ -50,10 +54,48 @@ export function createRecordings(
   usageRows: UsageRows,
   traces: Traces | null,
   missing: MissingCounts,
-): OpenRecording {
+): Recordings {
   const listeners: Listeners = { meter, usageRows, traces, missing };
-  return (visit, task, asked, way) => new OpenedRecording(listeners, visit, task, asked, way);
+  const mayRecord = limitRefusals();
+
+  return {
+    open: (visit, task, asked, way) => new OpenedRecording(listeners, visit, task, asked, way),
+    refused(visit, task, asked, code) {
+      if (!mayRecord(visit.caller)) return;
+      const facts = toFacts(visit, task, asked?.id ?? toPlainName(task.body.model));
+      const durationMs = elapsedMs(visit);
+      usageRows.open(facts).close({ status: 'refused', code, durationMs });
+    },
+  };
 }
+
+/** Of a name that may be anything: not every database takes all of it. */
+const toPlainName = (name: string) => name.replaceAll('\0', '').toWellFormed();
+
+const mostRefusals = 100;
+const minuteMs = 60_000;
+
+/** So many rows of a caller in a minute: one that is refused may come back as fast as it can. */
+function limitRefusals(): (caller: Caller) => boolean {
+  const counts = new Map<string, number>();
+  let minute = 0;
+  return ({ keyId, userId, accountId }) => {
+    const now = Math.floor(performance.now() / minuteMs);
+    if (now !== minute) counts.clear();
+    minute = now;
+    const who = keyId ?? userId ?? accountId;
+    const count = (counts.get(who) ?? 0) + 1;
+    counts.set(who, count);
+    return count <= mostRefusals;
+  };
+}
+
+function toFacts({ id, caller }: Visit, { kind }: Task, model: string): UsageFacts {
+  const { accountId, keyId, userId } = caller;
+  return { id, accountId, keyId, userId, operation: toOperation(kind), model };
+}
+
+const toOperation = (kind: Task['kind']) => (kind === 'chat' ? 'chat' : 'text_completion');
 
 /** One is made for every request, hence a class: its methods are made once. */
 class OpenedRecording implements Recording {
@@ -82,10 +124,7 @@ class OpenedRecording implements Recording {
     asked: CatalogEntry,
     { reservation, trail }: { reservation: Reservation; trail: Trail },
   ) {
-    const operation = task.kind === 'chat' ? 'chat' : 'text_completion';
-    const { id, caller, headers } = visit;
-    const { accountId, keyId, userId } = caller;
-    const model = asked.id;
+    const facts = toFacts(visit, task, asked.id);
     this.#listeners = listeners;
     this.#visit = visit;
     this.#task = task;
@@ -93,9 +132,9 @@ class OpenedRecording implements Recording {
     this.#served = asked;
     this.#reservation = reservation;
     this.#trail = trail;
-    this.#operation = operation;
-    this.#row = listeners.usageRows.open({ id, accountId, keyId, userId, operation, model });
-    this.#trace = listeners.traces?.start(headers, operation, model);
+    this.#operation = toOperation(task.kind);
+    this.#row = listeners.usageRows.open(facts);
+    this.#trace = listeners.traces?.start(visit.headers, this.#operation, asked.id);
     this.traceHeaders = this.#trace?.headers;
   }
 

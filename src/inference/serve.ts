@@ -5,7 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Limits } from '../accounts/limits/limits.ts';
 import { ClientGone } from '../lib/client-gone.ts';
 import type { Clock } from '../lib/clock.ts';
-import { renderFailure } from '../lib/dialect.ts';
+import { type Rendered, renderFailure } from '../lib/dialect.ts';
 import type { HeaderList } from '../lib/header-list.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '../lib/sse.ts';
 import { toAsk } from './ask.ts';
@@ -13,6 +13,7 @@ import { type Attempts, newTrail, type Trail } from './attempt.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
 import type { AnswerStream, Call, EngineChunk, Task, WireEvents } from './engine.ts';
 import {
+  codeOf,
   type InferenceError,
   inferenceDialect,
   internalError,
@@ -20,7 +21,7 @@ import {
   toInferenceError,
 } from './errors.ts';
 import type { Planner } from './plan.ts';
-import type { OpenRecording, Recording } from './recording.ts';
+import type { Recording, Recordings } from './recording.ts';
 import type { RunningStream } from './running-stream.ts';
 import { elapsedMs, sendAnswer, sendFailure, type Visit } from './visit.ts';
 import { type ChunkWriter, createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
@@ -30,7 +31,7 @@ export interface ServingParts {
   limits: Limits;
   plan: Planner;
   attempts: Attempts;
-  openRecording: OpenRecording;
+  recordings: Recordings;
   clock: Clock;
   log: FastifyBaseLogger;
 }
@@ -39,23 +40,27 @@ export interface ServingParts {
 export type Serve = (visit: Visit, task: Task) => Promise<void>;
 
 export function createServe(parts: ServingParts): Serve {
-  const { catalog, limits, plan, attempts, openRecording, clock, log } = parts;
+  const { catalog, limits, plan, attempts, recordings, clock, log } = parts;
   const eventStreams = createEventStreams();
 
   async function serve(visit: Visit, task: Task): Promise<void> {
     const headers: HeaderList = ['x-request-id', visit.id];
+    const asked = catalog.find(task.body.model);
+    let isLetIn = false;
     try {
-      const asked = catalog.find(task.body.model);
       if (asked === undefined) throw modelNotFound(task.body.model);
       const ask = toAsk(task, visit.bodyBytes, candidates(asked));
       const reserved = limits.reserve(visit.caller, ask);
       const reservation = reserved instanceof Promise ? await reserved : reserved;
       if (reservation.headers !== null) headers.push(...reservation.headers);
       const trail = newTrail();
-      const recording = openRecording(visit, task, asked, { reservation, trail });
+      const recording = recordings.open(visit, task, asked, { reservation, trail });
+      isLetIn = true;
       await answer({ visit, task, headers, trail, recording }, asked);
     } catch (error) {
-      fail(visit, headers, error);
+      const rendered = renderFailure(inferenceDialect, error);
+      if (!isLetIn) recordings.refused(visit, task, asked, codeOf(rendered));
+      fail(visit, headers, rendered, error);
     }
   }
 
@@ -108,8 +113,7 @@ export function createServe(parts: ServingParts): Serve {
     }
   }
 
-  function fail(visit: Visit, headers: HeaderList, error: unknown): void {
-    const rendered = renderFailure(inferenceDialect, error);
+  function fail(visit: Visit, headers: HeaderList, rendered: Rendered, error: unknown): void {
     if (rendered.status >= 500 && rendered.status !== 503) tell(visit, error, 'request failed');
     // Its headers have left: what went wrong after them is a fault of ours, and the client sees it cut off.
     if (visit.response.headersSent) visit.response.destroy();

@@ -27,8 +27,8 @@ export interface UsageProgress {
 }
 
 export interface UsageEnd extends Partial<UsageProgress> {
-  readonly status: 'done' | 'aborted' | 'failed';
-  /** Why it failed, in one word. */
+  readonly status: 'done' | 'aborted' | 'failed' | 'refused';
+  /** Why it failed or was refused, in one word. */
   readonly code: string | null;
   readonly durationMs: number;
 }

@@ -8,7 +8,7 @@ const Time = Type.String({ format: 'date-time' });
 
 export const steps = ['hour', 'day'] as const;
 export const groupings = ['model', 'key', 'backend', 'none'] as const;
-export const statuses = ['done', 'aborted', 'failed', 'running', 'interrupted'] as const;
+export const statuses = ['done', 'aborted', 'failed', 'refused', 'running', 'interrupted'] as const;
 
 export type Step = (typeof steps)[number];
 export type Grouping = (typeof groupings)[number];

@@ -29,6 +29,8 @@ export function tally(
     const month = months.get(hour) ?? toMonth(hour);
     months.set(hour, month);
     addToHour(hours, row, { hour, sign });
+    // It used nothing, and a budget is not asked how often it said no.
+    if (row.status === 'refused') return;
     addToSpend(spend, row, '', { month, sign });
     if (row.key_id !== null) addToSpend(spend, row, row.key_id, { month, sign });
   }

@@ -133,16 +133,53 @@ for (const database of databases) {
       assert(row.completion_tokens > 0 && row.cost > 0);
     });
 
-    test('what was never let in leaves no row', async () => {
+    test('a model that is not there leaves a refused row, whatever its name', async () => {
+      for (const name of ['nothing', 'no\0thing', 'half \ud83d']) {
+        const response = await chat({ model: name });
+        assert.equal(response.status, 404);
+        const row = await rowOf(idOf(response));
+        const plain = name.replace('\0', '').toWellFormed();
+        assert.deepEqual(
+          [row.status, row.code, row.model, row.backend, row.cost],
+          ['refused', 'model_not_found', plain, null, 0],
+        );
+      }
+    });
+
+    test('what a limit refuses leaves a row, but only so many a minute', async () => {
+      const limits = { requests_per_minute: 1 };
+      const made = await owner('/dashboard/api/api-keys', { json: { label: 'slow', limits } });
+      const { id, key } = (await made.json()) as { id: string; key: string };
+      const headers = { authorization: `Bearer ${key}` };
+      const responses = [];
+      for (let count = 0; count < 251; count++)
+        responses.push(await chat({ max_tokens: 1 }, { headers }));
+      await Promise.all(responses.map((response) => response.text()));
+      const [first, second] = responses;
+      assert.deepEqual([first?.status, second?.status], [200, 429]);
+      const row = await rowOf(idOf(second as Response));
+      assert.deepEqual(
+        [row.status, row.code, row.model, row.key_label, row.completion_tokens],
+        ['refused', 'rate_limit_exceeded', model, 'slow', 0],
+      );
+      // More than a hundred where another minute began meanwhile.
+      const { length } = await list(`&key=${id}&status=refused`);
+      assert(length >= 100 && length <= 200, String(length));
+      const { data } = (await (await owner('/dashboard/api/api-keys')).json()) as {
+        data: { id: string; spend: { requests: number } }[];
+      };
+      assert.equal(data.find((one) => one.id === id)?.spend.requests, 1);
+    });
+
+    test('what can’t be read, or comes from nobody, leaves no row', async () => {
       const count = (await list()).length;
       const refused = [
-        await chat({ model: 'nothing' }),
         await chat({ temperature: 'hot' }),
         await chat({}, { headers: { authorization: 'Bearer wrong' } }),
       ];
       assert.deepEqual(
         refused.map(({ status }) => status),
-        [404, 400, 401],
+        [400, 401],
       );
       await (await chat({ max_tokens: 1 })).json();
       await until('the next request is listed', async () => (await list()).length === count + 1);
@@ -165,21 +202,25 @@ for (const database of databases) {
               rows.length,
               total(({ completion_tokens }) => completion_tokens),
               total(({ status }) => Number(status === 'aborted')),
-              total(({ status }) => Number(status === 'failed')),
+              total(({ status }) => Number(status === 'failed' || status === 'refused')),
             ],
           );
           assert(Math.abs(sum('cost') - total(({ cost }) => cost)) < 1e-9);
         }
       }
       const byKey = await read<UsageSummary>('/usage?by=key');
-      assert.deepEqual([...new Set(byKey.data.map(({ label }) => label))].sort(), ['first', null]);
+      assert.deepEqual([...new Set(byKey.data.map(({ label }) => label))].sort(), [
+        'first',
+        null,
+        'slow',
+      ]);
       const metrics = await (await fetch(`${server.url}/metrics`)).text();
       const counted = [
         ...metrics.matchAll(/gen_ai_server_request_duration_seconds_count\{.*\} (\d+)/g),
       ];
       assert.equal(
         counted.reduce((sum, [, count]) => sum + Number(count), 0),
-        rows.length,
+        rows.filter(({ status }) => status !== 'refused').length,
         'metrics and rows disagree',
       );
       assert.match(metrics, /millrace_usage_dropped 0/);

@@ -20,6 +20,7 @@ const statuses: Record<UsageRequest['status'], { name: string; tone: Tone }> = {
   running: { name: 'running', tone: 'waiting' },
   aborted: { name: 'stopped by the client', tone: 'quiet' },
   failed: { name: 'failed', tone: 'bad' },
+  refused: { name: 'refused', tone: 'bad' },
   interrupted: { name: 'cut off by a restart', tone: 'bad' },
 };
 const pageSize = 50;
