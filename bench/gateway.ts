@@ -22,7 +22,6 @@ const ports = {
   http: 18_094,
   portkey: 18_095,
   fresh: 18_096,
-  alone: 18_097,
 };
 
 const children: ChildProcess[] = [];
@@ -157,9 +156,9 @@ start(
   `--port=${ports.portkey}`,
   '--headless',
 );
-startOurs(ports.ours);
+const gateway = startOurs(ports.ours);
 for (const port of Object.values(ports)) {
-  if (port !== ports.fresh && port !== ports.alone) await listening(port);
+  if (port !== ports.fresh) await listening(port);
 }
 
 console.log('Plain chat, requests per second at 32 connections');
@@ -174,6 +173,12 @@ const streams = inTurns([straight, ours, bareHttp], toBody(true));
 show(streams);
 console.log(`  ÷ bare node:http ${ratio(streams, bareHttp)} (goal 0.8)`);
 
+/** Milliseconds of each turn. */
+interface Added {
+  p50: number[];
+  p99: number[];
+}
+
 const allCores = `0-${availableParallelism() - 1}`;
 /** All threads of a process onto these cores, so that what is on others does not wait for it. */
 const pin = (pid: number | undefined, cores: string) =>
@@ -182,32 +187,31 @@ const pin = (pid: number | undefined, cores: string) =>
 console.log('First byte at a quarter of the peak rate, added to going straight');
 console.log('  (the gateway on one core, client and upstream on the other)');
 const quarter = Math.floor(median(streams.get(ours) ?? [400]) / 4);
-const lone = startOurs(ports.alone);
-await listening(ports.alone);
-const alone: Target = { ...ours, port: ports.alone };
-peakRate(alone, toBody(true), warmUpSeconds, folder);
-pin(lone.pid, '0');
+pin(gateway.pid, '0');
 pin(bare.pid, '0');
 pin(upstream.pid, '1');
 pin(process.pid, '1');
-for (const [target, note] of [
-  [alone, ' (goal 0.5 and 3)'],
-  [bareHttp, ''],
-] as const) {
-  const p50: number[] = [];
-  const p99: number[] = [];
-  for (let round = 0; round < rounds; round++) {
+const directs: number[][] = [];
+const added = new Map([ours, bareHttp].map((target) => [target, { p50: [], p99: [] } as Added]));
+for (let round = 0; round < rounds; round++) {
+  const direct = await atRate(straight, toBody(true), quarter, seconds);
+  directs.push(direct);
+  for (const [target, { p50, p99 }] of added) {
     const through = await atRate(target, toBody(true), quarter, seconds);
-    const direct = await atRate(straight, toBody(true), quarter, seconds);
     p50.push(quantile(through, 0.5) - quantile(direct, 0.5));
     p99.push(quantile(through, 0.99) - quantile(direct, 0.99));
   }
+}
+const straightAt = (part: number) =>
+  median(directs.map((times) => quantile(times, part))).toFixed(2);
+console.log(`  going straight: p50 ${straightAt(0.5)} ms, p99 ${straightAt(0.99)} ms`);
+for (const [target, { p50, p99 }] of added) {
+  const note = target === ours ? ' (goal 0.5 and 3)' : '';
   console.log(
     `  ${target.name}: p50 ${median(p50).toFixed(2)} ms, p99 ${median(p99).toFixed(2)} ms${note}`,
   );
 }
-lone.kill('SIGTERM');
-for (const { pid } of [bare, upstream, process]) pin(pid, allCores);
+for (const { pid } of [gateway, bare, upstream, process]) pin(pid, allCores);
 
 console.log(
   '1,000 open slow streams, opened within 5 s, a chunk every 200 ms each, on a fresh server',
