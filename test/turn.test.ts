@@ -1,3 +1,5 @@
+// Work put off to the end of a turn of the event loop: its order, and what becomes of it when some of it throws.
+
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it } from 'node:test';
