@@ -2,7 +2,6 @@
 // at once, the server is held back while the reader is slow, and how the stream ended is told last.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { atTurnEnd } from '../../../lib/turn.ts';
 import type { AnswerStream, Call, TakeItem, Task, WireEvents } from '../../engine.ts';
 import { describeType } from './answer.ts';
 import type { Exchange, Receiver } from './connection.ts';
@@ -30,10 +29,7 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   readonly #call: Call;
   readonly #generated: GeneratedCount;
   readonly #rewriter: Rewriter;
-  readonly #onTurnEnd = () => {
-    this.#flush();
-    if (this.#hasEnded) this.#finish();
-  };
+  readonly #flushSoon = () => this.#flush();
   #exchange: Exchange | null = null;
   #refusal: Refusal | null = null;
   /**
@@ -45,8 +41,6 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   #ready: WireEvents = '';
   #isPaused = false;
   #willFlush = false;
-  /** The server has said all it had to say. */
-  #hasEnded = false;
   #state: 'open' | 'ended' | 'failed' = 'open';
   #failure: unknown = null;
   /** The reader has been told how it ended. */
@@ -80,7 +74,11 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     if (this.#state !== 'open') return;
     this.#received.push(chunk);
     this.#receivedBytes += chunk.length;
-    this.#flushLater();
+    if (!this.#willFlush) {
+      this.#willFlush = true;
+      // Runs when all that was read from the socket has been passed in.
+      queueMicrotask(this.#flushSoon);
+    }
     if (this.#receivedBytes + this.#ready.length > highWater && !this.#isPaused) {
       this.#isPaused = true;
       exchange.pause();
@@ -88,8 +86,10 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   }
 
   ended(): void {
-    this.#hasEnded = true;
-    this.#flushLater();
+    this.#flush();
+    const refusal = this.#refusal;
+    if (refusal === null && this.#state === 'open') this.#ready += this.#rewriter.end();
+    this.#settle(refusal === null ? unfinished : () => this.#whyRefused(refusal));
   }
 
   failed(error: unknown): void {
@@ -151,12 +151,6 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     return this;
   }
 
-  #flushLater(): void {
-    if (this.#willFlush) return;
-    this.#willFlush = true;
-    atTurnEnd(this.#onTurnEnd);
-  }
-
   #flush(): void {
     this.#willFlush = false;
     const chunks = this.#received;
@@ -185,12 +179,6 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     this.#tellAt = now + progressMs;
     const tokens = this.#generated.soFar();
     if (tokens > 0) this.#call.onUsage?.(generatedOnly(tokens));
-  }
-
-  #finish(): void {
-    const refusal = this.#refusal;
-    if (refusal === null && this.#state === 'open') this.#ready += this.#rewriter.end();
-    this.#settle(refusal === null ? unfinished : () => this.#whyRefused(refusal));
   }
 
   /** Takes what stands against it as its end, unless every choice has ended. */
