@@ -1,6 +1,6 @@
 // Work that waits until all sockets of this moment have been read: done for many requests in one go, the same
-// code finds itself and its data in the processor's caches. Not for what must hold its sender back: until the
-// end of a turn a socket may bring megabytes.
+// code finds itself and its data in the processor's caches. Until then a socket may bring megabytes: whoever
+// gathers what it brings needs a bound of its own.
 
 let waiting: (() => void)[] = [];
 let spare: (() => void)[] = [];

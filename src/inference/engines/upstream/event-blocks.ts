@@ -1,7 +1,8 @@
-// A streamed answer between the socket and whoever reads it: all events of one network read are handed on
-// at once, the server is held back while the reader is slow, and how the stream ended is told last.
+// A streamed answer between the socket and whoever reads it: all events of one turn are handed on at
+// once, the server is held back while the reader is slow, and how the stream ended is told last.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { atTurnEnd } from '../../../lib/turn.ts';
 import type { AnswerStream, Call, TakeItem, Task, WireEvents } from '../../engine.ts';
 import { describeType } from './answer.ts';
 import type { Exchange, Receiver } from './connection.ts';
@@ -12,7 +13,9 @@ import { Rewriter } from './rewriter.ts';
 import { generatedOnly } from './usage.ts';
 import { BoundedBody } from './whole-body.ts';
 
-/** Unread bytes from which on the server is held back. */
+/** Bytes that may wait for the end of a turn, until which a socket may bring megabytes. */
+const mostWaiting = 64 * 1024;
+/** Unread bytes from which on the server is held back; more than may wait, so that there is something to read. */
 const highWater = 512 * 1024;
 const maxRefusalBytes = 256 * 1024;
 const progressMs = 500;
@@ -29,18 +32,24 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   readonly #call: Call;
   readonly #generated: GeneratedCount;
   readonly #rewriter: Rewriter;
-  readonly #flushSoon = () => this.#flush();
+  readonly #onTurnEnd = () => {
+    this.#willLook = false;
+    this.#flush();
+    if (this.#hasEnded) this.#finish();
+  };
   #exchange: Exchange | null = null;
   #refusal: Refusal | null = null;
   /**
-   * The many small pieces of one network read, looked at together. Always the same list: the collector would
+   * The many small pieces of one turn, looked at together. Always the same list: the collector would
    * keep what was in an old one long after it was let go.
    */
   readonly #received: Buffer[] = [];
   #receivedBytes = 0;
   #ready: WireEvents = '';
   #isPaused = false;
-  #willFlush = false;
+  #willLook = false;
+  /** The server has said all it had to say. */
+  #hasEnded = false;
   #state: 'open' | 'ended' | 'failed' = 'open';
   #failure: unknown = null;
   /** The reader has been told how it ended. */
@@ -74,11 +83,8 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     if (this.#state !== 'open') return;
     this.#received.push(chunk);
     this.#receivedBytes += chunk.length;
-    if (!this.#willFlush) {
-      this.#willFlush = true;
-      // Runs when all that was read from the socket has been passed in.
-      queueMicrotask(this.#flushSoon);
-    }
+    if (this.#receivedBytes >= mostWaiting) this.#flush();
+    else this.#lookLater();
     if (this.#receivedBytes + this.#ready.length > highWater && !this.#isPaused) {
       this.#isPaused = true;
       exchange.pause();
@@ -86,10 +92,8 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   }
 
   ended(): void {
-    this.#flush();
-    const refusal = this.#refusal;
-    if (refusal === null && this.#state === 'open') this.#ready += this.#rewriter.end();
-    this.#settle(refusal === null ? unfinished : () => this.#whyRefused(refusal));
+    this.#hasEnded = true;
+    this.#lookLater();
   }
 
   failed(error: unknown): void {
@@ -151,8 +155,13 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     return this;
   }
 
+  #lookLater(): void {
+    if (this.#willLook) return;
+    this.#willLook = true;
+    atTurnEnd(this.#onTurnEnd);
+  }
+
   #flush(): void {
-    this.#willFlush = false;
     const chunks = this.#received;
     if (chunks.length === 0 || this.#state !== 'open') return;
     const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
@@ -179,6 +188,12 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     this.#tellAt = now + progressMs;
     const tokens = this.#generated.soFar();
     if (tokens > 0) this.#call.onUsage?.(generatedOnly(tokens));
+  }
+
+  #finish(): void {
+    const refusal = this.#refusal;
+    if (refusal === null && this.#state === 'open') this.#ready += this.#rewriter.end();
+    this.#settle(refusal === null ? unfinished : () => this.#whyRefused(refusal));
   }
 
   /** Takes what stands against it as its end, unless every choice has ended. */

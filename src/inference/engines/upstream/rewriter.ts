@@ -33,6 +33,8 @@ interface Alike {
   readonly shape: Shape;
   readonly head: string;
   readonly ourHead: string;
+  /** From what one says to what the next says. */
+  readonly seam: string;
 }
 
 /** One is made for every stream, hence a class: its methods are made once. */
@@ -115,8 +117,10 @@ export class Rewriter {
     let at = 0;
     let end = text.indexOf('\n\n', searchFrom);
     while (end !== -1 && !this.isDone) {
-      if (!this.#dress(text, at, end)) this.#parseOrFail(text.slice(at, end));
+      const isDressed = this.#dress(text, at, end);
+      if (!isDressed) this.#parseOrFail(text.slice(at, end));
       at = end + 2;
+      if (isDressed) at = this.#dressRun(text, at);
       end = text.indexOf('\n\n', at);
     }
     this.#carry = this.isDone ? '' : text.slice(at);
@@ -140,6 +144,24 @@ export class Rewriter {
     return true;
   }
 
+  /** Events that are alike and followed by another such one, with one look at each; tells where they end. */
+  #dressRun(text: string, from: number): number {
+    if (this.#alike === null) return from;
+    const { head, ourHead, shape, seam } = this.#alike;
+    const { tail, ourTail } = shape;
+    let at = from;
+    if (text.slice(at, at + head.length) !== head) return at;
+    for (;;) {
+      const bodyAt = at + head.length;
+      const tailAt = text.indexOf('\n', bodyAt) - tail.length;
+      if (tailAt < bodyAt || text.slice(tailAt, tailAt + seam.length) !== seam) return at;
+      at = tailAt + tail.length + 2;
+      if (shape.keepsTail) this.#events += ourHead + text.slice(bodyAt, at);
+      else this.#events += ourHead + text.slice(bodyAt, tailAt) + ourTail;
+      this.#holding++;
+    }
+  }
+
   /** Whether this stream looks like earlier ones of its server. */
   #recognize(text: string, at: number, end: number): Alike | null {
     // Whatever comes after the end of a choice is looked at.
@@ -152,7 +174,8 @@ export class Rewriter {
   }
 
   #toAlike(shape: Shape, head: string): Alike {
-    return { shape, head, ourHead: this.#opening + shape.ourHead };
+    const ourHead = this.#opening + shape.ourHead;
+    return { shape, head, ourHead, seam: `${shape.tail}\n\n${head}` };
   }
 
   /** The beginning or the end of a choice that is like that of another. */
