@@ -5,7 +5,7 @@ import type { Backend, BackendList } from './backends/backend.ts';
 import { type Call, type EngineAnswer, EngineError, isRetryable, type Task } from './engine.ts';
 import type { Plan } from './plan.ts';
 import type { Lease, Router } from './routing/router.ts';
-import { openStream, type RunningStream } from './running-stream.ts';
+import { RunningStream } from './running-stream.ts';
 import { createTranscripts } from './transcript.ts';
 
 /** What became of a request on its way, written down as it happens. */
@@ -26,24 +26,28 @@ export interface Attempts {
   stream(plan: Plan, call: Call, trail: Trail): Promise<RunningStream>;
 }
 
-interface Request {
+/** What is asked of a backend, and of another where that one fails. */
+export interface BackendRequest {
   task: Task;
-  call: Call;
-  trail: Trail;
-  exclude: Set<Backend>;
+  readonly call: Call;
+  readonly trail: Trail;
+  /** Those that can't take it, or have failed. */
+  exclude: ReadonlySet<Backend>;
 }
 
-interface Asked<Result> {
-  lease: Lease;
-  result: Result;
-  startMs: number;
+export interface Asked<Result> {
+  readonly lease: Lease;
+  readonly result: Result;
+  readonly startMs: number;
 }
+
+type SendTo<Result> = (backend: Backend, request: BackendRequest) => Promise<Result>;
 
 /** The first backend that `send` succeeds with. The lease is the caller's to conclude. */
 export type AskBackend = <Result>(
   model: string,
-  request: Request,
-  send: (backend: Backend) => Promise<Result>,
+  request: BackendRequest,
+  send: SendTo<Result>,
 ) => Promise<Asked<Result>>;
 
 /** `error` is null when it ended well or by the client's wish. */
@@ -61,14 +65,12 @@ const mostTries = 3;
 const retryWithinMs = 120_000;
 
 export function createAttempts(list: BackendList, router: Router, events: AttemptEvents): Attempts {
-  const openTranscript = createTranscripts();
-
   async function ask<Result>(
     model: string,
-    request: Request,
-    send: (backend: Backend) => Promise<Result>,
+    request: BackendRequest,
+    send: SendTo<Result>,
   ): Promise<Asked<Result>> {
-    const { task, call, trail, exclude } = request;
+    const { task, call, trail } = request;
     const { caller, priority, signal } = call;
     const begunMs = performance.now();
     let failure: EngineError | null = null;
@@ -79,7 +81,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
       trail.backend = backend;
       const startMs = performance.now();
       try {
-        const result = await send(backend);
+        const result = await send(backend, request);
         trail.engineMs += performance.now() - startMs;
         return { lease, result, startMs };
       } catch (error) {
@@ -88,14 +90,15 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         conclude(lease, signal.aborted ? null : error, null);
         if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
         failure = toWorth(failure, error);
-        exclude.add(backend);
-        if (isTooLong(error)) excludeSmall(model, backend, exclude);
+        const failed = isTooLong(error) ? noLarger(model, backend) : [backend];
+        request.exclude = new Set([...request.exclude, ...failed]);
         if (tries >= mostTries || nowMs - begunMs > retryWithinMs) throw failure;
       }
     }
 
     function place(): Lease | Promise<Lease> {
       try {
+        const { exclude } = request;
         const got = router.acquire(model, { task, caller, priority, signal, exclude });
         return got instanceof Promise ? wait(got) : got;
       } catch (error) {
@@ -116,11 +119,11 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
   }
 
   /** What is too long for one is too long for those that hold no more. */
-  function excludeSmall(model: string, { contextWindow }: Backend, exclude: Set<Backend>): void {
-    if (contextWindow === null) return;
-    for (const other of list.forModel(model)) {
-      if (other.contextWindow !== null && other.contextWindow <= contextWindow) exclude.add(other);
-    }
+  function noLarger(model: string, backend: Backend): Backend[] {
+    const others = backend.contextWindow === null ? [] : list.forModel(model);
+    const most = backend.contextWindow ?? 0;
+    const small = others.filter(({ contextWindow }) => (contextWindow ?? Infinity) <= most);
+    return [backend, ...small];
   }
 
   function conclude(lease: Lease, error: unknown, firstTokenMs: number | null): void {
@@ -132,21 +135,24 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
     router.release(lease);
   }
 
+  const openTranscript = createTranscripts();
+  const streamParts = { list, router, events, ask, conclude, openTranscript };
+
   return {
     async answer({ served, task, unfit }, call, trail) {
-      const request = { task, call, trail, exclude: new Set(unfit) };
-      const { lease, result } = await ask(served.id, request, ({ engine }) =>
-        engine.answer(task, call),
-      );
+      const request = { task, call, trail, exclude: unfit };
+      const { lease, result } = await ask(served.id, request, sendPlain);
       lease.backend.health.succeeded();
       conclude(lease, null, null);
       return result;
     },
 
-    stream: (plan, call, trail) =>
-      openStream({ list, router, events, ask, conclude, openTranscript }, plan, call, trail),
+    stream: (plan, call, trail) => RunningStream.open(streamParts, plan, call, trail),
   };
 }
+
+const sendPlain = ({ engine }: Backend, { task, call }: BackendRequest) =>
+  engine.answer(task, call);
 
 /** Too long for this backend, whose window was not known when it was chosen; another may hold more. */
 const isTooLong = (error: unknown): error is EngineError =>

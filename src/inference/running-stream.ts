@@ -1,14 +1,22 @@
 // A streamed answer on its way to the client: who generates it now, what was sent of it, and how it goes on
-// when that backend dies.
+// when that backend dies. Whoever reads it sees one stream.
 
-import type { AskBackend, AttemptEvents, Conclude, Trail } from './attempt.ts';
-import type { BackendList } from './backends/backend.ts';
+import type {
+  AskBackend,
+  Asked,
+  AttemptEvents,
+  BackendRequest,
+  Conclude,
+  Trail,
+} from './attempt.ts';
+import type { Backend, BackendList } from './backends/backend.ts';
 import { addUsage, afterSeam, canContinue, toContinuation, toLengthEnd } from './continuation.ts';
 import {
   type AnswerStream,
   type Call,
   type EngineChunk,
   isRetryable,
+  type TakeItem,
   type Task,
   type Usage,
   type WireEvents,
@@ -16,17 +24,6 @@ import {
 import type { Plan } from './plan.ts';
 import type { Lease, Router } from './routing/router.ts';
 import type { Transcript } from './transcript.ts';
-
-export interface RunningStream {
-  /** May throw once; `resume` then says how it goes on. */
-  readonly items: AnswerStream;
-  /** Told of each item that was sent to the client. */
-  sent(item: EngineChunk | WireEvents): void;
-  /** The rest of the answer from another backend. Throws the given error where that can't be. */
-  resume(error: unknown): Promise<AnswerStream>;
-  /** Gives its place back. Idempotent. */
-  end(): void;
-}
 
 export interface StreamParts {
   list: BackendList;
@@ -39,113 +36,152 @@ export interface StreamParts {
 
 const mostContinuations = 2;
 
-/** Resolves when the first chunk exists. */
-export async function openStream(
-  parts: StreamParts,
-  { served, task, unfit }: Plan,
-  call: Call,
-  trail: Trail,
-): Promise<RunningStream> {
-  const { list, router, events, ask, conclude } = parts;
-  const exclude = new Set(unfit);
-  let transcript: Transcript | null = null;
-  let usage: Usage | null = null;
-  let hasSent = false;
-  let isWire = false;
-  let sentTokens = 0;
-  let lease: Lease | null = null;
-  let firstTokenMs = 0;
-  let continuations = 0;
+/** One is made for every stream, hence a class: its methods are made once. */
+export class RunningStream {
+  readonly #parts: StreamParts;
+  readonly #plan: Plan;
+  readonly #request: BackendRequest;
+  #items: AnswerStream | null = null;
+  #transcript: Transcript | null = null;
+  /** What backends that died have used, and all together. */
+  #before: Usage | null = null;
+  #usage: Usage | null = null;
+  #hasSent = false;
+  #isWire = false;
+  #sentTokens = 0;
+  #lease: Lease | null = null;
+  #firstTokenMs = 0;
+  #continuations = 0;
 
-  async function begin(next: Task, before: Usage | null): Promise<AnswerStream> {
-    const told: Call = {
-      ...call,
-      onUsage(soFar) {
-        usage = addUsage(before, soFar);
-        call.onUsage?.(usage);
-      },
+  /** Resolves when the first chunk exists. The one who opened it calls `deliver`. */
+  static async open(
+    parts: StreamParts,
+    plan: Plan,
+    call: Call,
+    trail: Trail,
+  ): Promise<RunningStream> {
+    const stream = new RunningStream(parts, plan, call, trail);
+    stream.#begun(await parts.ask(plan.served.id, stream.#request, send));
+    if (canContinue(plan.served, plan.task))
+      stream.#transcript = parts.openTranscript(plan.task.kind);
+    return stream;
+  }
+
+  private constructor(parts: StreamParts, plan: Plan, call: Call, trail: Trail) {
+    this.#parts = parts;
+    this.#plan = plan;
+    const onUsage = (soFar: Usage) => {
+      this.#usage = addUsage(this.#before, soFar);
+      call.onUsage?.(this.#usage);
     };
-    const request = { task: next, call, trail, exclude };
-    const begun = await ask(served.id, request, ({ engine }) => engine.stream(next, told));
-    lease = begun.lease;
-    firstTokenMs = performance.now() - begun.startMs;
+    this.#request = { task: plan.task, call: { ...call, onUsage }, trail, exclude: plan.unfit };
+  }
+
+  /** Hands on all of it, whoever it comes from, and gives its place back. Throws where it breaks off. */
+  async deliver(take: TakeItem): Promise<void> {
+    const takeOne: TakeItem = (item) => {
+      const full = take(item);
+      this.#sent(item);
+      return full;
+    };
+    try {
+      while (this.#items !== null) {
+        try {
+          if (this.#items.forEach !== undefined) await this.#items.forEach(takeOne);
+          else
+            for await (const item of this.#items) {
+              const full = takeOne(item);
+              if (full !== undefined) await full;
+            }
+          this.#items = null;
+        } catch (error) {
+          this.#items = await this.#resume(error);
+        }
+      }
+    } finally {
+      this.#transcript?.close();
+      this.#lease?.backend.health.succeeded();
+      this.#end(null);
+    }
+  }
+
+  #begun({ lease, result, startMs }: Asked<AnswerStream>): void {
+    this.#items = result;
+    this.#lease = lease;
+    this.#firstTokenMs = performance.now() - startMs;
     // The one that is being tried shall not wait for the end of a long answer to be trusted again; any
     // other is: failing in mid-answer each time must add up.
     if (lease.isProbe) {
       lease.backend.health.succeeded();
-      router.proven(lease);
+      this.#parts.router.proven(lease);
     }
-    return begun.result;
   }
 
-  function end(error: unknown = null): void {
-    if (lease === null) return;
-    const ended = lease;
-    lease = null;
-    conclude(ended, error, firstTokenMs);
+  #end(error: unknown): void {
+    if (this.#lease === null) return;
+    const ended = this.#lease;
+    this.#lease = null;
+    this.#parts.conclude(ended, error, this.#firstTokenMs);
   }
 
-  function sent(item: EngineChunk | WireEvents): void {
-    hasSent = true;
-    transcript?.add(item);
+  #sent(item: EngineChunk | WireEvents): void {
+    this.#hasSent = true;
+    this.#transcript?.add(item);
     // What is in the wire's form is counted when it ends, and all that was counted was sent; of chunks some
     // may be lost that were counted.
-    isWire = typeof item === 'string';
-    if (!isWire) sentTokens = usage?.completion_tokens ?? 0;
+    this.#isWire = typeof item === 'string';
+    if (!this.#isWire) this.#sentTokens = this.#usage?.completion_tokens ?? 0;
   }
 
-  /** What is left to ask for; null where it can't go on. */
-  function toNext(): Task | 'finished' | 'complete' | null {
-    const soFar = transcript?.read() ?? null;
-    if (soFar === null) return null;
-    if (soFar.isFinished) return 'finished';
-    if (isWire) sentTokens = usage?.completion_tokens ?? 0;
-    return toContinuation(task, soFar.text, sentTokens);
-  }
-
-  /** Only those who can, and not the one that failed. */
-  function excludeUnable(next: Task): void {
-    if (next === task || next.kind !== 'chat') return;
-    for (const backend of list.forModel(served.id)) {
-      if (!backend.continues) exclude.add(backend);
-    }
-  }
-
-  async function resume(error: unknown): Promise<AnswerStream> {
-    const failed = lease?.backend;
-    end(call.signal.aborted ? null : error);
+  /** The rest of the answer from another backend. Throws the given error where that can't be. */
+  async #resume(error: unknown): Promise<AnswerStream | null> {
+    const { trail, call } = this.#request;
+    const failed = this.#lease?.backend;
+    this.#end(call.signal.aborted ? null : error);
     if (call.signal.aborted || !isRetryable(error)) throw error;
-    if (++continuations > mostContinuations) throw error;
-    const next = toNext();
+    if (++this.#continuations > mostContinuations) throw error;
+    const next = this.#toNext();
     if (next === null) throw error;
-    if (next === 'finished') return nothing();
-    if (next === 'complete') return nothing(toLengthEnd(task.kind));
-    if (failed !== undefined) exclude.add(failed);
-    excludeUnable(next);
+    if (next === 'finished') return null;
+    if (next === 'complete') return only(toLengthEnd(this.#plan.task.kind));
+    this.#request.task = next;
+    this.#excludeUnable(next, failed);
+    this.#before = this.#usage && { ...this.#usage, completion_tokens: this.#sentTokens };
     try {
-      const rest = await begin(next, usage && { ...usage, completion_tokens: sentTokens });
-      if (trail.backend !== null) events.continued(trail.backend);
-      return hasSent ? afterSeam(rest) : rest;
+      const asked = await this.#parts.ask(this.#plan.served.id, this.#request, send);
+      this.#begun(asked);
+      if (trail.backend !== null) this.#parts.events.continued(trail.backend);
+      return this.#hasSent ? afterSeam(asked.result) : asked.result;
     } catch {
       // It broke where it broke; that nobody could go on is no other failure.
       throw error;
     }
   }
 
-  const items = await begin(task, null);
-  if (canContinue(served, task)) transcript = parts.openTranscript(task.kind);
-  return {
-    items,
-    sent,
-    resume,
-    end() {
-      transcript?.close();
-      lease?.backend.health.succeeded();
-      end();
-    },
-  };
+  /** What is left to ask for; null where it can't go on. */
+  #toNext(): Task | 'finished' | 'complete' | null {
+    const soFar = this.#transcript?.read() ?? null;
+    if (soFar === null) return null;
+    if (soFar.isFinished) return 'finished';
+    if (this.#isWire) this.#sentTokens = this.#usage?.completion_tokens ?? 0;
+    return toContinuation(this.#plan.task, soFar.text, this.#sentTokens);
+  }
+
+  /** Only those who can, and not the one that failed. */
+  #excludeUnable(next: Task, failed: Backend | undefined): void {
+    const exclude = new Set(this.#request.exclude);
+    if (failed !== undefined) exclude.add(failed);
+    if (next !== this.#plan.task && next.kind === 'chat') {
+      for (const backend of this.#parts.list.forModel(this.#plan.served.id)) {
+        if (!backend.continues) exclude.add(backend);
+      }
+    }
+    this.#request.exclude = exclude;
+  }
 }
 
-async function* nothing(...last: EngineChunk[]): AsyncGenerator<EngineChunk> {
-  yield* last;
+const send = ({ engine }: Backend, { task, call }: BackendRequest) => engine.stream(task, call);
+
+async function* only(last: EngineChunk): AsyncGenerator<EngineChunk> {
+  yield last;
 }

@@ -11,7 +11,7 @@ import { createEventStreams, type EventStream, eventStreamHeaders } from '../lib
 import { toAsk } from './ask.ts';
 import { type Attempts, newTrail, type Trail } from './attempt.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
-import type { AnswerStream, Call, EngineChunk, Task, WireEvents } from './engine.ts';
+import type { Call, EngineChunk, Task, WireEvents } from './engine.ts';
 import {
   codeOf,
   type InferenceError,
@@ -145,26 +145,8 @@ export function createServe(parts: ServingParts): Serve {
       return write(chunk);
     }
 
-    /** What comes after these items: the rest from another backend where they break off. */
-    async function pass(items: AnswerStream): Promise<AnswerStream | null> {
-      try {
-        if (items.forEach !== undefined) await items.forEach(take);
-        else
-          for await (const item of items) {
-            const full = take(item);
-            if (full !== undefined) await full;
-          }
-        return null;
-      } catch (error) {
-        return await running.resume(error);
-      }
-    }
-
-    function take(item: EngineChunk | WireEvents): Promise<void> | undefined {
-      const full = typeof item === 'string' ? events.pass(item) : sendChoices(item.choices);
-      running.sent(item);
-      return full;
-    }
+    const take = (item: EngineChunk | WireEvents) =>
+      typeof item === 'string' ? events.pass(item) : sendChoices(item.choices);
 
     function sendChoices(choices: EngineChunk['choices']): Promise<void> | undefined {
       if (choices.length === 0) return undefined;
@@ -173,8 +155,7 @@ export function createServe(parts: ServingParts): Serve {
     }
 
     try {
-      let items: AnswerStream | null = running.items;
-      while (items !== null) items = await pass(items);
+      await running.deliver(take);
       if (include_usage) {
         await recording.complete();
         await events.send(toEvent({ choices: [], usage: recording.usage() }));
@@ -186,8 +167,6 @@ export function createServe(parts: ServingParts): Serve {
         tell(visit, error, 'stream failed');
         await events.send(toErrorEvent(told, task));
       }
-    } finally {
-      running.end();
     }
     events.pass('data: [DONE]\n\n');
     events.end();

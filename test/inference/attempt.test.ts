@@ -72,7 +72,7 @@ describe('an attempt', () => {
       else {
         const running = await attempts.stream();
         assert.equal(backends[2]?.outstanding, 1);
-        running.end();
+        await running.deliver(() => undefined);
       }
       assert.equal(trail.backend, backends[2]);
       assert(failed.every((one) => /^[ab] unavailable$/.test(one)));
@@ -160,8 +160,10 @@ describe('an attempt', () => {
     for (let at = 0; at < 3; at++) {
       assert.equal(backend.health.state(), 'healthy');
       const running = await stream();
-      await assert.rejects(running.resume(down()), /It is down/);
-      running.end();
+      await assert.rejects(
+        running.deliver(() => undefined),
+        /It is down/,
+      );
     }
     assert.equal(backend.health.state(), 'ejected');
     assert.equal(backend.outstanding, 0);

@@ -42,14 +42,13 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
 
   return {
     name,
-    async stream(task, call) {
-      call.signal.throwIfAborted();
+    stream(task, call) {
+      if (call.signal.aborted) return Promise.reject(call.signal.reason);
       const blocks = new EventBlocks(task, call, newCount(), shapes);
       const body = toRequestBody(task, model, true);
       const { signal, headers } = call;
       connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);
-      await blocks.first();
-      return blocks;
+      return blocks.begun();
     },
     async answer(task, call) {
       const body = toRequestBody(task, model, false);

@@ -102,14 +102,17 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   }
 
   /** Resolves when there is something to read; throws when there never will be. */
-  async first(): Promise<void> {
-    if (this.#ready === '' && this.#state === 'open')
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    const { signal } = this.#call;
-    if (signal.aborted) throw this.#close(signal.reason);
-    if (this.#ready === '') throw this.#close(this.#failure);
+  begun(): Promise<this> {
+    return new Promise((resolve, reject) => {
+      const { signal } = this.#call;
+      const wake = () => {
+        if (signal.aborted) reject(this.#close(signal.reason));
+        else if (this.#ready !== '') resolve(this);
+        else if (this.#state !== 'open') reject(this.#close(this.#failure));
+        else this.#wake = wake;
+      };
+      wake();
+    });
   }
 
   /** For what must look at each block; most streams are passed on by `forEach`. */
