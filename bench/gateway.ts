@@ -157,9 +157,7 @@ start(
   '--headless',
 );
 const gateway = startOurs(ports.ours);
-for (const port of Object.values(ports)) {
-  if (port !== ports.fresh) await listening(port);
-}
+for (const port of Object.values(ports)) if (port !== ports.fresh) await listening(port);
 
 console.log('Plain chat, requests per second at 32 connections');
 const plain = inTurns([straight, ours, bareFastify, bareHttp, portkey], toBody(false));

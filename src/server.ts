@@ -177,6 +177,7 @@ export async function startServer(
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
   const traces = await openTraces(config);
+  const recordings = createRecordings({ meter, usageRows: usage, traces, missing }, clock);
 
   function openLocalEngine(model: { name: string; modelPath: string }): LocalEngine {
     const share = memory.share(model.modelPath);
@@ -263,8 +264,9 @@ export async function startServer(
         limits: createLimits(limitSettings, shared.limits, meter.limited),
         plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
-        recordings: createRecordings(meter, usage, traces, missing),
+        recordings,
       }),
+      recordings,
       maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
     },
     cloud: {

@@ -29,10 +29,14 @@ interface Carrier {
 }
 
 export function principalOf(request: FastifyRequest): Principal {
-  const { principal } = request as FastifyRequest & Carrier;
-  assert(principal !== null && principal !== undefined, 'this route is not behind authentication');
+  const principal = findPrincipal(request);
+  assert(principal !== null, 'this route is not behind authentication');
   return principal;
 }
+
+/** Null as long as it is not known who asks. */
+export const findPrincipal = (request: FastifyRequest): Principal | null =>
+  (request as FastifyRequest & Partial<Carrier>).principal ?? null;
 
 export function sessionOf(request: FastifyRequest): SessionPrincipal {
   const principal = principalOf(request);

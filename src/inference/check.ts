@@ -1,9 +1,16 @@
 // What a schema can't say about a request: members that only make sense together.
 
+import type { Task } from './engine.ts';
 import { type InferenceError, invalidRequest, invalidValue, missingParameter } from './errors.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from './schema.ts';
 
-export function checkChat(body: ChatRequest): void {
+/** Throws InferenceError. The schema's own checks come first. */
+export function checkTask(task: Task): void {
+  if (task.kind === 'chat') checkChat(task.body);
+  else checkCompletion(task.body);
+}
+
+function checkChat(body: ChatRequest): void {
   checkShared(body);
   body.messages.forEach(checkMessage);
   if (body.top_logprobs != null && body.logprobs !== true) {
@@ -19,7 +26,7 @@ export function checkChat(body: ChatRequest): void {
   checkTools(body);
 }
 
-export function checkCompletion(body: CompletionRequest): void {
+function checkCompletion(body: CompletionRequest): void {
   checkShared(body);
   const { best_of: bestOf, n } = body;
   if (body.max_tokens === 0 && body.echo !== true) {

@@ -187,9 +187,11 @@ export const inferenceDialect: Dialect = {
   },
 };
 
-/** The word for it, where it has one. */
-export const codeOf = ({ body }: Rendered) =>
-  (body as { error: { code: string | null } }).error.code;
+/** The word for it, or for its kind. */
+export function codeOf({ body }: Rendered): string {
+  const { error } = body as { error: { code: string | null; type: string } };
+  return error.code ?? error.type;
+}
 
 const limitTypes = {
   requests: { type: 'requests', code: 'rate_limit_exceeded' },

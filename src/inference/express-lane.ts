@@ -5,17 +5,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Authenticator } from '../accounts/authenticate.ts';
-import { renderFailure } from '../lib/dialect.ts';
+import { type Rendered, renderFailure } from '../lib/dialect.ts';
 import { parseJson } from '../lib/json-body.ts';
 import type { ObserveRequest } from '../lib/observe-request.ts';
 import { type RawViolation, toViolation } from '../lib/schema.ts';
 import { atTurnEnd } from '../lib/turn.ts';
-import { checkChat, checkCompletion } from './check.ts';
+import { checkTask } from './check.ts';
 import type { Task } from './engine.ts';
-import { inferenceDialect } from './errors.ts';
-import type { ChatRequest, CompletionRequest } from './schema.ts';
+import { codeOf, inferenceDialect } from './errors.ts';
+import type { Recordings } from './recording.ts';
 import type { Serve } from './serve.ts';
-import { sendFailure, type Visit } from './visit.ts';
+import { kinds, modelIn, routes, sendFailure, type Visit } from './visit.ts';
 
 /** False when it is not for here; nothing has been done to it then. */
 export type ExpressLane = (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -23,6 +23,7 @@ export type ExpressLane = (request: IncomingMessage, response: ServerResponse) =
 export interface ExpressLaneParts {
   authenticator: Authenticator;
   serve: Serve;
+  recordings: Recordings;
   maxBodyBytes: number;
   newId(): string;
   /** What a request of each kind must look like. */
@@ -39,15 +40,6 @@ export interface Validator {
   errors?: unknown;
 }
 
-const routes: Record<Task['kind'], string> = {
-  chat: '/v1/chat/completions',
-  completion: '/v1/completions',
-};
-const kinds: ReadonlyMap<string | undefined, Task['kind']> = new Map([
-  [routes.chat, 'chat'],
-  [routes.completion, 'completion'],
-]);
-
 /** As clients write them. */
 const jsonTypes: ReadonlySet<string | undefined> = new Set([
   'application/json',
@@ -55,7 +47,7 @@ const jsonTypes: ReadonlySet<string | undefined> = new Set([
 ]);
 
 export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
-  const { authenticator, serve, maxBodyBytes, newId, validators, observe, log } = parts;
+  const { authenticator, serve, recordings, maxBodyBytes, newId, validators, observe, log } = parts;
 
   const tell = (visit: Visit, error: unknown) =>
     log.error({ err: error, request_id: visit.id }, 'request failed');
@@ -107,24 +99,29 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
 
   /** Null when it was refused. */
   function read(visit: Visit, kind: Task['kind'], received: readonly Buffer[]): Task | null {
-    const headers = ['x-request-id', visit.id];
+    let body: unknown;
     try {
       const isOne = received.length === 1;
-      const body = parseJson(isOne ? (received[0] as Buffer) : Buffer.concat(received));
+      body = parseJson(isOne ? (received[0] as Buffer) : Buffer.concat(received));
       const validate = validators[kind];
       if (validate(body) === false) {
         const violation = toViolation(validate.errors as RawViolation[]);
-        sendFailure(visit, headers, inferenceDialect.violate(violation, 'body', body));
+        refuse(visit, kind, body, inferenceDialect.violate(violation, 'body', body));
         return null;
       }
-      if (kind === 'chat') checkChat(body as ChatRequest);
-      else checkCompletion(body as CompletionRequest);
-      return { kind, body } as Task;
+      const task = { kind, body } as Task;
+      checkTask(task);
+      return task;
     } catch (error) {
       const rendered = renderFailure(inferenceDialect, error);
       if (rendered.status >= 500) tell(visit, error);
-      sendFailure(visit, headers, rendered);
+      refuse(visit, kind, body, rendered);
       return null;
     }
+  }
+
+  function refuse(visit: Visit, kind: Task['kind'], body: unknown, rendered: Rendered): void {
+    recordings.refused(visit, kind, modelIn(body), codeOf(rendered));
+    sendFailure(visit, ['x-request-id', visit.id], rendered);
   }
 }

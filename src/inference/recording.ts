@@ -4,6 +4,8 @@
 import type { Reservation } from '../accounts/limits/limits.ts';
 import type { UsageEntry, UsageFacts } from '../accounts/usage/entry.ts';
 import type { Usage as UsageRows } from '../accounts/usage/usage.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createRateLimiter, type Rate } from '../lib/rate-limit.ts';
 import type { Trail } from './attempt.ts';
 import type { CatalogEntry } from './catalog.ts';
 import { costOf } from './cost.ts';
@@ -12,7 +14,7 @@ import type { Meter, Served } from './meter.ts';
 import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
 import type { Trace, Traces } from './traces.ts';
-import { type Caller, elapsedMs, type Visit } from './visit.ts';
+import { elapsedMs, type Guest, type Visit } from './visit.ts';
 
 export interface Recordings {
   open(
@@ -21,8 +23,8 @@ export interface Recordings {
     asked: CatalogEntry,
     way: { reservation: Reservation; trail: Trail },
   ): Recording;
-  /** It was not let in: for its limits, or because there is no such model. */
-  refused(visit: Visit, task: Task, asked: CatalogEntry | undefined, code: string | null): void;
+  /** It was not let in: for what it says, for its limits, or because there is no such model. */
+  refused(guest: Guest, kind: Task['kind'], model: string, code: string): void;
 }
 
 /** Opened once the request was let in; closed exactly once, however it ends. */
@@ -42,55 +44,37 @@ export interface Recording {
 }
 
 /** Who is told of each request. */
-interface Listeners {
+export interface Listeners {
   readonly meter: Meter;
   readonly usageRows: UsageRows;
   readonly traces: Traces | null;
   readonly missing: MissingCounts;
 }
 
-export function createRecordings(
-  meter: Meter,
-  usageRows: UsageRows,
-  traces: Traces | null,
-  missing: MissingCounts,
-): Recordings {
-  const listeners: Listeners = { meter, usageRows, traces, missing };
-  const mayRecord = limitRefusals();
+export function createRecordings(listeners: Listeners, clock: Clock): Recordings {
+  const refusals = createRateLimiter(clock);
 
   return {
     open: (visit, task, asked, way) => new OpenedRecording(listeners, visit, task, asked, way),
-    refused(visit, task, asked, code) {
-      if (!mayRecord(visit.caller)) return;
-      const facts = toFacts(visit, task, asked?.id ?? toPlainName(task.body.model));
-      const durationMs = elapsedMs(visit);
-      usageRows.open(facts).close({ status: 'refused', code, durationMs });
+    refused(guest, kind, model, code) {
+      const { keyId, userId, accountId } = guest.caller;
+      if (refusals.take(keyId ?? userId ?? accountId, refusalRate) > 0) return;
+      const row = listeners.usageRows.open(toFacts(guest, kind, toPlainName(model)));
+      row.close({ status: 'refused', code, durationMs: elapsedMs(guest) });
     },
   };
 }
 
+/** So many rows of a caller: one that is refused may come back as fast as it can. */
+const refusalRate: Rate = { intervalMs: 600, burst: 100 };
+
+const longestName = 256;
+
 /** Of a name that may be anything: not every database takes all of it. */
-const toPlainName = (name: string) => name.replaceAll('\0', '').toWellFormed();
+const toPlainName = (name: string) =>
+  name.replaceAll('\0', '').slice(0, longestName).toWellFormed();
 
-const mostRefusals = 100;
-const minuteMs = 60_000;
-
-/** So many rows of a caller in a minute: one that is refused may come back as fast as it can. */
-function limitRefusals(): (caller: Caller) => boolean {
-  const counts = new Map<string, number>();
-  let minute = 0;
-  return ({ keyId, userId, accountId }) => {
-    const now = Math.floor(performance.now() / minuteMs);
-    if (now !== minute) counts.clear();
-    minute = now;
-    const who = keyId ?? userId ?? accountId;
-    const count = (counts.get(who) ?? 0) + 1;
-    counts.set(who, count);
-    return count <= mostRefusals;
-  };
-}
-
-function toFacts({ id, caller }: Visit, { kind }: Task, model: string): UsageFacts {
+function toFacts({ id, caller }: Guest, kind: Task['kind'], model: string): UsageFacts {
   const { accountId, keyId, userId } = caller;
   return { id, accountId, keyId, userId, operation: toOperation(kind), model };
 }
@@ -124,7 +108,7 @@ class OpenedRecording implements Recording {
     asked: CatalogEntry,
     { reservation, trail }: { reservation: Reservation; trail: Trail },
   ) {
-    const facts = toFacts(visit, task, asked.id);
+    const facts = toFacts(visit, task.kind, asked.id);
     this.#listeners = listeners;
     this.#visit = visit;
     this.#task = task;

@@ -4,29 +4,33 @@ import assert from 'node:assert';
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Authenticator, principalOf } from '../accounts/authenticate.ts';
-import { applyDialect } from '../lib/dialect.ts';
+import { type Authenticator, findPrincipal, principalOf } from '../accounts/authenticate.ts';
+import type { Principal } from '../accounts/principal.ts';
+import { applyDialect, type OnRefused } from '../lib/dialect.ts';
 import { Type } from '../lib/type.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
-import { checkChat, checkCompletion } from './check.ts';
+import { checkTask } from './check.ts';
 import type { Task } from './engine.ts';
-import { inferenceDialect, modelNotFound } from './errors.ts';
+import { codeOf, inferenceDialect, modelNotFound } from './errors.ts';
 import type { Validator } from './express-lane.ts';
+import type { Recordings } from './recording.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from './schema.ts';
 import type { Serve } from './serve.ts';
-import type { Visit } from './visit.ts';
+import { type Guest, kinds, modelIn, type Visit } from './visit.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;
   catalog: Catalog;
   serve: Serve;
+  recordings: Recordings;
   maxBodyBytes: number;
 }
 
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, maxBodyBytes } = parts;
-  applyDialect(scope, inferenceDialect, { maxBytes: maxBodyBytes, anyContentType: false });
+  const rules = { maxBytes: maxBodyBytes, anyContentType: false };
+  applyDialect(scope, inferenceDialect, rules, recordRefusal);
   parts.authenticator.requireScope(scope, 'inference');
   scope.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
@@ -65,23 +69,26 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   app.post(
     '/chat/completions',
     { schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
-    (request, reply) => {
-      checkChat(request.body);
-      return serve(request, reply, { kind: 'chat', body: request.body });
-    },
+    (request, reply) => serve(request, reply, { kind: 'chat', body: request.body }),
   );
   app.post(
     '/completions',
     { schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
-    (request, reply) => {
-      checkCompletion(request.body);
-      return serve(request, reply, { kind: 'completion', body: request.body });
-    },
+    (request, reply) => serve(request, reply, { kind: 'completion', body: request.body }),
   );
 
   function serve(request: FastifyRequest, reply: FastifyReply, task: Task): Promise<void> {
+    checkTask(task);
     reply.hijack();
     return parts.serve(toVisit(request, reply), task);
+  }
+
+  function recordRefusal(...[request, reply, rendered]: Parameters<OnRefused>): void {
+    const kind = kinds.get(request.routeOptions.url);
+    const principal = findPrincipal(request);
+    if (kind === undefined || principal === null) return;
+    const guest = toGuest(request, reply, principal);
+    parts.recordings.refused(guest, kind, modelIn(request.body), codeOf(rendered));
   }
 
   function getEntry(model: string): CatalogEntry {
@@ -101,23 +108,21 @@ export function compileBodies(app: FastifyInstance): Record<Task['kind'], Valida
   return { chat: compile(ChatRequest), completion: compile(CompletionRequest) };
 }
 
-function toVisit(request: FastifyRequest, reply: FastifyReply): Visit {
-  const principal = principalOf(request);
+function toGuest({ id }: FastifyRequest, reply: FastifyReply, principal: Principal): Guest {
   const { accountId } = principal;
   const isKey = principal.kind === 'key';
-  return {
-    id: request.id,
-    caller: {
-      accountId,
-      keyId: isKey ? principal.keyId : null,
-      userId: isKey ? null : principal.userId,
-    },
-    headers: request.headers,
-    bodyBytes: bytesOf(request),
-    response: reply.raw,
-    begunMs: performance.now() - reply.elapsedTime,
-  };
+  const keyId = isKey ? principal.keyId : null;
+  const userId = isKey ? null : principal.userId;
+  const begunMs = performance.now() - reply.elapsedTime;
+  return { id, caller: { accountId, keyId, userId }, begunMs };
 }
+
+const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
+  ...toGuest(request, reply, principalOf(request)),
+  headers: request.headers,
+  bodyBytes: bytesOf(request),
+  response: reply.raw,
+});
 
 /** A body that came in chunks has no length of its own. */
 function bytesOf({ headers, body }: FastifyRequest): number {

@@ -59,7 +59,7 @@ export function createServe(parts: ServingParts): Serve {
       await answer({ visit, task, headers, trail, recording }, asked);
     } catch (error) {
       const rendered = renderFailure(inferenceDialect, error);
-      if (!isLetIn) recordings.refused(visit, task, asked, codeOf(rendered));
+      if (!isLetIn) recordings.refused(visit, task.kind, task.body.model, codeOf(rendered));
       fail(visit, headers, rendered, error);
     }
   }

@@ -4,17 +4,22 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Rendered } from '../lib/dialect.ts';
 import { type HeaderList, toHeaderObject } from '../lib/header-list.ts';
+import type { Task } from './engine.ts';
 
-export interface Visit {
-  /** Unique for ever. */
+/** Whoever asks, before it is known whether what they ask can be read. */
+export interface Guest {
+  /** Of the request; unique for ever. */
   readonly id: string;
   readonly caller: Caller;
+  /** On the clock of `performance.now`. */
+  readonly begunMs: number;
+}
+
+export interface Visit extends Guest {
   readonly headers: IncomingHttpHeaders;
   /** Of the request's body. */
   readonly bodyBytes: number;
   readonly response: ServerResponse;
-  /** On the clock of `performance.now`. */
-  readonly begunMs: number;
 }
 
 /** A key, or a person who is signed in. */
@@ -24,7 +29,24 @@ export interface Caller {
   readonly userId: string | null;
 }
 
-export const elapsedMs = ({ begunMs }: Visit) => performance.now() - begunMs;
+export const elapsedMs = ({ begunMs }: Guest) => performance.now() - begunMs;
+
+/** Where they come in. */
+export const routes: Readonly<Record<Task['kind'], string>> = {
+  chat: '/v1/chat/completions',
+  completion: '/v1/completions',
+};
+
+export const kinds: ReadonlyMap<string | undefined, Task['kind']> = new Map([
+  [routes.chat, 'chat'],
+  [routes.completion, 'completion'],
+]);
+
+/** The model that a body asks for, which may be anything; empty where it says none. */
+export function modelIn(body: unknown): string {
+  const { model } = (body ?? {}) as { model?: unknown };
+  return typeof model === 'string' ? model : '';
+}
 
 /** A whole answer. The headers are the caller's to make and nobody's afterwards. */
 export function sendAnswer(visit: Visit, status: number, headers: HeaderList, body: unknown) {

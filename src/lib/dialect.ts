@@ -36,10 +36,19 @@ export interface BodyRules {
   anyContentType: boolean;
 }
 
-export function applyDialect(app: FastifyInstance, dialect: Dialect, body: BodyRules): void {
+/** Told of each request that has a route and was refused, with what it is answered. */
+export type OnRefused = (request: FastifyRequest, reply: FastifyReply, rendered: Rendered) => void;
+
+export function applyDialect(
+  app: FastifyInstance,
+  dialect: Dialect,
+  body: BodyRules,
+  onRefused?: OnRefused,
+): void {
   const routes = collectRoutes(app);
   app.setErrorHandler((error, request, reply) => {
     const rendered = render(dialect, error, request, body.maxBytes);
+    onRefused?.(request, reply, rendered);
     const answer = () => send(reply, rendered, request, error);
     if (rendered.status === 413) hearOut(request.raw, body.maxBytes, answer);
     else answer();

@@ -15,7 +15,12 @@ export interface RateLimiter {
   take(key: string, rate: Rate): number | Promise<number>;
 }
 
-export function createRateLimiter(clock: Clock, maxKeys = 100_000): RateLimiter {
+/** Has nobody to wait for. */
+export interface LocalRateLimiter extends RateLimiter {
+  take(key: string, rate: Rate): number;
+}
+
+export function createRateLimiter(clock: Clock, maxKeys = 100_000): LocalRateLimiter {
   /** When each key will be back at its full burst. Insertion order is age, which bounds the map. */
   const fullAt = new Map<string, number>();
 

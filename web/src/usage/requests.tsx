@@ -154,7 +154,7 @@ const columns: Column<UsageRequest>[] = [
     cell: ({ model, served_model, backend }) => (
       <div>
         <Text size="sm" className="breakable">
-          {model}
+          {model || 'no model'}
         </Text>
         <Text size="xs" c="dimmed" className="breakable">
           {[served_model === model ? null : served_model, backend].filter(Boolean).join(' · ')}
