@@ -93,7 +93,7 @@ async function listening(port: number): Promise<void> {
   throw new Error(`nothing listens on ${port}`);
 }
 
-const toBody = (stream: boolean, model = 'hermes3-8b') =>
+const toBody = (stream: boolean, model = 'hermes3-8b', user?: 'apart') =>
   JSON.stringify({
     model,
     messages: [
@@ -103,6 +103,7 @@ const toBody = (stream: boolean, model = 'hermes3-8b') =>
     temperature: 0.7,
     max_tokens: 256,
     ...(stream && { stream: true }),
+    user,
   });
 
 type Rates = Map<Target, number[]>;
@@ -170,6 +171,11 @@ console.log('Streams of 50 chunks, streams per second at 32 connections');
 const streams = inTurns([straight, ours, bareHttp], toBody(true));
 show(streams);
 console.log(`  ÷ bare node:http ${ratio(streams, bareHttp)} (goal 0.8)`);
+
+console.log('The same with each chunk in a packet of its own, as engines send them');
+const apart = inTurns([straight, ours, bareHttp], toBody(true, 'hermes3-8b', 'apart'));
+show(apart);
+console.log(`  ÷ bare node:http ${ratio(apart, bareHttp)}`);
 
 /** Milliseconds of each turn. */
 interface Added {

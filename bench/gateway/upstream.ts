@@ -1,5 +1,6 @@
 // An upstream that answers at once, in OpenAI's format as vLLM writes it. `pace` makes its streams slow: so
-// many milliseconds between chunks, and each chunk says when it was sent.
+// many milliseconds between chunks, and each chunk says when it was sent. A request of the user `apart` gets
+// each chunk of its stream in a packet of its own.
 
 import { createServer, type ServerResponse } from 'node:http';
 
@@ -30,8 +31,8 @@ createServer((request, response) => {
   const parts: Buffer[] = [];
   request.on('data', (part: Buffer) => parts.push(part));
   request.on('end', () => {
-    const isStream = Buffer.concat(parts).includes('"stream":true');
-    if (!isStream) {
+    const body = Buffer.concat(parts);
+    if (!body.includes('"stream":true')) {
       response.writeHead(200, {
         'content-type': 'application/json',
         'content-length': plain.length,
@@ -42,6 +43,7 @@ createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
     response.write(opening);
     if (paceMs > 0) trickle(response);
+    else if (body.includes('"user":"apart"')) sendApart(response, chunkCount);
     else {
       for (let index = 0; index < chunkCount; index++) response.write(content);
       response.end(closing);
@@ -60,4 +62,15 @@ function trickle(response: ServerResponse): void {
     }
   }, paceMs);
   response.once('close', () => clearInterval(timer));
+}
+
+/** What is written in one turn of the loop leaves together. */
+function sendApart(response: ServerResponse, left: number): void {
+  setImmediate(() => {
+    if (left === 0) response.end(closing);
+    else {
+      response.write(content);
+      sendApart(response, left - 1);
+    }
+  });
 }
