@@ -143,8 +143,9 @@ async function openSlowly(target: Target, body: string): Promise<Promise<Timing>
 const residentMb = (child: ChildProcess) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
 
+/** Of the server that was just started. */
 async function readGauge(name: string): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${ports.ours}/metrics`)).text();
+  const text = await (await fetch(`http://127.0.0.1:${ports.fresh}/metrics`)).text();
   return Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]);
 }
 
@@ -241,15 +242,14 @@ const long = JSON.stringify({
   })),
   max_tokens: 16,
 });
-await readGauge('nodejs_eventloop_lag_max_seconds');
-await once(ours, long);
 const stalls: number[] = [];
-for (let turn = 0; turn < 10; turn++) {
+for (let turn = 0; turn < 11; turn++) {
   await readGauge('nodejs_eventloop_lag_max_seconds');
-  await once(ours, long);
+  await once({ ...ours, port: ports.fresh }, long);
   stalls.push((await readGauge('nodejs_eventloop_lag_max_seconds')) * 1000);
 }
+const first = stalls.shift() ?? 0;
 console.log(
-  `  ${(long.length / 1e6).toFixed(2)} MB; longest event-loop delay ${quantile(stalls, 0.5).toFixed(1)} ms (median of 10; worst ${quantile(stalls, 1).toFixed(1)}; goal 20, of which the timer's resolution is 10)`,
+  `  ${(long.length / 1e6).toFixed(2)} MB; longest event-loop delay ${quantile(stalls, 0.5).toFixed(1)} ms (median of 10; worst ${quantile(stalls, 1).toFixed(1)}; the first, which loads the vocabulary, ${first.toFixed(1)}; goal 20, of which the timer's resolution is 10)`,
 );
 process.exit(0);

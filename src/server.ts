@@ -350,6 +350,7 @@ export async function startServer(
     router.close();
     await backends.close();
     await usage.stop();
+    await counter.close();
     await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
     await shared.close();
     await cloud.reconciler.stop();

@@ -7,12 +7,12 @@ import { estimateTokens, type TokenCounter } from './tokens.ts';
 
 export interface MissingCounts {
   /** For generated text of such a model; undefined where events tell more than a guess would. */
-  forGenerated(entry: CatalogEntry): ((text: string) => number | null) | undefined;
+  forGenerated(entry: CatalogEntry): ((text: string) => Promise<number> | null) | undefined;
   /** Of all prompts of a request together. Never fails. */
   ofPrompt(entry: CatalogEntry, task: Task): Promise<number>;
 }
 
-/** Encoded at once; the event loop notices longer ones. */
+/** Longer ones are taken for what is usual: whoever waits for the count has its answer already. */
 const longestText = 256 * 1024;
 const longestPrompt = 4_000_000;
 

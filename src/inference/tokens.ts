@@ -1,17 +1,17 @@
 // Token counts for the Llama-3 vocabulary without weights: a request can be refused, or sent to the right
 // model, before any engine has seen it. Messages are counted exactly, in the frame of the model's template;
-// tools, whose place in the prompt is the engine's own affair, as their JSON. Loaded on first use.
+// tools, whose place in the prompt is the engine's own affair, as their JSON.
 
-import { readFile } from 'node:fs/promises';
-import type { Tokenizer } from 'hypertok';
 import { type Task, toGivenPrompts } from './engine.ts';
 import type { ChatMessage, ChatRequest } from './schema.ts';
+import { createTokenThread } from './token-thread.ts';
 
 export interface TokenCounter {
   /** Tokens of the prompt after the chat template; stops counting once it is over `limit`. */
   count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number>;
-  /** Tokens of a text, at once; null while the vocabulary, whose 45 MB wait for who needs them, is not loaded. */
-  countText(text: string): number | null;
+  /** Tokens of a text; null while the vocabulary, whose 75 MB wait for who needs them, is not loaded. */
+  countText(text: string): Promise<number> | null;
+  close(): Promise<void>;
 }
 
 /** What a token is usually long, for texts that nobody counts. */
@@ -44,85 +44,35 @@ const templates = {
 const tokensPerMessage = 5;
 /** Beginning of text. Prompts of token ids are taken as they are. */
 const tokensPerText = 1;
-/** Encoded in one go without the event loop noticing: some two milliseconds. */
-const sliceLength = 32_768;
 
 export function createLlama3Counter(): TokenCounter {
-  let loading: Promise<Tokenizer> | undefined;
-  let loaded: Tokenizer | undefined;
-
-  async function load(): Promise<Tokenizer> {
-    const { fromBytes } = await import('hypertok');
-    const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));
-    // The package would fetch a vocabulary from the network; we give it the bytes.
-    loaded = await fromBytes(await readFile(file), { tier: 'single' });
-    return loaded;
-  }
-
-  function ensure(): Promise<Tokenizer> {
-    loading ??= load();
-    return loading;
-  }
-
-  async function count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number> {
-    const tokenizer = await ensure();
-    let most = 0;
-    // Several prompts are several sequences: the longest one decides.
-    for (const prompt of prompts(task, templates[vocabulary])) {
-      most = Math.max(most, await countPieces(tokenizer, prompt, limit));
-      if (most > limit) break;
-    }
-    return most;
-  }
-
-  async function countPieces(
-    tokenizer: Tokenizer,
-    pieces: Iterable<string | number>,
-    limit: number,
-  ): Promise<number> {
-    let total = 0;
-    let sinceRest = 0;
-    for (const piece of pieces) {
-      if (typeof piece === 'number') {
-        total += piece;
-        continue;
-      }
-      for (let at = 0; at < piece.length && total <= limit; ) {
-        const end = sliceEnd(piece, at);
-        sinceRest += end - at;
-        // Also between many small messages: others wait for their turn meanwhile.
-        if (sinceRest > sliceLength) {
-          await new Promise(setImmediate);
-          sinceRest = end - at;
-        }
-        total += tokenizer.encodeSync(piece.slice(at, end)).length;
-        at = end;
-      }
-      if (total > limit) break;
-    }
-    return total;
-  }
+  const thread = createTokenThread();
 
   return {
-    count,
-    countText(text) {
-      if (loaded !== undefined) return loaded.encodeSync(text).length;
-      // Who can wait for it meets the failure again.
-      ensure().catch(() => {});
-      return null;
+    async count(task, vocabulary, limit) {
+      let most = 0;
+      // Several prompts are several sequences: the longest one decides.
+      for (const prompt of prompts(task, templates[vocabulary])) {
+        const { texts, known } = gather(prompt);
+        const counted = texts.length === 0 ? 0 : await thread.count(texts, limit - known);
+        most = Math.max(most, known + counted);
+        if (most > limit) break;
+      }
+      return most;
     },
+    countText: (text) => (thread.isReady() ? thread.count([text], Infinity) : null),
+    close: thread.close,
   };
 }
 
-/** Before a space between words, where no token crosses; anywhere if the text has none. */
-function sliceEnd(text: string, start: number): number {
-  const end = start + sliceLength;
-  if (end >= text.length) return text.length;
-  for (let at = end; at > end - 4096; at--) {
-    if (text[at] === ' ' && /\w/.test(text[at - 1] ?? '') && /\w/.test(text[at + 1] ?? ''))
-      return at;
+function gather(pieces: Iterable<string | number>): { texts: string[]; known: number } {
+  const texts: string[] = [];
+  let known = 0;
+  for (const piece of pieces) {
+    if (typeof piece === 'number') known += piece;
+    else texts.push(piece);
   }
-  return end;
+  return { texts, known };
 }
 
 /** Each prompt as texts to encode, and numbers of tokens that are known without. */

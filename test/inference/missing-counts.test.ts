@@ -63,7 +63,7 @@ describe('what a server did not count', () => {
       upstreams: [{ words: 3, behaviour: 'never-counts' }],
     });
     const said = 'The wheel türnt';
-    const completion = counter.countText(said);
+    const completion = await counter.countText(said);
     // The server loads its vocabulary when it can, and until then goes by length.
     await until('the plain answer is counted', async () => {
       const { usage } = (await (await chat({ messages })).json()) as { usage: Row };

@@ -83,4 +83,30 @@ describe('counts of the Llama-3 family', () => {
     const counted = await countPrompt(text, 1000);
     assert(counted > 1000 && counted < 20_000, `${counted}`);
   });
+
+  it('others are served while the vocabulary is loaded, and while a long text is counted', async () => {
+    const fresh = createLlama3Counter();
+    const task = (prompt: string): Task => ({ kind: 'completion', body: { model: 'm', prompt } });
+    const before = process.threadCpuUsage();
+    assert.equal(fresh.countText('not yet'), null);
+    const order: string[] = [];
+    const long = fresh.count(task('word '.repeat(400_000)), 'llama3', 1e9);
+    const short = fresh.count(task('word'), 'llama3', 1e9);
+    await Promise.all([long.then(() => order.push('long')), short.then(() => order.push('short'))]);
+    const { user, system } = process.threadCpuUsage(before);
+    assert.deepEqual(order, ['short', 'long']);
+    // Both together take several times as long, but elsewhere.
+    assert((user + system) / 1000 < 100, `${(user + system) / 1000} ms`);
+    await fresh.close();
+    await assert.rejects(fresh.count(task('word'), 'llama3', 1e9), /no longer counted/);
+    assert.equal(fresh.countText('word'), null);
+  });
+
+  it('a count that is under way when it is closed fails', async () => {
+    const fresh = createLlama3Counter();
+    const task: Task = { kind: 'completion', body: { model: 'm', prompt: 'word' } };
+    const counted = assert.rejects(fresh.count(task, 'llama3', 1e9), /has ended/);
+    await fresh.close();
+    await counted;
+  });
 });

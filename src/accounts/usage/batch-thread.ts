@@ -3,10 +3,9 @@
 // written here. If it dies, the batch it had fails, and the next one starts it again.
 
 import assert from 'node:assert';
-import { getCompileCacheDir } from 'node:module';
-import { dirname } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { UsageRequestRow } from '../../db/tables.ts';
+import { startThread } from '../../lib/thread.ts';
 import type { Batch } from './batch.ts';
 
 /** What the thread says: that it is up, and then of each batch null when it is in the database. */
@@ -19,12 +18,9 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
   let settle: ((answer: Error | null) => void) | undefined;
 
   function start(): Worker {
-    const started = new Worker(new URL('./batch-worker.ts', import.meta.url), {
+    const started = startThread(new URL('./batch-worker.ts', import.meta.url), {
       name: 'usage',
       workerData: file,
-      // Neither the process's flags nor its secrets.
-      execArgv: [],
-      env: toEnvironment(getCompileCacheDir()),
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 },
     });
     let cause: unknown;
@@ -75,7 +71,3 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
     },
   };
 }
-
-/** Stripping types anew would take the thread 17 MB and a tenth of a second. */
-const toEnvironment = (cache: string | undefined) =>
-  cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) };

@@ -56,7 +56,8 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
       const path = paths[task.kind];
       const whole = await ask(connection, { method: 'POST', path, body, headers, signal });
       if (whole.status !== 200) throw toFailure(whole.status, whole.headers, whole.text, task);
-      const answer = parseAnswer(task, whole, countGenerated);
+      const parsed = parseAnswer(task, whole, countGenerated);
+      const answer = parsed instanceof Promise ? await parsed : parsed;
       call.onUsage?.(answer.usage);
       return answer;
     },

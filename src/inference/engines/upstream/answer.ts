@@ -10,27 +10,39 @@ import type { WholeAnswer } from './whole-body.ts';
 
 type Members = Record<string, unknown>;
 
-/** Throws EngineError when it is no answer. */
+/** Throws EngineError when it is no answer. To be waited for only where it has to be counted. */
 export function parseAnswer(
   task: Task,
   { headers, text }: WholeAnswer,
   countGenerated: CountText | undefined,
-): EngineAnswer {
+): EngineAnswer | Promise<EngineAnswer> {
   const parsed = parse(text);
   if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
   if (parsed.error != null || parsed.object === 'error') throw toEventFailure(parsed, task);
   const { usage, choices } = parsed;
   if (!Array.isArray(choices) || choices.length === 0)
     throw unavailable('answered without choices');
-  const count = (said: string) => countGenerated?.(said) ?? estimateTokens(said);
   const complete = choices.map((choice: Members, index) => {
     if (typeof choice?.finish_reason !== 'string')
       throw unavailable('ended without a finish reason');
     return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
   });
   parsed.choices = complete;
-  parsed.usage = toUsage(usage) ?? generatedOnly(count(toText(choices)));
-  return parsed as EngineAnswer;
+  const answer = parsed as EngineAnswer;
+  const counts = toUsage(usage);
+  if (counts === null) return countAnswer(answer, toText(choices), countGenerated);
+  answer.usage = counts;
+  return answer;
+}
+
+async function countAnswer(
+  answer: EngineAnswer,
+  said: string,
+  countGenerated: CountText | undefined,
+): Promise<EngineAnswer> {
+  const counted = (await countGenerated?.(said)) ?? estimateTokens(said);
+  answer.usage = generatedOnly(counted);
+  return answer;
 }
 
 /** Filled in where it stands: it was parsed a moment ago and is nobody else's. */

@@ -50,7 +50,8 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   #willLook = false;
   /** The server has said all it had to say. */
   #hasEnded = false;
-  #state: 'open' | 'ended' | 'failed' = 'open';
+  /** `counting` until it is known what was generated. */
+  #state: 'open' | 'counting' | 'ended' | 'failed' = 'open';
   #failure: unknown = null;
   /** The reader has been told how it ended. */
   #isOver = false;
@@ -108,7 +109,7 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
       const wake = () => {
         if (signal.aborted) reject(this.#close(signal.reason));
         else if (this.#ready !== '') resolve(this);
-        else if (this.#state !== 'open') reject(this.#close(this.#failure));
+        else if (this.#hasSettled()) reject(this.#close(this.#failure));
         else this.#wake = wake;
       };
       wake();
@@ -202,16 +203,27 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   /** Takes what stands against it as its end, unless every choice has ended. */
   #settle(otherwise: () => unknown): void {
     if (this.#state !== 'open') return;
-    const { signal, onUsage } = this.#call;
+    const { signal } = this.#call;
     const failure = this.#rewriter.failure;
     const isWhole = failure === null && this.#rewriter.hasFinished() && !signal.aborted;
-    this.#state = isWhole ? 'ended' : 'failed';
     this.#failure = isWhole ? null : (failure ?? otherwise());
+    this.#state = 'counting';
     // What was generated counts, however it ended.
-    const tokens = this.#rewriter.usage === null ? this.#generated.total() : 0;
-    if (tokens > 0 || (isWhole && this.#rewriter.usage === null)) onUsage?.(generatedOnly(tokens));
+    const tokens = this.#rewriter.usage === null ? this.#generated.total() : null;
     this.#generated.forget();
+    if (tokens instanceof Promise) tokens.then((counted) => this.#settled(isWhole, counted));
+    else this.#settled(isWhole, tokens);
+  }
+
+  /** Null for tokens that the server has counted. */
+  #settled(isWhole: boolean, tokens: number | null): void {
+    if (tokens !== null && (tokens > 0 || isWhole)) this.#call.onUsage?.(generatedOnly(tokens));
+    this.#state = isWhole ? 'ended' : 'failed';
     this.#wakeReader();
+  }
+
+  #hasSettled(): boolean {
+    return this.#state === 'ended' || this.#state === 'failed';
   }
 
   #whyRefused({ status, headers, body }: Refusal): unknown {
@@ -238,6 +250,8 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   ): boolean {
     const { signal } = this.#call;
     if (this.#isOver) resolve({ value: undefined, done: true });
+    // Whoever hears of its end may ask what was used.
+    else if (signal.aborted && this.#state === 'counting') return false;
     else if (signal.aborted) reject(this.#close(signal.reason));
     else if (this.#ready !== '') resolve({ value: this.#take(), done: false });
     else if (this.#state === 'failed') reject(this.#close(this.#failure));

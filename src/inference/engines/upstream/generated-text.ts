@@ -27,15 +27,15 @@ export function toText(choices: readonly unknown[]): string {
 }
 
 /** Tokens of a text; null where they can't be counted now. */
-export type CountText = (text: string) => number | null;
+export type CountText = (text: string) => number | Promise<number> | null;
 
 export interface GeneratedCount {
   /** Events that reach the client, and how many of them hold something generated. */
   add(events: WireEvents, holding: number): void;
   /** Events that hold something: about as many as tokens, and known at once. */
   soFar(): number;
-  /** Tokens so far. */
-  total(): number;
+  /** Tokens so far. Never fails. */
+  total(): number | Promise<number>;
   /** Nobody will ask for the total. To be called in the end. */
   forget(): void;
 }
@@ -90,12 +90,14 @@ class KeptEvents implements GeneratedCount {
     return this.#holding;
   }
 
-  total(): number {
-    if (this.#countText === undefined || this.#keptHolding === 0) return this.#holding;
+  total(): number | Promise<number> {
+    const [holding, kept] = [this.#holding, this.#keptHolding];
+    if (this.#countText === undefined || kept === 0) return holding;
     const events = fromBytes(this.#kept.join('')).split('\n\n').slice(0, -1);
     const tokens = this.#countText(events.map(textOf).join(''));
-    if (tokens === null) return this.#holding;
-    return Math.round((tokens * this.#holding) / this.#keptHolding);
+    if (tokens === null) return holding;
+    const ofAll = (counted: number) => Math.round((counted * holding) / kept);
+    return tokens instanceof Promise ? tokens.then(ofAll, () => holding) : ofAll(tokens);
   }
 
   forget(): void {
