@@ -5,9 +5,12 @@ import type { CatalogEntry } from './catalog.ts';
 import { type Task, toGivenPrompts } from './engine.ts';
 import { estimateTokens, type TokenCounter } from './tokens.ts';
 
+/** Null where it can't be counted, at once or in the end. Never fails. */
+type CountGenerated = (text: string) => Promise<number | null> | null;
+
 export interface MissingCounts {
   /** For generated text of such a model; undefined where events tell more than a guess would. */
-  forGenerated(entry: CatalogEntry): ((text: string) => Promise<number> | null) | undefined;
+  forGenerated(entry: CatalogEntry): CountGenerated | undefined;
   /** Of all prompts of a request together. Never fails. */
   ofPrompt(entry: CatalogEntry, task: Task): Promise<number>;
 }
@@ -25,7 +28,10 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
   return {
     forGenerated({ vocabulary }) {
       if (vocabulary === 'other') return undefined;
-      return (text) => (text.length > longestText ? null : counter.countText(text));
+      return (text) => {
+        if (text.length > longestText) return null;
+        return counter.countText(text)?.catch(() => null) ?? null;
+      };
     },
     async ofPrompt(entry, task) {
       let total = 0;

@@ -14,7 +14,7 @@ import type { Meter, Served } from './meter.ts';
 import type { MissingCounts } from './missing-counts.ts';
 import type { Plan } from './plan.ts';
 import type { Trace, Traces } from './traces.ts';
-import { elapsedMs, type Guest, type Visit } from './visit.ts';
+import { elapsedMs, type Guest, toSharer, type Visit } from './visit.ts';
 
 export interface Recordings {
   open(
@@ -57,8 +57,7 @@ export function createRecordings(listeners: Listeners, clock: Clock): Recordings
   return {
     open: (visit, task, asked, way) => new OpenedRecording(listeners, visit, task, asked, way),
     refused(guest, kind, model, code) {
-      const { keyId, userId, accountId } = guest.caller;
-      if (refusals.take(keyId ?? userId ?? accountId, refusalRate) > 0) return;
+      if (refusals.take(toSharer(guest.caller), refusalRate) > 0) return;
       const row = listeners.usageRows.open(toFacts(guest, kind, toPlainName(model)));
       row.close({ status: 'refused', code, durationMs: elapsedMs(guest) });
     },

@@ -23,7 +23,7 @@ import {
 import type { Planner } from './plan.ts';
 import type { Recording, Recordings } from './recording.ts';
 import type { RunningStream } from './running-stream.ts';
-import { elapsedMs, sendAnswer, sendFailure, type Visit } from './visit.ts';
+import { elapsedMs, sendAnswer, sendFailure, toSharer, type Visit } from './visit.ts';
 import { type ChunkWriter, createChunkWriter, newEnvelope, toAnswer } from './wire.ts';
 
 export interface ServingParts {
@@ -78,8 +78,7 @@ export function createServe(parts: ServingParts): Serve {
       const call: Call = {
         envelope,
         signal,
-        // Fairness is between keys; a person's sessions count as one.
-        caller: caller.keyId ?? caller.userId ?? caller.accountId,
+        caller: toSharer(caller),
         priority: task.body.priority ?? 0,
         contextWindow: served.contextWindow,
         headers: recording.traceHeaders,

@@ -29,6 +29,10 @@ export interface Caller {
   readonly userId: string | null;
 }
 
+/** Who counts as one where callers share: a key, or all sessions of a person. */
+export const toSharer = ({ keyId, userId, accountId }: Caller): string =>
+  keyId ?? userId ?? accountId;
+
 export const elapsedMs = ({ begunMs }: Guest) => performance.now() - begunMs;
 
 /** Where they come in. */

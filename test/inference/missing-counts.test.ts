@@ -98,6 +98,17 @@ describe('what a server did not count', () => {
     assert.equal(missing.forGenerated(other), undefined);
   });
 
+  it('what can’t be counted after all is no failure', async () => {
+    const known = createCatalog().find(gatewayModel);
+    assert(known !== undefined);
+    const broken = { ...counter, countText: () => Promise.reject(new Error('gone')) };
+    const count = createMissingCounts(broken).forGenerated(known);
+    assert.equal(await count?.('one two three'), null);
+    const generated = createTokenCounts(count)();
+    generated.add(`data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`, 1);
+    assert.equal(await generated.total(), 1);
+  });
+
   it('of a long stream the beginning is counted and the rest taken to be like it', () => {
     const event = `data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`;
     const generated = createTokenCounts((text) => text.length)();

@@ -26,15 +26,15 @@ export function toText(choices: readonly unknown[]): string {
   return text;
 }
 
-/** Tokens of a text; null where they can't be counted now. */
-export type CountText = (text: string) => number | Promise<number> | null;
+/** Tokens of a text; null where they can't be counted. Never fails. */
+export type CountText = (text: string) => number | null | Promise<number | null>;
 
 export interface GeneratedCount {
   /** Events that reach the client, and how many of them hold something generated. */
   add(events: WireEvents, holding: number): void;
   /** Events that hold something: about as many as tokens, and known at once. */
   soFar(): number;
-  /** Tokens so far. Never fails. */
+  /** Tokens so far. */
   total(): number | Promise<number>;
   /** Nobody will ask for the total. To be called in the end. */
   forget(): void;
@@ -95,9 +95,9 @@ class KeptEvents implements GeneratedCount {
     if (this.#countText === undefined || kept === 0) return holding;
     const events = fromBytes(this.#kept.join('')).split('\n\n').slice(0, -1);
     const tokens = this.#countText(events.map(textOf).join(''));
-    if (tokens === null) return holding;
-    const ofAll = (counted: number) => Math.round((counted * holding) / kept);
-    return tokens instanceof Promise ? tokens.then(ofAll, () => holding) : ofAll(tokens);
+    const ofAll = (counted: number | null) =>
+      counted === null ? holding : Math.round((counted * holding) / kept);
+    return tokens instanceof Promise ? tokens.then(ofAll) : ofAll(tokens);
   }
 
   forget(): void {
