@@ -191,7 +191,8 @@ export async function startServer(
       onEvent(event) {
         share.see(event);
         // What the native library prints could quote a prompt's grammar.
-        if (event.kind !== 'output') log.info({ backend: model.name, ...event }, 'model process');
+        const level = event.kind === 'gpu_failed' ? 'warn' : 'info';
+        if (event.kind !== 'output') log[level]({ backend: model.name, ...event }, 'model process');
       },
     });
     share.own(engine);

@@ -36,6 +36,8 @@ export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
   return createLocalEngine({
     ...builtinModel,
     threads: 1,
+    // The same suites run on a machine with a GPU, except that answers repeat exactly on the CPU alone.
+    gpu: process.env.MILLRACE_TEST_GPU === '1' ? 'auto' : false,
     grammars: {
       jsonObject: () => object,
       // A schema may bring its grammar along.

@@ -6,6 +6,7 @@ import { stat } from 'node:fs/promises';
 import { getLlama, LlamaLogLevel, readGgufFileInfo } from 'node-llama-cpp';
 import { EngineError } from '../../engine.ts';
 import { defaultContextSize } from './context-window.ts';
+import type { Loaded } from './protocol.ts';
 
 export interface ModelOptions {
   modelPath: string;
@@ -98,6 +99,7 @@ export interface Binding {
   readonly batchSize: number;
   readonly threads: number;
   readonly memoryBytes: number;
+  readonly gpu: Loaded['gpu'];
   /** A sampler that remembers nothing. */
   takeSampler(config: SamplerConfig): RawSampler;
   /** It may be given to another then. */
@@ -183,8 +185,11 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
   const idleSamplers: RawSampler[] = [];
   const template = (info.metadata.tokenizer as { chat_template?: unknown }).chat_template;
 
+  const rawContext = (context as unknown as { _ctx: RawContext })._ctx;
+  if (llama.gpu !== false) await tryOut(rawContext, raw, batchSize);
+
   return {
-    context: (context as unknown as { _ctx: RawContext })._ctx,
+    context: rawContext,
     model: raw,
     chatTemplate: typeof template === 'string' ? template : null,
     vocabularySize: info.metadata.tokenizer.ggml.tokens.length,
@@ -193,6 +198,7 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
     batchSize,
     threads,
     memoryBytes,
+    gpu: llama.gpu,
     takeSampler(config) {
       const sampler = idleSamplers.pop() ?? new bindings.AddonSampler(raw);
       // An unchanged seed would go on where it left off.
@@ -211,6 +217,24 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
       bindings.AddonSampler.acceptGrammarEvaluationStateToken(state, token);
     },
   };
+}
+
+/**
+ * A whole batch and a single token, as requests will bring them. A driver that is too old for the package's
+ * kernels is found out only by running them, and that ends the process: better now than with a request.
+ */
+async function tryOut(context: RawContext, model: RawModel, batchSize: number): Promise<void> {
+  const token = Math.max(model.tokenBos(), 0);
+  const last = batchSize - 1;
+  for (const [position, count] of [
+    [0, last],
+    [last, 1],
+  ] as const) {
+    context.initBatch(count);
+    context.addToBatch(0, position, new Uint32Array(count).fill(token), Uint32Array.of(count - 1));
+    await context.decodeBatch();
+  }
+  context.disposeSequence(0);
 }
 
 /** One core stays free for the API process, which shares the machine. */

@@ -12,8 +12,6 @@ let events: RequestEvent[] = [];
 const counts = new Map<number, Usage>();
 let flushing = false;
 let model: LoadedModel | null = null;
-/** What came in while the model was loading. */
-let early: Work[] = [];
 const cancels = new Map<number, () => void>();
 
 function send(message: ToParent): void {
@@ -91,10 +89,8 @@ function handle(loaded: LoadedModel, work: Work): void {
 async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Promise<void> {
   try {
     model = await loadModel(options, flushSoon);
-    const { window, threads, memoryBytes } = model.binding;
-    send({ kind: 'ready', window, threads, memoryBytes });
-    for (const work of early) handle(model, work);
-    early = [];
+    const { window, threads, memoryBytes, gpu } = model.binding;
+    send({ kind: 'ready', window, threads, memoryBytes, gpu });
   } catch (error) {
     process.send?.({ kind: 'unable', failure: toWire(error) } satisfies ToParent, () =>
       process.exit(1),
@@ -106,8 +102,7 @@ process.on('message', (message: ToChild) => {
   if (message.kind === 'load') void load(message.options);
   else if (message.kind === 'ping') send({ kind: 'pong' });
   else if (message.kind === 'close') void (model?.scheduler.stop() ?? Promise.resolve()).then(exit);
-  else if (model === null) early.push(message);
-  else handle(model, message);
+  else if (model !== null) handle(model, message);
 });
 
 // The terminal's interrupt goes to the whole group; the parent decides when its children end.

@@ -26,6 +26,7 @@ const heartbeatMs = 5000;
 /** Counted in beats, not by the clock: after a pause of this process the child is not to blame. */
 const missedBeats = 6;
 const graceMs = 2000;
+const lastWordsMs = 100;
 
 export function startModelProcess(options: CoreOptions, events: ModelProcessEvents): ModelProcess {
   const child = fork(entry, [], {
@@ -63,9 +64,15 @@ export function startModelProcess(options: CoreOptions, events: ModelProcessEven
     events.exit(reason, closing);
   }
   child.once('error', (error) => left(`could not be run: ${error.message}`));
-  child.once('exit', (code, signal) =>
-    left(signal === null ? `ended with status ${code}` : `was ended by ${signal}`),
-  );
+  child.once('exit', (code, signal) => {
+    const reason = signal === null ? `ended with status ${code}` : `was ended by ${signal}`;
+    // Its last words may say why, and are read by then; nobody waits for long.
+    const timer = setTimeout(() => left(reason), lastWordsMs);
+    void gone.then(() => {
+      clearTimeout(timer);
+      left(reason);
+    });
+  });
   watchOutput(child, events.output);
   send({ kind: 'load', options });
 

@@ -12,12 +12,21 @@ export type ToChild =
   | { kind: 'close' };
 
 export type ToParent =
-  | { kind: 'ready'; window: number; threads: number; memoryBytes: number }
+  | ({ kind: 'ready' } & Loaded)
   | { kind: 'unable'; failure: WireFailure }
   | { kind: 'batch'; events: RequestEvent[]; load: ChildLoad }
   | { kind: 'counted'; id: number; tokens: number }
   | { kind: 'failed'; id: number; failure: WireFailure }
   | { kind: 'pong' };
+
+/** What became of loading. */
+export interface Loaded {
+  window: number;
+  threads: number;
+  memoryBytes: number;
+  /** What it runs on besides the CPU. */
+  gpu: 'cuda' | 'vulkan' | 'metal' | false;
+}
 
 export type RequestEvent =
   | { kind: 'started'; id: number }

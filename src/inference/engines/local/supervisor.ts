@@ -1,10 +1,11 @@
 // Keeps at most one child alive for a model: starts it when it is needed, lets it go when it is idle, and
-// waits longer after each crash before the next start.
+// waits longer after each crash before the next start. A GPU that fails while the model is loaded is not
+// tried again: what was asked meanwhile is answered on the CPU.
 
 import { EngineError } from '../../engine.ts';
 import type { CoreOptions } from './core.ts';
 import { type ModelProcess, startModelProcess } from './model-process.ts';
-import type { ToChild, ToParent, WireFailure } from './protocol.ts';
+import type { Loaded, ToChild, ToParent, WireFailure } from './protocol.ts';
 
 export interface SupervisorEvents {
   message(message: ToParent): void;
@@ -15,7 +16,8 @@ export interface SupervisorEvents {
 
 export type ProcessEvent =
   | { kind: 'starting'; pid: number | null }
-  | { kind: 'ready'; pid: number | null; window: number; threads: number; memoryBytes: number }
+  | ({ kind: 'ready'; pid: number | null } & Loaded)
+  | { kind: 'gpu_failed'; reason: string }
   | { kind: 'exited'; reason: string; expected: boolean }
   | { kind: 'output'; line: string };
 
@@ -24,6 +26,7 @@ export interface Supervisor {
   ensure(): void;
   /** Resolves when the model is loaded. */
   ready(): Promise<void>;
+  /** Waits with it until the model is loaded. */
   send(message: ToChild): void;
   /** Work is going on, or none is: the idle clock starts with the latter. */
   busy(now: boolean): void;
@@ -45,11 +48,15 @@ export function createSupervisor(
   toOptions: () => CoreOptions,
   idleMs: number | null,
   events: SupervisorEvents,
+  startProcess = startModelProcess,
 ): Supervisor {
   let child: ModelProcess | null = null;
   let loading = Promise.withResolvers<void>();
   let loaded = false;
   let unable: WireFailure | null = null;
+  let withoutGpu = false;
+  /** What was sent while the model was loading; as much as is admitted. */
+  let held: ToChild[] = [];
   let crashes = 0;
   let notBefore = 0;
   let closed = false;
@@ -61,24 +68,41 @@ export function createSupervisor(
     loading = Promise.withResolvers<void>();
     // Nobody may be waiting for it.
     loading.promise.catch(() => {});
+    load();
+  }
+
+  function load(): void {
     unable = null;
-    const started: ModelProcess = startModelProcess(toOptions(), {
-      output: (line) => events.event({ kind: 'output', line }),
+    const options = { ...toOptions(), ...(withoutGpu && { gpu: false as const }) };
+    /** The first line that names an error; no request has been seen by then. */
+    let complaint: string | null = null;
+    const started: ModelProcess = startProcess(options, {
+      output(line) {
+        if (!loaded && /error/i.test(line)) complaint ??= line;
+        events.event({ kind: 'output', line });
+      },
       message(message) {
         if (started !== child) return;
         if (message.kind === 'unable') unable = message.failure;
         if (message.kind === 'ready') {
           loaded = true;
-          const { window, threads, memoryBytes } = message;
-          events.event({ kind: 'ready', pid: started.pid, window, threads, memoryBytes });
+          events.event({ pid: started.pid, ...message });
           loading.resolve();
+          for (const each of held) started.send(each);
+          held = [];
         }
         events.message(message);
       },
       exit(reason, expected) {
         events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
         if (started !== child) return;
-        lost(toError(reason), expected);
+        // What we refuse ourselves, such as too much memory, is not the GPU's fault.
+        const refused = unable !== null && unable.failure !== 'unavailable';
+        if (loaded || expected || refused || options.gpu === false)
+          return lost(toError(reason), expected);
+        withoutGpu = true;
+        events.event({ kind: 'gpu_failed', reason: complaint ?? unable?.message ?? reason });
+        load();
       },
     });
     child = started;
@@ -97,6 +121,7 @@ export function createSupervisor(
   function lost(error: EngineError, expected: boolean): void {
     child = null;
     loaded = false;
+    held = [];
     if (!expected) {
       // A first crash may be the fault of one request, and the next request need not pay for it. A model
       // that can't be loaded stays so for a while.
@@ -138,7 +163,11 @@ export function createSupervisor(
       start();
     },
     ready: () => loading.promise,
-    send: (message) => child?.send(message),
+    send(message) {
+      if (loaded) child?.send(message);
+      else if (message.kind === 'cancel') held = held.filter((each) => !isAbout(each, message.id));
+      else if (child !== null) held.push(message);
+    },
     busy(now) {
       if (idle !== null) clearTimeout(idle);
       idle = null;
@@ -156,4 +185,8 @@ export function createSupervisor(
       await Promise.all(ending);
     },
   };
+}
+
+function isAbout(message: ToChild, id: number): boolean {
+  return 'id' in message && message.id === id;
 }
