@@ -1,13 +1,23 @@
 // What a schema can't say about a request: members that only make sense together.
 
+import { type Written, written } from '../lib/json-body.ts';
 import type { Task } from './engine.ts';
 import { type InferenceError, invalidRequest, invalidValue, missingParameter } from './errors.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from './schema.ts';
 
-/** Throws InferenceError. The schema's own checks come first. */
+/** Throws InferenceError. The schema's own checks come first. A seed too long for a number becomes exact. */
 export function checkTask(task: Task): void {
+  readSeed(task.body);
   if (task.kind === 'chat') checkChat(task.body);
   else checkCompletion(task.body);
+}
+
+function readSeed(body: (ChatRequest | CompletionRequest) & Written): void {
+  const digits = body[written]?.seed;
+  if (digits === undefined || !/^-?\d+$/.test(digits)) return;
+  const seed = BigInt(digits);
+  if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed is beyond 64 bits.');
+  body.seed = seed;
 }
 
 function checkChat(body: ChatRequest): void {

@@ -42,28 +42,50 @@ function canContinueCompletion(body: CompletionRequest): boolean {
   return logprobs == null && prompt_logprobs == null;
 }
 
+export interface Continuation {
+  task: Task;
+  /**
+   * The blanks at the end of the text so far. Templates cut them off, and models write them together with the
+   * word that follows: so they are left to who goes on, and not sent to the client again.
+   */
+  blanks: string;
+}
+
 /**
  * What the next backend is asked; `complete` when the client has all it asked for but the word that it
  * ended; null when it can't go on from here.
  */
 export function toContinuation(
   task: Task,
-  text: string,
+  sent: string,
   generatedTokens: number,
-): Task | 'complete' | null {
-  if (text === '') return task;
+): Continuation | 'complete' | null {
+  const generated = sent.slice(echoedLength(task));
+  const blanks = generated.slice(generated.trimEnd().length);
+  const text = sent.slice(0, sent.length - blanks.length);
+  if (text === '') return { task, blanks };
   // A stop string may have begun before the seam, and who goes on could not know.
-  if (endsInStop(text, [task.body.stop ?? []].flat())) return null;
+  if (endsInStop(sent, [task.body.stop ?? []].flat())) return null;
   const limits = toLimits(task, generatedTokens);
   if (limits === null) return 'complete';
   if (task.kind === 'completion') {
     const prompt = toPrompt(task.body, text);
     if (prompt === null) return null;
-    return { kind: 'completion', body: { ...task.body, ...limits, prompt, echo: false } };
+    const body = { ...task.body, ...limits, prompt, echo: false };
+    return { task: { kind: 'completion', body }, blanks };
   }
   const messages = toMessages(task.body, text);
   const goesOn = { continue_final_message: true, add_generation_prompt: false };
-  return { kind: 'chat', body: { ...task.body, ...limits, ...goesOn, messages } };
+  return {
+    task: { kind: 'chat', body: { ...task.body, ...limits, ...goesOn, messages } },
+    blanks,
+  };
+}
+
+/** With `echo`, the prompt is the beginning of what was sent. */
+function echoedLength({ kind, body }: Task): number {
+  if (kind === 'chat' || body.echo !== true || typeof body.prompt !== 'string') return 0;
+  return body.prompt.length;
 }
 
 function endsInStop(text: string, stops: readonly string[]): boolean {
@@ -116,10 +138,12 @@ export function addUsage(before: Usage | null, since: Usage): Usage {
   return { ...before, prompt_tokens, completion_tokens, total_tokens };
 }
 
-/** A continued stream without the opening that the client has already seen. */
+/** A continued stream without the opening and the blanks that the client has already seen. */
 export async function* afterSeam(
   items: AsyncIterable<EngineChunk | WireEvents>,
+  blanks: string,
 ): AsyncGenerator<EngineChunk | WireEvents> {
+  const withoutOpening = createSeam(blanks);
   let isOpening = true;
   for await (const item of items) {
     if (!isOpening) yield item;
@@ -140,11 +164,28 @@ export async function* afterSeam(
 
 type Choice = NonNullable<WireEvent['choices']>[number];
 
-function withoutOpening(choice: Choice): Choice[] {
-  if ('text' in choice) return [choice];
-  const { role: _, ...delta } = choice.delta;
-  const isEmpty = (delta.content ?? '') === '' && choice.finish_reason == null;
-  return isEmpty ? [] : [{ ...choice, delta }];
+/** For the choices of a continued stream until one of them says something new. */
+function createSeam(blanks: string): (choice: Choice) => Choice[] {
+  let left = blanks;
+
+  function cut(text: string): string {
+    let same = 0;
+    while (same < text.length && text[same] === left[same]) same++;
+    // Once it differs, everything is new.
+    left = same === text.length ? left.slice(same) : '';
+    return text.slice(same);
+  }
+
+  return (choice) => {
+    const isLast = choice.finish_reason != null;
+    if ('text' in choice) {
+      const text = cut(choice.text);
+      return text === '' && !isLast ? [] : [{ ...choice, text }];
+    }
+    const { role: _, ...delta } = choice.delta;
+    if (typeof delta.content === 'string') delta.content = cut(delta.content);
+    return (delta.content ?? '') === '' && !isLast ? [] : [{ ...choice, delta }];
+  };
 }
 
 /** How an answer ends whose last token was sent but not the word that it was the last. */

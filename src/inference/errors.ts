@@ -97,12 +97,20 @@ export const invalidRequest = (code: string, param: string | null, message: stri
 
 export const contextLengthExceeded = (
   param: 'messages' | 'prompt',
-  { window, prompt, completion }: { window: number; prompt: number; completion: number | null },
+  {
+    window,
+    prompt,
+    completion,
+  }: {
+    window: number /** Null when it was not counted. */;
+    prompt: number | null;
+    completion: number | null;
+  },
 ) =>
   invalidRequest(
     'context_length_exceeded',
     param,
-    `The context window is ${window} tokens; the prompt has ${prompt} and ${
+    `The context window is ${window} tokens; ${prompt === null ? '' : `the prompt has ${prompt} and `}${
       completion === null ? 'at least 1 is' : `${completion} are`
     } needed for the completion. Shorten the prompt or ask for fewer tokens.`,
   );

@@ -98,13 +98,13 @@ export function createPlanner(
     const unable = findUnable(served, task);
     const able = backends.forModel(served.id).filter((backend) => !unable.has(backend));
     const needed = length.least + (completion ?? 1);
+    const promptTokens = length.least === length.most ? length.least : null;
     const small = able.filter((backend) => windowOf(served, backend) < needed);
     if (small.length === able.length) {
       const window = Math.max(...able.map((backend) => windowOf(served, backend)));
       const param = task.kind === 'chat' ? 'messages' : 'prompt';
-      throw contextLengthExceeded(param, { window, prompt: length.least, completion });
+      throw contextLengthExceeded(param, { window, prompt: promptTokens, completion });
     }
-    const promptTokens = length.least === length.most ? length.least : null;
     const unfit = small.length === 0 ? unable : new Set([...unable, ...small]);
     return { served, task, promptTokens, unfit };
   }
@@ -127,14 +127,19 @@ export function createPlanner(
       entry.vocabulary === 'other'
         ? await countByBackend(entry, task, signal)
         : await counter.count(task, entry.vocabulary, countLimit);
-    return tokens === null ? { least: 0, most } : { least: tokens, most: tokens };
+    if (tokens === null) return { least: 0, most };
+    const { truncate_prompt_tokens: kept } = task.body as { truncate_prompt_tokens?: unknown };
+    if (typeof kept !== 'number') return { least: tokens, most: tokens };
+    // vLLM cuts a longer prompt to these, or with -1 to what it can hold.
+    const length = Math.min(tokens, kept);
+    return kept < 0 ? { least: 0, most: tokens } : { least: length, most: length };
   }
 
   /** By the first that can; null where nobody does in time. */
   async function countByBackend({ id }: CatalogEntry, task: Task, client: Cancellation) {
     const signal = AbortSignal.any([toSignal(client), AbortSignal.timeout(countMs)]);
     for (const { engine, health, draining } of backends.forModel(id)) {
-      if (draining || health.state() !== 'healthy') continue;
+      if (draining || health.state() === 'ejected') continue;
       try {
         const tokens = await engine.countPromptTokens(task, signal);
         if (tokens !== null) return tokens;

@@ -10,7 +10,14 @@ import type {
   Trail,
 } from './attempt.ts';
 import type { Backend, BackendList } from './backends/backend.ts';
-import { addUsage, afterSeam, canContinue, toContinuation, toLengthEnd } from './continuation.ts';
+import {
+  addUsage,
+  afterSeam,
+  type Continuation,
+  canContinue,
+  toContinuation,
+  toLengthEnd,
+} from './continuation.ts';
 import {
   type AnswerStream,
   type Call,
@@ -144,14 +151,14 @@ export class RunningStream {
     if (next === null) throw error;
     if (next === 'finished') return null;
     if (next === 'complete') return only(toLengthEnd(this.#plan.task.kind));
-    this.#request.task = next;
-    this.#excludeUnable(next, failed);
+    this.#request.task = next.task;
+    this.#excludeUnable(next.task, failed);
     this.#before = this.#usage && { ...this.#usage, completion_tokens: this.#sentTokens };
     try {
       const asked = await this.#parts.ask(this.#plan.served.id, this.#request, send);
       this.#begun(asked);
       if (trail.backend !== null) this.#parts.events.continued(trail.backend);
-      return this.#hasSent ? afterSeam(asked.result) : asked.result;
+      return this.#hasSent ? afterSeam(asked.result, next.blanks) : asked.result;
     } catch {
       // It broke where it broke; that nobody could go on is no other failure.
       throw error;
@@ -159,7 +166,7 @@ export class RunningStream {
   }
 
   /** What is left to ask for; null where it can't go on. */
-  #toNext(): Task | 'finished' | 'complete' | null {
+  #toNext(): Continuation | 'finished' | 'complete' | null {
     const soFar = this.#transcript?.read() ?? null;
     if (soFar === null) return null;
     if (soFar.isFinished) return 'finished';

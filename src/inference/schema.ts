@@ -6,8 +6,8 @@ import { Type } from '../lib/type.ts';
 
 const open = { additionalProperties: true } as const;
 
-/** 64 bits as far as a JSON number carries them: the greatest is read as the power of two above it. */
-const int64 = { minimum: -(2 ** 63), maximum: 2 ** 63 } as const;
+/** As far as a number carries them, the greatest is the power of two above it; `check.ts` knows it exactly. */
+const int64 = { type: 'integer', minimum: -(2 ** 63), maximum: 2 ** 63 } as const;
 
 const sampling = {
   model: Type.String({ minLength: 1, maxLength: 256 }),
@@ -28,7 +28,7 @@ const sampling = {
   frequency_penalty: Maybe(Type.Number({ minimum: -2, maximum: 2 })),
   presence_penalty: Maybe(Type.Number({ minimum: -2, maximum: 2 })),
   repetition_penalty: Maybe(Type.Number({ exclusiveMinimum: 0, maximum: 10 })),
-  seed: Maybe(Type.Integer(int64)),
+  seed: Maybe(Type.Unsafe<number | bigint>(int64)),
   stop: Maybe(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
   stop_token_ids: Maybe(Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 128 })),
   include_stop_str_in_output: Maybe(Type.Boolean()),

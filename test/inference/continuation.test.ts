@@ -29,9 +29,9 @@ const found = createCatalog().find('hermes3-8b');
 assert(found !== undefined);
 const entry = found;
 
-function bodyOf(task: ReturnType<typeof toContinuation>): Record<string, unknown> {
-  assert(task !== null && task !== 'complete');
-  return task.body;
+function bodyOf(next: ReturnType<typeof toContinuation>): Record<string, unknown> {
+  assert(next !== null && next !== 'complete');
+  return next.task.body;
 }
 
 describe('which answers can be continued', () => {
@@ -100,9 +100,24 @@ describe('what the next backend is asked', () => {
     assert.equal(toContinuation(completion({ echo: true }), 'On', 0), null);
   });
 
+  test('blanks at the end are left to who goes on: templates cut them off', () => {
+    const next = toContinuation(chat(), '1. Apple\n', 4);
+    assert.deepEqual((bodyOf(next).messages as ChatRequest['messages'])[1], {
+      role: 'assistant',
+      content: '1. Apple',
+    });
+    assert(next !== null && next !== 'complete' && next.blanks === '\n');
+    assert.equal(bodyOf(toContinuation(completion(), ' upon ', 1)).prompt, 'Once upon');
+    const echoed = completion({ prompt: 'Once ', echo: true });
+    const begun = toContinuation(echoed, 'Once \n', 1);
+    assert.equal(bodyOf(begun).prompt, 'Once ', 'those of the prompt stay');
+    assert(begun !== null && begun !== 'complete' && begun.blanks === '\n');
+  });
+
   test('before any text it is simply asked again', () => {
     const task = chat({ stop: 'x' });
-    assert.equal(toContinuation(task, '', 0), task);
+    assert.deepEqual(toContinuation(task, '', 0), { task, blanks: '' });
+    assert.deepEqual(toContinuation(task, ' \n', 1), { task, blanks: ' \n' });
   });
 
   test('text that ends like the beginning of a stop string is not gone on from', () => {
@@ -192,11 +207,41 @@ describe('what was sent', () => {
       yield event(' all');
     }
     const seen = [];
-    for await (const item of afterSeam(next())) seen.push(...parseEvents(item as string));
+    for await (const item of afterSeam(next(), '')) seen.push(...parseEvents(item as string));
     const deltas = seen.flatMap(({ choices = [] }) =>
       choices.map((it) => 'delta' in it && it.delta),
     );
     assert.deepEqual(deltas, [{ content: 'Hi' }, { content: ' you' }, { content: ' all' }]);
+  });
+
+  test('blanks that the client has are not sent again, however they are cut', async () => {
+    const cases: [blanks: string, words: string[], joined: string][] = [
+      ['\n', ['\n2. Banana'], '2. Banana'],
+      ['\n\n', ['\n', '\n', '2.', '\n'], '2.\n'],
+      [' ', [' Orange'], 'Orange'],
+      [' ', ['Orange', ' juice'], 'Orange juice'],
+      ['\n', ['\n\nNow'], '\nNow'],
+      ['\n\n', ['\n', 'Now'], 'Now'],
+      [' ', [' '], ''],
+    ];
+    for (const [blanks, words, joined] of cases) {
+      async function* next(): AsyncGenerator<EngineChunk | WireEvents> {
+        yield event('', { role: 'assistant' });
+        for (const word of words) yield event(word);
+        yield { choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }], usage };
+      }
+      const usage = null;
+      let text = '';
+      let ends = 0;
+      for await (const item of afterSeam(next(), blanks)) {
+        const events = typeof item === 'string' ? parseEvents(item) : [item];
+        for (const choice of events.flatMap(({ choices = [] }) => choices)) {
+          text += 'delta' in choice ? (choice.delta.content ?? '') : '';
+          if (choice.finish_reason != null) ends++;
+        }
+      }
+      assert.deepEqual([text, ends], [joined, 1], JSON.stringify([blanks, words]));
+    }
   });
 
   test('usage counts the prompt once and all that was generated', () => {

@@ -72,6 +72,38 @@ const overflows: [string, number, object, (number | null)[]][] = [
   ],
   ['vLLM, of old', 400, vllm('max_tokens must be at least 1, got -186.'), [null, null, 500]],
   [
+    'vLLM 0.32, whose prompt fills the window',
+    400,
+    { error: vllm('max_tokens must be at least 1, got 0. (parameter=max_tokens, value=0)') },
+    [null, null, 500],
+  ],
+  [
+    'vLLM 0.32, of the prompt alone',
+    400,
+    {
+      error: vllm(
+        "This model's maximum context length is 512 tokens. However, your prompt contains at least 513 input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. (parameter=input_tokens, value=513)",
+      ),
+    },
+    [512, 513, 500],
+  ],
+  [
+    'vLLM 0.32, of the completion alone',
+    400,
+    {
+      error: vllm(
+        'max_tokens=5000 cannot be greater than max_model_len=512. Please request fewer output tokens. (parameter=max_tokens, value=5000)',
+      ),
+    },
+    [512, null, 5000],
+  ],
+  [
+    'SGLang, of its memory',
+    400,
+    vllm('Request prompt exceeds the KV memory budget: input_len=1301.'),
+    [null, 1301, 500],
+  ],
+  [
     'SGLang',
     400,
     vllm("The input (61709 tokens) is longer than the model's context length (40960 tokens)."),
@@ -189,8 +221,55 @@ describe('refusals of an upstream', () => {
       error: { message: 'no', param: 'engine_arg', code: 'unsupported_value' },
     });
     assert.deepEqual([own.code, own.param], ['unsupported_value', null]);
+    const python = failureOf(400, {
+      error: {
+        ...vllm(
+          "1 validation error:\n  {'type': 'less_than_equal', 'loc': 'body.top_k', 'msg': 'Input should be less than or equal to 9', 'input': '10', 'ctx': {'le': 9}}",
+        ),
+        param: 'body.top_k',
+      },
+    });
+    assert.equal(python.param, 'top_k');
+    assert.match(python.message, /refused the request: Input should be less than or equal to 9$/);
     assert.equal(failureOf(400, '<html>').failure, 'rejected');
     assert.equal(toInferenceError(failureOf(413, '<html>'), 'm')?.status, 413);
+  });
+
+  test('what a server does not take is told as the contract tells it', () => {
+    const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,' } };
+    const content = [{ type: 'text', text: 'What is it?' }, picture];
+    const seeing: Task = {
+      kind: 'chat',
+      body: { model: 'm', messages: [{ role: 'user', content }] },
+    };
+    const { message, code, param } = failureOf(
+      400,
+      { error: vllm('tiny is not a multimodal model') },
+      {},
+      seeing,
+    );
+    assert.deepEqual([code, param], ['unsupported_content_type', 'messages[0].content[1]']);
+    assert.doesNotMatch(message, /tiny/);
+    const hint =
+      'image input is not supported - hint: if this is unexpected, you may need to provide the mmproj';
+    const llama = failureOf(500, { error: { code: 500, message: hint } }, {}, seeing);
+    assert.deepEqual([llama.failure, llama.code], ['rejected', 'unsupported_content_type']);
+    const filling: Task = {
+      kind: 'completion',
+      body: { model: 'm', prompt: 'a', suffix: 'c' },
+    };
+    const suffix = failureOf(
+      400,
+      {
+        error: {
+          ...vllm('suffix is only supported for models with FIM completion rendering'),
+          param: 'suffix',
+        },
+      },
+      {},
+      filling,
+    );
+    assert.deepEqual([suffix.code, suffix.param], ['unsupported_parameter', 'suffix']);
   });
 
   test('where a server is and how it is entered stays out of what clients are told', () => {
@@ -221,6 +300,31 @@ describe('refusals of an upstream', () => {
       assert.equal(toInferenceError(error, 'm')?.status, 502);
       assert.doesNotMatch(toInferenceError(error, 'm')?.message ?? '', /key|quota|sk-/i);
     }
+    const unknown = failureOf(404, { error: { message: 'The model `up` does not exist.' } });
+    assert.match(unknown.message, /does not know its model/);
+  });
+
+  test('a mistake of the client’s that a server takes for its own is still the client’s', () => {
+    const said = [
+      'Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]',
+      'tools param requires --jinja flag',
+      'invalid JSON schema in format',
+    ];
+    for (const message of said) {
+      const { failure, code } = failureOf(500, { error: { code: 500, message } });
+      assert.deepEqual([failure, code], ['rejected', 'invalid_value'], message);
+    }
+    assert.equal(failureOf(500, { error: { message: 'CUDA error' } }).failure, 'unavailable');
+    const leak = failureOf(
+      400,
+      vllm('registry.example.ai/library/tiny:latest does not support insert'),
+    );
+    assert.doesNotMatch(leak.message, /registry|tiny/);
+  });
+
+  test('a cache that others have filled is overload, and no prompt that is too long', () => {
+    const shared = { error: { code: 500, message: 'Context size has been exceeded.' } };
+    assert.equal(failureOf(500, shared).failure, 'overloaded');
   });
 
   test('overload is told apart from failure, with its time', () => {

@@ -298,11 +298,104 @@ describe('streams of an upstream', () => {
     assert(!rewrite([Buffer.from(wire.join(''))]).rewriter.hasFinished());
   });
 
+  test('of vLLM, whose first event is unlike the others, are learned once', () => {
+    const event = (choice: string, more = '') =>
+      Buffer.from(
+        `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":17,"model":"tiny","choices":[{"index":0,${choice}}]${more}}\n\n`,
+      );
+    const says = (word: string) =>
+      event(`"delta":{"content":"${word}"},"logprobs":null,"finish_reason":null,"token_ids":null`);
+    const first = event(
+      '"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null',
+      ',"prompt_token_ids":null,"prompt_text":null',
+    );
+    const last = event(
+      '"delta":{"content":"!"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null',
+    );
+    const shapes = new Shapes();
+    const stream = () => {
+      const { text } = rewriteOnce([first, says('a'), says('b'), last], chat(), undefined, shapes);
+      return { text, shape: shapes.get('chat', false) };
+    };
+    const { text, shape } = stream();
+    assert.equal(text.match(/data: /g)?.length, 4);
+    assert.deepEqual(
+      [stream(), stream()],
+      [
+        { text, shape },
+        { text, shape },
+      ],
+    );
+    assert.equal(shapes.get('chat', false), shape, 'nothing was learned anew');
+    assert.equal(shape?.known.size, 2, 'the first event and the last are known');
+  });
+
+  test('that a server breaks off are failures, whatever it calls their end', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    for (const reason of ['abort', 'error']) {
+      const wire = [choiceOf({ content: 'a' }), { ...choiceOf({}), finish_reason: reason }];
+      const pieces = wire.map((choice) => Buffer.from(`data: ${write([choice])}\n\n`));
+      assert.throws(() => rewrite(pieces), { failure: 'unavailable' });
+    }
+  });
+
+  test('open a call with arguments, also where the server sends only its name', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const call = (more: object) => choiceOf({ tool_calls: [{ index: 0, ...more }] });
+    const wire = [
+      choiceOf({ role: 'assistant', content: '' }),
+      choiceOf({ content: 'Hm.' }),
+      call({ id: 'c1', type: 'function', function: { name: 'f' } }),
+      call({ function: { arguments: '{}' } }),
+    ];
+    const tools = [{ type: 'function' as const, function: { name: 'f' } }];
+    const bytes = Buffer.from(wire.map((choice) => `data: ${write([choice])}\n\n`).join(''));
+    const { events } = rewrite([bytes], chat({ tools }));
+    const calls = events.map(
+      ({ choices: [choice] }) => (choice?.delta as Event | undefined)?.tool_calls,
+    );
+    assert.deepEqual(calls.slice(2), [
+      [{ index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '' } }],
+      [{ index: 0, function: { arguments: '{}' } }],
+    ]);
+  });
+
+  test('of several choices add up what llama-server counts one by one', () => {
+    const write = styles['llama-server'] as (typeof styles)[string];
+    const wire = [
+      'null',
+      write([{ ...choiceOf({ content: 'a' }), index: 0 }]),
+      write([{ ...choiceOf({ content: 'b' }), index: 1 }]),
+      ...[0, 1].map((index) => write([{ ...choiceOf({}, 'stop'), index }])),
+      write([], { usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 } }),
+      write([], { usage: { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 } }),
+    ].map((data) => Buffer.from(`data: ${data}\n\n`));
+    const { told, events } = rewrite(wire, chat({ n: 2 }));
+    const { prompt_tokens, completion_tokens, total_tokens } = told.at(-1) as Usage;
+    assert.deepEqual([prompt_tokens, completion_tokens, total_tokens], [3, 12, 15]);
+    assert.equal(events.length, 4);
+  });
+
+  test('are counted here as long as a server says nothing but zeros', () => {
+    const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    const write = styles.vllm as (typeof styles)[string];
+    const wire = ['a', 'b', 'c'].map((content) =>
+      Buffer.from(`data: ${write([choiceOf({ content })], { usage: zeros })}\n\n`),
+    );
+    const { told, generated } = rewrite(wire);
+    assert.deepEqual([told, generated.total()], [[], 3]);
+  });
+
   test('tell what else a server says of its usage', () => {
-    const more = { ...usage, completion_tokens_details: { reasoning_tokens: 2 } };
+    const details = { cached_tokens: 1, created_cache_tokens: 2 };
+    const more = {
+      ...usage,
+      completion_tokens_details: { reasoning_tokens: 2 },
+      prompt_tokens_details: details,
+    };
     const write = styles.vllm as (typeof styles)[string];
     const { told } = rewrite([Buffer.from(`data: ${write([], { usage: more })}\n\n`)]);
-    assert.deepEqual(told, [{ ...more, prompt_tokens_details: null }]);
+    assert.deepEqual(told, [more]);
   });
 
   test('of nonsense end in an error of the engine, or in nothing', () => {

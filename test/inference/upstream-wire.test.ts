@@ -193,6 +193,57 @@ describe('upstreams on the wire', () => {
     const { signal } = new AbortController();
     await assert.rejects(probeUpstream(options, signal), { failure: 'rejected' });
   });
+
+  test('how much context a server holds is read where it tells', async (t) => {
+    const rows: Record<string, object> = {
+      '/v1/models': {
+        data: [
+          { id: 'vllm', max_model_len: 4096 },
+          { id: 'llama', meta: { n_ctx: 512, n_ctx_train: 131_072 } },
+          { id: 'tiny:latest' },
+          { id: 'cold:latest' },
+        ],
+      },
+      '/api/ps': { models: [{ name: 'tiny:latest', context_length: 2048 }] },
+    };
+    const port = await serve(t, ({ url = '' }, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify(rows[url])),
+    );
+    const { signal } = new AbortController();
+    const windowOf = async (server: UpstreamOptions['server'], model: string) => {
+      const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server, model });
+      return (await probeUpstream(options, signal)).contextWindow;
+    };
+    assert.equal(await windowOf('vllm', 'vllm'), 4096);
+    assert.equal(await windowOf('llama-server', 'llama'), 512);
+    assert.equal(await windowOf('ollama', 'tiny'), 2048);
+    assert.equal(await windowOf('ollama', 'cold'), null, 'not loaded yet');
+  });
+
+  test('llama-server’s count of one choice is not taken for all of them', async (t) => {
+    const choice = (index: number) => ({ index, text: 'one two ', finish_reason: 'stop' });
+    const body = JSON.stringify({
+      choices: [choice(0), choice(1)],
+      usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+    });
+    const port = await serve(t, (_, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(body),
+    );
+    const asking: Task = { kind: 'completion', body: { model: 'm', prompt: 'x', n: 2 } };
+    for (const [server, counted] of [
+      ['llama-server', 4],
+      ['vllm', 2],
+    ] as const) {
+      const countGenerated = (text: string) => text.match(/\w+/g)?.length ?? 0;
+      const options = upstreamOptions(`http://127.0.0.1:${port}`, { server, countGenerated });
+      const engine = createUpstreamEngine(options);
+      t.after(() => engine.close());
+      const { usage } = await engine.answer(asking, newCall());
+      assert.equal(usage.completion_tokens, counted, server);
+    }
+  });
 });
 
 /** Of nobody and for nobody: it is here to be refused. */

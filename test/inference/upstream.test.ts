@@ -3,10 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Engine, Usage } from '../../src/inference/engine.ts';
+import { checkTask } from '../../src/inference/check.ts';
+import type { Engine, Task, Usage } from '../../src/inference/engine.ts';
 import type { Behaviour } from '../../src/inference/engines/scripted/behaviours.ts';
+import { toRequestBody } from '../../src/inference/engines/upstream/request-body.ts';
 import { createUpstreamEngine, probeUpstream } from '../../src/inference/engines/upstream.ts';
 import { toInferenceError } from '../../src/inference/errors.ts';
+import { parseJson } from '../../src/lib/json-body.ts';
 import { newCall, readStream } from '../support/engine-call.ts';
 import { until } from '../support/until.ts';
 import { createPair, upstreamOptions } from '../support/upstream.ts';
@@ -49,6 +52,35 @@ describe('the upstream engine', () => {
     const plain = { model: 'scripted', temperature: 0, prompt: [1, 2], suffix: 'x' };
     assert.deepEqual(upstream.requests[1]?.body, plain);
     assert.equal(upstream.requests[1]?.path, '/v1/completions');
+  });
+
+  test('sends seeds of 64 bits digit by digit', () => {
+    for (const seed of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '7']) {
+      const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","seed":${seed}}`));
+      const task = { kind: 'completion', body } as Task;
+      checkTask(task);
+      const sent = toRequestBody(task, { model: 'm', server: 'vllm' }, false);
+      assert.equal(/"seed":(-?\d+)/.exec(sent)?.[1], seed);
+    }
+  });
+
+  test('tells llama-server what it calls otherwise, and others nothing', () => {
+    const tool = (name: string) => ({ type: 'function' as const, function: { name } });
+    const task = chat({
+      messages: [{ role: 'assistant', content: 'Once' }],
+      continue_final_message: true,
+      repetition_penalty: 1.1,
+      tools: [tool('f'), tool('g')],
+      tool_choice: tool('g'),
+    });
+    const sentTo = (server: 'llama-server' | 'vllm') =>
+      JSON.parse(toRequestBody(task, { model: 'm', server }, false)) as Record<string, unknown>;
+    const { repeat_penalty, tools, tool_choice } = sentTo('llama-server');
+    assert.deepEqual(
+      { repeat_penalty, tools, tool_choice },
+      { repeat_penalty: 1.1, tools: [tool('g')], tool_choice: 'required' },
+    );
+    assert.deepEqual(sentTo('vllm'), { ...task.body, model: 'm', add_generation_prompt: false });
   });
 
   test('gives plain answers with the members that the contract promises', async (t) => {

@@ -3,7 +3,11 @@
 
 import { type Engine, EngineError } from '../engine.ts';
 import { parseAnswer } from './upstream/answer.ts';
-import { type ConnectionOptions, createConnection } from './upstream/connection.ts';
+import {
+  type Connection,
+  type ConnectionOptions,
+  createConnection,
+} from './upstream/connection.ts';
 import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
 import { Shapes } from './upstream/envelope.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
@@ -35,7 +39,7 @@ export interface UpstreamOptions extends ConnectionOptions {
 }
 
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
-  const { name, model, countGenerated } = options;
+  const { name, countGenerated } = options;
   const connection = createConnection(options);
   const newCount = createTokenCounts(countGenerated);
   const shapes = new Shapes();
@@ -45,18 +49,18 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     stream(task, call) {
       if (call.signal.aborted) return Promise.reject(call.signal.reason);
       const blocks = new EventBlocks(task, call, newCount(), shapes);
-      const body = toRequestBody(task, model, true);
+      const body = toRequestBody(task, options, true);
       const { signal, headers } = call;
       connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);
       return blocks.begun();
     },
     async answer(task, call) {
-      const body = toRequestBody(task, model, false);
+      const body = toRequestBody(task, options, false);
       const { signal, headers } = call;
       const path = paths[task.kind];
       const whole = await ask(connection, { method: 'POST', path, body, headers, signal });
       if (whole.status !== 200) throw toFailure(whole.status, whole.headers, whole.text, task);
-      const parsed = parseAnswer(task, whole, countGenerated);
+      const parsed = parseAnswer(task, whole, options);
       const answer = parsed instanceof Promise ? await parsed : parsed;
       call.onUsage?.(answer.usage);
       return answer;
@@ -90,7 +94,11 @@ export async function probeUpstream(
     const rows = parseModels(text);
     const latencyMs = Math.round(performance.now() - begunMs);
     const row = rows.find(({ id }) => id === options.model) ?? (rows.length === 1 ? rows[0] : null);
-    return { models: rows.map(({ id }) => id), contextWindow: windowOf(row ?? {}), latencyMs };
+    const contextWindow =
+      options.server === 'ollama'
+        ? await windowOfOllama(connection, options.model, signal)
+        : windowOf(row ?? {});
+    return { models: rows.map(({ id }) => id), contextWindow, latencyMs };
   } finally {
     await connection.close();
   }
@@ -112,8 +120,27 @@ function parseModels(text: string): ModelRow[] {
   throw new EngineError('unavailable', 'The backend did not list its models.');
 }
 
-/** vLLM and SGLang say `max_model_len`, hosted services one of the others. */
+/** vLLM and SGLang say `max_model_len`, llama-server `n_ctx`, hosted services one of the others. */
 function windowOf(row: Record<string, unknown>): number | null {
-  const given = [row.max_model_len, row.context_window, row.context_length];
+  const { n_ctx } = (row.meta ?? {}) as { n_ctx?: unknown };
+  const given = [row.max_model_len, n_ctx, row.context_window, row.context_length];
   return (given.find((it) => Number.isSafeInteger(it) && Number(it) > 0) as number) ?? null;
+}
+
+/** It says so of models that it has loaded, and nothing of others. It cuts what is longer without a word. */
+async function windowOfOllama(
+  connection: Connection,
+  model: string,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const path = '/api/ps';
+  const { status, text } = await ask(connection, { method: 'GET', path, root: true, signal });
+  if (status !== 200) return null;
+  try {
+    const { models } = JSON.parse(text) as { models: Record<string, unknown>[] };
+    const names = [model, `${model}:latest`];
+    return windowOf(models.find(({ name }) => names.includes(String(name))) ?? {});
+  } catch {
+    return null;
+  }
 }

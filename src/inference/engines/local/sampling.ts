@@ -72,7 +72,7 @@ function refuseStrangers(tokens: Iterable<number>, { size }: Vocabulary, param: 
 }
 
 /** The binding takes 32 bits; both halves of a longer seed count. Each step on is another seed. */
-export function toSeed(seed: number, step: number): number {
+export function toSeed(seed: number | bigint, step: number): number {
   // As numbers, large seeds would swallow the step.
   const wide = BigInt(seed) + BigInt(step);
   return Number(BigInt.asUintN(32, wide ^ ((wide >> 32n) * 0x9e3779b1n)));

@@ -3,18 +3,24 @@
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
 import { estimateTokens } from '../../tokens.ts';
-import { toEventFailure, unavailable } from './failures.ts';
+import type { UpstreamServer } from './count-tokens.ts';
+import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
 import type { WholeAnswer } from './whole-body.ts';
 
 type Members = Record<string, unknown>;
 
+export interface Counting {
+  server: UpstreamServer;
+  countGenerated?: CountText | undefined;
+}
+
 /** Throws EngineError when it is no answer. To be waited for only where it has to be counted. */
 export function parseAnswer(
   task: Task,
   { headers, text }: WholeAnswer,
-  countGenerated: CountText | undefined,
+  { server, countGenerated }: Counting,
 ): EngineAnswer | Promise<EngineAnswer> {
   const parsed = parse(text);
   if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
@@ -25,11 +31,14 @@ export function parseAnswer(
   const complete = choices.map((choice: Members, index) => {
     if (typeof choice?.finish_reason !== 'string')
       throw unavailable('ended without a finish reason');
+    if (isBrokenOff(choice.finish_reason)) throw brokenOff();
     return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
   });
   parsed.choices = complete;
   const answer = parsed as EngineAnswer;
-  const counts = toUsage(usage);
+  // llama-server tells that of the first choice alone.
+  const isOneOfMany = server === 'llama-server' && choices.length > 1;
+  const counts = isOneOfMany ? null : toUsage(usage);
   if (counts === null) return countAnswer(answer, toText(choices), countGenerated);
   answer.usage = counts;
   return answer;

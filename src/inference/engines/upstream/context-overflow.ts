@@ -15,6 +15,8 @@ const counted: readonly RegExp[] = [
   /context length is (?<window>\d+) tokens.{1,40}requested (?<completion>\d+) output tokens and your prompt contains (?:at least )?(?<prompt>\d+) input tokens/,
   /passed (?:at least )?(?<prompt>\d+) input tokens and requested (?<completion>\d+) output tokens.{1,60}context length is only (?<window>\d+)/,
   /too large: (?<completion>\d+)\. This model's maximum context length is (?<window>\d+) tokens and your request has (?<prompt>\d+) input tokens/,
+  /context length is (?<window>\d+) tokens.{1,40}your prompt contains (?:at least )?(?<prompt>\d+) input tokens, which exceeds/,
+  /max_tokens=(?<completion>\d+) cannot be greater than max_model_len=(?<window>\d+)/,
   /prompt \(length (?<prompt>\d+)\).{0,60}is longer than the maximum model length of (?<window>\d+)/,
   /context length is (?<window>\d+) tokens, but the prompt contains (?<prompt>\d+) input tokens/,
   // OpenAI, for chats.
@@ -23,6 +25,7 @@ const counted: readonly RegExp[] = [
   /context length of (?<window>\d+) tokens.{1,80}: (?<prompt>\d+) tokens from the input messages and (?<completion>\d+)/,
   /input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<window>\d+) tokens\)/,
   /[Ii]nput length \((?<prompt>\d+) tokens\) exceeds the maximum allowed length \((?<window>\d+) tokens\)/,
+  /exceeds the KV memory budget: input_len=(?<prompt>\d+)/,
   // llama-server.
   /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)/,
   // llama-cpp-python.
@@ -34,7 +37,7 @@ const counted: readonly RegExp[] = [
 
 /** The same without numbers. */
 const phrases =
-  /context[ _-]?(length|window|size).{0,40}(exceed|too long)|(exceed|longer|larger|greater|too (long|large|many)).{0,60}context[ _-]?(length|window|size)|maximum (context|model|prompt|input) length|prompt (is )?too long|input (is |length )?(too long|exceeds)|too many (input |prompt )?tokens|reduce the length of the (messages|prompt|input)|exceeds the maximum (number of tokens|allowed (input )?length)|max_tokens must be at least 1, got -/i;
+  /context[ _-]?(length|window|size).{0,40}(exceed|too long)|(exceed|longer|larger|greater|too (long|large|many)).{0,60}context[ _-]?(length|window|size)|maximum (context|model|prompt|input) length|prompt (is )?too long|input (is |length )?(too long|exceeds)|too many (input |prompt )?tokens|reduce the length of the (messages|prompt|input)|exceeds the maximum (number of tokens|allowed (input )?length)|max_tokens must be at least 1, got (-|0\b)|exceeds the KV memory budget/i;
 
 /** Null when the error is about something else. */
 export function findOverflow(error: {

@@ -26,7 +26,12 @@ export async function countPromptTokens(
   };
   if (task.kind === 'chat') {
     const { messages, tools, add_generation_prompt, continue_final_message } = task.body;
-    const template = { messages, ...(tools && { tools }) };
+    const { chat_template_kwargs } = task.body as { chat_template_kwargs?: unknown };
+    const template = {
+      messages,
+      ...(tools && { tools }),
+      ...(chat_template_kwargs != null && { chat_template_kwargs }),
+    };
     if (server === 'llama-server') {
       const { prompt } = await post('/apply-template', template);
       return countText(post, server, model, String(prompt));

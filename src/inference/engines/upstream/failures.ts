@@ -2,6 +2,7 @@
 // clients are told is said here; addresses, keys and whatever a server echoes stay out of it.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { findOtherPart } from '../../content-parts.ts';
 import { EngineError, type Task } from '../../engine.ts';
 import { findOverflow, type Overflow } from './context-overflow.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
@@ -9,6 +10,16 @@ import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 const longestRetryAfterMs = 10 * 60_000;
 const busy = /queue is full|overloaded|server busy|maximum pending|too many requests|at capacity/i;
 const unknownModel = /model.{0,200}(not found|does not exist|not exist|not loaded)/i;
+
+/** vLLM, llama-server and SGLang of pictures and the like, when their model reads text alone. */
+const textAlone =
+  /not a multimodal|does not support (image|audio|video|multimodal)|(image|audio|video) input is not supported|support (for )?multimodal/i;
+/** What llama-server and Ollama call a fault of their own, though nobody could serve such a request. */
+const mistakes =
+  /(image|audio|video) input is not supported|does not support multimodal|failed to (load image|download image|parse|tokenize prompt)|invalid base64|unsupported param|only no echo|"prompt" (elements|must|is required)|requires --jinja|cannot use both json_schema and grammar|jinja exception|invalid JSON schema/i;
+/** llama-server, whose slots share one cache unless it is told otherwise. */
+const sharedContext = /^context size has been exceeded/i;
+const notSupported = /\b(not|only) (currently |yet )?supported\b/i;
 
 /** An answer with a status other than 200, or an error inside of one that began well. */
 export function toFailure(
@@ -28,12 +39,17 @@ export function toEventFailure(event: object, task: Task): EngineError {
 }
 
 function translate(
-  status: number,
+  given: number,
   headers: IncomingHttpHeaders,
   refusal: UpstreamRefusal | null,
   task: Task,
 ): EngineError {
-  const cause = describe(status, refusal);
+  const cause = describe(given, refusal);
+  const isMistake = given === 500 && mistakes.test(refusal?.message ?? '');
+  const status = isMistake ? 400 : given;
+  // The requests that run there have filled what they share; alone, this one may fit.
+  if (status === 500 && sharedContext.test(refusal?.message ?? ''))
+    return new EngineError('overloaded', 'The backend is overloaded.', { cause });
   // Older llama-servers say this with status 500.
   if ((status >= 400 && status < 429) || status === 500) {
     const overflow = refusal === null ? null : findOverflow(refusal);
@@ -55,24 +71,37 @@ function translate(
       code: 'request_too_large',
       cause,
     });
-  if (status !== 400 && status !== 422) return unavailable(`answered with status ${status}`, cause);
   // The name was ours, and so is the mistake.
   const isModel = refusal?.code === 'model_not_found' || unknownModel.test(refusal?.message ?? '');
-  if (isModel) return unavailable('does not know its model', cause);
+  if (isModel && status <= 422) return unavailable('does not know its model', cause);
+  if (status !== 400 && status !== 422) return unavailable(`answered with status ${status}`, cause);
   if (/api key/i.test(refusal?.message ?? '')) return unavailable('refused our credentials', cause);
   return rejected(refusal, task, cause);
 }
 
 function rejected(refusal: UpstreamRefusal | null, task: Task, cause: Error): EngineError {
+  const part = task.kind === 'chat' ? findOtherPart(task.body.messages) : null;
+  if (part !== null && textAlone.test(refusal?.message ?? ''))
+    return new EngineError('rejected', `The backend of this model takes no ${part.type}.`, {
+      code: 'unsupported_content_type',
+      param: part.place,
+      cause,
+    });
   const said = refusal === null || refusal.message === '' ? '' : `: ${withoutPlaces(refusal)}`;
-  const { param, code } = refusal ?? { param: null, code: null };
+  const param = refusal?.param ?? null;
   const head = param?.split(/[.[]/)[0];
   return new EngineError('rejected', `The backend of this model refused the request${said}`, {
-    code: code !== null && /^[a-z][a-z0-9_]+$/.test(code) ? code : 'invalid_value',
+    code: toCode(refusal),
     // What the server calls a parameter may be its own affair.
     param: head !== undefined && head in task.body ? param : null,
     cause,
   });
+}
+
+function toCode(refusal: UpstreamRefusal | null): string {
+  const { code, param, message } = refusal ?? { code: null, param: null, message: '' };
+  if (code !== null && /^[a-z][a-z0-9_]+$/.test(code)) return code;
+  return param !== null && notSupported.test(message) ? 'unsupported_parameter' : 'invalid_value';
 }
 
 function contextExceeded({ window, prompt, completion }: Overflow, task: Task, cause: Error) {
@@ -96,6 +125,12 @@ function contextExceeded({ window, prompt, completion }: Overflow, task: Task, c
 export function unavailable(what: string, cause?: unknown): EngineError {
   return new EngineError('unavailable', `The backend ${what}.`, { cause });
 }
+
+/** As vLLM and SGLang say that they end an answer for reasons of their own, such as being shut down. */
+export const isBrokenOff = (finishReason: unknown) =>
+  finishReason === 'abort' || finishReason === 'error';
+
+export const brokenOff = () => unavailable('broke the answer off');
 
 export function tooSlow(what: string, cause?: unknown): EngineError {
   return new EngineError('unavailable', `The backend ${what}.`, {
@@ -141,6 +176,7 @@ function withoutPlaces({ message }: UpstreamRefusal): string {
     .slice(0, 400)
     .replaceAll(/\b[a-z]+:\/\/\S+/gi, '…')
     .replaceAll(/\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b/g, '…')
+    .replaceAll(/\b[\w-]+(\.[\w-]+)+\/\S+/g, '…')
     .replaceAll(/\b(localhost|[\w-]+(\.[\w-]+)+):\d+/gi, '…')
     .replaceAll(/\b(sk|mr|key|hf|Bearer)[-_ ][\w-]{8,}/gi, '…')
     .replaceAll(/(^|\s)(\/[\w.-]+){2,}/g, '$1…');

@@ -39,13 +39,25 @@ function toRefusal(members: Members): UpstreamRefusal {
     (it) => typeof it === 'number' && it >= 400 && it < 600,
   );
   return {
-    message: said.slice(0, maxMessageLength),
+    message: withoutPython(said.slice(0, maxMessageLength)),
     code: toName(code),
     type: toName(type),
-    param: typeof param === 'string' && /^[\w.[\]-]{1,100}$/.test(param) ? param : null,
+    param: toParam(param),
     status: (number as number | undefined) ?? null,
     members,
   };
+}
+
+/** vLLM names members from the body on. */
+function toParam(given: unknown): string | null {
+  if (typeof given !== 'string' || !/^[\w.[\]-]{1,100}$/.test(given)) return null;
+  return given.startsWith('body.') ? given.slice('body.'.length) : given;
+}
+
+/** vLLM lists what a check found as Python would print it; a person needs what the first one says. */
+function withoutPython(message: string): string {
+  if (!/^\d+ validation errors?:\s*\{/.test(message)) return message;
+  return /'msg': (["'])(?<said>.*?)\1,/.exec(message)?.groups?.said ?? message;
 }
 
 /** FastAPI: `{"detail":[{"loc":["body","messages",0,"role"],"msg":"...","type":"missing"}]}`. */

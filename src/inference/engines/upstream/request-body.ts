@@ -1,7 +1,8 @@
 // What is sent upstream: the client's request with the upstream's name for the model. Every other member
-// passes on as it came.
+// passes on as it came; where a server is known to call one otherwise, it is told so as well.
 
 import type { Task } from '../../engine.ts';
+import type { UpstreamServer } from './count-tokens.ts';
 
 export const paths: Record<Task['kind'], string> = {
   chat: '/chat/completions',
@@ -9,14 +10,38 @@ export const paths: Record<Task['kind'], string> = {
 };
 
 /** Streams always ask for usage: what was used is billed whether or not the client wants to see it. */
-export function toRequestBody({ body }: Task, model: string, streams: boolean): string {
+export function toRequestBody(
+  { kind, body }: Task,
+  { model, server }: { model: string; server: UpstreamServer },
+  streams: boolean,
+): string {
   const sent: Record<string, unknown> = {
     ...body,
+    ...(kind === 'chat' && body.continue_final_message === true && goesOn),
+    ...(server === 'llama-server' && toLlamaServer(body)),
     model,
+    // Not every seed of 64 bits can be written from a number.
+    seed: typeof body.seed === 'bigint' ? JSON.rawJSON(`${body.seed}`) : body.seed,
     stream: streams || undefined,
     stream_options: streams ? { ...body.stream_options, include_usage: true } : undefined,
   };
   // Null means "not given" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
   return JSON.stringify(sent);
+}
+
+/** Follows from `continue_final_message`, but not to every server. */
+const goesOn = { add_generation_prompt: false };
+
+/** It ignores its clients' word for a penalty, and takes a function's name for `auto`. */
+function toLlamaServer(body: Task['body']): Record<string, unknown> {
+  const { repetition_penalty, repeat_penalty } = body as Record<string, unknown>;
+  const penalty = repetition_penalty != null && repeat_penalty == null;
+  const choice = 'tool_choice' in body ? body.tool_choice : null;
+  const name = typeof choice === 'object' ? choice?.function.name : undefined;
+  const tools = 'tools' in body ? body.tools?.filter((tool) => tool.function.name === name) : [];
+  return {
+    ...(penalty && { repeat_penalty: repetition_penalty }),
+    ...(name !== undefined && { tools, tool_choice: 'required' }),
+  };
 }

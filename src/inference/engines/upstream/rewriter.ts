@@ -21,9 +21,9 @@ import {
   toOpening,
   toRest,
 } from './envelope.ts';
-import { toEventFailure, unavailable } from './failures.ts';
+import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { type GeneratedCount, toText } from './generated-text.ts';
-import { toUsage } from './usage.ts';
+import { sumOf, toUsage } from './usage.ts';
 
 const maxEventBytes = 1024 * 1024;
 const tooLarge = () => unavailable('sent an event that is too large');
@@ -54,12 +54,16 @@ export class Rewriter {
   readonly #showsUsage: boolean;
   /** With several choices it must be known which of them have ended, so their events are all parsed. */
   readonly #hasOneChoice: boolean;
+  /** Events that name a function are parsed. */
+  readonly #mayCall: boolean;
   #alike: Alike | null = null;
   #carry = '';
   #heldReturn = false;
   /** Indexes of choices. */
   readonly #seen: number[] = [];
   readonly #finished: number[] = [];
+  /** Of several choices, what was counted without saying of which. */
+  readonly #counted: Usage[] = [];
   /** What the bytes at hand give: events, and how many of them hold something generated. */
   #events = '';
   #holding = 0;
@@ -74,6 +78,7 @@ export class Rewriter {
     this.#includeUsage = include_usage === true;
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
     this.#hasOneChoice = expectsOneChoice(task);
+    this.#mayCall = task.kind === 'chat' && (task.body.tools ?? []).length > 0;
   }
 
   /** Every choice that was seen has said how it ended. */
@@ -138,6 +143,7 @@ export class Rewriter {
     if (bodyAt > end || text.slice(at, bodyAt) !== head) return false;
     const goesOn = bodyEnd >= bodyAt && text.slice(bodyEnd, end) === shape.tail;
     if (before === null || !goesOn) return this.#repeat(shape.known.get(text.slice(bodyAt, end)));
+    if (this.#mayCall && text.slice(bodyAt, bodyEnd).includes('"name"')) return false;
     if (shape.keepsTail) this.#events += ourHead + text.slice(bodyAt, end + 2);
     else this.#events += ourHead + text.slice(bodyAt, bodyEnd) + shape.ourTail;
     this.#holding++;
@@ -146,7 +152,7 @@ export class Rewriter {
 
   /** Events that are alike and followed by another such one, with one look at each; tells where they end. */
   #dressRun(text: string, from: number): number {
-    if (this.#alike === null) return from;
+    if (this.#alike === null || this.#mayCall) return from;
     const { head, ourHead, shape, seam } = this.#alike;
     const { tail, ourTail } = shape;
     let at = from;
@@ -211,14 +217,13 @@ export class Rewriter {
       return;
     }
     const event = parseObject(data);
+    // llama-server begins a stream of several prompts with these.
+    if (event === null) return;
     if (event.error != null || event.object === 'error') throw toEventFailure(event, this.#task);
-    const counts = toUsage(event.usage);
-    if (counts !== null) {
-      this.usage = counts;
-      this.#call.onUsage?.(counts);
-    }
     const given: unknown = event.choices;
-    const choices = Array.isArray(given) ? given.filter((one) => this.#isOpen(one)) : [];
+    const all: unknown[] = Array.isArray(given) ? given : [];
+    const counts = this.#takeUsage(event.usage, all.length > 0);
+    const choices = all.filter((one) => this.#isOpen(one));
     if (choices.length === 0) return;
     const alike = this.#alike;
     const isPlain = choices.map((choice) => this.#complete(choice)).every(Boolean);
@@ -238,11 +243,25 @@ export class Rewriter {
       });
   }
 
+  #takeUsage(given: unknown, isWithChoices: boolean): Usage | null {
+    const counts = toUsage(given);
+    // Ollama says so with every choice until it knows.
+    if (counts === null || (isWithChoices && counts.total_tokens === 0)) return null;
+    // llama-server counts each choice by itself.
+    const isOneOfMany = !this.#hasOneChoice && !isWithChoices;
+    if (isOneOfMany) this.#counted.push(counts);
+    this.usage = isOneOfMany ? sumOf(this.#counted, this.#task.body.n ?? 1) : counts;
+    this.#call.onUsage?.(this.usage);
+    return this.usage;
+  }
+
   #learn(alike: Alike | null, eventText: string, event: Members, parsed: KnownEvent): void {
     const { head, shape } = alike ?? { head: '', shape: null };
     const body = eventText.startsWith(head) ? eventText.slice(head.length) : null;
     if (shape !== null && body !== null) keepKnown(shape, body, parsed);
-    if (parsed.isLast || (shape !== null && body?.endsWith(shape.tail))) return;
+    // The event that opens a stream may look unlike the others (vLLM): it teaches only who knows nothing yet.
+    if (shape !== null && (!parsed.isHolding || body?.endsWith(shape.tail))) return;
+    if (parsed.isLast) return;
     this.#learnShape(eventText, event);
   }
 
@@ -260,10 +279,12 @@ export class Rewriter {
     choice.index = indexOf(choice);
     // Some say in this way that it has not ended.
     if (finish === '') choice.finish_reason = null;
+    if (isBrokenOff(finish)) throw brokenOff();
     const isWhole = this.#task.kind !== 'chat' || isMembers(choice.delta);
     if (!isWhole) choice.delta = {};
+    const isFilled = fillCalls(choice.delta);
     this.#note(choice.index as number, typeof choice.finish_reason === 'string');
-    return isWhole && index === choice.index && finish !== '';
+    return isWhole && !isFilled && index === choice.index && finish !== '';
   }
 
   #note(index: number, hasEnded: boolean): void {
@@ -284,6 +305,18 @@ type Members = Record<string, unknown>;
 
 function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null;
+}
+
+/** A call that is opened has arguments, if only none yet; vLLM leaves them out. Tells whether any were put in. */
+function fillCalls(delta: unknown): boolean {
+  const calls: unknown = isMembers(delta) ? delta.tool_calls : null;
+  if (!Array.isArray(calls)) return false;
+  const opened = calls
+    .map((call: unknown) => (isMembers(call) ? call.function : null))
+    .filter(isMembers)
+    .filter((called) => typeof called.name === 'string' && called.arguments == null);
+  for (const called of opened) called.arguments = '';
+  return opened.length > 0;
 }
 
 function indexOf({ index }: { index?: unknown }): number {
@@ -308,10 +341,10 @@ function readData(eventText: string): string | null {
   return lines.join('\n').trim() || null;
 }
 
-function parseObject(data: string): Members {
+function parseObject(data: string): Members | null {
   try {
     const parsed: unknown = JSON.parse(fromBytes(data));
-    if (typeof parsed === 'object' && parsed !== null) return parsed as Members;
+    if (typeof parsed === 'object') return parsed as Members | null;
   } catch {}
   throw unavailable('sent an event that is not JSON');
 }
