@@ -44,10 +44,7 @@ function canContinueCompletion(body: CompletionRequest): boolean {
 
 export interface Continuation {
   task: Task;
-  /**
-   * The blanks at the end of the text so far. Templates cut them off, and models write them together with the
-   * word that follows: so they are left to who goes on, and not sent to the client again.
-   */
+  /** At the end of what was sent. They may come again, and are not for the client then. */
   blanks: string;
 }
 
@@ -62,8 +59,9 @@ export function toContinuation(
 ): Continuation | 'complete' | null {
   const generated = sent.slice(echoedLength(task));
   const blanks = generated.slice(generated.trimEnd().length);
-  const text = sent.slice(0, sent.length - blanks.length);
-  if (text === '') return { task, blanks };
+  if (sent === blanks) return { task, blanks };
+  // Models write a space together with the word that follows, so who goes on shall write it.
+  const text = sent.slice(0, sent.length - spacesOf(blanks).length);
   // A stop string may have begun before the seam, and who goes on could not know.
   if (endsInStop(sent, [task.body.stop ?? []].flat())) return null;
   const limits = toLimits(task, generatedTokens);
@@ -81,6 +79,9 @@ export function toContinuation(
     blanks,
   };
 }
+
+/** Those of the last line. */
+const spacesOf = (blanks: string) => blanks.slice(blanks.lastIndexOf('\n') + 1);
 
 /** With `echo`, the prompt is the beginning of what was sent. */
 function echoedLength({ kind, body }: Task): number {
@@ -166,9 +167,12 @@ type Choice = NonNullable<WireEvent['choices']>[number];
 
 /** For the choices of a continued stream until one of them says something new. */
 function createSeam(blanks: string): (choice: Choice) => Choice[] {
-  let left = blanks;
+  let left: string | null = null;
 
   function cut(text: string): string {
+    if (text === '') return '';
+    // Templates may cut a message's end off: then all blanks come again, else those of the last line.
+    left ??= text[0] === blanks[0] ? blanks : spacesOf(blanks);
     let same = 0;
     while (same < text.length && text[same] === left[same]) same++;
     // Once it differs, everything is new.

@@ -100,18 +100,18 @@ describe('what the next backend is asked', () => {
     assert.equal(toContinuation(completion({ echo: true }), 'On', 0), null);
   });
 
-  test('blanks at the end are left to who goes on: templates cut them off', () => {
-    const next = toContinuation(chat(), '1. Apple\n', 4);
+  test('a space at the end is left to who goes on, who writes it with the next word', () => {
+    const next = toContinuation(chat(), 'if (a)\n  ', 4);
     assert.deepEqual((bodyOf(next).messages as ChatRequest['messages'])[1], {
       role: 'assistant',
-      content: '1. Apple',
+      content: 'if (a)\n',
     });
-    assert(next !== null && next !== 'complete' && next.blanks === '\n');
+    assert(next !== null && next !== 'complete' && next.blanks === '\n  ');
     assert.equal(bodyOf(toContinuation(completion(), ' upon ', 1)).prompt, 'Once upon');
     const echoed = completion({ prompt: 'Once ', echo: true });
-    const begun = toContinuation(echoed, 'Once \n', 1);
+    const begun = toContinuation(echoed, 'Once  ', 1);
     assert.equal(bodyOf(begun).prompt, 'Once ', 'those of the prompt stay');
-    assert(begun !== null && begun !== 'complete' && begun.blanks === '\n');
+    assert(begun !== null && begun !== 'complete' && begun.blanks === ' ');
   });
 
   test('before any text it is simply asked again', () => {
@@ -222,6 +222,9 @@ describe('what was sent', () => {
       [' ', ['Orange', ' juice'], 'Orange juice'],
       ['\n', ['\n\nNow'], '\nNow'],
       ['\n\n', ['\n', 'Now'], 'Now'],
+      ['\n', ['2. Banana'], '2. Banana'],
+      ['\n  ', ['  return'], 'return'],
+      ['\n  ', ['\n ', ' return'], 'return'],
       [' ', [' '], ''],
     ];
     for (const [blanks, words, joined] of cases) {

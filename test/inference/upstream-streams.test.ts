@@ -374,6 +374,17 @@ describe('streams of an upstream', () => {
     const { prompt_tokens, completion_tokens, total_tokens } = told.at(-1) as Usage;
     assert.deepEqual([prompt_tokens, completion_tokens, total_tokens], [3, 12, 15]);
     assert.equal(events.length, 4);
+
+    const counts = (tokens: number) => ({
+      usage: { prompt_tokens: 3, completion_tokens: tokens, total_tokens: 3 + tokens },
+    });
+    const ending = [5, 7].map((tokens, index) =>
+      Buffer.from(`data: ${write([{ ...choiceOf({}, 'stop'), index }], counts(tokens))}\n\n`),
+    );
+    const totals = (pieces: Buffer[]) =>
+      rewrite(pieces, chat({ n: 2 })).told.map((usage) => usage.completion_tokens);
+    const inAll = Buffer.from(`data: ${write([], counts(12))}\n\n`);
+    assert.deepEqual(totals([...ending, inAll]).slice(-2), [12, 12], 'the sum is not added');
   });
 
   test('are counted here as long as a server says nothing but zeros', () => {

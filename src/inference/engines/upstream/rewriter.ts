@@ -23,7 +23,7 @@ import {
 } from './envelope.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { type GeneratedCount, toText } from './generated-text.ts';
-import { sumOf, toUsage } from './usage.ts';
+import { Tally, toUsage } from './usage.ts';
 
 const maxEventBytes = 1024 * 1024;
 const tooLarge = () => unavailable('sent an event that is too large');
@@ -62,8 +62,8 @@ export class Rewriter {
   /** Indexes of choices. */
   readonly #seen: number[] = [];
   readonly #finished: number[] = [];
-  /** Of several choices, what was counted without saying of which. */
-  readonly #counted: Usage[] = [];
+  /** Null with one choice, whose counts are those of all. */
+  readonly #tally: Tally | null;
   /** What the bytes at hand give: events, and how many of them hold something generated. */
   #events = '';
   #holding = 0;
@@ -78,6 +78,7 @@ export class Rewriter {
     this.#includeUsage = include_usage === true;
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
     this.#hasOneChoice = expectsOneChoice(task);
+    this.#tally = this.#hasOneChoice ? null : new Tally(task.body.n ?? 1);
     this.#mayCall = task.kind === 'chat' && (task.body.tools ?? []).length > 0;
   }
 
@@ -222,7 +223,7 @@ export class Rewriter {
     if (event.error != null || event.object === 'error') throw toEventFailure(event, this.#task);
     const given: unknown = event.choices;
     const all: unknown[] = Array.isArray(given) ? given : [];
-    const counts = this.#takeUsage(event.usage, all.length > 0);
+    const counts = this.#takeUsage(event.usage, all[0]);
     const choices = all.filter((one) => this.#isOpen(one));
     if (choices.length === 0) return;
     const alike = this.#alike;
@@ -243,14 +244,12 @@ export class Rewriter {
       });
   }
 
-  #takeUsage(given: unknown, isWithChoices: boolean): Usage | null {
+  #takeUsage(given: unknown, choice: unknown): Usage | null {
     const counts = toUsage(given);
+    const index = isMembers(choice) ? indexOf(choice) : null;
     // Ollama says so with every choice until it knows.
-    if (counts === null || (isWithChoices && counts.total_tokens === 0)) return null;
-    // llama-server counts each choice by itself.
-    const isOneOfMany = !this.#hasOneChoice && !isWithChoices;
-    if (isOneOfMany) this.#counted.push(counts);
-    this.usage = isOneOfMany ? sumOf(this.#counted, this.#task.body.n ?? 1) : counts;
+    if (counts === null || (index !== null && counts.total_tokens === 0)) return null;
+    this.usage = this.#tally?.add(counts, index) ?? counts;
     this.#call.onUsage?.(this.usage);
     return this.usage;
   }

@@ -22,20 +22,46 @@ export function toUsage(given: unknown): Usage | null {
   };
 }
 
-/** Of one answer's choices that were counted one by one, `n` of them for each prompt. */
-export function sumOf(counted: readonly Usage[], n: number): Usage {
-  const [first, ...others] = counted as [Usage, ...Usage[]];
-  if (others.length === 0) return first;
-  const sum = (of: (usage: Usage) => number) =>
-    counted.reduce((total, usage) => total + of(usage), 0);
-  const prompt_tokens = Math.round(sum((usage) => usage.prompt_tokens) / n);
-  const completion_tokens = sum((usage) => usage.completion_tokens);
-  return {
-    ...first,
-    prompt_tokens,
-    completion_tokens,
-    total_tokens: prompt_tokens + completion_tokens,
-  };
+const mostChoices = 1024;
+
+/**
+ * Of an answer with several choices, `n` for each prompt. Some servers count all of them together at the end,
+ * llama-server each by itself: with its last event, or one after another at the end.
+ */
+export class Tally {
+  readonly #n: number;
+  readonly #byChoice = new Map<number, Usage>();
+  #alone: Usage | null = null;
+
+  constructor(n: number) {
+    this.#n = n;
+  }
+
+  /** Gives what is known by then. Null for counts that came without a choice. */
+  add(counts: Usage, index: number | null): Usage {
+    if (index !== null) {
+      if (this.#byChoice.size < mostChoices || this.#byChoice.has(index))
+        this.#byChoice.set(index, counts);
+      return this.#perPrompt([...this.#byChoice.values()].reduce(plus));
+    }
+    // Where each was counted already, this is their sum.
+    if (this.#byChoice.size > 0) return counts;
+    this.#alone = this.#alone === null ? counts : plus(this.#alone, counts);
+    return this.#alone === counts ? counts : this.#perPrompt(this.#alone);
+  }
+
+  /** Its prompt was counted with each choice. */
+  #perPrompt(sum: Usage): Usage {
+    const prompt_tokens = Math.round(sum.prompt_tokens / this.#n);
+    return { ...sum, prompt_tokens, total_tokens: prompt_tokens + sum.completion_tokens };
+  }
+}
+
+function plus(sum: Usage, more: Usage): Usage {
+  const prompt_tokens = sum.prompt_tokens + more.prompt_tokens;
+  const completion_tokens = sum.completion_tokens + more.completion_tokens;
+  const total_tokens = prompt_tokens + completion_tokens;
+  return { ...sum, prompt_tokens, completion_tokens, total_tokens };
 }
 
 /** For answers whose server gave no counts. The prompt's are unknown here: the caller has its estimate. */
