@@ -50,6 +50,20 @@ describe('a stream whose backend dies', () => {
     });
   }
 
+  test('in silence, as vLLM’s does when it is shut down, is moved once that backend is known to be gone', async (test) => {
+    const gateway = await startGateway(test, {
+      upstreams: [{}, {}],
+      health: { probe_seconds: 1, eject_after: 1 },
+    });
+    const begunMs = performance.now();
+    const { response, first } = await breakOff(gateway, 'goes-silent');
+    first().behave('html-error');
+    const { text, finish } = await readEvents(response);
+    assert.deepEqual([text, finish], [wholeText, 'stop']);
+    // A silence alone may take a minute.
+    assert(performance.now() - begunMs < 30_000);
+  });
+
   test('keeps to the number of tokens that was asked for, and names the end', async (test) => {
     const gateway = await startGateway(test, { upstreams: [{}, {}] });
     const { response, second } = await breakOff(gateway, 'half-a-chunk', { max_tokens: 4 });

@@ -91,7 +91,8 @@ export function createRegistry(
       onEjected: (reason, forMs) =>
         log.warn({ backend: `${spec.model}/${spec.name}`, reason, forMs }, 'backend ejected'),
     });
-    const engine = openUpstream(toUpstreamOptions(spec), entry);
+    const isDown = () => health.state() === 'ejected';
+    const engine = openUpstream({ ...toUpstreamOptions(spec), isDown }, entry);
     return newUpstreamBackend(clock, spec, engine, health);
   }
 

@@ -37,6 +37,8 @@ export interface UpstreamOptions {
     readonly firstByteMs: number;
     readonly idleMs: number;
   };
+  /** Others found that it does not answer. */
+  readonly isDown?: () => boolean;
 }
 
 export type OpenUpstream = (options: UpstreamOptions, entry: CatalogEntry) => Engine;

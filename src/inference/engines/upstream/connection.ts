@@ -14,6 +14,8 @@ export interface ConnectionOptions {
   readonly headers: Record<string, string>;
   readonly connections: number | null;
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
+  /** Others found that it does not answer. */
+  readonly isDown?: () => boolean;
 }
 
 /** Who takes an answer as it comes. Bytes that were received count as progress only when it says so. */
@@ -42,6 +44,8 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+/** A server that is shut down may keep its connections and say nothing more (vLLM). */
+const silentMs = 5000;
 const maxHeaderBytes = 16 * 1024;
 /** Nothing that makes progress is cut off before, and nothing goes on for longer. */
 const longestMs = 6 * 60 * 60_000;
@@ -68,7 +72,9 @@ export function createConnection(options: ConnectionOptions): Connection {
   const everyMs = Math.min(Math.max(Math.min(firstByteMs, idleMs) / 4, 10), 1000);
   const watch = setInterval(() => {
     const now = performance.now();
-    for (const exchange of running.list()) if (now > exchange.deadlineMs) exchange.giveUp();
+    const isDown = options.isDown?.() === true;
+    for (const exchange of running.list())
+      if (now > exchange.deadlineMs || (isDown && exchange.isSilent(now))) exchange.giveUp();
   }, everyMs).unref();
 
   return {
@@ -172,6 +178,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Member {
   progress(): void {
     this.#hasStarted = true;
     this.deadlineMs = Math.min(performance.now() + this.#idleMs, this.#lastMs);
+  }
+
+  /** In the middle of its answer, which is not held back by us. */
+  isSilent(now: number): boolean {
+    return this.#hasStarted && now - (this.deadlineMs - this.#idleMs) > silentMs;
   }
 
   /** Who waits for us is not too slow. */
