@@ -287,11 +287,11 @@ describe('streams of an upstream', () => {
     assert.deepEqual(
       events.flatMap(({ choices }) => choices),
       [
-        { index: 0, delta: {}, finish_reason: null },
-        { index: 0, delta: { content: 'a' }, finish_reason: null },
-        { index: 0, delta: { content: 'b' }, finish_reason: null },
-        { index: 0, delta: { content: 'c' }, finish_reason: null },
-        { index: 0, delta: {}, finish_reason: 'stop' },
+        { index: 0, delta: {}, finish_reason: null, logprobs: null },
+        { index: 0, delta: { content: 'a' }, finish_reason: null, logprobs: null },
+        { index: 0, delta: { content: 'b' }, finish_reason: null, logprobs: null },
+        { index: 0, delta: { content: 'c' }, finish_reason: null, logprobs: null },
+        { index: 0, delta: {}, finish_reason: 'stop', logprobs: null },
       ],
     );
     assert.equal(generated.total(), 3);
@@ -395,6 +395,43 @@ describe('streams of an upstream', () => {
     );
     const { told, generated } = rewrite(wire);
     assert.deepEqual([told, generated.total()], [[], 3]);
+  });
+
+  test('of llama-server have the members that it leaves out, parsed or not', () => {
+    const write = styles['llama-server'] as (typeof styles)[string];
+    const feed = (task: Task, choices: object[]) =>
+      rewrite(
+        choices.map((choice) => Buffer.from(`data: ${write([choice])}\n\n`)),
+        task,
+      ).events.flatMap((event) => event.choices);
+    const delta = (said: object) => ({ finish_reason: null, index: 0, delta: said });
+    const opening = delta({ role: 'assistant', content: null });
+    const chats = feed(chat(), [opening, ...['a', 'b', 'c'].map((content) => delta({ content }))]);
+    assert.deepEqual(chats[0]?.delta, { role: 'assistant', content: '' });
+    assert(chats.every(({ logprobs }) => logprobs === null));
+
+    const text = (said: string) => ({ text: said, index: 0, finish_reason: null });
+    const body = { model: 'm', prompt: 'x' };
+    const texts = feed({ kind: 'completion', body }, ['a', 'b', 'c'].map(text));
+    assert(texts.every((choice) => choice.logprobs === null && choice.stop_reason === null));
+
+    const score = (token: string) => ({
+      content: [{ token, logprob: -1, bytes: [], top_logprobs: [{ token, logprob: -1 }] }],
+    });
+    const scored = ['👩', 'b'].map((said) => ({ ...text(said), logprobs: score(said) }));
+    const scores = feed({ kind: 'completion', body: { ...body, logprobs: 1 } }, scored);
+    assert.deepEqual(
+      scores.map(({ logprobs }) => logprobs),
+      [
+        {
+          tokens: ['👩'],
+          token_logprobs: [-1],
+          top_logprobs: [{ '👩': -1 }],
+          text_offset: [0],
+        },
+        { tokens: ['b'], token_logprobs: [-1], top_logprobs: [{ b: -1 }], text_offset: [1] },
+      ],
+    );
   });
 
   test('tell what else a server says of its usage', () => {

@@ -3,6 +3,7 @@
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
 import { estimateTokens } from '../../tokens.ts';
+import { formScores } from './completion-logprobs.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
@@ -71,6 +72,7 @@ function toChatChoice(choice: Members, index: number): ChatChoice {
 }
 
 function toCompletionChoice(choice: Members, index: number): CompletionChoice {
+  formScores(choice);
   return { index, text: '', logprobs: null, stop_reason: null, ...choice } as CompletionChoice;
 }
 

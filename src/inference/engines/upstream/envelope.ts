@@ -77,13 +77,18 @@ export function toRest(event: Record<string, unknown>, usage: unknown): string {
   return `,${toBytes(JSON.stringify(rest)).slice(1)}\n\n`;
 }
 
+/** An event whose one choice goes on, as it came and as it was parsed. */
+export interface Sample {
+  readonly eventText: string;
+  readonly event: Record<string, unknown>;
+  /** Members of the choice that we write and this server does not. */
+  readonly absent: readonly string[];
+}
+
 /** Null when its events can't be told apart by text alone. */
-export function learnShape(
-  givenText: string,
-  event: Record<string, unknown>,
-  includeUsage: boolean,
-): Shape | null {
-  const eventText = detach(givenText);
+export function learnShape(given: Sample, includeUsage: boolean): Shape | null {
+  const { event, absent } = given;
+  const eventText = detach(given.eventText);
   const found = findChoices(eventText);
   if (found === null || !eventText.startsWith('[{', found.start)) return null;
   const choice = eventText.slice(found.start, found.end);
@@ -95,7 +100,8 @@ export function learnShape(
   const sample = toRest({ ...event, choices: [] }, includeUsage ? null : undefined);
   const at = sample.lastIndexOf('"choices":[]') + '"choices":'.length;
   const tail = eventText.slice(found.start + end);
-  const ourTail = choice.slice(end) + sample.slice(at + '[]'.length);
+  const added = absent.map((name) => `,"${name}":null`).join('');
+  const ourTail = `${choice.slice(end, -2)}${added}}]${sample.slice(at + '[]'.length)}`;
   return {
     ...toParts(eventText.slice(0, found.start + start), event),
     tail,

@@ -11,10 +11,12 @@ import {
   type Usage,
   type WireEvents,
 } from '../../engine.ts';
+import { formScores, lengthOf } from './completion-logprobs.ts';
 import {
   type KnownEvent,
   keepKnown,
   learnShape,
+  type Sample,
   type Shape,
   type Shapes,
   skipHead,
@@ -54,6 +56,10 @@ export class Rewriter {
   readonly #showsUsage: boolean;
   /** With several choices it must be known which of them have ended, so their events are all parsed. */
   readonly #hasOneChoice: boolean;
+  /** Events of a text with scores are all parsed. */
+  readonly #isScored: boolean;
+  /** Where each choice's next scores stand in its text. */
+  readonly #offsets: number[] = [];
   /** Events that name a function are parsed. */
   readonly #mayCall: boolean;
   #alike: Alike | null = null;
@@ -79,6 +85,7 @@ export class Rewriter {
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
     this.#hasOneChoice = expectsOneChoice(task);
     this.#tally = this.#hasOneChoice ? null : new Tally(task.body.n ?? 1);
+    this.#isScored = task.kind === 'completion' && task.body.logprobs != null;
     this.#mayCall = task.kind === 'chat' && (task.body.tools ?? []).length > 0;
   }
 
@@ -172,7 +179,7 @@ export class Rewriter {
   /** Whether this stream looks like earlier ones of its server. */
   #recognize(text: string, at: number, end: number): Alike | null {
     // Whatever comes after the end of a choice is looked at.
-    if (!this.#hasOneChoice || this.#finished.length > 0) return null;
+    if (!this.#hasOneChoice || this.#isScored || this.#finished.length > 0) return null;
     const shape = this.#shapes.get(this.#task.kind, this.#includeUsage);
     const headEnd = shape === null ? -1 : skipHead(shape, text, at);
     if (shape === null || headEnd === -1 || headEnd > end) return null;
@@ -227,6 +234,7 @@ export class Rewriter {
     const choices = all.filter((one) => this.#isOpen(one));
     if (choices.length === 0) return;
     const alike = this.#alike;
+    const absent = toAbsent(this.#task.kind, choices[0]);
     const isPlain = choices.map((choice) => this.#complete(choice)).every(Boolean);
     event.choices = choices;
     const isHolding = toText(choices) !== '';
@@ -236,12 +244,16 @@ export class Rewriter {
     if (isHolding) this.#holding++;
     const isAlone = this.#hasOneChoice && choices.length === 1 && choices[0]?.index === 0;
     // On one line and with nothing to report: others may be like it.
-    if (isAlone && isPlain && counts === null && !eventText.includes('\n'))
-      this.#learn(alike, eventText, event, {
-        rewritten,
-        isHolding,
-        isLast: this.#finished.length > 0,
-      });
+    if (isAlone && isPlain && !this.#isScored && counts === null && !eventText.includes('\n'))
+      this.#learn(
+        alike,
+        { eventText, event, absent },
+        {
+          rewritten,
+          isHolding,
+          isLast: this.#finished.length > 0,
+        },
+      );
   }
 
   #takeUsage(given: unknown, choice: unknown): Usage | null {
@@ -254,18 +266,20 @@ export class Rewriter {
     return this.usage;
   }
 
-  #learn(alike: Alike | null, eventText: string, event: Members, parsed: KnownEvent): void {
+  #learn(alike: Alike | null, sample: Sample, parsed: KnownEvent): void {
+    const { eventText } = sample;
     const { head, shape } = alike ?? { head: '', shape: null };
     const body = eventText.startsWith(head) ? eventText.slice(head.length) : null;
     if (shape !== null && body !== null) keepKnown(shape, body, parsed);
     // The event that opens a stream may look unlike the others (vLLM): it teaches only who knows nothing yet.
     if (shape !== null && (!parsed.isHolding || body?.endsWith(shape.tail))) return;
     if (parsed.isLast) return;
-    this.#learnShape(eventText, event);
+    this.#learnShape(sample);
   }
 
-  #learnShape(eventText: string, event: Members): void {
-    const shape = learnShape(eventText, event, this.#includeUsage);
+  #learnShape(sample: Sample): void {
+    const { eventText } = sample;
+    const shape = learnShape(sample, this.#includeUsage);
     this.#alike = null;
     if (shape === null) return;
     this.#shapes.set(this.#task.kind, this.#includeUsage, shape);
@@ -281,9 +295,25 @@ export class Rewriter {
     if (isBrokenOff(finish)) throw brokenOff();
     const isWhole = this.#task.kind !== 'chat' || isMembers(choice.delta);
     if (!isWhole) choice.delta = {};
-    const isFilled = fillCalls(choice.delta);
+    const isFilled = this.#fill(choice);
     this.#note(choice.index as number, typeof choice.finish_reason === 'string');
     return isWhole && !isFilled && index === choice.index && finish !== '';
+  }
+
+  /** What our contract promises. Tells whether something was there in another form. */
+  #fill(choice: Members): boolean {
+    choice.logprobs ??= null;
+    if (this.#task.kind === 'chat') {
+      const isOpened = fillOpening(choice.delta as Members);
+      return fillCalls(choice.delta as Members) || isOpened;
+    }
+    choice.stop_reason ??= null;
+    if (!this.#isScored) return false;
+    const index = choice.index as number;
+    const offset = this.#offsets[index] ?? 0;
+    formScores(choice, offset);
+    this.#offsets[index] = offset + lengthOf(typeof choice.text === 'string' ? choice.text : '');
+    return true;
   }
 
   #note(index: number, hasEnded: boolean): void {
@@ -306,9 +336,22 @@ function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null;
 }
 
-/** A call that is opened has arguments, if only none yet; vLLM leaves them out. Tells whether any were put in. */
-function fillCalls(delta: unknown): boolean {
-  const calls: unknown = isMembers(delta) ? delta.tool_calls : null;
+const promised = { chat: ['logprobs'], completion: ['logprobs', 'stop_reason'] } as const;
+
+const toAbsent = (kind: Task['kind'], choice: Members | undefined) =>
+  promised[kind].filter((name) => choice !== undefined && !(name in choice));
+
+/** The text of a message that is opened is empty; llama-server says null. */
+function fillOpening(delta: Members): boolean {
+  if (typeof delta.role !== 'string' || delta.content != null || delta.tool_calls != null)
+    return false;
+  delta.content = '';
+  return true;
+}
+
+/** A call that is opened has arguments, if only none yet; vLLM leaves them out. */
+function fillCalls(delta: Members): boolean {
+  const calls: unknown = delta.tool_calls;
   if (!Array.isArray(calls)) return false;
   const opened = calls
     .map((call: unknown) => (isMembers(call) ? call.function : null))
