@@ -83,6 +83,8 @@ export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
     function begin(): void {
       const task = read(visit, kind, received);
       received = [];
+      // Node keeps them twice; what is needed of them is in the visit.
+      request.rawHeaders = [];
       answer(visit, kind, task).catch((error) => {
         tell(visit, error);
         visit.response.destroy();
