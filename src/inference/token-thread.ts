@@ -2,8 +2,7 @@
 // prompt tens of milliseconds, and others are served meanwhile. It starts with the first count, because its
 // memory is worth more until then. If it dies, what it had fails, and the next count starts it again.
 
-import type { Worker } from 'node:worker_threads';
-import { startThread } from '../lib/thread.ts';
+import { createThread } from '../lib/thread.ts';
 
 export interface TokenThread {
   /** Tokens of all texts together; stops counting once they are over `limit`. */
@@ -22,8 +21,11 @@ export interface CountJob {
   readonly limit: number;
 }
 
-/** What the thread says: that it is up, and then of each job what came of it. */
-export type CountAnswer = 'ready' | { readonly id: number; readonly counted: number | Error };
+/** What came of a job. */
+export interface CountAnswer {
+  readonly id: number;
+  readonly counted: number | Error;
+}
 
 interface Waiting {
   resolve(tokens: number): void;
@@ -32,39 +34,26 @@ interface Waiting {
 
 export function createTokenThread(): TokenThread {
   const waiting = new Map<number, Waiting>();
-  let worker: Worker | undefined;
-  let isLoaded = false;
   let isClosed = false;
   let nextId = 0;
-
-  function start(): Worker {
-    const started = startThread(new URL('./token-worker.ts', import.meta.url), {
+  const thread = createThread<CountAnswer>(
+    {
       name: 'tokens',
+      file: new URL('./token-worker.ts', import.meta.url),
       resourceLimits: { maxOldGenerationSizeMb: 512, stackSizeMb: 1 },
-    });
-    let cause: unknown;
-    started.on('message', (answer: CountAnswer) => {
-      if (answer === 'ready') isLoaded = true;
-      else settle(answer.id, answer.counted);
-    });
-    started.on('error', (error) => {
-      cause = error;
-    });
-    started.on('exit', () => {
-      worker = undefined;
-      isLoaded = false;
-      const error = new Error('the thread that counts tokens has ended', { cause });
-      for (const id of [...waiting.keys()]) settle(id, error);
-    });
-    started.unref();
-    return started;
-  }
+    },
+    {
+      answered: ({ id, counted }) => settle(id, counted),
+      ended(error) {
+        for (const id of [...waiting.keys()]) settle(id, error);
+      },
+    },
+  );
 
   function settle(id: number, counted: number | Error): void {
     const one = waiting.get(id);
     waiting.delete(id);
-    // Only counts under way keep the process alive.
-    if (waiting.size === 0) worker?.unref();
+    if (waiting.size === 0) thread.rest();
     if (typeof counted === 'number') one?.resolve(counted);
     else one?.reject(counted);
   }
@@ -72,23 +61,20 @@ export function createTokenThread(): TokenThread {
   return {
     count(texts, limit) {
       if (isClosed) return Promise.reject(new Error('tokens are no longer counted'));
-      worker ??= start();
-      const asked = worker;
       return new Promise((resolve, reject) => {
         const id = nextId++;
         waiting.set(id, { resolve, reject });
-        asked.ref();
         const lengths = texts.map(({ length }) => length);
-        asked.postMessage({ id, text: texts.join(''), lengths, limit } satisfies CountJob);
+        thread.ask({ id, text: texts.join(''), lengths, limit } satisfies CountJob);
       });
     },
     isReady() {
-      if (!isClosed) worker ??= start();
-      return isLoaded && !isClosed;
+      if (!isClosed) thread.start();
+      return thread.isReady() && !isClosed;
     },
     async close() {
       isClosed = true;
-      await worker?.terminate();
+      await thread.close();
     },
   };
 }

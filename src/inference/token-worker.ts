@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
 import { fromBytes } from 'hypertok';
+import { ready } from '../lib/thread.ts';
 import type { CountAnswer, CountJob } from './token-thread.ts';
 
 /** Encoded in one go: some two milliseconds. */
@@ -52,4 +53,4 @@ parentPort?.on('message', (job: CountJob) => {
     (error) => answer({ id: job.id, counted: error }),
   );
 });
-answer('ready');
+parentPort?.postMessage(ready);

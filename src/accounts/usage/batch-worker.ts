@@ -7,6 +7,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { RawTx } from '../../db/raw.ts';
 import { openSqlite } from '../../db/sqlite-connection.ts';
 import type { UsageRequestRow } from '../../db/tables.ts';
+import { ready } from '../../lib/thread.ts';
 import type { BatchAnswer } from './batch-thread.ts';
 import { writeBatch } from './batch-write.ts';
 
@@ -46,4 +47,4 @@ parentPort?.on('message', (rows: readonly UsageRequestRow[]) => {
     (error) => answer(error),
   );
 });
-answer('ready');
+parentPort?.postMessage(ready);
