@@ -34,6 +34,8 @@ export interface Recording {
   planned(plan: Plan): void;
   used(soFar: Usage): void;
   usage(): Usage | null;
+  /** The client has left. A server that was at work by then has the prompt, which counts. */
+  left(): void;
   /** Counts what the backend did not. Undefined when there is nothing to wait for. */
   complete(): Promise<void> | undefined;
   /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
@@ -141,6 +143,10 @@ class OpenedRecording implements Recording {
     return this.#usage;
   }
 
+  left(): void {
+    if (this.#trail.backend?.kind === 'upstream') this.#usage ??= nothingYet;
+  }
+
   complete(): Promise<void> | undefined {
     if (this.#usage === null || this.#usage.prompt_tokens > 0) return undefined;
     return this.#listeners.missing.ofPrompt(this.#served, this.#task).then((tokens) => {
@@ -187,6 +193,13 @@ class OpenedRecording implements Recording {
     this.#trace?.end(all, this.#visit.id, code);
   }
 }
+
+const nothingYet: Usage = {
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  prompt_tokens_details: null,
+};
 
 const withPrompt = (usage: Usage, promptTokens: number): Usage => ({
   ...usage,

@@ -106,6 +106,7 @@ export function createServe(parts: ServingParts): Serve {
       announce(headers, trail, recording);
       throw told ?? error;
     } finally {
+      if (signal.aborted) recording.left();
       const counting = recording.complete();
       if (counting !== undefined) await counting;
       recording.close(signal.aborted);

@@ -31,6 +31,15 @@ export function parseJson(bytes: Buffer): unknown {
   return value;
 }
 
+/** TypeScript does not know yet that a reviver is told how a number was written. */
+const parseWith = JSON.parse as (
+  text: string,
+  reviver: (name: string, value: unknown, context: { source?: string }) => unknown,
+) => unknown;
+
+/** The same digits as JSON: it does not know this one either. */
+export const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
+
 const isLong = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 
 function keepLong(value: unknown, text: string): void {
@@ -38,7 +47,7 @@ function keepLong(value: unknown, text: string): void {
   const names: string[] = [];
   for (const name in members) if (isLong(members[name])) names.push(name);
   if (names.length === 0) return;
-  const sources = JSON.parse(text, (_, each, { source }) => (isLong(each) ? source : each));
+  const sources = parseWith(text, (_, each, { source }) => (isLong(each) ? source : each));
   const digits = sources as Record<string, string>;
   members[written] = Object.fromEntries(names.map((name) => [name, digits[name] as string]));
 }

@@ -48,6 +48,22 @@ describe('what a server did not count', () => {
     assert(row.completion_tokens > 0 && row.completion_tokens < 4000, `${row.completion_tokens}`);
   });
 
+  it('one that leaves before anything came pays for its prompt, streamed or not', async (t) => {
+    for (const stream of [false, true]) {
+      const { chat, lastRow, upstreams } = await start(t, {
+        upstreams: [{ behaviour: 'slow-headers' }],
+      });
+      const leaving = new AbortController();
+      const asked = chat({ messages, stream }, { signal: leaving.signal });
+      await until('it is asked', () => upstreams[0]?.requests.length === 1);
+      leaving.abort();
+      await assert.rejects(asked);
+      const row = await lastRow();
+      const counted = [row.status, row.prompt_tokens, row.completion_tokens];
+      assert.deepEqual(counted, ['aborted', exact, 0]);
+    }
+  });
+
   it('a stream that dies and can not go on is counted the same way', async (t) => {
     const { chat, lastRow } = await start(t, {
       upstreams: [{ behaviour: 'dies-after-first-chunk' }],

@@ -1,6 +1,7 @@
 // What is sent upstream: the client's request with the upstream's name for the model. Every other member
 // passes on as it came; where a server is known to call one otherwise, it is told so as well.
 
+import { rawJSON } from '../../../lib/json-body.ts';
 import type { Task } from '../../engine.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 
@@ -21,7 +22,7 @@ export function toRequestBody(
     ...(server === 'llama-server' && toLlamaServer(body)),
     model,
     // Not every seed of 64 bits can be written from a number.
-    seed: typeof body.seed === 'bigint' ? JSON.rawJSON(`${body.seed}`) : body.seed,
+    seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
     stream: streams || undefined,
     stream_options: streams ? { ...body.stream_options, include_usage: true } : undefined,
   };
