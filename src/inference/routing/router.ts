@@ -62,12 +62,15 @@ interface Waiting extends Waiter {
 /** Health changes with time and backends come and go; those who wait look so often. */
 const recheckMs = 100;
 
+/** A probe may find that one is well before its time is over. */
+const longestRetryMs = 10_000;
+
 /** When the first of them may be tried again. */
 function soonest(backends: readonly Backend[]): number {
   const waits = backends
     .filter(({ draining }) => !draining)
     .map((one) => one.health.retryAfterMs());
-  return Math.ceil(Math.max(1000, Math.min(60_000, ...waits)));
+  return Math.ceil(Math.max(1000, Math.min(longestRetryMs, ...waits)));
 }
 
 export function createRouter(list: BackendList, clock: Clock, options: RouterOptions): Router {

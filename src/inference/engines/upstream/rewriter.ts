@@ -11,6 +11,7 @@ import {
   type Usage,
   type WireEvents,
 } from '../../engine.ts';
+import { fillAbsent, fillDelta, isMembers, type Members, toAbsent } from './choice-members.ts';
 import { formScores, lengthOf } from './completion-logprobs.ts';
 import {
   type KnownEvent,
@@ -248,11 +249,7 @@ export class Rewriter {
       this.#learn(
         alike,
         { eventText, event, absent },
-        {
-          rewritten,
-          isHolding,
-          isLast: this.#finished.length > 0,
-        },
+        { rewritten, isHolding, isLast: this.#finished.length > 0 },
       );
   }
 
@@ -302,12 +299,8 @@ export class Rewriter {
 
   /** What our contract promises. Tells whether something was there in another form. */
   #fill(choice: Members): boolean {
-    choice.logprobs ??= null;
-    if (this.#task.kind === 'chat') {
-      const isOpened = fillOpening(choice.delta as Members);
-      return fillCalls(choice.delta as Members) || isOpened;
-    }
-    choice.stop_reason ??= null;
+    fillAbsent(this.#task.kind, choice);
+    if (this.#task.kind === 'chat') return fillDelta(choice.delta as Members);
     if (!this.#isScored) return false;
     const index = choice.index as number;
     const offset = this.#offsets[index] ?? 0;
@@ -328,37 +321,6 @@ export class Rewriter {
   #isOpen(choice: unknown): choice is Members {
     return isMembers(choice) && !this.#finished.includes(indexOf(choice));
   }
-}
-
-type Members = Record<string, unknown>;
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null;
-}
-
-const promised = { chat: ['logprobs'], completion: ['logprobs', 'stop_reason'] } as const;
-
-const toAbsent = (kind: Task['kind'], choice: Members | undefined) =>
-  promised[kind].filter((name) => choice !== undefined && !(name in choice));
-
-/** The text of a message that is opened is empty; llama-server says null. */
-function fillOpening(delta: Members): boolean {
-  if (typeof delta.role !== 'string' || delta.content != null || delta.tool_calls != null)
-    return false;
-  delta.content = '';
-  return true;
-}
-
-/** A call that is opened has arguments, if only none yet; vLLM leaves them out. */
-function fillCalls(delta: Members): boolean {
-  const calls: unknown = delta.tool_calls;
-  if (!Array.isArray(calls)) return false;
-  const opened = calls
-    .map((call: unknown) => (isMembers(call) ? call.function : null))
-    .filter(isMembers)
-    .filter((called) => typeof called.name === 'string' && called.arguments == null);
-  for (const called of opened) called.arguments = '';
-  return opened.length > 0;
 }
 
 function indexOf({ index }: { index?: unknown }): number {
