@@ -1,5 +1,6 @@
 // millrace serve: starts the server, prints the start-up table once, and drains on SIGTERM.
 
+import { flushCompileCache } from 'node:module';
 import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -30,6 +31,8 @@ async function serve(options: Record<string, string>): Promise<void> {
   const server = await start(orExplain(load));
   const stopping = signalled(() => server.reload(load));
   process.stdout.write(renderTable(server));
+  // Otherwise written at the end, and whoever starts beside this server would compile everything anew.
+  flushCompileCache();
   giveBackMemory();
   await stopping;
   console.error('Stopping. Running requests may finish; a second signal ends at once.');
