@@ -14,7 +14,8 @@ export function checkTask(task: Task): void {
 
 function readSeed(body: (ChatRequest | CompletionRequest) & Written): void {
   const digits = body[written]?.seed;
-  if (digits === undefined || !/^-?\d+$/.test(digits)) return;
+  // Of several that are given the last one holds.
+  if (digits === undefined || Number(digits) !== body.seed) return;
   const seed = BigInt(digits);
   if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed is beyond 64 bits.');
   body.seed = seed;

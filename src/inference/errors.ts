@@ -97,23 +97,18 @@ export const invalidRequest = (code: string, param: string | null, message: stri
 
 export const contextLengthExceeded = (
   param: 'messages' | 'prompt',
-  {
-    window,
-    prompt,
-    completion,
-  }: {
-    window: number /** Null when it was not counted. */;
-    prompt: number | null;
-    completion: number | null;
-  },
-) =>
-  invalidRequest(
+  /** The prompt is null when it was not counted. */
+  counts: { window: number; prompt: number | null; completion: number | null },
+) => {
+  const { window, prompt, completion } = counts;
+  const has = prompt === null ? '' : `the prompt has ${prompt} and `;
+  const needs = completion === null ? 'at least 1 is' : `${completion} are`;
+  return invalidRequest(
     'context_length_exceeded',
     param,
-    `The context window is ${window} tokens; ${prompt === null ? '' : `the prompt has ${prompt} and `}${
-      completion === null ? 'at least 1 is' : `${completion} are`
-    } needed for the completion. Shorten the prompt or ask for fewer tokens.`,
+    `The context window is ${window} tokens; ${has}${needs} needed for the completion. Shorten the prompt or ask for fewer tokens.`,
   );
+};
 
 export const tooManyTokens = (
   param: string,

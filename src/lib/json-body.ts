@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { invalidJson } from './errors.ts';
+import { isClosing, isOpening, quote, skipString } from './json-text.ts';
 
 /** Deeper than any real request, and shallow enough for every recursive function downstream. */
 const maxDepth = 128;
@@ -31,25 +32,39 @@ export function parseJson(bytes: Buffer): unknown {
   return value;
 }
 
-/** TypeScript does not know yet that a reviver is told how a number was written. */
-const parseWith = JSON.parse as (
-  text: string,
-  reviver: (name: string, value: unknown, context: { source?: string }) => unknown,
-) => unknown;
-
-/** The same digits as JSON: it does not know this one either. */
+/** Digits as they are. TypeScript does not know it yet. */
 export const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
 
 const isLong = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 
 function keepLong(value: unknown, text: string): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
   const members = value as Record<string, unknown> & Written;
-  const names: string[] = [];
-  for (const name in members) if (isLong(members[name])) names.push(name);
-  if (names.length === 0) return;
-  const sources = parseWith(text, (_, each, { source }) => (isLong(each) ? source : each));
-  const digits = sources as Record<string, string>;
-  members[written] = Object.fromEntries(names.map((name) => [name, digits[name] as string]));
+  for (const name in members)
+    if (isLong(members[name])) {
+      members[written] = findLong(text);
+      return;
+    }
+}
+
+const longInteger = /\s*:\s*(-?\d{16,})(?=[\s,}])/y;
+
+/** One pass over the text: parsing it again with a reviver took seconds where it holds many numbers. */
+function findLong(text: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) {
+      const end = skipString(text, at);
+      longInteger.lastIndex = end;
+      const digits = depth === 1 ? longInteger.exec(text)?.[1] : undefined;
+      if (digits !== undefined) found[text.slice(at + 1, end - 1)] = digits;
+      at = end - 1;
+    } else if (isOpening(code)) depth++;
+    else if (isClosing(code)) depth--;
+  }
+  return found;
 }
 
 /** Goes no deeper itself than the limit, so that hostile nesting costs no stack. */

@@ -64,6 +64,34 @@ describe('the upstream engine', () => {
     }
   });
 
+  test('takes a long seed from where it stands, and no other number for it', () => {
+    const long = '9223372036854775807';
+    const seedOf = (members: string) => {
+      const body = parseJson(
+        Buffer.from(`{"model":"m","prompt":"a \\"seed\\": ${long}1",${members}}`),
+      );
+      const task = { kind: 'completion', body } as Task;
+      checkTask(task);
+      return task.body.seed;
+    };
+    assert.equal(seedOf(`"extra":{"seed":9007199254740993},"seed" : ${long} `), BigInt(long));
+    assert.equal(seedOf(`"seed":${long},"seed":5`), 5, 'the last one holds');
+    assert.equal(seedOf(`"other":${long},"seed":7`), 7);
+  });
+
+  test('does not look long at a body for it', () => {
+    const numbers = '1,'.repeat(1_000_000);
+    for (const text of [
+      JSON.stringify('a'.repeat(4_000_000)),
+      `{"seed":9223372036854775807,"a":[${numbers}1]}`,
+    ]) {
+      const begunMs = performance.now();
+      parseJson(Buffer.from(text));
+      // With a reviver, and letter by letter, these took seconds.
+      assert(performance.now() - begunMs < 500, text.slice(0, 20));
+    }
+  });
+
   test('tells llama-server what it calls otherwise, and others nothing', () => {
     const tool = (name: string) => ({ type: 'function' as const, function: { name } });
     const task = chat({

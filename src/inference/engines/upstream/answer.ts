@@ -3,14 +3,13 @@
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
 import { estimateTokens } from '../../tokens.ts';
+import type { Members } from './choice-members.ts';
 import { formScores } from './completion-logprobs.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
 import type { WholeAnswer } from './whole-body.ts';
-
-type Members = Record<string, unknown>;
 
 export interface Counting {
   server: UpstreamServer;

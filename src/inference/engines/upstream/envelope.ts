@@ -3,6 +3,7 @@
 // differ between streams, so that what one stream taught serves the next ones as well.
 
 import { toBytes } from '../../../lib/byte-string.ts';
+import { isClosing, isOpening, quote, skipString } from '../../../lib/json-text.ts';
 import type { Envelope } from '../../engine.ts';
 import { toChunkOpening } from '../../wire.ts';
 
@@ -158,9 +159,6 @@ function skipDigits(text: string, from: number): number {
   return at;
 }
 
-const quote = 0x22;
-const backslash = 0x5c;
-
 /** Where the value of the outermost `choices` stands in a text that is known to be an object in JSON. */
 function findChoices(text: string): { start: number; end: number } | null {
   let depth = 0;
@@ -179,19 +177,11 @@ function findChoices(text: string): { start: number; end: number } | null {
         }
       }
       at = end - 1;
-    } else if (code === 0x7b || code === 0x5b) depth++;
-    else if (code === 0x7d || code === 0x5d) {
+    } else if (isOpening(code)) depth++;
+    else if (isClosing(code)) {
       depth--;
       if (start !== -1 && depth === 1) return { start, end: at + 1 };
     }
   }
   return null;
-}
-
-/** The position after the string's closing quote. */
-function skipString(text: string, from: number): number {
-  let at = from + 1;
-  while (at < text.length && text.charCodeAt(at) !== quote)
-    at += text.charCodeAt(at) === backslash ? 2 : 1;
-  return at + 1;
 }

@@ -45,18 +45,17 @@ function translate(
   task: Task,
 ): EngineError {
   const cause = describe(given, refusal);
-  const isMistake = given === 500 && mistakes.test(refusal?.message ?? '');
-  const status = isMistake ? 400 : given;
+  const said = refusal?.message ?? '';
+  const status = given === 500 && mistakes.test(said) ? 400 : given;
   // The requests that run there have filled what they share; alone, this one may fit.
-  if (status === 500 && sharedContext.test(refusal?.message ?? ''))
-    return new EngineError('overloaded', 'The backend is overloaded.', { cause });
+  const isShared = status === 500 && sharedContext.test(said);
   // Older llama-servers say this with status 500.
-  if ((status >= 400 && status < 429) || status === 500) {
+  if (!isShared && ((status >= 400 && status < 429) || status === 500)) {
     const overflow = refusal === null ? null : findOverflow(refusal);
     if (overflow !== null) return contextExceeded(overflow, task, cause);
   }
   const retryAfterMs = toRetryAfterMs(headers);
-  const isBusy = refusal !== null && busy.test(refusal.message);
+  const isBusy = isShared || busy.test(said);
   const hasTime = retryAfterMs !== null && status === 503;
   // A spent quota is our operator's: waiting does not help.
   if (refusal?.code === 'insufficient_quota') return unavailable('is out of quota', cause);
@@ -72,10 +71,10 @@ function translate(
       cause,
     });
   // The name was ours, and so is the mistake.
-  const isModel = refusal?.code === 'model_not_found' || unknownModel.test(refusal?.message ?? '');
+  const isModel = refusal?.code === 'model_not_found' || unknownModel.test(said);
   if (isModel && status <= 422) return unavailable('does not know its model', cause);
   if (status !== 400 && status !== 422) return unavailable(`answered with status ${status}`, cause);
-  if (/api key/i.test(refusal?.message ?? '')) return unavailable('refused our credentials', cause);
+  if (/api key/i.test(said)) return unavailable('refused our credentials', cause);
   return rejected(refusal, task, cause);
 }
 
