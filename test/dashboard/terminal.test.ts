@@ -121,6 +121,8 @@ describe('the terminal', { skip: noBrowser }, () => {
     const { page: log } = await openPage({ storageState: await page.context().storageState() });
     await log.goto(`${served.url}/#/audit-log/action=instance.terminal_opened`);
     const row = log.getByRole('row', { name: /Terminal opened/ }).first();
+    // Until the list of members is there, the log shows who it was by id.
+    await row.getByText('owner@example.com').waitFor();
     assert.match(await row.innerText(), /owner@example\.com/);
     await log.context().close();
   });
