@@ -172,10 +172,10 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     const knock = (at: string) => `timeout 2 bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
     assert.equal(await fixture.output(one, knock(one.ip)), 'SSH-');
     assert.notEqual((await fixture.client.ssh(one, knock(other.ip))).code, 0);
-    const { first, last } = fixture.driver.addressRange();
-    const free = [last, first.replace(/\d+$/, (end) => `${Number(end) + 1}`)].find(
-      (address) => address !== one.ip && address !== other.ip,
-    )!;
+    const { last } = fixture.driver.addressRange();
+    const free = [0, 1, 2]
+      .map((back) => last.replace(/\d+$/, (end) => `${Number(end) - back}`))
+      .find((address) => address !== one.ip && address !== other.ip)!;
     await fixture.driver.setFirewall(one.id, [everything]);
     await fixture.output(one, `sudo ip addr add ${free}/32 dev eth0`);
     assert.equal(await answers({ ...one, ip: free }, 22), false);
