@@ -7,6 +7,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createRawServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import type { EngineChunk, Task } from '../../src/inference/engine.ts';
 import {
@@ -185,6 +186,26 @@ describe('upstreams on the wire', () => {
       message: /does not speak TLS/,
     });
     await assert.rejects(engineFor(t, 'http://127.0.0.1:9').say(), { message: /not listening/ });
+  });
+
+  test('a server with a certificate that is trusted is asked over TLS', async (t) => {
+    const before = getCACertificates('default');
+    setDefaultCACertificates([...before, certificate]);
+    t.after(() => setDefaultCACertificates(before));
+    const long = 'x'.repeat(300_000);
+    const secure = createSecureServer(
+      { cert: certificate, key: certificateKey },
+      (request, response) => {
+        request.resume();
+        response.setHeader('content-type', 'application/json');
+        response.end(answer.replace('Hi', long));
+      },
+    );
+    let connections = 0;
+    secure.on('secureConnection', () => connections++);
+    const { say } = engineFor(t, `https://127.0.0.1:${await listen(t, secure)}`);
+    for (let round = 0; round < 3; round++) assert.equal(await say(), long);
+    assert.equal(connections, 1);
   });
 
   test('a service without a list of models is there all the same', async (t) => {

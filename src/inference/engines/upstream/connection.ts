@@ -2,11 +2,11 @@
 // to connect, to the first byte and between bytes. One timer watches all requests, so that none needs its own.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
-import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Cancellation } from '../../../lib/client-gone.ts';
+import type { Handler, Link, OutgoingRequest } from '../../../lib/http1/link.ts';
+import { createPool, type Pool } from '../../../lib/http1/pool.ts';
 import { type Member, noSeat, Roster } from '../../../lib/roster.ts';
-import { isStale, toConnectionFailure, tooSlow, unavailable } from './failures.ts';
+import { toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -21,7 +21,8 @@ export interface ConnectionOptions {
 /** Who takes an answer as it comes. Bytes that were received count as progress only when it says so. */
 export interface Receiver {
   started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void;
-  received(exchange: Exchange, chunk: Buffer): void;
+  /** The bytes are good until this returns. */
+  received(exchange: Exchange, bytes: Buffer): void;
   ended(): void;
   /** Exactly one of `ended` and `failed` is called, once. */
   failed(error: unknown): void;
@@ -58,17 +59,15 @@ export function createConnection(options: ConnectionOptions): Connection {
   const base = new URL(options.url);
   const prefix = base.pathname.replace(/\/+$/, '');
   const { connectMs, firstByteMs, idleMs } = options.timeouts;
-  const pool = new Pool(base.origin, {
+  const pool = createPool({
+    url: base,
+    headers: toHeaderList(options),
     connections: options.connections,
-    connect: { timeout: connectMs },
-    allowH2: false,
-    maxHeaderSize: maxHeaderBytes,
-    // Watched here instead: a stream's first byte and its later ones have different limits.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+    connectMs,
+    maxHeadBytes: maxHeaderBytes,
   });
-  const headers = toHeaderList(options);
   const running = new Roster<Exchange>();
+  const shared: Shared = { pool, running, firstByteMs, idleMs };
   const everyMs = Math.min(Math.max(Math.min(firstByteMs, idleMs) / 4, 10), 1000);
   const watch = setInterval(() => {
     const now = performance.now();
@@ -78,123 +77,112 @@ export function createConnection(options: ConnectionOptions): Connection {
   }, everyMs).unref();
 
   return {
-    send({ method, path, root = false, body, headers: own, signal }, receiver) {
-      const request: Dispatcher.DispatchOptions = {
+    send({ method, path, root = false, body, headers, signal }, receiver) {
+      const request: OutgoingRequest = {
         method,
-        path: `${root ? '' : prefix}${path}`,
-        headers: own === undefined ? headers : [...headers, ...Object.entries(own).flat()],
+        path: root ? path : prefix + path,
         body: body ?? null,
+        headers,
       };
-      const again = () => pool.dispatch(request, exchange);
-      const exchange = new Exchange(receiver, signal, running, { firstByteMs, idleMs, again });
-      pool.dispatch(request, exchange);
+      pool.send(request, new Exchange(request, receiver, signal, shared));
     },
     async close() {
       clearInterval(watch);
-      await pool.destroy();
+      pool.destroy();
     },
   };
 }
 
+/** What all exchanges of one connection have in common. */
+interface Shared {
+  readonly pool: Pool;
+  readonly running: Roster<Exchange>;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+}
+
 /** One request and its answer. */
-export class Exchange implements Dispatcher.DispatchHandler, Member {
+export class Exchange implements Handler, Member {
   seat = noSeat;
   /** On the clock of `performance.now`. */
   deadlineMs: number;
   readonly #receiver: Receiver;
   readonly #signal: Cancellation;
-  readonly #running: Roster<Exchange>;
-  readonly #idleMs: number;
+  readonly #shared: Shared;
   readonly #begunMs: number;
   readonly #lastMs: number;
   readonly #onAbort = () => this.stop(this.#signal.reason);
-  readonly #again: () => void;
-  #controller: Dispatcher.DispatchController | null = null;
-  #isAnswered = false;
+  /** Kept until it is answered: it may be large. */
+  #request: OutgoingRequest | null;
+  #link: Link | null = null;
   #restarts = 0;
   #hasStarted = false;
   #isOver = false;
 
-  constructor(
-    receiver: Receiver,
-    signal: Cancellation,
-    running: Roster<Exchange>,
-    { firstByteMs, idleMs, again }: { firstByteMs: number; idleMs: number; again: () => void },
-  ) {
+  constructor(request: OutgoingRequest, receiver: Receiver, signal: Cancellation, shared: Shared) {
     const now = performance.now();
+    this.#request = request;
     this.#receiver = receiver;
     this.#signal = signal;
-    this.#running = running;
-    this.#idleMs = idleMs;
-    this.#again = again;
+    this.#shared = shared;
     this.#begunMs = now;
     this.#lastMs = now + longestMs;
-    this.deadlineMs = now + firstByteMs;
-    running.add(this);
+    this.deadlineMs = now + shared.firstByteMs;
+    shared.running.add(this);
     signal.addEventListener('abort', this.#onAbort);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It waited for a connection while its client left.
-    if (this.#isOver) controller.abort(new Error('given up'));
-    else this.#controller = controller;
+  sent(link: Link): void {
+    this.#link = link;
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
-    // Each is a piece of the packet it came in, which would be kept as long as the answer takes.
-    controller.rawHeaders = null;
-    if (this.#isOver || status < 200) return;
-    this.#isAnswered = true;
+  head(status: number, headers: IncomingHttpHeaders): void {
+    this.#request = null;
+    const coding = headers['content-encoding'];
     // None was asked for.
-    if (/[^\s,]/.test((headers['content-encoding'] ?? '').replaceAll('identity', '')))
+    if (coding !== undefined && /[^\s,]/.test(coding.replaceAll('identity', '')))
       this.stop(unavailable('compressed its answer unasked'));
     else this.#receiver.started(this, status, headers);
   }
 
-  onResponseData(_: unknown, chunk: Buffer): void {
-    if (!this.#isOver) this.#receiver.received(this, chunk);
+  body(bytes: Buffer): void {
+    if (!this.#isOver) this.#receiver.received(this, bytes);
   }
 
-  onResponseEnd(): void {
+  end(): void {
     if (this.#finish()) this.#receiver.ended();
   }
 
-  onResponseError(_: unknown, error: Error): void {
+  failed(error: Error, isStale: boolean): void {
+    this.#link = null;
     // A server may close a quiet connection at the moment it is used again, and has then read nothing.
-    if (this.#mayRestart() && isStale(error)) {
+    if (isStale && this.#request !== null && this.#mayRestart()) {
       this.#restarts++;
-      this.#controller = null;
-      this.#again();
-      return;
-    }
-    if (this.#finish()) this.#receiver.failed(toConnectionFailure(error));
+      this.#shared.pool.send(this.#request, this);
+    } else if (this.#finish()) this.#receiver.failed(toConnectionFailure(error));
   }
 
   /** The next part may take its time again. */
   progress(): void {
     this.#hasStarted = true;
-    this.deadlineMs = Math.min(performance.now() + this.#idleMs, this.#lastMs);
+    this.deadlineMs = Math.min(performance.now() + this.#shared.idleMs, this.#lastMs);
   }
 
   /** In the middle of its answer, which is not held back by us. */
   isSilent(now: number): boolean {
-    return this.#hasStarted && now - (this.deadlineMs - this.#idleMs) > silentMs;
+    return this.#hasStarted && now - (this.deadlineMs - this.#shared.idleMs) > silentMs;
   }
 
   /** Who waits for us is not too slow. */
   pause(): void {
-    this.#controller?.pause();
+    this.#link?.pause();
     this.deadlineMs = this.#lastMs;
   }
 
   resume(): void {
     if (this.#isOver) return;
     this.progress();
-    this.#controller?.resume();
+    this.#link?.resume();
   }
 
   giveUp(): void {
@@ -205,19 +193,20 @@ export class Exchange implements Dispatcher.DispatchHandler, Member {
   /** Ends the request on our side, and with it the server's work. */
   stop(reason: unknown): void {
     if (!this.#finish()) return;
-    this.#controller?.abort(reason instanceof Error ? reason : new Error('stopped'));
+    if (this.#link === null) this.#shared.pool.forget(this);
+    else this.#link.abort();
     this.#receiver.failed(reason);
   }
 
   #mayRestart(): boolean {
-    if (this.#isOver || this.#isAnswered || this.#restarts >= mostRestarts) return false;
+    if (this.#isOver || this.#restarts >= mostRestarts) return false;
     return performance.now() - this.#begunMs < restartWithinMs;
   }
 
   #finish(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
-    this.#running.delete(this);
+    this.#shared.running.delete(this);
     this.#signal.removeEventListener('abort', this.#onAbort);
     return true;
   }

@@ -39,12 +39,8 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   };
   #exchange: Exchange | null = null;
   #refusal: Refusal | null = null;
-  /**
-   * The many small pieces of one turn, looked at together. Always the same list: the collector would
-   * keep what was in an old one long after it was let go.
-   */
-  readonly #received: Buffer[] = [];
-  #receivedBytes = 0;
+  /** What came in one turn, looked at together; a character for each byte. */
+  #received: WireEvents = '';
   #ready: WireEvents = '';
   #isPaused = false;
   #willLook = false;
@@ -74,19 +70,18 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     exchange.progress();
   }
 
-  received(exchange: Exchange, chunk: Buffer): void {
+  received(exchange: Exchange, bytes: Buffer): void {
     if (this.#refusal !== null) {
-      const isSmall = this.#refusal.body.add(chunk);
+      const isSmall = this.#refusal.body.add(bytes);
       if (!isSmall) exchange.stop(unavailable(`answered with status ${this.#refusal.status}`));
       return;
     }
     // After its end a server may say what it likes, for as long as an idle one may keep its connection.
     if (this.#state !== 'open') return;
-    this.#received.push(chunk);
-    this.#receivedBytes += chunk.length;
-    if (this.#receivedBytes >= mostWaiting) this.#flush();
+    this.#received += bytes.toString('latin1');
+    if (this.#received.length >= mostWaiting) this.#flush();
     else this.#lookLater();
-    if (this.#receivedBytes + this.#ready.length > highWater && !this.#isPaused) {
+    if (this.#received.length + this.#ready.length > highWater && !this.#isPaused) {
       this.#isPaused = true;
       exchange.pause();
     }
@@ -166,12 +161,10 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   }
 
   #flush(): void {
-    const chunks = this.#received;
-    if (chunks.length === 0 || this.#state !== 'open') return;
-    const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-    chunks.length = 0;
-    this.#receivedBytes = 0;
-    const events = this.#rewriter.push(bytes.toString('latin1'));
+    const bytes = this.#received;
+    if (bytes === '' || this.#state !== 'open') return;
+    this.#received = '';
+    const events = this.#rewriter.push(bytes);
     if (events !== '') {
       this.#ready += events;
       if (!this.#isPaused) this.#exchange?.progress();

@@ -142,10 +142,10 @@ export function tooSlow(what: string, cause?: unknown): EngineError {
 export function toConnectionFailure(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
   const code = (error as { code?: unknown })?.code;
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return tooSlow('could not be reached in time', error);
-  if (code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED')
-    return unavailable('was closed', error);
-  if (code === 'UND_ERR_HEADERS_OVERFLOW') return unavailable('sent endless headers', error);
+  if (code === 'connect_timeout') return tooSlow('could not be reached in time', error);
+  if (code === 'closed') return unavailable('was closed', error);
+  if (code === 'head_too_large') return unavailable('sent endless headers', error);
+  if (code === 'not_http') return unavailable('answered with something that is not HTTP', error);
   if (code === 'ECONNREFUSED') return unavailable('is not listening', error);
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return unavailable('has a name that could not be looked up', error);
@@ -154,13 +154,6 @@ export function toConnectionFailure(error: unknown): EngineError {
   if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER')
     return unavailable('does not speak TLS as its address says', error);
   return unavailable('broke the connection', error);
-}
-
-/** Broken by a server that had answered others on the same connection before, and nothing to this request. */
-export function isStale(error: unknown): boolean {
-  const { code, socket } = error as { code?: unknown; socket?: { bytesRead?: number } };
-  if (code === 'UND_ERR_SOCKET') return (socket?.bytesRead ?? 0) > 0;
-  return code === 'ECONNRESET' || code === 'EPIPE';
 }
 
 /** For the log. Bodies may echo what the user sent, so only names and sizes are kept. */

@@ -1,6 +1,7 @@
 // An answer that is read as a whole before anything is made of it.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import { fromBytes } from '../../../lib/byte-string.ts';
 import type { Connection, Exchange, Receiver, Send } from './connection.ts';
 import { unavailable } from './failures.ts';
 
@@ -38,9 +39,9 @@ class WholeReceiver implements Receiver {
     exchange.progress();
   }
 
-  received(exchange: Exchange, chunk: Buffer): void {
+  received(exchange: Exchange, bytes: Buffer): void {
     exchange.progress();
-    if (!this.#body.add(chunk)) exchange.stop(unavailable('sent an answer that is too large'));
+    if (!this.#body.add(bytes)) exchange.stop(unavailable('sent an answer that is too large'));
   }
 
   ended(): void {
@@ -50,27 +51,21 @@ class WholeReceiver implements Receiver {
 
 export class BoundedBody {
   readonly #maxBytes: number;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  /** A character for each byte. */
+  #bytes = '';
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
   /** False when it is too large. */
-  add(chunk: Buffer): boolean {
-    this.#bytes += chunk.length;
-    if (this.#bytes > this.#maxBytes) {
-      this.#chunks = [];
-      return false;
-    }
-    this.#chunks.push(chunk);
-    return true;
+  add(bytes: Buffer): boolean {
+    const isSmall = this.#bytes.length + bytes.length <= this.#maxBytes;
+    this.#bytes = isSmall ? this.#bytes + bytes.toString('latin1') : '';
+    return isSmall;
   }
 
   text(): string {
-    const [first] = this.#chunks;
-    if (first === undefined) return '';
-    return (this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks)).toString('utf8');
+    return fromBytes(this.#bytes);
   }
 }
