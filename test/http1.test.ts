@@ -346,6 +346,17 @@ describe('connections to an HTTP/1.1 server', () => {
     assert.equal(told.text.length, size);
   });
 
+  test('go on for the next request when the last packet of an answer was held back', async (t) => {
+    const { port, sockets } = await serve(t, (socket) => socket.write(toAnswer('ok')));
+    const pool = open(t, port);
+    const first = new Told();
+    first.body = () => first.link?.pause();
+    pool.send({ method: 'GET', path: '/', body: null, headers: undefined }, first);
+    await hearOut(first);
+    assert.equal((await hearOut(ask(pool))).text, 'ok');
+    assert.equal(sockets.length, 1);
+  });
+
   test('end with the pool, and so do requests; later ones are refused', async (t) => {
     const { port, sockets } = await serve(t, () => {});
     const pool = open(t, port, { connections: 1 });

@@ -69,6 +69,10 @@ export class Link implements ResponseSink {
     socket.on('close', () => this.close(this.#error));
   }
 
+  get isConnecting(): boolean {
+    return this.#connecting !== null;
+  }
+
   send({ method, path, headers, body }: OutgoingRequest, handler: Handler): void {
     let head = `${method} ${path}${this.#options.headText}`;
     for (const name in headers) head += `${name}: ${headers[name]}\r\n`;
@@ -124,10 +128,6 @@ export class Link implements ResponseSink {
     handler?.end();
   }
 
-  get isConnecting(): boolean {
-    return this.#connecting !== null;
-  }
-
   #connected(): void {
     this.#stopConnecting();
     if (!this.#isClosed) this.#free(idleMs);
@@ -157,6 +157,8 @@ export class Link implements ResponseSink {
   #settle({ isReusable, keepAliveMs }: ResponseReader): void {
     this.#reader = null;
     this.#isUsed = true;
+    // Whoever held its last packet back has no say in the next answer.
+    if (this.#socket.isPaused()) this.#socket.resume();
     const quietMs = keepAliveMs === null ? idleMs : keepAliveMs - marginMs;
     // One that answers before it has read all may not read the rest.
     const isClean = isReusable && this.#socket.writableLength === 0;
