@@ -10,6 +10,7 @@ import { createPlanner, type Plan } from '../../src/inference/plan.ts';
 import type { ChatMessage, ChatRequest } from '../../src/inference/schema.ts';
 import { createLlama3Counter } from '../../src/inference/tokens.ts';
 import { newBackend, newEngine } from '../support/backends.ts';
+import { createHandClock } from '../support/clock.ts';
 import { createPair } from '../support/upstream.ts';
 
 const words = (count: number) => 'word '.repeat(count).trim();
@@ -120,6 +121,33 @@ describe('the plan of a request', () => {
       one.plan('m', chat(words(120))),
       refusal('context_length_exceeded', /the prompt has 123 /),
     );
+  });
+
+  it('one that was ejected counts again once its time is over', async () => {
+    const clock = createHandClock();
+    const health = newBackend('a', {}, clock).health;
+    const back = countingBackend('back', async () => 50, { health });
+    for (let failures = 0; failures < 3; failures++) health.failed('down');
+    const one = plannerOf(
+      { m: { vocabulary: 'other', contextWindow: 100 } },
+      { m: [back.backend] },
+    );
+    assert.equal((await one.plan('m', chat(words(80)))).promptTokens, null);
+    clock.turn(2000);
+    assert.equal((await one.plan('m', chat(words(80)))).promptTokens, 50);
+    assert.equal(back.asked.times, 1);
+  });
+
+  it('a prompt that its server cuts is as long as what it keeps', async () => {
+    const { backend } = countingBackend('a', async () => 120);
+    const one = plannerOf({ m: { vocabulary: 'other', contextWindow: 100 } }, { m: [backend] });
+    const cutTo = (truncate_prompt_tokens: number) =>
+      one.plan('m', chat(words(120), { truncate_prompt_tokens } as Partial<ChatRequest>));
+    assert.equal((await cutTo(50)).promptTokens, 50);
+    await assert.rejects(cutTo(110), refusal('context_length_exceeded', /the prompt has 110 /));
+    await assert.rejects(cutTo(500), refusal('context_length_exceeded', /the prompt has 120 /));
+    // To whatever it can hold.
+    assert.equal((await cutTo(-1)).promptTokens, null);
   });
 
   it('where nobody can count, the longer model is taken and nothing is refused on a guess', async () => {

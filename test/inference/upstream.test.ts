@@ -2,6 +2,9 @@
 // are, and what the server does wrong stays the server's.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import { checkTask } from '../../src/inference/check.ts';
 import type { Engine, Task, Usage } from '../../src/inference/engine.ts';
@@ -295,6 +298,29 @@ describe('the upstream engine', () => {
     const unable = createUpstreamEngine(upstreamOptions(upstream.url, { server: 'ollama' }));
     t.after(() => unable.close());
     assert.equal(await unable.countPromptTokens(words, signal), null);
+  });
+
+  test('counts what the template makes of a chat, with what the template is told', async (t) => {
+    const bodies: unknown[] = [];
+    const server = createServer(async (request, response) => {
+      bodies.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+      response.setHeader('content-type', 'application/json').end('{"count":7}');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const engine = createUpstreamEngine(upstreamOptions(`http://127.0.0.1:${port}/v1`));
+    t.after(() => engine.close());
+    const { messages } = chat('Hi').body as { messages: unknown };
+    const told = {
+      chat_template_kwargs: { enable_thinking: false },
+      continue_final_message: true,
+      add_generation_prompt: false,
+    };
+    const task = { kind: 'chat', body: { model: 'm', messages, temperature: 0, ...told } } as Task;
+    assert.equal(await engine.countPromptTokens(task, new AbortController().signal), 7);
+    assert.deepEqual(bodies, [{ model: 'scripted', messages, ...told }]);
   });
 
   test('a probe tells the models, the window and the time it took', async (t) => {

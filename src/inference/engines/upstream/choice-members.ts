@@ -5,7 +5,7 @@ import type { Task } from '../../engine.ts';
 export type Members = Record<string, unknown>;
 
 export function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const promised = { chat: ['logprobs'], completion: ['logprobs', 'stop_reason'] } as const;

@@ -1,6 +1,8 @@
 // Error bodies differ from server to server: OpenAI's object, vLLM's flat one, FastAPI's list of details,
 // a bare string. Here they become one form.
 
+import { isMembers, type Members } from './choice-members.ts';
+
 export interface UpstreamRefusal {
   message: string;
   /** A name, never a number. */
@@ -12,8 +14,6 @@ export interface UpstreamRefusal {
   status: number | null;
   members: Record<string, unknown>;
 }
-
-type Members = Record<string, unknown>;
 
 /** It is searched for what it means: a hostile one is not worth the time. */
 const maxMessageLength = 2000;
@@ -86,8 +86,4 @@ function parse(text: string): Members | null {
   } catch {
     return null;
   }
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
