@@ -41,6 +41,14 @@ export interface Asked<Result> {
   readonly startMs: number;
 }
 
+/** A backend that failed, if another one does not. */
+interface Doubt {
+  readonly backend: Backend;
+  readonly error: EngineError;
+}
+
+const noDoubts: readonly Doubt[] = [];
+
 type SendTo<Result> = (backend: Backend, request: BackendRequest) => Promise<Result>;
 
 /** The first backend that `send` succeeds with. The lease is the caller's to conclude. */
@@ -74,6 +82,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
     const { caller, priority, signal } = call;
     const begunMs = performance.now();
     let failure: EngineError | null = null;
+    let doubted: readonly Doubt[] = noDoubts;
     for (let tries = 1; ; tries++) {
       const placed = place();
       const lease = placed instanceof Promise ? await placed : placed;
@@ -83,12 +92,14 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
       try {
         const result = await send(backend, request);
         trail.engineMs += performance.now() - startMs;
+        for (const doubt of doubted) doubt.backend.health.failed(doubt.error.message);
         return { lease, result, startMs };
       } catch (error) {
         const nowMs = performance.now();
         trail.engineMs += nowMs - startMs;
         conclude(lease, signal.aborted ? null : error, null);
         if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
+        if (error.isDoubtful) doubted = [...doubted, { backend, error }];
         failure = toWorth(failure, error);
         const failed = isTooLong(error) ? noLarger(model, backend) : [backend];
         request.exclude = new Set([...request.exclude, ...failed]);
@@ -129,7 +140,9 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
   function conclude(lease: Lease, error: unknown, firstTokenMs: number | null): void {
     const { backend } = lease;
     const isFault = error instanceof EngineError && error.failure === 'unavailable';
-    if (isFault) backend.health.failed(error.message);
+    // Who fails what all others fail as well may be sound; once it has begun to answer, it took the request.
+    const isDoubted = isFault && error.isDoubtful && firstTokenMs === null;
+    if (isFault && !isDoubted) backend.health.failed(error.message);
     if (error instanceof EngineError && error.failure !== 'rejected') events.failed(backend, error);
     backend.observe({ firstTokenMs, failed: isFault });
     router.release(lease);

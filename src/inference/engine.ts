@@ -92,6 +92,8 @@ export class EngineError extends Error {
   readonly code: string | null;
   readonly param: string | null;
   readonly retryAfterMs: number | null;
+  /** It answered that it failed, which may be the request's fault: known once another engine does better. */
+  readonly isDoubtful: boolean;
 
   constructor(
     failure: EngineFailure,
@@ -100,6 +102,7 @@ export class EngineError extends Error {
       code?: string | null;
       param?: string | null;
       retryAfterMs?: number;
+      isDoubtful?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -109,6 +112,7 @@ export class EngineError extends Error {
     this.code = detail.code ?? null;
     this.param = detail.param ?? null;
     this.retryAfterMs = detail.retryAfterMs ?? null;
+    this.isDoubtful = detail.isDoubtful ?? false;
   }
 }
 

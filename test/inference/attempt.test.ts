@@ -10,6 +10,7 @@ import { createRouter } from '../../src/inference/routing/router.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { listOf, newBackend, newEngine, type TestBackend } from '../support/backends.ts';
 import { newCall } from '../support/engine-call.ts';
+import { until } from '../support/until.ts';
 
 const served = createCatalog().find('hermes3-8b');
 assert(served !== undefined);
@@ -104,6 +105,21 @@ describe('an attempt', () => {
     assert.deepEqual(failed, []);
     assert.equal(backends.flatMap(({ observed }) => observed).length, 1);
     assert(backends.every(({ health }) => health.reason() === null));
+  });
+
+  test('a request that all of them fail harms nobody’s health, one that another serves does', async () => {
+    const doubtful = () => new EngineError('unavailable', 'It failed.', { isDoubtful: true });
+    const backends = [failing('a', doubtful()), failing('b', doubtful())];
+    const poison = attemptsOf(...backends);
+    for (let at = 0; at < 4; at++) await assert.rejects(poison.answer(), /It failed/);
+    assert.equal(poison.failed.length, 8);
+    assert(backends.every(({ health }) => health.state() === 'healthy'));
+    const broken = failing('a', doubtful());
+    const { answer } = attemptsOf(broken, well('b'));
+    await until('it is out', async () => {
+      await answer();
+      return broken.health.state() === 'ejected';
+    });
   });
 
   test('what is too long for one is asked of those that may hold more, and told if nobody does', async () => {

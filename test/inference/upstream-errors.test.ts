@@ -235,6 +235,15 @@ describe('refusals of an upstream', () => {
     assert.equal(toInferenceError(failureOf(413, '<html>'), 'm')?.status, 413);
   });
 
+  test('only an engine that says in JSON that it failed may have been given a request nobody can serve', () => {
+    const doubtful = (status: number, body: unknown) => failureOf(status, body).isDoubtful;
+    assert.equal(doubtful(500, { error: { message: 'list index out of range' } }), true);
+    assert.equal(doubtful(500, '<html>'), false);
+    assert.equal(doubtful(500, ''), false);
+    assert.equal(doubtful(502, { error: { message: 'Bad gateway' } }), false);
+    assert.equal(doubtful(503, { error: { message: 'Loading model' } }), false);
+  });
+
   test('what a server does not take is told as the contract tells it', () => {
     const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,' } };
     const content = [{ type: 'text', text: 'What is it?' }, picture];

@@ -73,7 +73,11 @@ function translate(
   // The name was ours, and so is the mistake.
   const isModel = refusal?.code === 'model_not_found' || unknownModel.test(said);
   if (isModel && status <= 422) return unavailable('does not know its model', cause);
-  if (status !== 400 && status !== 422) return unavailable(`answered with status ${status}`, cause);
+  if (status !== 400 && status !== 422) {
+    // It lives and said what went wrong, in a way that programs do: there are requests that every server fails.
+    const detail = { isDoubtful: status === 500 && refusal !== null, cause };
+    return new EngineError('unavailable', `The backend answered with status ${status}.`, detail);
+  }
   if (/api key/i.test(said)) return unavailable('refused our credentials', cause);
   return rejected(refusal, task, cause);
 }
