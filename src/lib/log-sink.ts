@@ -10,7 +10,7 @@ export interface LogSink {
   close(): void;
 }
 
-const blockLength = 8192;
+const blockLength = 65_536;
 const delayMs = 250;
 
 export function createLogSink(): LogSink {
