@@ -76,7 +76,7 @@ export class ResponseReader {
       throw new Http1Error('head_too_large', 'headers without end');
     if (end === -1) return this.#keep(bytes, at);
     this.#headBytes += length + blankLine.length;
-    this.#begin(bytes.toString('latin1', at, end));
+    this.#begin(toText(bytes, at, end));
     return end + blankLine.length;
   }
 
@@ -193,6 +193,7 @@ export class ResponseReader {
     }
     const end = bytes.indexOf(blankLine, at, 'latin1');
     if (end !== -1) {
+      parseHeaders(toText(bytes, at, end), 0);
       this.#finish();
       return end + blankLine.length;
     }
@@ -227,6 +228,16 @@ function toKeepAliveMs(hint: unknown): number | null {
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant.
+const stray = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
+
+/** Lines that others could end elsewhere are none. */
+function toText(bytes: Buffer, from: number, to: number): string {
+  const text = bytes.toString('latin1', from, to);
+  if (stray.test(text)) throw new Http1Error('not_http', 'control characters in a header');
+  return text;
+}
 
 /** As Node gives them: names in lower case, values of the same name joined. */
 function parseHeaders(text: string, from: number): IncomingHttpHeaders {
