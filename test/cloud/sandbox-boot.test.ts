@@ -5,6 +5,9 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { bootMachine } from '../../src/cloud/drivers/sandbox/boot.ts';
+import { inspectHost } from '../../src/cloud/drivers/sandbox/host.ts';
+import { findRecord, machineDirectory } from '../../src/cloud/drivers/sandbox/machine-directory.ts';
 import { createSshClient, eventually, missingProgram, run } from '../conformance/ssh-client.ts';
 import { createFixture, type Fixture, isRoot, noSsh } from './sandbox-fixture.ts';
 
@@ -39,6 +42,25 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.match(inside.stdout, new RegExp(`^text\nran as ${isRoot ? 'root' : 'ubuntu'}\n`));
     assert.match(inside.stdout, /package nginx was not installed: the system is read-only/);
     assert.match(inside.stdout, /the last line/);
+  });
+
+  test('boots of one machine may meet: one that a crash cut off, and the next', async () => {
+    const { id } = await fixture.launch();
+    const directory = machineDirectory(fixture.dataDir, id);
+    const record = await findRecord(directory);
+    const host = await inspectHost('auto', fixture.dataDir);
+    let ready = 0;
+    const stop = async () => {
+      ready++;
+      throw new Error('far enough');
+    };
+    const boot = () => bootMachine(host, fixture.dataDir, directory, record!, stop);
+    for (let round = 0; round < 3; round++) {
+      const boots = Array.from({ length: 4 }, () => assert.rejects(boot(), /far enough/));
+      await Promise.all(boots);
+    }
+    assert.equal(ready, 12);
+    await fixture.driver.terminate(id);
   });
 
   test('a flood of output neither fills the log nor stops the machine', async () => {

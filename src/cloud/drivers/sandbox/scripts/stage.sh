@@ -1,7 +1,8 @@
 #!/bin/sh
 # First half of a boot, still seeing the host: binds everything the machine may see under its own root
 # directory. Runs in a private mount namespace, as root or as root of a user namespace of one id, and
-# touches nothing below the top level of the disk: a tenant may have left symbolic links there.
+# touches nothing below the top level of the disk: a tenant may have left symbolic links there. The boot that
+# a crash cut off may still be at it: whatever is done to the disk may be done twice at once.
 set -eu
 umask 022
 # On a directory that everybody may pass through: the machine's own root has no rights on the host.
@@ -10,7 +11,7 @@ cd "$ROOT"
 
 for name in usr proc sys dev run; do
   if [ -L "$name" ] || { [ -e "$name" ] && [ ! -d "$name" ]; }; then rm -f "$name"; fi
-  [ -d "$name" ] || mkdir "$name"
+  mkdir -p "$name"
 done
 
 # The mount and all below it. A remount may not drop flags that the host's own mount has locked.
@@ -30,10 +31,10 @@ mount --rbind /usr usr
 read_only usr
 for name in bin sbin lib lib32 lib64 libx32; do
   [ -e "/$name" ] || continue
-  rm -f "$name" 2>/dev/null || true
   if [ -L "/$name" ]; then
-    ln -s "$(readlink "/$name")" "$name"
+    ln -sfn "$(readlink "/$name")" "$name"
   else
+    rm -f "$name" 2>/dev/null || true
     mkdir -p "$name"
     mount --rbind "/$name" "$name"
     read_only "$name"
