@@ -2,14 +2,14 @@
 // is no HTTP, connections that are used again or must not be, and their bound.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Handler, Link } from '../src/lib/http1/link.ts';
 import { createPool, type Pool, type PoolOptions } from '../src/lib/http1/pool.ts';
 import { ResponseReader } from '../src/lib/http1/response-reader.ts';
+import { listen } from './support/listen.ts';
 import { until } from './support/until.ts';
 
 const maxHeadBytes = 4096;
@@ -180,19 +180,13 @@ async function serve(context: TestContext, reply: (socket: Socket, request: stri
     socket.on('error', () => {});
     socket.on('data', (bytes) => reply(socket, bytes.toString('latin1')));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  context.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return { port: (server.address() as AddressInfo).port, sockets, server };
+  return { port: await listen(context, server), sockets, server };
 }
 
 function open(context: TestContext, port: number, changes: Partial<PoolOptions> = {}): Pool {
   const pool = createPool({
     url: new URL(`http://127.0.0.1:${port}`),
-    headers: ['x-team', 'mill', 'transfer-encoding', 'chunked'],
+    headers: { 'x-team': 'mill', 'transfer-encoding': 'chunked' },
     connections: null,
     connectMs: 2000,
     maxHeadBytes,
@@ -253,12 +247,12 @@ describe('connections to an HTTP/1.1 server', () => {
     ]);
   });
 
-  const once: Record<string, string> = {
+  const usedOnce: Record<string, string> = {
     'that closes': toAnswer('ok', 'connection: close\r\n'),
     'that says more than it should': `${toAnswer('ok')}HTTP/1.1 200 OK\r\n`,
     'that keeps none for long': toAnswer('ok', 'keep-alive: timeout=2\r\n'),
   };
-  for (const [name, answer] of Object.entries(once)) {
+  for (const [name, answer] of Object.entries(usedOnce)) {
     test(`of a server ${name} are used once`, async (t) => {
       const { port, sockets } = await serve(t, (socket) => socket.write(answer));
       const pool = open(t, port);

@@ -2,10 +2,9 @@
 // addresses of every form, compressed answers, certificates nobody signed.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { type AddressInfo, createServer as createRawServer, type Socket } from 'node:net';
+import { createServer as createRawServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { gzipSync } from 'node:zlib';
@@ -16,6 +15,7 @@ import {
   type UpstreamOptions,
 } from '../../src/inference/engines/upstream.ts';
 import { newCall, readStream } from '../support/engine-call.ts';
+import { listen } from '../support/listen.ts';
 import { upstreamOptions } from '../support/upstream.ts';
 
 const task: Task = {
@@ -46,22 +46,6 @@ function engineFor(test: TestContext, url: string, overrides: Partial<UpstreamOp
     );
   };
   return { say, stream };
-}
-
-async function listen(
-  test: TestContext,
-  server: ReturnType<typeof createRawServer>,
-  host = '127.0.0.1',
-) {
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => sockets.add(socket));
-  server.listen(0, host);
-  await once(server, 'listening');
-  test.after(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
 }
 
 const serve = (test: TestContext, listener: RequestListener, host?: string) =>

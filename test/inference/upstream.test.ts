@@ -2,9 +2,7 @@
 // are, and what the server does wrong stays the server's.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import { checkTask } from '../../src/inference/check.ts';
 import type { Engine, Task, Usage } from '../../src/inference/engine.ts';
@@ -14,6 +12,7 @@ import { createUpstreamEngine, probeUpstream } from '../../src/inference/engines
 import { toInferenceError } from '../../src/inference/errors.ts';
 import { parseJson } from '../../src/lib/json-body.ts';
 import { newCall, readStream } from '../support/engine-call.ts';
+import { listen } from '../support/listen.ts';
 import { until } from '../support/until.ts';
 import { createPair, upstreamOptions } from '../support/upstream.ts';
 import { chat, completion } from './builtin.ts';
@@ -306,10 +305,7 @@ describe('the upstream engine', () => {
       bodies.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
       response.setHeader('content-type', 'application/json').end('{"count":7}');
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.after(() => server.close());
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(t, server);
     const engine = createUpstreamEngine(upstreamOptions(`http://127.0.0.1:${port}/v1`));
     t.after(() => engine.close());
     const { messages } = chat('Hi').body as { messages: unknown };

@@ -9,8 +9,8 @@ import { type Handler, Link, type OutgoingRequest } from './link.ts';
 export interface PoolOptions {
   /** Its scheme, host and port are used. */
   readonly url: URL;
-  /** Sent with every request: names and values in turn. */
-  readonly headers: readonly string[];
+  /** Sent with every request. Names are in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Null for as many as there are requests. */
   readonly connections: number | null;
   readonly connectMs: number;
@@ -136,15 +136,12 @@ export function createPool(options: PoolOptions): Pool {
 }
 
 /** What all requests say. How a request is framed, and what becomes of its connection, is said by us alone. */
-function toHeadText(url: URL, headers: readonly string[]): string {
-  let text = '';
-  let host = url.host;
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const [name, value] = [headers[at] as string, headers[at + 1] as string];
-    if (name === 'host') host = value;
-    else if (!ours.has(name)) text += `${name}: ${value}\r\n`;
-  }
-  return ` HTTP/1.1\r\nhost: ${host}\r\n${text}`;
+function toHeadText(url: URL, headers: Readonly<Record<string, string>>): string {
+  const all = Object.entries({ host: url.host, ...headers });
+  const lines = all
+    .filter(([name]) => !ours.has(name))
+    .map(([name, value]) => `${name}: ${value}\r\n`);
+  return ` HTTP/1.1\r\n${lines.join('')}`;
 }
 
 const ours: ReadonlySet<string> = new Set([

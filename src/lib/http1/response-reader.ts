@@ -103,8 +103,9 @@ export class ResponseReader {
   #frame(status: number, headers: IncomingHttpHeaders): void {
     const coding = headers['transfer-encoding'];
     const length = headers['content-length'];
-    if (status === 204 || status === 304) this.#framing = 'length';
-    else if (coding !== undefined) {
+    // These have no body, whatever they say.
+    if (status === 204 || status === 304) return;
+    if (coding !== undefined) {
       // Either one alone is clear; both are how one answer is smuggled into another.
       if (length !== undefined || coding.toLowerCase() !== 'chunked')
         throw new Http1Error('not_http', 'a body whose end can not be told');

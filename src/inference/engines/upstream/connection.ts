@@ -61,7 +61,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const { connectMs, firstByteMs, idleMs } = options.timeouts;
   const pool = createPool({
     url: base,
-    headers: toHeaderList(options),
+    headers: toHeaders(options),
     connections: options.connections,
     connectMs,
     maxHeadBytes: maxHeaderBytes,
@@ -212,14 +212,14 @@ export class Exchange implements Handler, Member {
   }
 }
 
-function toHeaderList({ apiKey, headers }: ConnectionOptions): string[] {
-  const list: Record<string, string> = {
+function toHeaders({ apiKey, headers }: ConnectionOptions): Record<string, string> {
+  const all: Record<string, string> = {
     'content-type': 'application/json',
     'user-agent': 'millrace',
     'accept-encoding': 'identity',
   };
   // Names are the same in any case, and none is to be sent twice.
-  for (const [name, value] of Object.entries(headers)) list[name.toLowerCase()] = value;
-  if (apiKey !== null) list.authorization = `Bearer ${apiKey}`;
-  return Object.entries(list).flat();
+  for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;
+  if (apiKey !== null) all.authorization = `Bearer ${apiKey}`;
+  return all;
 }

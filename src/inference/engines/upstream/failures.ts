@@ -73,11 +73,10 @@ function translate(
   // The name was ours, and so is the mistake.
   const isModel = refusal?.code === 'model_not_found' || unknownModel.test(said);
   if (isModel && status <= 422) return unavailable('does not know its model', cause);
-  if (status !== 400 && status !== 422) {
-    // It lives and said what went wrong, in a way that programs do: there are requests that every server fails.
-    const detail = { isDoubtful: status === 500 && refusal !== null, cause };
-    return new EngineError('unavailable', `The backend answered with status ${status}.`, detail);
-  }
+  // It lives and said what went wrong, in a way that programs do: there are requests that every server fails.
+  const isDoubtful = status === 500 && refusal !== null;
+  if (status !== 400 && status !== 422)
+    return unavailable(`answered with status ${status}`, cause, isDoubtful);
   if (/api key/i.test(said)) return unavailable('refused our credentials', cause);
   return rejected(refusal, task, cause);
 }
@@ -125,8 +124,8 @@ function contextExceeded({ window, prompt, completion }: Overflow, task: Task, c
   );
 }
 
-export function unavailable(what: string, cause?: unknown): EngineError {
-  return new EngineError('unavailable', `The backend ${what}.`, { cause });
+export function unavailable(what: string, cause?: unknown, isDoubtful = false): EngineError {
+  return new EngineError('unavailable', `The backend ${what}.`, { cause, isDoubtful });
 }
 
 /** As vLLM and SGLang say that they end an answer for reasons of their own, such as being shut down. */
