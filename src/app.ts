@@ -1,11 +1,6 @@
 // The Fastify app from ready parts. Opens nothing and listens to nothing, so that inject() can drive it.
 
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -31,12 +26,13 @@ import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { type BackendParts, backendRoutes } from './inference/backends/routes.ts';
 import { inferenceDialect } from './inference/errors.ts';
-import { createExpressLane, type ExpressLane } from './inference/express-lane.ts';
+import { createExpressLane } from './inference/express-lane.ts';
 import { compileBodies, type InferenceParts, inferenceRoutes } from './inference/routes.ts';
 import { type WeightsParts, weightsRoutes } from './inference/weights/routes.ts';
 import { trustHops } from './lib/client-address.ts';
 import { applyDialect, type Dialect } from './lib/dialect.ts';
 import { methodNotAllowed, Refusal } from './lib/errors.ts';
+import { type Admit, takeConnections, takeRequests } from './lib/http1/front.ts';
 import { createIdSequence, newId } from './lib/ids.ts';
 import { hasLongBody } from './lib/long-body.ts';
 import { createRequestObserver } from './lib/observe-request.ts';
@@ -61,7 +57,7 @@ export interface AppParts {
 export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const nextId = createIdSequence();
   const observe = createRequestObserver(parts.log, parts.ops.registry);
-  let expressLane: ExpressLane | null = null;
+  let expressLane: Admit | null = null;
   const options: FastifyServerOptions = {
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -96,12 +92,13 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const app = Fastify({
     ...options,
     serverFactory(route) {
-      const take: RequestListener = (request, response) => {
-        if (expressLane?.(request, response) !== true) route(request, response);
-      };
-      return parts.https
+      const admit: Admit = (head, reply) => expressLane?.(head, reply) ?? null;
+      const take = takeRequests(admit, route);
+      const server = parts.https
         ? createTlsServer({ ...parts.https, ...http }, take)
         : createServer(http, take);
+      takeConnections(server, admit);
+      return server;
     },
   });
   app.server.on('checkExpectation', (request, response) => {

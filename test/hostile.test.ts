@@ -218,19 +218,24 @@ describe('hostile bytes', () => {
     });
   }
 
-  test('what is no HTTP is not answered in the middle of another answer', async () => {
-    const body = JSON.stringify({
-      ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
-      ...{ max_tokens: 200, ignore_eos: true },
+  for (const [where, header, answers] of [
+    ['in front of the server', '', 2],
+    ['at the server', 'accept: a\r\naccept: b\r\n', 1],
+  ] as const)
+    test(`what is no HTTP is not answered in the middle of another answer, ${where}`, async () => {
+      const body = JSON.stringify({
+        ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
+        ...{ max_tokens: 200, ignore_eos: true },
+      });
+      const answer = await sendRaw(
+        `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
+          `${header}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        'hello there\r\n\r\n',
+      );
+      assert.match(answer, /^HTTP\/1\.1 200 /);
+      assert.equal(answer.split('HTTP/1.1').length - 1, answers, answer.slice(-500));
+      if (answers === 2) assert.match(answer, /data: \[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /);
     });
-    const answer = await sendRaw(
-      `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
-        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-      'hello there\r\n\r\n',
-    );
-    assert.match(answer, /^HTTP\/1\.1 200 /);
-    assert.equal(answer.split('HTTP/1.1').length, 2, answer.slice(-500));
-  });
 
   /** `more` is sent when the answer has begun. */
   function sendRaw(bytes: string, more = ''): Promise<string> {

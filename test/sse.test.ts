@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Fastify from 'fastify';
 import { ClientGone } from '../src/lib/client-gone.ts';
+import { NodeReply } from '../src/lib/reply.ts';
 import { createEventStreams, type EventStream } from '../src/lib/sse.ts';
 import { until } from './support/until.ts';
 
@@ -13,7 +14,8 @@ test('a stream that is silent for 15 seconds is pinged, one that speaks is not, 
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
     reply.hijack();
-    const stream = streams.open(reply.raw, [], new ClientGone(reply.raw));
+    const raw = new NodeReply(reply.raw);
+    const stream = streams.open(raw, [], new ClientGone(raw));
     stream.send('hello');
     open.set(request.params.name, stream);
   });

@@ -51,8 +51,6 @@ export interface ApiKeys {
   revoke(principal: Principal, id: string): Promise<void>;
   /** Undefined for unknown, revoked and expired keys alike. */
   find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined;
-  /** Only what is remembered from a moment ago; null for all else. */
-  recall(key: string): FoundApiKey | null;
   /** Writes down when keys were last used; called every few seconds and at the end. */
   flushLastUsed(): Promise<void>;
 }
@@ -210,11 +208,6 @@ export function createApiKeys(
     return known === undefined ? look(key) : markUsed(known);
   }
 
-  function recall(key: string): FoundApiKey | null {
-    const known = found.get(key);
-    return (known && markUsed(known)) ?? null;
-  }
-
   async function look(presented: string): Promise<FoundApiKey | undefined> {
     const hash = hashToken(presented);
     const ticket = found.ticket();
@@ -256,7 +249,7 @@ export function createApiKeys(
     }
   }
 
-  return { create, createFirst, preset, list, update, revoke, find, recall, flushLastUsed };
+  return { create, createFirst, preset, list, update, revoke, find, flushLastUsed };
 }
 
 /** The label as part of a key: what a shell, a header and a double click all take as one word. */

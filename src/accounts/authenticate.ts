@@ -16,13 +16,15 @@ export const sessionCookie = 'millrace_session';
 export interface Authenticator {
   /** For the APIs: a key or a session that has the scope. */
   requireScope(app: FastifyInstance, scope: Scope): void;
-  /** A key that was seen a moment ago and has the scope, for those in a hurry; null for all else. */
-  recognize(authorization: string | undefined, scope: Scope): FoundApiKey | null;
+  /** A key that has the scope, written as nearly all write it, for those in a hurry; null for all else. */
+  recognize(authorization: string | undefined, scope: Scope): Recognized | Promise<Recognized>;
   /** For the dashboard's endpoints: a session. */
   requireSession(app: FastifyInstance): void;
   /** The session of a request as it is now, for what lives on after its request was answered. */
   findSession(request: FastifyRequest): Promise<SessionPrincipal | undefined>;
 }
+
+type Recognized = FoundApiKey | null;
 
 interface Carrier {
   principal: Principal | null;
@@ -118,8 +120,9 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
       }),
     recognize(authorization, scope) {
       if (authorization === undefined || !authorization.startsWith(bearer)) return null;
-      const key = apiKeys.recall(authorization.slice(bearer.length));
-      return key?.scopes.includes(scope) ? key : null;
+      const found = apiKeys.find(authorization.slice(bearer.length));
+      const check = (key: Awaited<typeof found>) => (key?.scopes.includes(scope) ? key : null);
+      return found instanceof Promise ? found.then(check) : check(found);
     },
     requireSession: (app) =>
       guard(app, (principal) => {

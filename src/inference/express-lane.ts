@@ -2,10 +2,11 @@
 // checked here, without the framework, which would take a good part of a small request's time. Whatever is
 // unusual about a request is left to Fastify, which has its own route to the same end.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
+import type { FoundApiKey } from '../accounts/api-keys.ts';
 import type { Authenticator } from '../accounts/authenticate.ts';
 import { type Rendered, renderFailure } from '../lib/dialect.ts';
+import type { Admit } from '../lib/http1/front.ts';
 import { parseJson } from '../lib/json-body.ts';
 import type { ObserveRequest } from '../lib/observe-request.ts';
 import { type RawViolation, toViolation } from '../lib/schema.ts';
@@ -16,9 +17,6 @@ import { codeOf, inferenceDialect } from './errors.ts';
 import type { Recordings } from './recording.ts';
 import type { Serve } from './serve.ts';
 import { kinds, modelIn, routes, sendFailure, type Visit } from './visit.ts';
-
-/** False when it is not for here; nothing has been done to it then. */
-export type ExpressLane = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 export interface ExpressLaneParts {
   authenticator: Authenticator;
@@ -46,57 +44,42 @@ const jsonTypes: ReadonlySet<string | undefined> = new Set([
   'application/json; charset=utf-8',
 ]);
 
-export function createExpressLane(parts: ExpressLaneParts): ExpressLane {
+export function createExpressLane(parts: ExpressLaneParts): Admit {
   const { authenticator, serve, recordings, maxBodyBytes, newId, validators, observe, log } = parts;
 
   const tell = (visit: Visit, error: unknown) =>
     log.error({ err: error, request_id: visit.id }, 'request failed');
 
-  return (request, response) => {
-    const kind = kinds.get(request.url);
-    if (kind === undefined || request.method !== 'POST' || parts.isDraining()) return false;
-    const { headers } = request;
-    const bodyBytes = Number(headers['content-length']);
-    // Not a number for one that comes in chunks; an empty one has its own refusal.
-    if (!(bodyBytes > 0 && bodyBytes <= maxBodyBytes)) return false;
-    if (!jsonTypes.has(headers['content-type'])) return false;
-    const key = authenticator.recognize(headers.authorization, 'inference');
-    if (key === null) return false;
-    const visit: Visit = {
-      id: newId(),
-      caller: { accountId: key.accountId, keyId: key.id, userId: null },
-      headers,
-      bodyBytes,
-      response,
-      begunMs: performance.now(),
+  return ({ path, headers, bodyBytes }, reply) => {
+    const kind = kinds.get(path);
+    if (kind === undefined || parts.isDraining()) return null;
+    // An empty one has its own refusal.
+    if (bodyBytes === 0 || bodyBytes > maxBodyBytes) return null;
+    if (!jsonTypes.has(headers['content-type'])) return null;
+    const begunMs = performance.now();
+    const enter = (key: FoundApiKey | null) => {
+      if (key === null) return null;
+      const caller = { accountId: key.accountId, keyId: key.id, userId: null };
+      const visit: Visit = { id: newId(), caller, begunMs, headers, bodyBytes, reply };
+      return (body: readonly Buffer[]) => atTurnEnd(() => begin(visit, kind, body));
     };
-    receive(request, visit, kind);
-    return true;
+    const key = authenticator.recognize(headers.authorization, 'inference');
+    return key instanceof Promise ? key.then(enter) : enter(key);
   };
 
-  /** The request holds on to its listeners for as long as its answer takes, but to no bytes. */
-  function receive(request: IncomingMessage, visit: Visit, kind: Task['kind']): void {
-    let received: Buffer[] = [];
-    request.on('data', (part: Buffer) => received.push(part));
-    request.on('end', () => atTurnEnd(begin));
-
-    function begin(): void {
-      const task = read(visit, kind, received);
-      received = [];
-      // Node keeps them twice; what is needed of them is in the visit.
-      request.rawHeaders = [];
-      answer(visit, kind, task).catch((error) => {
-        tell(visit, error);
-        visit.response.destroy();
-      });
-    }
+  function begin(visit: Visit, kind: Task['kind'], body: readonly Buffer[]): void {
+    const task = read(visit, kind, body);
+    answer(visit, kind, task).catch((error) => {
+      tell(visit, error);
+      visit.reply.cut();
+    });
   }
 
   async function answer(visit: Visit, kind: Task['kind'], task: Task | null): Promise<void> {
     if (task !== null) await serve(visit, task);
-    const { id, response, begunMs } = visit;
+    const { id, reply, begunMs } = visit;
     const ms = performance.now() - begunMs;
-    observe({ method: 'POST', route: routes[kind], status: response.statusCode, id, ms });
+    observe({ method: 'POST', route: routes[kind], status: reply.status, id, ms });
   }
 
   /** Null when it was refused. */

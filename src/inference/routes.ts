@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Authenticator, findPrincipal, principalOf } from '../accounts/authenticate.ts';
 import type { Principal } from '../accounts/principal.ts';
 import { applyDialect, type OnRefused } from '../lib/dialect.ts';
+import { NodeReply } from '../lib/reply.ts';
 import { Type } from '../lib/type.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkTask } from './check.ts';
@@ -121,7 +122,7 @@ const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
   ...toGuest(request, reply, principalOf(request)),
   headers: request.headers,
   bodyBytes: bytesOf(request),
-  response: reply.raw,
+  reply: new NodeReply(reply.raw),
 });
 
 /** A body that came in chunks has no length of its own. */

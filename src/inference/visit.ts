@@ -1,9 +1,10 @@
 // A request of /v1 that was let in, whichever way it came: through Fastify, or past it on the express lane.
 // What is answered is written here, so that both ways lead to the same bytes.
 
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Rendered } from '../lib/dialect.ts';
 import { type HeaderList, toHeaderObject } from '../lib/header-list.ts';
+import type { Reply } from '../lib/reply.ts';
 import type { Task } from './engine.ts';
 
 /** Whoever asks, before it is known whether what they ask can be read. */
@@ -19,7 +20,7 @@ export interface Visit extends Guest {
   readonly headers: IncomingHttpHeaders;
   /** Of the request's body. */
   readonly bodyBytes: number;
-  readonly response: ServerResponse;
+  readonly reply: Reply;
 }
 
 /** A key, or a person who is signed in. */
@@ -58,9 +59,7 @@ export function sendAnswer(visit: Visit, status: number, headers: HeaderList, bo
   const length = Buffer.byteLength(text);
   headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
   headers.push('content-type', 'application/json; charset=utf-8', 'content-length', length);
-  visit.response.writeHead(status, headers);
-  // As many bytes as characters: then nothing is to be encoded.
-  visit.response.end(text, length === text.length ? 'latin1' : 'utf8');
+  visit.reply.send(status, headers, text, length === text.length);
 }
 
 export function sendFailure(visit: Visit, headers: HeaderList, rendered: Rendered): void {

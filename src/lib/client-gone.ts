@@ -1,7 +1,7 @@
 // Tells those who work on a request when its client leaves before the answer is whole. Fastify's own
 // request.signal can't be used: it fires as soon as the body of a POST was read.
 
-import type { ServerResponse } from 'node:http';
+import type { Reply } from './reply.ts';
 
 /** What is needed of an AbortSignal, which has it all; but making and hearing one costs a request some 5 µs. */
 export interface Cancellation {
@@ -17,12 +17,8 @@ export class ClientGone implements Cancellation {
   reason: unknown = undefined;
   #listeners: (() => void)[] = [];
 
-  constructor(response: ServerResponse) {
-    // It may have left while its limits were looked up.
-    if (response.destroyed) this.#abort();
-    response.on('close', () => {
-      if (!response.writableFinished) this.#abort();
-    });
+  constructor(reply: Reply) {
+    reply.onGone(() => this.#abort());
   }
 
   throwIfAborted(): void {

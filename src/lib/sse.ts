@@ -1,11 +1,11 @@
-// Server-sent events onto raw responses: back-pressure, a comment line while nothing comes so that proxies
+// Server-sent events: back-pressure, a comment line while nothing comes so that proxies
 // keep the connection, and one write for all that is ready at the same moment. One timer watches over all
 // streams: a thousand open ones are mostly silent.
 
-import type { ServerResponse } from 'node:http';
 import { toBytes } from './byte-string.ts';
 import type { Cancellation } from './client-gone.ts';
 import type { HeaderList } from './header-list.ts';
+import type { Reply } from './reply.ts';
 import { type Member, noSeat, Roster } from './roster.ts';
 
 export interface EventStream {
@@ -18,7 +18,7 @@ export interface EventStream {
 
 export interface EventStreams {
   /** Begins the answer. Call it only once the first event exists. */
-  open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
+  open(reply: Reply, headers: HeaderList, signal: Cancellation): EventStream;
 }
 
 /** Names and values in turn. */
@@ -49,10 +49,9 @@ export function createEventStreams(): EventStreams {
   }
 
   return {
-    open(response, headers, signal) {
-      response.writeHead(200, headers);
-      joinHeader(response);
-      const stream = new OutgoingEvents(response, signal, open);
+    open(reply, headers, signal) {
+      reply.begin(200, headers);
+      const stream = new OutgoingEvents(reply, signal, open);
       open.add(stream);
       timer ??= setInterval(look, lookMs).unref();
       return stream;
@@ -60,34 +59,21 @@ export function createEventStreams(): EventStreams {
   };
 }
 
-/**
- * Node keeps the text of the headers as the eighty pieces it was put together from, for as long as the answer
- * takes. Looking into it makes one piece of them.
- */
-function joinHeader(response: ServerResponse): void {
-  (response as { _header?: string })._header?.charCodeAt(0);
-}
-
 class OutgoingEvents implements EventStream, Member {
   seat = noSeat;
   /** Looks since something was written. */
   quiet = 0;
-  readonly #response: ServerResponse;
+  readonly #reply: Reply;
   readonly #signal: Cancellation;
   readonly #open: Roster<OutgoingEvents>;
-  /** The client is told the length of each block, as HTTP/1.1 has it. */
-  readonly #isFramed: boolean;
   #ready = '';
   #willWrite = false;
   #isEnding = false;
 
-  constructor(response: ServerResponse, signal: Cancellation, open: Roster<OutgoingEvents>) {
-    this.#response = response;
+  constructor(reply: Reply, signal: Cancellation, open: Roster<OutgoingEvents>) {
+    this.#reply = reply;
     this.#signal = signal;
     this.#open = open;
-    // Framed here instead of by Node, which would make four writes of each: a fifth of what a stream costs.
-    this.#isFramed = response.chunkedEncoding;
-    response.chunkedEncoding = false;
   }
 
   send(data: string): Promise<void> | undefined {
@@ -100,12 +86,12 @@ class OutgoingEvents implements EventStream, Member {
     this.quiet = 0;
     this.#ready += events;
     this.#writeSoon();
-    if (!this.#response.writableNeedDrain || this.#signal.aborted) return undefined;
-    return drained(this.#response);
+    if (!this.#reply.isFull || this.#signal.aborted) return undefined;
+    return new Promise((resolve) => this.#reply.onRoom(resolve));
   }
 
   ping(): void {
-    if (this.#response.writableNeedDrain) this.quiet = 0;
+    if (this.#reply.isFull) this.quiet = 0;
     else this.pass(': ping\n\n');
   }
 
@@ -118,7 +104,7 @@ class OutgoingEvents implements EventStream, Member {
 
   /** The client has left. */
   isOver(): boolean {
-    return this.#response.destroyed;
+    return this.#reply.isGone;
   }
 
   #writeSoon(): void {
@@ -130,29 +116,12 @@ class OutgoingEvents implements EventStream, Member {
 
   write(): void {
     this.#willWrite = false;
-    const block = this.#toBlock();
+    const block = this.#ready;
     this.#ready = '';
-    if (this.#response.destroyed) return;
-    if (this.#isEnding) this.#response.end(this.#isFramed ? `${block}0\r\n\r\n` : block, 'latin1');
-    else this.#response.write(block, 'latin1');
-  }
-
-  #toBlock(): string {
-    const { length } = this.#ready;
-    if (!this.#isFramed || length === 0) return this.#ready;
-    return `${length.toString(16)}\r\n${this.#ready}\r\n`;
+    if (this.#reply.isGone) return;
+    if (this.#isEnding) this.#reply.end(block);
+    else this.#reply.write(block);
   }
 }
 
 const write = (stream: OutgoingEvents) => stream.write();
-
-/** Also when the client leaves: whoever writes sees that by the signal. */
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    function go(): void {
-      response.off('drain', go).off('close', go);
-      resolve();
-    }
-    response.on('drain', go).on('close', go);
-  });
-}

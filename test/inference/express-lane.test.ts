@@ -1,21 +1,43 @@
-// The express lane and Fastify's route are two ways to one end: whatever is asked, both say the same.
+// There are three ways to an answer: on a connection that is taken before Node's HTTP server sees it, through that
+// server and past Fastify, and through both. Whatever is asked, all say the same.
 
 import assert from 'node:assert/strict';
-import { createConnection } from 'node:net';
+import { subscribe } from 'node:diagnostics_channel';
+import { writeFileSync } from 'node:fs';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { request as requestTls, Agent as TlsAgent } from 'node:https';
+import { createConnection, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { createIdentity } from '../../src/cloud/drivers/incus/client-certificate.ts';
 import { startScriptedUpstream } from '../../src/inference/engines/scripted.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { makeFolder } from '../support/process.ts';
+import { startTestServer, type TestOptions, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const paths = { chat: '/v1/chat/completions', completion: '/v1/completions' } as const;
 const messages = [{ role: 'user', content: 'How are you?' }];
 const model = 'hermes3-8b';
 
-/** The first is taken by the lane; the other is as good, but rare, and so is left to Fastify. */
-const types = ['application/json', 'application/json;charset=utf-8'] as const;
+/** What says the same and is rare goes another way. */
+const ways = {
+  'in front': { headers: { 'content-type': 'application/json' }, asksServer: false },
+  'past the framework': {
+    headers: { 'content-type': 'application/json', accept: ['*/*', 'text/plain'] },
+    asksServer: true,
+  },
+  'through it': { headers: { 'content-type': 'application/json;charset=utf-8' }, asksServer: true },
+};
 
-/** After a body that can't be read, Fastify closes the connection; the lane has read it and goes on. */
+/** After a body that can't be read, Fastify closes the connection; the others have read it and go on. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding']);
+
+/** The ports at which Node's HTTP server took a request. */
+const askedServers: (number | undefined)[] = [];
+subscribe('http.server.request.start', (message) => {
+  const { socket } = message as { socket: Socket };
+  askedServers.push(socket.localPort);
+});
 
 const cases: Record<string, { path?: keyof typeof paths; body: string }> = {
   'a plain chat': { body: JSON.stringify({ model, messages }) },
@@ -46,34 +68,40 @@ const cases: Record<string, { path?: keyof typeof paths; body: string }> = {
 
 describe('the express lane', () => {
   let server: TestServer;
+  let models: NonNullable<TestOptions['config']>['models'];
   let closeUpstream: () => Promise<void>;
   after(() => closeUpstream());
   before(async () => {
     const upstream = await startScriptedUpstream({ words: 6 });
-    server = await startTestServer({
-      config: {
-        models: {
-          catalog: {
-            [model]: {
-              backends: [{ name: 'up', url: upstream.url, model: 'm', server: 'openai' }],
-            },
-          },
-        },
-      } as never,
-    });
+    const backend = { name: 'up', url: upstream.url, model: 'm', server: 'openai' };
+    models = { catalog: { [model]: { backends: [backend] } } } as never;
+    server = await startTestServer({ config: { models } });
     closeUpstream = upstream.close;
   });
 
-  async function ask(type: string, path: string, body: string) {
-    // Keys are remembered for a second; one that is not would be left to Fastify.
-    await server.fetch('/v1/models');
-    const response = await server.fetch(path, {
-      method: 'POST',
-      headers: { 'content-type': type },
-      body: Buffer.from(body, body.includes('\xff') ? 'latin1' : 'utf8'),
-    });
-    const names = [...response.headers.keys()].filter((name) => !ofConnection.has(name));
-    return { status: response.status, names: names.sort(), text: await response.text() };
+  /** On a connection of its own. */
+  async function ask(
+    way: (typeof ways)[keyof typeof ways],
+    path: string,
+    body: string,
+    { url, key } = server,
+  ) {
+    const bytes = Buffer.from(body, body.includes('\xff') ? 'latin1' : 'utf8');
+    const { port, protocol } = new URL(url);
+    const isTls = protocol === 'https:';
+    const agent = new (isTls ? TlsAgent : Agent)({ keepAlive: true });
+    const authorization = `Bearer ${key}`;
+    const headers = { ...way.headers, authorization, 'content-length': bytes.length };
+    const options = { port, path, method: 'POST', agent, headers, rejectUnauthorized: false };
+    askedServers.length = 0;
+    const response = await new Promise<IncomingMessage>((resolve, reject) =>
+      (isTls ? requestTls : request)(options, resolve).on('error', reject).end(bytes),
+    );
+    const text = Buffer.concat(await response.toArray()).toString();
+    agent.destroy();
+    assert.equal(askedServers.includes(Number(port)), way.asksServer);
+    const names = Object.keys(response.headers).filter((name) => !ofConnection.has(name));
+    return { status: response.statusCode, names, text };
   }
 
   const comparable = (text: string) =>
@@ -84,17 +112,32 @@ describe('the express lane', () => {
 
   for (const [name, { path = 'chat', body }] of Object.entries(cases)) {
     test(`answers as Fastify does: ${name}`, async () => {
-      const [express, usual] = [
-        await ask(types[0], paths[path], body),
-        await ask(types[1], paths[path], body),
-      ];
-      assert.equal(express.status, usual.status);
-      assert.deepEqual(express.names, usual.names);
-      assert.equal(comparable(express.text), comparable(usual.text));
+      const usual = await ask(ways['through it'], paths[path], body);
+      for (const way of [ways['in front'], ways['past the framework']]) {
+        const express = await ask(way, paths[path], body);
+        assert.equal(express.status, usual.status);
+        assert.deepEqual(express.names.toSorted(), usual.names.toSorted());
+        assert.equal(comparable(express.text), comparable(usual.text));
+      }
     });
   }
 
-  test('both are told of in metrics and by the same route', async () => {
+  test('answers on encrypted connections, too', async () => {
+    const identity = createIdentity('localhost', Date.now());
+    const folder = makeFolder();
+    const files = { tls_certificate: join(folder, 'tls.crt'), tls_key: join(folder, 'tls.key') };
+    writeFileSync(files.tls_certificate, identity.certificate);
+    writeFileSync(files.tls_key, identity.key);
+    const encrypted = await startTestServer({ config: { server: files, models } });
+    const text = JSON.stringify({ model, messages, stream: true });
+    const said = new Set<string>();
+    for (const way of Object.values(ways))
+      said.add(comparable((await ask(way, paths.chat, text, encrypted)).text));
+    assert.match([...said].join(), /^data: .*data: \[DONE\]\n\n$/s);
+    assert.equal(said.size, 1);
+  });
+
+  test('all are told of in metrics and by the same route', async () => {
     const count = async () => {
       const text = await (await server.fetch('/metrics')).text();
       const line =
@@ -102,8 +145,9 @@ describe('the express lane', () => {
       return Number(line.exec(text)?.[1] ?? 0);
     };
     const before = await count();
-    for (const type of types) await ask(type, paths.chat, JSON.stringify({ model, messages }));
-    await until('both were counted', async () => (await count()) === before + 2);
+    const body = JSON.stringify({ model, messages });
+    for (const way of Object.values(ways)) await ask(way, paths.chat, body);
+    await until('all were counted', async () => (await count()) === before + 3);
   });
 
   test('a key that was revoked is no longer recognized', async () => {
@@ -124,7 +168,6 @@ describe('the express lane', () => {
   });
 
   test('two requests at once on one connection are answered in their order', async () => {
-    await server.fetch('/v1/models');
     const { hostname, port } = new URL(server.url);
     const socket = createConnection({ host: hostname, port: Number(port) });
     const request = (body: string) =>
@@ -142,7 +185,6 @@ describe('the express lane', () => {
   });
 
   test('a client of HTTP/1.0 gets its stream without lengths, up to the end of the connection', async () => {
-    await server.fetch('/v1/models');
     const { hostname, port } = new URL(server.url);
     const socket = createConnection({ host: hostname, port: Number(port) });
     const body = JSON.stringify({ model, messages, stream: true });

@@ -1,0 +1,233 @@
+// The connections of an HTTP server, taken before the server sees them. Requests that somebody wants and that
+// are as simple as nearly all are answered here, without the objects Node makes for each. With the first other
+// request a connection goes to the server for good, as if nobody had looked.
+
+import type { RequestListener, Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { NodeReply, type Reply } from '../reply.ts';
+import { type Member, noSeat, Roster } from '../roster.ts';
+import { headBytes, type RequestHead, readHead } from './request-head.ts';
+import { SocketReply } from './socket-reply.ts';
+
+/** Null when it is not wanted; the server gets it then. */
+export type Admit = (head: RequestHead, reply: Reply) => Admitted | Promise<Admitted>;
+export type Admitted = TakeBody | null;
+export type TakeBody = (body: readonly Buffer[]) => void;
+
+const lookMs = 1000;
+
+interface Front {
+  readonly server: Server | TlsServer;
+  readonly connections: Roster<Connection>;
+  readonly admit: Admit;
+  /** What an answer says of its connection. */
+  readonly keepAlive: string;
+  /** The server's own way to take a connection. */
+  give(socket: Socket): void;
+}
+
+export function takeConnections(server: Server | TlsServer, admit: Admit): void {
+  const event = 'setSecureContext' in server ? 'secureConnection' : 'connection';
+  const [own] = server.listeners(event) as ((socket: Socket) => void)[];
+  if (own === undefined) throw new Error('the server takes no connections');
+  const connections = new Roster<Connection>();
+  const front: Front = {
+    server,
+    connections,
+    admit,
+    keepAlive: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(server.keepAliveTimeout / 1000)}\r\n`,
+    give: (socket) => own.call(server, socket),
+  };
+  server.off(event, own);
+  server.on(event, (socket: Socket) => connections.add(new Connection(socket, front)));
+  const timer = setInterval(() => {
+    for (const connection of connections.list()) connection.look();
+  }, lookMs).unref();
+  server.once('close', () => clearInterval(timer));
+
+  const { closeIdleConnections, closeAllConnections } = server;
+  server.closeIdleConnections = () => {
+    closeIdleConnections.call(server);
+    for (const connection of connections.list()) if (connection.isIdle) connection.close();
+  };
+  server.closeAllConnections = () => {
+    closeAllConnections.call(server);
+    for (const connection of connections.list()) connection.close();
+  };
+}
+
+/** The same for the server's own requests: connections that went to it bring such as are wanted, too. */
+export function takeRequests(admit: Admit, route: RequestListener): RequestListener {
+  return (request, response) => {
+    const { method, url: path = '', headers } = request;
+    const bodyBytes = Number(headers['content-length']);
+
+    function enter(take: Admitted): void {
+      if (take === null) {
+        route(request, response);
+        return;
+      }
+      let body: Buffer[] = [];
+      request.on('data', (part: Buffer) => body.push(part));
+      request.on('end', () => {
+        take(body);
+        // The request lives on for as long as its answer takes; Node keeps its headers twice.
+        body = [];
+        request.rawHeaders = [];
+      });
+    }
+
+    // Not a number for one that comes in chunks.
+    const isSimple = method === 'POST' && bodyBytes >= 0;
+    const take = isSimple ? admit({ path, headers, bodyBytes }, new NodeReply(response)) : null;
+    if (take instanceof Promise) take.catch(() => null).then(enter);
+    else enter(take);
+  };
+}
+
+class Connection implements Member {
+  seat = noSeat;
+  readonly #socket: Socket;
+  readonly #front: Front;
+  readonly #onEnd = () => this.#answered();
+  #quietLooks = 0;
+  #take: TakeBody | null = null;
+  #parts: Buffer[] = [];
+  #missing = 0;
+  #reply: SocketReply | null = null;
+  /** What came before the answer was whole. */
+  #early: Buffer | null = null;
+
+  constructor(socket: Socket, front: Front) {
+    this.#socket = socket;
+    this.#front = front;
+    socket.on('data', this.#receive);
+    socket.on('drain', this.#drained);
+    socket.on('end', this.#ended);
+    socket.on('error', ignore);
+    socket.on('close', this.#closed);
+  }
+
+  get isIdle(): boolean {
+    return this.#reply === null;
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  /** Once a second. */
+  look(): void {
+    this.#quietLooks++;
+    const { keepAliveTimeout, requestTimeout } = this.#front.server;
+    if (this.isIdle && this.#quietLooks * lookMs > keepAliveTimeout + lookMs) this.close();
+    else if (this.#take !== null && this.#quietLooks * lookMs > requestTimeout)
+      this.#giveUp('ERR_HTTP_REQUEST_TIMEOUT');
+  }
+
+  readonly #receive = (packet: Buffer): void => {
+    if (this.#take !== null) this.#gather(packet);
+    else if (this.#reply !== null) this.#keep(packet);
+    else this.#open(packet);
+  };
+
+  #open(packet: Buffer): void {
+    const bytes = headBytes(packet);
+    const head = bytes === 0 ? null : readHead(packet, bytes);
+    const reply = new SocketReply(this.#socket, this.#front.keepAlive, this.#onEnd);
+    const take = head === null ? null : this.#front.admit(head, reply);
+    this.#quietLooks = 0;
+    this.#reply = reply;
+    this.#missing = head?.bodyBytes ?? 0;
+    if (take instanceof Promise) this.#wait(packet, bytes, take);
+    else this.#enter(packet, bytes, take);
+  }
+
+  async #wait(packet: Buffer, bytes: number, coming: Promise<Admitted>): Promise<void> {
+    this.#socket.pause();
+    const take = await coming.catch(() => null);
+    if (this.#socket.destroyed) return;
+    this.#socket.resume();
+    this.#enter(packet, bytes, take);
+  }
+
+  #enter(packet: Buffer, bytes: number, take: Admitted): void {
+    if (take === null) {
+      this.#handOver(packet);
+      return;
+    }
+    this.#take = take;
+    if (packet.length > bytes || this.#missing === 0) this.#gather(packet.subarray(bytes));
+  }
+
+  #gather(packet: Buffer): void {
+    const part = packet.length > this.#missing ? packet.subarray(0, this.#missing) : packet;
+    this.#parts.push(part);
+    this.#missing -= part.length;
+    if (part.length < packet.length) this.#keep(packet.subarray(part.length));
+    if (this.#missing > 0) return;
+    const take = this.#take as TakeBody;
+    const parts = this.#parts;
+    this.#take = null;
+    this.#parts = [];
+    take(parts);
+  }
+
+  /** One packet at most: no more is read until it has its turn. */
+  #keep(packet: Buffer): void {
+    this.#early = this.#early === null ? packet : Buffer.concat([this.#early, packet]);
+    this.#socket.pause();
+  }
+
+  #answered(): void {
+    this.#reply = null;
+    this.#quietLooks = 0;
+    const early = this.#early;
+    this.#early = null;
+    if (early === null || this.#socket.destroyed) return;
+    this.#socket.resume();
+    this.#handOver(early);
+  }
+
+  #handOver(packet: Buffer): void {
+    const socket = this.#socket;
+    this.#leave();
+    socket.unshift(packet);
+    this.#front.give(socket);
+  }
+
+  #leave(): void {
+    this.#front.connections.delete(this);
+    const socket = this.#socket;
+    socket.off('data', this.#receive).off('drain', this.#drained).off('end', this.#ended);
+    socket.off('error', ignore).off('close', this.#closed);
+  }
+
+  /** The rest of a request does not come. */
+  #giveUp(code: 'ERR_HTTP_REQUEST_TIMEOUT' | 'HPE_INVALID_EOF_STATE'): void {
+    const socket = this.#socket;
+    this.#leave();
+    socket.on('error', ignore);
+    const error = Object.assign(new Error('the request is not whole'), { code });
+    if (!this.#front.server.emit('clientError', error, socket)) socket.destroy();
+  }
+
+  readonly #drained = (): void => this.#reply?.drained();
+
+  /** Who says no more does not listen any more either, as Node sees it. */
+  readonly #ended = (): void => {
+    if (this.#reply === null) this.#socket.end();
+    else if (this.#take !== null) this.#giveUp('HPE_INVALID_EOF_STATE');
+    else this.close();
+  };
+
+  readonly #closed = (): void => {
+    this.#front.connections.delete(this);
+    this.#reply?.closed();
+  };
+}
+
+function ignore(): void {
+  // What went wrong is seen by its end.
+}

@@ -1,0 +1,63 @@
+// The head of a request, where it is as nearly all are: a POST in HTTP/1.1 with a body of a known length, each
+// header once, none that changes how the connection is used, and all of it there. Anything else is not read
+// here, whether it is valid or not.
+
+import type { IncomingHttpHeaders } from 'node:http';
+
+export interface RequestHead {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly bodyBytes: number;
+}
+
+const mostBytes = 8192;
+const blankLine = Buffer.from('\r\n\r\n');
+const shape =
+  /^POST (\/[!-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
+const padding = /^[\t ]+|[\t ]+$/g;
+const digits = /^\d{1,15}$/;
+const space = 32;
+const tab = 9;
+
+/** How many bytes it takes, with its blank line; 0 when its end is not there. */
+export function headBytes(packet: Buffer): number {
+  const end = packet.indexOf(blankLine);
+  return end === -1 || end > mostBytes ? 0 : end + blankLine.length;
+}
+
+/** Null for anything else. */
+export function readHead(packet: Buffer, bytes: number): RequestHead | null {
+  // Without the blank line itself.
+  const text = packet.toString('latin1', 0, bytes - 2);
+  const path = shape.exec(text)?.[1];
+  if (path === undefined) return null;
+  const headers: Record<string, string> = {};
+  for (let at = text.indexOf('\n') + 1; at < text.length; ) {
+    const colon = text.indexOf(':', at);
+    const end = text.indexOf('\r', colon);
+    const name = text.slice(at, colon).toLowerCase();
+    // Twice, or a name that every object has.
+    if (name in headers) return null;
+    headers[name] = unpad(
+      text.slice(text.charCodeAt(colon + 1) === space ? colon + 2 : colon + 1, end),
+    );
+    at = end + 2;
+  }
+  const length = headers['content-length'];
+  if (length === undefined || !digits.test(length) || isUnusual(headers)) return null;
+  return { path, headers, bodyBytes: Number(length) };
+}
+
+function isUnusual(headers: Readonly<Record<string, string>>): boolean {
+  if ('transfer-encoding' in headers || 'expect' in headers || 'upgrade' in headers) return true;
+  const { connection } = headers;
+  return connection !== undefined && connection.toLowerCase() !== 'keep-alive';
+}
+
+function unpad(value: string): string {
+  return isPad(value.charCodeAt(0)) || isPad(value.charCodeAt(value.length - 1))
+    ? value.replace(padding, '')
+    : value;
+}
+
+const isPad = (code: number) => code === space || code === tab;
