@@ -44,6 +44,9 @@ export interface UsageOptions {
 
 /** Of the oldest row. Leaves as much again for a busy process and the write, of the 50 ms that are promised. */
 const delayMs = 25;
+/** Where a batch would hold few rows, waiting saves little, and a slow disk gets more of the time. */
+const quietDelayMs = 10;
+const fewRows = 16;
 const longMs = 1000;
 const mostDelayMs = 5000;
 /** Rows per transaction: with SQLite nobody else can write meanwhile, which is 2 to 5 ms. */
@@ -64,6 +67,7 @@ export function createUsage(
   let slowestMs = 0;
   let dropped = 0;
   let failures = 0;
+  let isQuiet = true;
   let timer: NodeJS.Timeout | undefined;
   let work: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -75,7 +79,7 @@ export function createUsage(
     if (pending.length === 0) pendingSince = performance.now();
     pending.push(entry.row);
     if (pending.length > maxPending) dropOldest();
-    schedule(delayMs);
+    schedule(isQuiet ? quietDelayMs : delayMs);
   }
 
   function dropOldest(): void {
@@ -99,7 +103,8 @@ export function createUsage(
   function tick(): void {
     if (open.size === 0 || failures > 0 || isTicking) return;
     isTicking = true;
-    inTurn(writeLong)
+    beat()
+      .then(() => inTurn(writeLong))
       .catch(() => {})
       .finally(() => {
         isTicking = false;
@@ -118,11 +123,18 @@ export function createUsage(
     return mine;
   }
 
-  const flush = () =>
-    inTurn(async () => {
+  async function flush(): Promise<void> {
+    await beat();
+    await inTurn(async () => {
       await writeEnded();
       await writeLong();
     });
+  }
+
+  /** Before anything is written that runs. No row waits for it. */
+  async function beat(): Promise<void> {
+    if (open.size > 0) await processes.beat();
+  }
 
   function retryLater(error: unknown): void {
     const retryMs = Math.min(delayMs * 2 ** failures++, mostDelayMs);
@@ -138,6 +150,7 @@ export function createUsage(
     clearTimeout(timer);
     timer = undefined;
     const [since, begunAt] = [pendingSince, performance.now()];
+    isQuiet = pending.length < fewRows;
     for (let left = pending.length; left > 0; left -= batchRows) {
       const rows = pending.splice(0, Math.min(left, batchRows));
       try {
@@ -160,8 +173,6 @@ export function createUsage(
       // Below 0 the clock was set back.
       return ageMs < 0 || ageMs >= longMs;
     });
-    if (long.length === 0) return;
-    await processes.beat();
     const due = long.filter(({ dirty }) => dirty);
     for (let at = 0; at < due.length; at += batchRows) {
       // Those that ended meanwhile are among the pending.

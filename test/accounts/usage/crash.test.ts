@@ -3,6 +3,7 @@
 // sums are those of the rows.
 
 import assert from 'node:assert';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import { openDatabase } from '../../../src/db/open.ts';
 import type { UsageRequestRow } from '../../../src/db/tables.ts';
@@ -15,7 +16,7 @@ import { assertAgreement } from './support.ts';
 
 const kills = 2;
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
-/** What may be lost at most. Held to wherever the server itself says that it has kept to it. */
+/** What may be lost at most. Held to wherever the server itself says that half of it was enough so far. */
 const promisedMs = 50;
 
 interface Answered {
@@ -31,6 +32,8 @@ for (const database of databases) {
       const dataDir = makeFolder();
       const random = createRandom(propertySeed);
       const answered: Answered[] = [];
+      const pauses = monitorEventLoopDelay({ resolution: 5 });
+      pauses.enable();
       const start = () =>
         serveMillrace(['--data-dir', dataDir, ...(url === null ? [] : ['--database-url', url])], {
           MILLRACE_API_KEY: apiKey,
@@ -41,6 +44,7 @@ for (const database of databases) {
 
       for (let kill = 0; kill < kills; kill++) {
         const server = await start();
+        pauses.reset();
         const before = answered.length;
         const wanted = before + 12 + random(10);
         const long = await askLong(server);
@@ -49,14 +53,14 @@ for (const database of databases) {
         await until('the long request is written', async () =>
           (await read()).some((row) => row.id === long && row.completion_tokens > 0),
         );
-        // Servers, models and other tests fight over the machine: one that gets no turn can't write either,
-        // and is held to twice the worst that it has seen.
-        const slowestMs = await readSlowest(server);
-        const lossMs = slowestMs <= promisedMs ? promisedMs : 2 * slowestMs;
+        // Servers, models and other tests fight over the machine: one that gets no turn can't write either, and
+        // we get none at times like these. The last write may take twice as long as any before.
+        const slowestMs = Math.max(await readSlowest(server), pauses.max / 1e6);
+        const lossMs = Math.max(promisedMs, 2 * slowestMs);
         await until('some are owed', () =>
           answered.slice(before).some(({ at }) => at < performance.now() - 2 * lossMs),
         );
-        context.diagnostic(`the slowest write took ${slowestMs} ms`);
+        context.diagnostic(`the slowest write or pause took ${slowestMs} ms`);
         const killedAt = performance.now();
         server.child.kill('SIGKILL');
         await Promise.all([...clients, server.ended]);
@@ -88,6 +92,7 @@ for (const database of databases) {
         if (row?.status === 'done') assert.equal(row.completion_tokens, tokens);
       }
       context.diagnostic(`${answered.length} answers, ${rows.length} rows`);
+      pauses.disable();
       await db.destroy();
       await drop();
       await stopOwnPostgres();
