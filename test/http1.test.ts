@@ -8,6 +8,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Handler, Link } from '../src/lib/http1/link.ts';
 import { createPool, type Pool, type PoolOptions } from '../src/lib/http1/pool.ts';
+import { ResponseHeads } from '../src/lib/http1/response-head.ts';
 import { ResponseReader } from '../src/lib/http1/response-reader.ts';
 import { listen } from './support/listen.ts';
 import { until } from './support/until.ts';
@@ -34,6 +35,7 @@ function hear(packets: Iterable<string>) {
       },
       end: () => {},
     },
+    new ResponseHeads(),
     maxHeadBytes,
   );
   // All packets come in the same memory.
@@ -44,7 +46,8 @@ function hear(packets: Iterable<string>) {
     memory.fill('?');
   }
   reader.close();
-  const { isOver, isReusable, keepAliveMs } = reader;
+  const { isReusable = true, keepAliveMs = null } = reader.head ?? {};
+  const { isOver } = reader;
   return { status, headers, text, isOver, isReusable, keepAliveMs };
 }
 

@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { OnReadOpts, Socket } from 'node:net';
 import { Http1Error } from './errors.ts';
+import type { ResponseHead, ResponseHeads } from './response-head.ts';
 import { ResponseReader, type ResponseSink } from './response-reader.ts';
 
 export interface OutgoingRequest {
@@ -28,6 +29,8 @@ export interface LinkOptions {
   readonly headText: string;
   readonly connectMs: number;
   readonly maxHeadBytes: number;
+  /** Of this server. */
+  readonly heads: ResponseHeads;
   /** It can take a request. */
   free(link: Link): void;
   /** It can take none any more; with an error when it never could. */
@@ -80,7 +83,7 @@ export class Link implements ResponseSink {
     const text = body === null ? `${head}\r\n` : `${head}content-length: ${bytes}\r\n\r\n${body}`;
     this.#handler = handler;
     this.#hasAnswer = false;
-    this.#reader = new ResponseReader(this, this.#options.maxHeadBytes);
+    this.#reader = new ResponseReader(this, this.#options.heads, this.#options.maxHeadBytes);
     handler.sent(this);
     // As many bytes as characters: then nothing is to be encoded.
     this.#socket.write(text, bytes === (body?.length ?? 0) ? 'latin1' : 'utf8');
@@ -150,18 +153,19 @@ export class Link implements ResponseSink {
       this.close(error as Error);
     }
     if (reader === null) this.close();
-    else if (reader.isOver && !this.#isClosed) this.#settle(reader);
+    else if (reader.isOver && !this.#isClosed) this.#settle(reader.head);
     return true;
   }
 
-  #settle({ isReusable, keepAliveMs }: ResponseReader): void {
+  #settle(head: ResponseHead | null): void {
     this.#reader = null;
     this.#isUsed = true;
     // Whoever held its last packet back has no say in the next answer.
     if (this.#socket.isPaused()) this.#socket.resume();
+    const keepAliveMs = head?.keepAliveMs ?? null;
     const quietMs = keepAliveMs === null ? idleMs : keepAliveMs - marginMs;
     // One that answers before it has read all may not read the rest.
-    const isClean = isReusable && this.#socket.writableLength === 0;
+    const isClean = head?.isReusable === true && this.#socket.writableLength === 0;
     if (isClean && quietMs > 0) this.#free(Math.min(quietMs, longestIdleMs));
     else this.close();
   }

@@ -5,6 +5,7 @@ import { connect, isIP, type OnReadOpts, type Socket, type TcpNetConnectOpts } f
 import { connect as connectTls } from 'node:tls';
 import { Http1Error } from './errors.ts';
 import { type Handler, Link, type OutgoingRequest } from './link.ts';
+import { ResponseHeads } from './response-head.ts';
 
 export interface PoolOptions {
   /** Its scheme, host and port are used. */
@@ -43,6 +44,7 @@ export function createPool(options: PoolOptions): Pool {
   const idle: Link[] = [];
   const waiting: Waiting[] = [];
   const packet = Buffer.allocUnsafeSlow(packetBytes);
+  const heads = new ResponseHeads();
   let session: Buffer | undefined;
   let isDestroyed = false;
 
@@ -53,7 +55,16 @@ export function createPool(options: PoolOptions): Pool {
 
   function open(): void {
     links.add(
-      new Link({ connect: toSocket, packet, headText, connectMs, maxHeadBytes, free, closed }),
+      new Link({
+        connect: toSocket,
+        packet,
+        headText,
+        heads,
+        connectMs,
+        maxHeadBytes,
+        free,
+        closed,
+      }),
     );
   }
 

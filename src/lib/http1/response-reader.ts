@@ -4,16 +4,14 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { Http1Error } from './errors.ts';
+import { parseHeaders, type ResponseHead, type ResponseHeads } from './response-head.ts';
 
 export interface ResponseSink {
-  head(status: number, headers: IncomingHttpHeaders): void;
+  head(status: number, headers: Readonly<IncomingHttpHeaders>): void;
   /** All that one packet brought. The bytes are good until this returns. */
   body(bytes: Buffer): void;
   end(): void;
 }
-
-/** How the body ends: by its length, by an empty chunk, or with the connection. */
-type Framing = 'length' | 'chunks' | 'close';
 
 const cr = 13;
 const lf = 10;
@@ -25,14 +23,12 @@ const maxLineBytes = 1024;
 const maxSizeDigits = 8;
 
 export class ResponseReader {
-  /** The connection may be used again after this answer. */
-  isReusable = true;
-  /** How long the server says that it keeps a quiet connection. */
-  keepAliveMs: number | null = null;
+  /** Null until it has come. */
+  head: ResponseHead | null = null;
   readonly #sink: ResponseSink;
+  readonly #heads: ResponseHeads;
   readonly #maxHeadBytes: number;
   #state: 'head' | 'body' | 'trailers' | 'over' = 'head';
-  #framing: Framing = 'length';
   #headBytes = 0;
   /** Of the body, or of the chunk at hand. */
   #left = 0;
@@ -40,8 +36,9 @@ export class ResponseReader {
   /** Of a head or a line whose end has not come yet. */
   #rest: Buffer | null = null;
 
-  constructor(sink: ResponseSink, maxHeadBytes: number) {
+  constructor(sink: ResponseSink, heads: ResponseHeads, maxHeadBytes: number) {
     this.#sink = sink;
+    this.#heads = heads;
     this.#maxHeadBytes = maxHeadBytes;
   }
 
@@ -54,14 +51,14 @@ export class ResponseReader {
       if (this.#state === 'head') at = this.#readHead(bytes, at);
       else if (this.#state === 'trailers') at = this.#readTrailers(bytes, at);
       else if (this.#state === 'over') throw new Http1Error('not_http', 'bytes after the answer');
-      else if (this.#framing === 'chunks') at = this.#readChunks(bytes, at);
+      else if (this.head?.framing === 'chunks') at = this.#readChunks(bytes, at);
       else at = this.#readPlain(bytes, at);
     }
   }
 
   /** The connection has ended, and with it an answer that lasts until then. */
   close(): void {
-    if (this.#state === 'body' && this.#framing === 'close') this.#finish();
+    if (this.#state === 'body' && this.head?.framing === 'close') this.#finish();
   }
 
   get isOver(): boolean {
@@ -76,48 +73,22 @@ export class ResponseReader {
       throw new Http1Error('head_too_large', 'headers without end');
     if (end === -1) return this.#keep(bytes, at);
     this.#headBytes += length + blankLine.length;
-    this.#begin(toText(bytes, at, end));
+    this.#begin(bytes.toString('latin1', at, end));
     return end + blankLine.length;
   }
 
   #begin(text: string): void {
-    const lineEnd = text.indexOf('\r\n');
-    const line = lineEnd === -1 ? text : text.slice(0, lineEnd);
-    const [, minor, digits] = statusLine.exec(line) ?? [];
-    if (digits === undefined) throw new Http1Error('not_http', 'no status line');
-    const status = Number(digits);
-    // Nobody asked for another protocol.
-    if (status === 101) throw new Http1Error('not_http', 'switched protocols unasked');
-    const headers = lineEnd === -1 ? {} : parseHeaders(text, lineEnd + 2);
-    if (status < 200) return;
-    this.#frame(status, headers);
-    const wish = headers.connection?.toLowerCase() ?? '';
-    const keeps = minor === '1' ? !wish.includes('close') : wish.includes('keep-alive');
-    this.isReusable = keeps && this.#framing !== 'close';
-    this.keepAliveMs = toKeepAliveMs(headers['keep-alive']);
+    const head = this.#heads.read(text);
+    if (head.status < 200) return;
+    this.head = head;
+    this.#left = typeof head.framing === 'number' ? head.framing : 0;
     this.#state = 'body';
-    this.#sink.head(status, headers);
-    if (this.#framing === 'length' && this.#left === 0) this.#finish();
-  }
-
-  #frame(status: number, headers: IncomingHttpHeaders): void {
-    const coding = headers['transfer-encoding'];
-    const length = headers['content-length'];
-    // These have no body, whatever they say.
-    if (status === 204 || status === 304) return;
-    if (coding !== undefined) {
-      // Either one alone is clear; both are how one answer is smuggled into another.
-      if (length !== undefined || coding.toLowerCase() !== 'chunked')
-        throw new Http1Error('not_http', 'a body whose end can not be told');
-      this.#framing = 'chunks';
-    } else if (length !== undefined) {
-      if (!/^\d{1,15}$/.test(length)) throw new Http1Error('not_http', 'no length');
-      this.#left = Number(length);
-    } else this.#framing = 'close';
+    this.#sink.head(head.status, head.headers);
+    if (head.framing === 0) this.#finish();
   }
 
   #readPlain(bytes: Buffer, at: number): number {
-    const isOpen = this.#framing === 'close';
+    const isOpen = this.head?.framing === 'close';
     const end = isOpen ? bytes.length : Math.min(at + this.#left, bytes.length);
     this.#sink.body(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end));
     if (isOpen) return end;
@@ -194,7 +165,7 @@ export class ResponseReader {
     }
     const end = bytes.indexOf(blankLine, at, 'latin1');
     if (end !== -1) {
-      parseHeaders(toText(bytes, at, end), 0);
+      parseHeaders(bytes.toString('latin1', at, end), 0);
       this.#finish();
       return end + blankLine.length;
     }
@@ -218,43 +189,6 @@ export class ResponseReader {
     this.#state = 'over';
     this.#sink.end();
   }
-}
-
-const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/;
-const keepAliveHint = /(?:^|[\s,;])timeout=(\d{1,9})/i;
-
-function toKeepAliveMs(hint: unknown): number | null {
-  const seconds = typeof hint === 'string' ? keepAliveHint.exec(hint)?.[1] : undefined;
-  return seconds === undefined ? null : Number(seconds) * 1000;
-}
-
-const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant.
-const stray = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
-
-/** Lines that others could end elsewhere are none. */
-function toText(bytes: Buffer, from: number, to: number): string {
-  const text = bytes.toString('latin1', from, to);
-  if (stray.test(text)) throw new Http1Error('not_http', 'control characters in a header');
-  return text;
-}
-
-/** As Node gives them: names in lower case, values of the same name joined. */
-function parseHeaders(text: string, from: number): IncomingHttpHeaders {
-  const headers: Record<string, string> = {};
-  for (let at = from; at < text.length; ) {
-    const found = text.indexOf('\r\n', at);
-    const end = found === -1 ? text.length : found;
-    const colon = text.indexOf(':', at);
-    const name = colon === -1 || colon > end ? '' : text.slice(at, colon);
-    if (!headerName.test(name)) throw new Http1Error('not_http', 'a header that is none');
-    const key = name.toLowerCase();
-    const value = text.slice(colon + 1, end).trim();
-    headers[key] = Object.hasOwn(headers, key) ? `${headers[key]}, ${value}` : value;
-    at = end + 2;
-  }
-  return headers;
 }
 
 function toDigit(code: number): number {
