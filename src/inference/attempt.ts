@@ -2,7 +2,14 @@
 // first byte is replaced by another, one that dies later is continued by another where that is possible.
 
 import type { Backend, BackendList } from './backends/backend.ts';
-import { type Call, type EngineAnswer, EngineError, isRetryable, type Task } from './engine.ts';
+import {
+  type Call,
+  type EngineAnswer,
+  EngineError,
+  isRetryable,
+  namesTokens,
+  type Task,
+} from './engine.ts';
 import type { Plan } from './plan.ts';
 import type { Lease, Router } from './routing/router.ts';
 import { RunningStream } from './running-stream.ts';
@@ -71,6 +78,8 @@ export interface AttemptEvents {
 /** Backends asked for one answer, and how long after its beginning another one may still be asked. */
 const mostTries = 3;
 const retryWithinMs = 120_000;
+/** Connections that one request may break before it has an answer: it may kill whoever it is sent to. */
+const mostBroken = 2;
 
 export function createAttempts(list: BackendList, router: Router, events: AttemptEvents): Attempts {
   async function ask<Result>(
@@ -83,6 +92,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
     const begunMs = performance.now();
     let failure: EngineError | null = null;
     let doubted: readonly Doubt[] = noDoubts;
+    let broken = 0;
     for (let tries = 1; ; tries++) {
       const placed = place();
       const lease = placed instanceof Promise ? await placed : placed;
@@ -99,6 +109,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         trail.engineMs += nowMs - startMs;
         conclude(lease, signal.aborted ? null : error, null);
         if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
+        if (error.isBroken && ++broken >= (namesTokens(task) ? 1 : mostBroken)) throw error;
         if (error.isDoubtful) doubted = [...doubted, { backend, error }];
         failure = toWorth(failure, error);
         const failed = isTooLong(error) ? noLarger(model, backend) : [backend];

@@ -15,6 +15,13 @@ export function toGivenPrompts({ prompt }: CompletionRequest): (string | number[
   return isOne ? [prompt as number[]] : (prompt as (string | number[])[]);
 }
 
+/** Engines may die of ids that their model does not have, and nobody else knows which those are. */
+export function namesTokens({ kind, body }: Task): boolean {
+  if ((body.stop_token_ids ?? []).length > 0) return true;
+  if (kind === 'chat') return 'input_ids' in body;
+  return toGivenPrompts(body).some((prompt) => typeof prompt !== 'string');
+}
+
 /** What is the same in every event of an answer, and in the answer itself. */
 export interface Envelope {
   readonly id: string;
@@ -94,6 +101,8 @@ export class EngineError extends Error {
   readonly retryAfterMs: number | null;
   /** It answered that it failed, which may be the request's fault: known once another engine does better. */
   readonly isDoubtful: boolean;
+  /** The connection broke: the engine may have died of this very request. */
+  readonly isBroken: boolean;
 
   constructor(
     failure: EngineFailure,
@@ -103,6 +112,7 @@ export class EngineError extends Error {
       param?: string | null;
       retryAfterMs?: number;
       isDoubtful?: boolean;
+      isBroken?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -113,6 +123,7 @@ export class EngineError extends Error {
     this.param = detail.param ?? null;
     this.retryAfterMs = detail.retryAfterMs ?? null;
     this.isDoubtful = detail.isDoubtful ?? false;
+    this.isBroken = detail.isBroken ?? false;
   }
 }
 

@@ -2,7 +2,7 @@
 // used is billed all the same: exactly for the Llama-3 family, by a usual length for others.
 
 import type { CatalogEntry } from './catalog.ts';
-import { type Task, toGivenPrompts } from './engine.ts';
+import { type Engine, type Task, toGivenPrompts } from './engine.ts';
 import { estimateTokens, type TokenCounter } from './tokens.ts';
 
 /** Null where it can't be counted, at once or in the end. Never fails. */
@@ -11,18 +11,26 @@ type CountGenerated = (text: string) => Promise<number | null> | null;
 export interface MissingCounts {
   /** For generated text of such a model; undefined where events tell more than a guess would. */
   forGenerated(entry: CatalogEntry): CountGenerated | undefined;
-  /** Of all prompts of a request together. Never fails. */
-  ofPrompt(entry: CatalogEntry, task: Task): Promise<number>;
+  /** Of all prompts of a request together, counted by that engine where only it can. Never fails. */
+  ofPrompt(entry: CatalogEntry, task: Task, engine: Engine | null): Promise<number>;
 }
 
 /** Longer ones are taken for what is usual: whoever waits for the count has its answer already. */
 const longestText = 256 * 1024;
 const longestPrompt = 4_000_000;
+const longestWaitMs = 2000;
 
 export function createMissingCounts(counter: TokenCounter): MissingCounts {
-  async function count(task: Task, { vocabulary }: CatalogEntry): Promise<number> {
-    if (vocabulary === 'other') return estimatePrompt(task);
-    return counter.count(task, vocabulary, longestPrompt).catch(() => estimatePrompt(task));
+  async function count(
+    task: Task,
+    { vocabulary }: CatalogEntry,
+    engine: Engine | null,
+  ): Promise<number> {
+    const counted =
+      vocabulary === 'other'
+        ? engine?.countPromptTokens(task, AbortSignal.timeout(longestWaitMs))
+        : counter.count(task, vocabulary, longestPrompt);
+    return (await counted?.catch(() => null)) ?? estimatePrompt(task);
   }
 
   return {
@@ -33,9 +41,9 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
         return counter.countText(text)?.catch(() => null) ?? null;
       };
     },
-    async ofPrompt(entry, task) {
+    async ofPrompt(entry, task, engine) {
       let total = 0;
-      for (const one of toSinglePrompts(task)) total += await count(one, entry);
+      for (const one of toSinglePrompts(task)) total += await count(one, entry, engine);
       return total;
     },
   };

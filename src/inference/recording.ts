@@ -149,7 +149,8 @@ class OpenedRecording implements Recording {
 
   complete(): Promise<void> | undefined {
     if (this.#usage === null || this.#usage.prompt_tokens > 0) return undefined;
-    return this.#listeners.missing.ofPrompt(this.#served, this.#task).then((tokens) => {
+    const engine = this.#trail.backend?.engine ?? null;
+    return this.#listeners.missing.ofPrompt(this.#served, this.#task, engine).then((tokens) => {
       this.#promptTokens = tokens;
       if (this.#usage !== null) this.used(this.#usage);
     });

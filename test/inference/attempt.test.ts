@@ -59,12 +59,28 @@ function attemptsOf(...backends: TestBackend[]) {
   return {
     failed,
     trail,
-    answer: (call = newCall()) => attempts.answer(plan, call, trail),
+    answer: (call = newCall(), way = plan) => attempts.answer(way, call, trail),
     stream: (call = newCall()) => attempts.stream(plan, call, trail),
   };
 }
 
 describe('an attempt', () => {
+  test('a request that breaks connections is not sent to everybody', async () => {
+    const broken = () => new EngineError('unavailable', 'It broke.', { isBroken: true });
+    const ids: Task = { kind: 'completion', body: { model: 'm', prompt: [5, 99_999_999] } };
+    const stops: Task = { ...task, body: { ...task.body, stop_token_ids: [9_999_999] } } as Task;
+    for (const [asked, most] of [
+      [task, 2],
+      [ids, 1],
+      [stops, 1],
+    ] as const) {
+      const backends = ['a', 'b', 'c'].map((name) => failing(name, broken()));
+      const { failed, answer } = attemptsOf(...backends);
+      await assert.rejects(answer(newCall(), { ...plan, task: asked }), /It broke/);
+      assert.equal(failed.length, most);
+    }
+  });
+
   test('a backend that fails before its first byte is replaced by another, plain and streamed', async () => {
     for (const ask of ['answer', 'stream'] as const) {
       const backends = [failing('a', down()), failing('b', down()), well('c')];

@@ -1,14 +1,20 @@
 // What is billed where a server does not count: it never does, or it died, or the client left before it could.
 
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { describe, it, type TestContext } from 'node:test';
 import { createCatalog } from '../../src/inference/catalog.ts';
-import type { Task } from '../../src/inference/engine.ts';
+import type { Task, Usage } from '../../src/inference/engine.ts';
+import { countWords } from '../../src/inference/engines/scripted/script.ts';
 import { createTokenCounts } from '../../src/inference/engines/upstream/generated-text.ts';
+import { createUpstreamEngine } from '../../src/inference/engines/upstream.ts';
 import { createMissingCounts } from '../../src/inference/missing-counts.ts';
 import { createLlama3Counter } from '../../src/inference/tokens.ts';
+import { newCall, readStream } from '../support/engine-call.ts';
 import { type GatewayOptions, gatewayModel, readEvents, startGateway } from '../support/gateway.ts';
+import { listen } from '../support/listen.ts';
 import { until } from '../support/until.ts';
+import { upstreamOptions } from '../support/upstream.ts';
 
 const messages = [{ role: 'user' as const, content: 'The wheel turns, and the mill grinds.' }];
 const counter = createLlama3Counter();
@@ -64,6 +70,44 @@ describe('what a server did not count', () => {
     }
   });
 
+  it('of other vocabularies the server counts the prompt', async (t) => {
+    const { chat, lastRow } = await start(t, { words: 2000, model: { vocabulary: 'other' } });
+    const leaving = new AbortController();
+    const response = await chat({ messages, stream: true }, { signal: leaving.signal });
+    await response.body?.getReader().read();
+    leaving.abort();
+    assert.equal((await lastRow()).prompt_tokens, countWords(messages));
+  });
+
+  it('and what it wrote, however many tokens an event holds', async (t) => {
+    const asked: unknown[] = [];
+    const event = { choices: [{ index: 0, delta: { content: 'three words each ' } }] };
+    const server = createServer(async (request, response) => {
+      const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+      if (request.url !== '/tokenize') {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(`data: ${JSON.stringify(event)}\n\n`.repeat(4));
+        return;
+      }
+      asked.push(body);
+      response.end(JSON.stringify({ count: countWords(body.prompt) }));
+    });
+    const port = await listen(t, server);
+    const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: 'sglang' });
+    const engine = createUpstreamEngine(options);
+    t.after(() => engine.close());
+    const leaving = new AbortController();
+    const told: number[] = [];
+    const onUsage = ({ completion_tokens }: Usage) => told.push(completion_tokens);
+    const items = await engine.stream(task, newCall({ signal: leaving.signal, onUsage }));
+    const reading = readStream(items);
+    leaving.abort();
+    await assert.rejects(reading);
+    assert.deepEqual(told, [12]);
+    const prompt = 'three words each '.repeat(4);
+    assert.deepEqual(asked, [{ model: 'scripted', prompt, add_special_tokens: false }]);
+  });
+
   it('a stream that dies and can not go on is counted the same way', async (t) => {
     const { chat, lastRow } = await start(t, {
       upstreams: [{ behaviour: 'dies-after-first-chunk' }],
@@ -107,10 +151,14 @@ describe('what a server did not count', () => {
       kind: 'completion',
       body: { model: 'm', prompt },
     });
-    assert.equal(await missing.ofPrompt(other, prompts(['x'.repeat(40), 'y'.repeat(20)])), 15);
-    assert.equal(await missing.ofPrompt(other, prompts([[1, 2, 3], [4]])), 4);
-    const each = await missing.ofPrompt(known, prompts(['one two three']));
-    assert.equal(await missing.ofPrompt(known, prompts(Array(3).fill('one two three'))), 3 * each);
+    assert.equal(
+      await missing.ofPrompt(other, prompts(['x'.repeat(40), 'y'.repeat(20)]), null),
+      15,
+    );
+    assert.equal(await missing.ofPrompt(other, prompts([[1, 2, 3], [4]]), null), 4);
+    const each = await missing.ofPrompt(known, prompts(['one two three']), null);
+    const thrice = prompts(Array(3).fill('one two three'));
+    assert.equal(await missing.ofPrompt(known, thrice, null), 3 * each);
     assert.equal(missing.forGenerated(other), undefined);
   });
 
@@ -122,13 +170,13 @@ describe('what a server did not count', () => {
     assert.equal(await count?.('one two three'), null);
     const generated = createTokenCounts(count)();
     generated.add(`data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`, 1);
-    assert.equal(await generated.total(), 1);
+    assert.equal(await generated.total(false), 1);
   });
 
   it('of a long stream the beginning is counted and the rest taken to be like it', () => {
     const event = `data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`;
     const generated = createTokenCounts((text) => text.length)();
     for (let events = 0; events < 5000; events++) generated.add(event, 1);
-    assert.equal(generated.total(), 10_000);
+    assert.equal(generated.total(false), 10_000);
   });
 });

@@ -230,6 +230,17 @@ describe('refusals of an upstream', () => {
       },
     });
     assert.equal(python.param, 'top_k');
+    const places: [loc: string, param: string | null][] = [
+      ["('body', 'top_k')", 'top_k'],
+      ["('body', 'messages', 0, 'content', 'str')", 'messages[0].content.str'],
+      ["('body', 'nobody_asked')", null],
+    ];
+    for (const [loc, param] of places) {
+      const said = `1 validation error:\n  {'type': 'string_type', 'loc': ${loc}, 'msg': 'Input should be a valid string', 'input': 3}`;
+      const sglang = failureOf(400, { ...vllm(said), param: null });
+      assert.equal(sglang.param, param);
+      assert.match(sglang.message, /refused the request: Input should be a valid string$/);
+    }
     assert.match(python.message, /refused the request: Input should be less than or equal to 9$/);
     assert.equal(failureOf(400, '<html>').failure, 'rejected');
     assert.equal(toInferenceError(failureOf(413, '<html>'), 'm')?.status, 413);
@@ -259,6 +270,10 @@ describe('refusals of an upstream', () => {
     );
     assert.deepEqual([code, param], ['unsupported_content_type', 'messages[0].content[1]']);
     assert.doesNotMatch(message, /tiny/);
+    const onlyText =
+      "Model only supports text input; received unsupported content type 'image_url'.";
+    const sglang = failureOf(400, vllm(onlyText), {}, seeing);
+    assert.deepEqual([sglang.code, sglang.param], [code, param]);
     const hint =
       'image input is not supported - hint: if this is unexpected, you may need to provide the mmproj';
     const llama = failureOf(500, { error: { code: 500, message: hint } }, {}, seeing);

@@ -5,10 +5,14 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { checkTask } from '../../src/inference/check.ts';
-import type { Engine, Task, Usage } from '../../src/inference/engine.ts';
+import type { CompletionChoice, Engine, Task, Usage } from '../../src/inference/engine.ts';
 import type { Behaviour } from '../../src/inference/engines/scripted/behaviours.ts';
 import { toRequestBody } from '../../src/inference/engines/upstream/request-body.ts';
-import { createUpstreamEngine, probeUpstream } from '../../src/inference/engines/upstream.ts';
+import {
+  createUpstreamEngine,
+  probeUpstream,
+  type UpstreamOptions,
+} from '../../src/inference/engines/upstream.ts';
 import { toInferenceError } from '../../src/inference/errors.ts';
 import { parseJson } from '../../src/lib/json-body.ts';
 import { newCall, readStream } from '../support/engine-call.ts';
@@ -50,8 +54,9 @@ describe('the upstream engine', () => {
     assert.equal(streamed?.path, '/v1/chat/completions');
     assert.equal(streamed?.headers['x-team'], 'mill');
     assert.equal(streamed?.headers.authorization, 'Bearer secret');
-    await engine.answer(completion({ prompt: [1, 2], suffix: 'x', stream: false }), newCall());
-    const plain = { model: 'scripted', temperature: 0, prompt: [1, 2], suffix: 'x' };
+    const text = { prompt: [1, 2], suffix: 'x', max_tokens: 9 };
+    await engine.answer(completion({ ...text, stream: false }), newCall());
+    const plain = { model: 'scripted', temperature: 0, ...text };
     assert.deepEqual(upstream.requests[1]?.body, plain);
     assert.equal(upstream.requests[1]?.path, '/v1/completions');
   });
@@ -94,6 +99,17 @@ describe('the upstream engine', () => {
     }
   });
 
+  test('tells SGLang its own word for a stop string that stays', () => {
+    const sent = (body: object) =>
+      JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang' }, false)).no_stop_trim;
+    assert.equal(sent({ messages: [], include_stop_str_in_output: true }), true);
+    assert.equal(
+      sent({ messages: [], include_stop_str_in_output: true, no_stop_trim: false }),
+      false,
+    );
+    assert.equal(sent({ messages: [] }), undefined);
+  });
+
   test('tells llama-server what it calls otherwise, and others nothing', () => {
     const tool = (name: string) => ({ type: 'function' as const, function: { name } });
     const task = chat({
@@ -111,6 +127,41 @@ describe('the upstream engine', () => {
       { repeat_penalty: 1.1, tools: [tool('g')], tool_choice: 'required' },
     );
     assert.deepEqual(sentTo('vllm'), { ...task.body, model: 'm', add_generation_prompt: false });
+  });
+
+  test('a text without a limit goes on to its end, also where that is not what a server makes of it', async (t) => {
+    const bodies: Record<string, unknown>[] = [];
+    let hasTokenize = true;
+    const server = createServer(async (request, response) => {
+      const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+      const isCount = request.url === '/tokenize';
+      response.statusCode = isCount && !hasTokenize ? 404 : 200;
+      response.setHeader('content-type', 'application/json');
+      if (!isCount) bodies.push(body);
+      const choices = [{ index: 0, text: 'x', finish_reason: 'stop' }];
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+      const count = String(body.prompt).length;
+      response.end(JSON.stringify(isCount ? { count, max_model_len: 100 } : { choices, usage }));
+    });
+    const port = await listen(t, server);
+    const limitOf = async (name: UpstreamOptions['server'], task: Task) => {
+      const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name });
+      const engine = createUpstreamEngine(options);
+      await engine.answer(task, newCall());
+      await engine.close();
+      return bodies.pop()?.max_tokens;
+    };
+    const text = completion({ prompt: ['one', 'three'] });
+    assert.equal(await limitOf('vllm', text), null);
+    assert.equal(await limitOf('sglang', text), 94);
+    assert.equal(await limitOf('sglang', completion({ prompt: [[1, 2, 3], [4]] })), 96);
+    for (const name of ['vllm', 'sglang'] as const)
+      assert.equal(await limitOf(name, completion({ prompt: 'one', max_tokens: 7 })), 7);
+    assert.equal(await limitOf('sglang', completion({ prompt: 'x'.repeat(100) })), undefined);
+    for (const name of ['llama-server', 'ollama', 'openai'] as const)
+      assert.equal(await limitOf(name, text), undefined);
+    hasTokenize = false;
+    assert.equal(await limitOf('sglang', text), undefined);
   });
 
   test('gives plain answers with the members that the contract promises', async (t) => {
@@ -306,17 +357,88 @@ describe('the upstream engine', () => {
       response.setHeader('content-type', 'application/json').end('{"count":7}');
     });
     const port = await listen(t, server);
-    const engine = createUpstreamEngine(upstreamOptions(`http://127.0.0.1:${port}/v1`));
-    t.after(() => engine.close());
     const { messages } = chat('Hi').body as { messages: unknown };
-    const told = {
+    const shared = {
       chat_template_kwargs: { enable_thinking: false },
       continue_final_message: true,
-      add_generation_prompt: false,
     };
-    const task = { kind: 'chat', body: { model: 'm', messages, temperature: 0, ...told } } as Task;
-    assert.equal(await engine.countPromptTokens(task, new AbortController().signal), 7);
-    assert.deepEqual(bodies, [{ model: 'scripted', messages, ...told }]);
+    const own = {
+      vllm: { add_generation_prompt: false },
+      // It would count something else, or refuse, if it were told what vLLM is.
+      sglang: { tool_choice: 'auto', reasoning_effort: 'low' },
+    };
+    const body = { model: 'm', messages, temperature: 0, ...shared, ...own.vllm, ...own.sglang };
+    for (const name of ['vllm', 'sglang'] as const) {
+      const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name });
+      const engine = createUpstreamEngine(options);
+      t.after(() => engine.close());
+      const task = { kind: 'chat', body } as Task;
+      assert.equal(await engine.countPromptTokens(task, new AbortController().signal), 7);
+      assert.deepEqual(bodies.pop(), { model: 'scripted', messages, ...shared, ...own[name] });
+    }
+  });
+
+  test('an SGLang that warms up or was told to end is not ready, whatever else it answers', async (t) => {
+    let status = 200;
+    const server = createServer(({ url }, response) => {
+      response.statusCode = url === '/ready' ? status : 200;
+      response.setHeader('content-type', 'application/json').end('{"data":[{"id":"scripted"}]}');
+    });
+    const port = await listen(t, server);
+    const { signal } = new AbortController();
+    const probe = (name: 'sglang' | 'vllm') =>
+      probeUpstream(upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name }), signal);
+    assert.deepEqual((await probe('sglang')).models, ['scripted']);
+    status = 503;
+    await assert.rejects(probe('sglang'), { failure: 'unavailable', message: /is not ready/ });
+    await probe('vllm');
+    // As older ones say.
+    status = 404;
+    await probe('sglang');
+  });
+
+  test('says as others do which stop string ended a text of SGLang', async (t) => {
+    const matched: unknown[] = ['ain', 835, 3, null];
+    let stop: unknown = null;
+    const server = createServer(async (request, response) => {
+      const { stream } = JSON.parse(Buffer.concat(await request.toArray()).toString());
+      const choice = {
+        index: 0,
+        text: 'x',
+        logprobs: null,
+        finish_reason: 'stop',
+        matched_stop: stop,
+      };
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+      const answer = JSON.stringify({
+        id: 'a',
+        object: 'text_completion',
+        choices: [choice],
+        usage,
+      });
+      response.setHeader('content-type', stream ? 'text/event-stream' : 'application/json');
+      response.end(stream ? `data: ${answer}\n\ndata: [DONE]\n\n` : answer);
+    });
+    const port = await listen(t, server);
+    const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: 'sglang' });
+    const engine = createUpstreamEngine(options);
+    t.after(() => engine.close());
+    const task = completion({ prompt: 'one', stop_token_ids: [835] });
+    const told = [];
+    for (stop of matched) {
+      const { choices } = await engine.answer(task, newCall());
+      const [chunk] = await readStream(await engine.stream(task, newCall()));
+      told.push(
+        [choices[0], chunk?.choices[0]].map((one) => (one as CompletionChoice).stop_reason),
+      );
+    }
+    // 3 is the end of its model's text, which nobody asked for.
+    assert.deepEqual(told, [
+      ['ain', 'ain'],
+      [835, 835],
+      [null, null],
+      [null, null],
+    ]);
   });
 
   test('a probe tells the models, the window and the time it took', async (t) => {

@@ -1,19 +1,26 @@
 // Any server that speaks OpenAI's API as an engine: vLLM, SGLang, llama-server, Ollama, another Millrace, a
 // hosted service. Requests pass on as they came and answers come back as they are, under our envelope.
 
-import { type Engine, EngineError } from '../engine.ts';
+import type { Cancellation } from '../../lib/client-gone.ts';
+import { type Call, type Engine, EngineError, type Task } from '../engine.ts';
 import { parseAnswer } from './upstream/answer.ts';
 import {
   type Connection,
   type ConnectionOptions,
   createConnection,
 } from './upstream/connection.ts';
-import { countPromptTokens, type UpstreamServer } from './upstream/count-tokens.ts';
+import {
+  countingServers,
+  countPromptTokens,
+  countTextTokens,
+  readRoom,
+  type UpstreamServer,
+} from './upstream/count-tokens.ts';
 import { Shapes } from './upstream/envelope.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
 import { toFailure, unavailable } from './upstream/failures.ts';
 import { type CountText, createTokenCounts } from './upstream/generated-text.ts';
-import { paths, toRequestBody } from './upstream/request-body.ts';
+import { isUnlimited, paths, toRequestBody } from './upstream/request-body.ts';
 import { ask } from './upstream/whole-body.ts';
 
 export interface UpstreamOptions extends ConnectionOptions {
@@ -41,20 +48,37 @@ export interface UpstreamOptions extends ConnectionOptions {
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
   const { name, countGenerated } = options;
   const connection = createConnection(options);
-  const newCount = createTokenCounts(countGenerated);
+  const newCount = createTokenCounts(countGenerated, toServerCount(connection, options));
   const shapes = new Shapes();
+
+  function begin(task: Task, call: Call): Promise<EventBlocks> {
+    const blocks = new EventBlocks(task, call, newCount(), shapes);
+    const body = toRequestBody(task, options, true);
+    const { signal, headers } = call;
+    connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);
+    return blocks.begun();
+  }
+
+  /** To SGLang a text without a limit is one of 16 tokens, and it has no word for as many as fit. */
+  const needsLimit = (task: Task): task is CompletionTask =>
+    options.server === 'sglang' && isUnlimited(task);
+
+  async function withLimit({ kind, body }: CompletionTask, { signal }: Call): Promise<Task> {
+    const room = await readRoom(connection, options, body, signal).catch(() => null);
+    signal.throwIfAborted();
+    return { kind, body: { ...body, max_tokens: room } };
+  }
 
   return {
     name,
-    stream(task, call) {
+    stream(given, call) {
       if (call.signal.aborted) return Promise.reject(call.signal.reason);
-      const blocks = new EventBlocks(task, call, newCount(), shapes);
-      const body = toRequestBody(task, options, true);
-      const { signal, headers } = call;
-      connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);
-      return blocks.begun();
+      return needsLimit(given)
+        ? withLimit(given, call).then((task) => begin(task, call))
+        : begin(given, call);
     },
-    async answer(task, call) {
+    async answer(given, call) {
+      const task = needsLimit(given) ? await withLimit(given, call) : given;
       const body = toRequestBody(task, options, false);
       const { signal, headers } = call;
       const path = paths[task.kind];
@@ -69,6 +93,14 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     close: connection.close,
   };
 }
+
+/** Null where it can't be asked. */
+function toServerCount(connection: Connection, options: UpstreamOptions): CountText | null {
+  if (!countingServers.includes(options.server)) return null;
+  return (text) => countTextTokens(connection, options, text);
+}
+
+type CompletionTask = Extract<Task, { kind: 'completion' }>;
 
 export interface UpstreamReport {
   models: string[];
@@ -91,6 +123,7 @@ export async function probeUpstream(
     if (status === 404 || status === 405 || status === 501)
       throw new EngineError('rejected', 'The backend has no list of models at this address.');
     if (status !== 200) throw unavailable(`answered with status ${status}`);
+    if (options.server === 'sglang') await checkReady(connection, signal);
     const rows = parseModels(text);
     const latencyMs = Math.round(performance.now() - begunMs);
     const row = rows.find(({ id }) => id === options.model) ?? (rows.length === 1 ? rows[0] : null);
@@ -102,6 +135,13 @@ export async function probeUpstream(
   } finally {
     await connection.close();
   }
+}
+
+/** SGLang takes requests while it warms up, and also when it was told to end, but says there what it would rather. */
+async function checkReady(connection: Connection, signal: Cancellation): Promise<void> {
+  const { status } = await ask(connection, { method: 'GET', path: '/ready', root: true, signal });
+  // Older ones have no such address.
+  if (status === 503) throw unavailable('is not ready');
 }
 
 interface ModelRow {

@@ -3,7 +3,7 @@
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
 import { estimateTokens } from '../../tokens.ts';
-import type { Members } from './choice-members.ts';
+import { type Members, nameStop } from './choice-members.ts';
 import { formScores } from './completion-logprobs.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
@@ -32,7 +32,9 @@ export function parseAnswer(
     if (typeof choice?.finish_reason !== 'string')
       throw unavailable('ended without a finish reason');
     if (isBrokenOff(choice.finish_reason)) throw brokenOff();
-    return task.kind === 'chat' ? toChatChoice(choice, index) : toCompletionChoice(choice, index);
+    return task.kind === 'chat'
+      ? toChatChoice(choice, index)
+      : toCompletionChoice(task, choice, index);
   });
   parsed.choices = complete;
   const answer = parsed as EngineAnswer;
@@ -70,7 +72,8 @@ function toChatChoice(choice: Members, index: number): ChatChoice {
   return choice as unknown as ChatChoice;
 }
 
-function toCompletionChoice(choice: Members, index: number): CompletionChoice {
+function toCompletionChoice(task: Task, choice: Members, index: number): CompletionChoice {
+  nameStop(task, choice);
   formScores(choice);
   return { index, text: '', logprobs: null, stop_reason: null, ...choice } as CompletionChoice;
 }

@@ -18,6 +18,16 @@ export function fillAbsent(kind: Task['kind'], choice: Members): void {
   for (const name of promised[kind]) choice[name] ??= null;
 }
 
+/** SGLang calls it `matched_stop`, also where the model ended by itself. Tells whether something was put in. */
+export function nameStop({ kind, body }: Task, choice: Members): boolean {
+  const { matched_stop: matched, stop_reason: named } = choice;
+  if (kind === 'chat' || matched == null || named != null) return false;
+  const asked = typeof matched === 'string' || body.stop_token_ids?.includes(matched as number);
+  if (asked) choice.stop_reason = matched;
+  // The same event may mean something else in another stream.
+  return true;
+}
+
 /** Tells whether something was put in. */
 export function fillDelta(delta: Members): boolean {
   const isOpening = typeof delta.role === 'string' && delta.content == null;

@@ -3,11 +3,18 @@
 
 import type { Cancellation } from '../../../lib/client-gone.ts';
 import { type Task, toGivenPrompts } from '../../engine.ts';
+import type { CompletionRequest } from '../../schema.ts';
 import type { Connection, Send } from './connection.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { ask } from './whole-body.ts';
 
 export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
+
+/** Those that can be asked how many tokens a text has. */
+export const countingServers: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
+
+/** Whoever waits for it has its answer already. */
+const longestWaitMs = 2000;
 
 type Ask = (path: string, body: object) => Promise<Record<string, unknown>>;
 
@@ -43,6 +50,17 @@ export async function countPromptTokens(
       };
       return toCount(await post('/tokenize', { model, ...template, ...more }));
     }
+    if (server === 'sglang') {
+      // It refuses `add_generation_prompt` beside `continue_final_message`, and its chats ignore it.
+      const { tool_choice } = task.body;
+      const { reasoning_effort } = task.body as { reasoning_effort?: unknown };
+      const more = {
+        ...(tool_choice != null && { tool_choice }),
+        ...(reasoning_effort != null && { reasoning_effort }),
+        ...(continue_final_message != null && { continue_final_message }),
+      };
+      return toCount(await post('/tokenize', { model, ...template, ...more }));
+    }
     return null;
   }
   let most = 0;
@@ -55,14 +73,63 @@ export async function countPromptTokens(
   return most;
 }
 
-async function countText(post: Ask, server: UpstreamServer, model: string, text: string) {
+/** How many tokens SGLang has room for after a text, or the longest of several; null where it does not tell. */
+export async function readRoom(
+  connection: Connection,
+  { model }: { model: string },
+  body: CompletionRequest,
+  signal: Cancellation,
+): Promise<number | null> {
+  const prompts = toGivenPrompts(body);
+  const texts = prompts.filter((one) => typeof one === 'string');
+  let most = Math.max(0, ...prompts.map((one) => (typeof one === 'string' ? 0 : one.length)));
+  let window = 0;
+  // Any text is answered with the window.
+  for (const prompt of texts.length > 0 ? texts : ['?']) {
+    const what = { model, prompt };
+    const path = '/tokenize';
+    const send: Send = { method: 'POST', path, root: true, body: JSON.stringify(what), signal };
+    const { status, text } = await ask(connection, send);
+    const { count, max_model_len } = status === 200 ? parse(text) : {};
+    if (typeof count !== 'number' || typeof max_model_len !== 'number') return null;
+    if (texts.length > 0) most = Math.max(most, count);
+    window = max_model_len;
+  }
+  // One less: some versions refuse what fills it.
+  return window - most > 1 ? window - most - 1 : null;
+}
+
+/** Of a text that a model wrote; null where it can't be told. Never fails. */
+export async function countTextTokens(
+  connection: Connection,
+  { server, model }: { server: UpstreamServer; model: string },
+  text: string,
+): Promise<number | null> {
+  const signal = AbortSignal.timeout(longestWaitMs);
+  const post: Ask = async (path, body) => {
+    const what: Send = { method: 'POST', path, root: true, body: JSON.stringify(body), signal };
+    const answer = await ask(connection, what);
+    return answer.status === 200 ? parse(answer.text) : {};
+  };
+  return countText(post, server, model, text, false).catch(() => null);
+}
+
+/** With what begins every prompt, unless it is no prompt. */
+async function countText(
+  post: Ask,
+  server: UpstreamServer,
+  model: string,
+  text: string,
+  isPrompt = true,
+): Promise<number | null> {
+  const bare = isPrompt ? {} : { add_special_tokens: false };
   if (server === 'vllm' || server === 'sglang')
-    return toCount(await post('/tokenize', { model, prompt: text }));
+    return toCount(await post('/tokenize', { model, prompt: text, ...bare }));
   if (server !== 'llama-server') return null;
   const { tokens } = await post('/tokenize', {
     content: text,
-    add_special: true,
-    parse_special: true,
+    add_special: isPrompt,
+    parse_special: isPrompt,
   });
   return toCount({ tokens });
 }

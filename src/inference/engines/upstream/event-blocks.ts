@@ -201,8 +201,9 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     const isWhole = failure === null && this.#rewriter.hasFinished() && !signal.aborted;
     this.#failure = isWhole ? null : (failure ?? otherwise());
     this.#state = 'counting';
-    // What was generated counts, however it ended.
-    const tokens = this.#rewriter.usage === null ? this.#generated.total() : null;
+    // What was generated counts, however it ended. Who was left by the client, or is done, can be asked.
+    const isThere = signal.aborted || isWhole;
+    const tokens = this.#rewriter.usage === null ? this.#generated.total(isThere) : null;
     this.#generated.forget();
     if (tokens instanceof Promise) tokens.then((counted) => this.#settled(isWhole, counted));
     else this.#settled(isWhole, tokens);

@@ -13,7 +13,7 @@ const unknownModel = /model.{0,200}(not found|does not exist|not exist|not loade
 
 /** vLLM, llama-server and SGLang of pictures and the like, when their model reads text alone. */
 const textAlone =
-  /not a multimodal|does not support (image|audio|video|multimodal)|(image|audio|video) input is not supported|support (for )?multimodal/i;
+  /not a multimodal|only supports text input|does not support (image|audio|video|multimodal)|(image|audio|video) input is not supported|support (for )?multimodal/i;
 /** What llama-server and Ollama call a fault of their own, though nobody could serve such a request. */
 const mistakes =
   /(image|audio|video) input is not supported|does not support multimodal|failed to (load image|download image|parse|tokenize prompt)|invalid base64|unsupported param|only no echo|"prompt" (elements|must|is required)|requires --jinja|cannot use both json_schema and grammar|jinja exception|invalid JSON schema/i;
@@ -156,7 +156,10 @@ export function toConnectionFailure(error: unknown): EngineError {
     return unavailable(`has a certificate that can't be trusted (${code})`, error);
   if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER')
     return unavailable('does not speak TLS as its address says', error);
-  return unavailable('broke the connection', error);
+  return new EngineError('unavailable', 'The backend broke the connection.', {
+    isBroken: true,
+    cause: error,
+  });
 }
 
 /** For the log. Bodies may echo what the user sent, so only names and sizes are kept. */

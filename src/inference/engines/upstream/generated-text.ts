@@ -34,8 +34,8 @@ export interface GeneratedCount {
   add(events: WireEvents, holding: number): void;
   /** Events that hold something: about as many as tokens, and known at once. */
   soFar(): number;
-  /** Tokens so far. */
-  total(): number | Promise<number>;
+  /** Tokens so far. Whoever generated them may be asked, if it is still there. */
+  total(isServerThere: boolean): number | Promise<number>;
   /** Nobody will ask for the total. To be called in the end. */
   forget(): void;
 }
@@ -48,11 +48,21 @@ const mostKept = 1024 * 1024;
 
 /**
  * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
- * tokens an event. Without a counter each event is a token, which is what most servers send.
+ * tokens an event. It is counted here, or else by the server. Without either each event is a token, which is what
+ * most servers send while they are not busy.
  */
-export function createTokenCounts(countText: CountText | undefined): () => GeneratedCount {
+export function createTokenCounts(
+  countText: CountText | undefined,
+  countByServer: CountText | null = null,
+): () => GeneratedCount {
+  const counters: Counters = { here: countText ?? null, there: countByServer };
   const room: Room = { kept: 0 };
-  return () => new KeptEvents(countText, room);
+  return () => new KeptEvents(counters, room);
+}
+
+interface Counters {
+  readonly here: CountText | null;
+  readonly there: CountText | null;
 }
 
 interface Room {
@@ -62,7 +72,7 @@ interface Room {
 
 /** One is made for every stream, hence a class. */
 class KeptEvents implements GeneratedCount {
-  readonly #countText: CountText | undefined;
+  readonly #counters: Counters;
   readonly #room: Room;
   #kept: WireEvents[] = [];
   #keptBytes = 0;
@@ -70,10 +80,10 @@ class KeptEvents implements GeneratedCount {
   #holding = 0;
   #isKeeping: boolean;
 
-  constructor(countText: CountText | undefined, room: Room) {
-    this.#countText = countText;
+  constructor(counters: Counters, room: Room) {
+    this.#counters = counters;
     this.#room = room;
-    this.#isKeeping = countText !== undefined;
+    this.#isKeeping = counters.here !== null || counters.there !== null;
   }
 
   add(events: WireEvents, holding: number): void {
@@ -90,11 +100,13 @@ class KeptEvents implements GeneratedCount {
     return this.#holding;
   }
 
-  total(): number | Promise<number> {
+  total(isServerThere: boolean): number | Promise<number> {
     const [holding, kept] = [this.#holding, this.#keptHolding];
-    if (this.#countText === undefined || kept === 0) return holding;
+    const { here, there } = this.#counters;
+    const countText = here ?? (isServerThere ? there : null);
+    if (countText === null || kept === 0) return holding;
     const events = fromBytes(this.#kept.join('')).split('\n\n').slice(0, -1);
-    const tokens = this.#countText(events.map(textOf).join(''));
+    const tokens = countText(events.map(textOf).join(''));
     const ofAll = (counted: number | null) =>
       counted === null ? holding : Math.round((counted * holding) / kept);
     return tokens instanceof Promise ? tokens.then(ofAll) : ofAll(tokens);

@@ -42,7 +42,7 @@ function toRefusal(members: Members): UpstreamRefusal {
     message: withoutPython(said.slice(0, maxMessageLength)),
     code: toName(code),
     type: toName(type),
-    param: toParam(param),
+    param: toParam(param) ?? fromPython(said),
     status: (number as number | undefined) ?? null,
     members,
   };
@@ -58,6 +58,22 @@ function toParam(given: unknown): string | null {
 function withoutPython(message: string): string {
   if (!/^\d+ validation errors?:\s*\{/.test(message)) return message;
   return /'msg': (["'])(?<said>.*?)\1,/.exec(message)?.groups?.said ?? message;
+}
+
+/** SGLang says which member in the same text: `'loc': ('body', 'tools', 0, 'function')`. */
+function fromPython(message: string): string | null {
+  if (!/^\d+ validation errors?:\s*\{/.test(message)) return null;
+  // What follows names and numbers is Python's own: which of several forms it tried.
+  const location = /'loc': \('body', (?<path>(?:(?:'[\w-]+'|\d+),? ?)+)/.exec(message);
+  const parts = location?.groups?.path?.match(/'[\w-]+'|\d+/g) ?? [];
+  const path = parts.reduce(
+    (text, part) =>
+      part.startsWith("'")
+        ? `${text}${text === '' ? '' : '.'}${part.slice(1, -1)}`
+        : `${text}[${part}]`,
+    '',
+  );
+  return toParam(path);
 }
 
 /** FastAPI: `{"detail":[{"loc":["body","messages",0,"role"],"msg":"...","type":"missing"}]}`. */

@@ -20,6 +20,7 @@ export function toRequestBody(
     ...body,
     ...(kind === 'chat' && body.continue_final_message === true && goesOn),
     ...(server === 'llama-server' && toLlamaServer(body)),
+    ...(server === 'sglang' && toSglang(body)),
     model,
     // Not every seed of 64 bits can be written from a number.
     seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
@@ -28,11 +29,23 @@ export function toRequestBody(
   };
   // Null means "not given" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
+  // To vLLM a text without a limit is one of 16 tokens, and one of null as many as fit.
+  if (server === 'vllm' && isUnlimited({ kind, body } as Task)) sent.max_tokens = null;
   return JSON.stringify(sent);
 }
 
+/** A text that goes on to its natural end, or to that of the window. */
+export const isUnlimited = ({ kind, body }: Task) =>
+  kind === 'completion' && body.max_tokens == null;
+
 /** Follows from `continue_final_message`, but not to every server. */
 const goesOn = { add_generation_prompt: false };
+
+/** Its own word for a stop string that stays. */
+function toSglang(body: Task['body']): Record<string, unknown> {
+  const { include_stop_str_in_output: stays, no_stop_trim } = body as Record<string, unknown>;
+  return stays != null && no_stop_trim == null ? { no_stop_trim: stays } : {};
+}
 
 /** It ignores its clients' word for a penalty, and takes a function's name for `auto`. */
 function toLlamaServer(body: Task['body']): Record<string, unknown> {

@@ -11,7 +11,14 @@ import {
   type Usage,
   type WireEvents,
 } from '../../engine.ts';
-import { fillAbsent, fillDelta, isMembers, type Members, toAbsent } from './choice-members.ts';
+import {
+  fillAbsent,
+  fillDelta,
+  isMembers,
+  type Members,
+  nameStop,
+  toAbsent,
+} from './choice-members.ts';
 import { formScores, lengthOf } from './completion-logprobs.ts';
 import {
   type KnownEvent,
@@ -301,7 +308,8 @@ export class Rewriter {
   #fill(choice: Members): boolean {
     fillAbsent(this.#task.kind, choice);
     if (this.#task.kind === 'chat') return fillDelta(choice.delta as Members);
-    if (!this.#isScored) return false;
+    const isNamed = nameStop(this.#task, choice);
+    if (!this.#isScored) return isNamed;
     const index = choice.index as number;
     const offset = this.#offsets[index] ?? 0;
     formScores(choice, offset);
