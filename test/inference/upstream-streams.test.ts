@@ -432,6 +432,20 @@ describe('streams of an upstream', () => {
         { tokens: ['b'], token_logprobs: [-1], top_logprobs: [{ b: -1 }], text_offset: [1] },
       ],
     );
+
+    // As SGLang writes them.
+    const placeless = ['👩 a', 'bc'].map((said) => ({
+      ...text(said),
+      logprobs: { tokens: [...said], token_logprobs: [], top_logprobs: [], text_offset: [-1, -1] },
+    }));
+    const placed = feed({ kind: 'completion', body: { ...body, logprobs: 1 } }, placeless);
+    assert.deepEqual(
+      placed.map(({ logprobs }) => (logprobs as { text_offset: number[] }).text_offset),
+      [
+        [0, 1, 2],
+        [3, 4],
+      ],
+    );
   });
 
   test('tell what else a server says of its usage', () => {

@@ -1,4 +1,5 @@
-// Scores of a text completion in the form of our contract. llama-server gives them in that of a chat.
+// Scores of a text completion in the form of our contract. llama-server gives them in that of a chat, and SGLang
+// does not say where the tokens stand.
 
 interface ChatScores {
   content: {
@@ -8,24 +9,38 @@ interface ChatScores {
   }[];
 }
 
+interface TextScores {
+  tokens: string[];
+  text_offset: number[];
+}
+
 /** Puts them in our form where they are in the other. `from` is where the choice's text begins. */
 export function formScores(choice: { logprobs?: unknown }, from = 0): void {
-  const given = choice.logprobs as Partial<ChatScores> | null | undefined;
+  const given = choice.logprobs as (Partial<ChatScores> & Partial<TextScores>) | null | undefined;
+  if (Array.isArray(given?.tokens) && given.text_offset?.includes(-1) === true)
+    given.text_offset = toOffsets(given.tokens, from);
   if (!Array.isArray(given?.content)) return;
   const { content } = given;
-  let at = from;
   choice.logprobs = {
     tokens: content.map(({ token }) => token),
     token_logprobs: content.map(({ logprob }) => logprob),
     top_logprobs: content.map(({ top_logprobs = [] }) =>
       Object.fromEntries(top_logprobs.map(({ token, logprob }) => [token, logprob])),
     ),
-    text_offset: content.map(({ token }) => {
-      const offset = at;
-      at += lengthOf(token);
-      return offset;
-    }),
+    text_offset: toOffsets(
+      content.map(({ token }) => token),
+      from,
+    ),
   };
+}
+
+function toOffsets(tokens: readonly string[], from: number): number[] {
+  let at = from;
+  return tokens.map((token) => {
+    const offset = at;
+    at += lengthOf(token);
+    return offset;
+  });
 }
 
 /** In code points. */
