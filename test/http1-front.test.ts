@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Admit, takeConnections, takeRequests } from '../src/lib/http1/front.ts';
+import { readHead } from '../src/lib/http1/request-head.ts';
 import type { Reply } from '../src/lib/reply.ts';
 import { createRandom } from './cloud/random.ts';
 import { listen } from './support/listen.ts';
@@ -105,6 +106,9 @@ describe('a server and the one in front of it say the same', () => {
     'the end of the connection asked for': toRequest('Connection: close\r\n'),
     'the connection kept': toRequest('Connection: Keep-Alive\r\n'),
     'an upgrade nobody wants': toRequest('Connection: upgrade\r\nUpgrade: h2c\r\n'),
+    'the end of it asked for as proxies do': toRequest('Proxy-Connection: close\r\n'),
+    'an empty line behind it': `${usual}\r\n`,
+    'empty lines between two': `${usual}\r\n\r\n${usual}`,
     'an expectation': toRequest('Expect: 100-continue\r\n'),
     'HTTP/1.0': usual.replace('HTTP/1.1', 'HTTP/1.0'),
     'another method': 'GET /wanted HTTP/1.1\r\nHost: mill\r\n\r\n',
@@ -239,6 +243,127 @@ describe('a connection in front of a server', () => {
     const { heard } = await ask(port);
     await until('it is answered', () => heard().includes('weit'));
     assert.equal(counts.toServer, 1);
+  });
+
+  test('asks nobody twice about the same request', async (context) => {
+    let asked = 0;
+    const { route } = createEcho();
+    const admit: Admit = () => {
+      asked++;
+      return null;
+    };
+    const { port } = await openFront(context, admit, takeRequests(admit, route));
+    const { socket, heard } = await ask(port);
+    await until('it is answered', () => heard().includes('weit'));
+    assert.equal(asked, 1);
+    // The next one is a new one.
+    socket.write(usual, 'latin1');
+    await until('it is answered', () => heard().split('HTTP/1.1').length === 3);
+    assert.equal(asked, 2);
+  });
+
+  test('survives whoever decides', async (context) => {
+    const { counts, route } = createEcho();
+    const admit: Admit = () => {
+      throw new Error('no');
+    };
+    const { port } = await openFront(context, admit, takeRequests(admit, route));
+    const { heard } = await ask(port);
+    await until('it is answered', () => heard().includes('weit'));
+    assert.equal(counts.toServer, 1);
+  });
+
+  test('takes the next request after an empty line, too', async (context) => {
+    const { counts, admit, route } = createEcho();
+    const { port } = await openFront(context, admit, route);
+    const { socket, heard } = await ask(port, `${usual}\r\n`);
+    await until('it is answered', () => heard().includes('weit'));
+    socket.write('\r\n');
+    await turn();
+    socket.write(usual, 'latin1');
+    await until('both are', () => heard().split('weit').length === 3);
+    assert.equal(counts.toServer, 0);
+  });
+
+  test('reads blanks in a header in no more time than other letters', () => {
+    const head = (inside: string) =>
+      Buffer.from(`POST / HTTP/1.1\r\ncontent-length: 2\r\nx: a${inside}b\t\r\n\r\n{}`);
+    const timeOf = (packet: Buffer) => {
+      const begunMs = performance.now();
+      for (let times = 0; times < 200; times++)
+        assert(readHead(packet, packet.length - 2)?.headers.x !== undefined);
+      return performance.now() - begunMs;
+    };
+    const [blanks, letters] = [timeOf(head(' '.repeat(8000))), timeOf(head('x'.repeat(8000)))];
+    // By a regular expression it took some 70 ms for each.
+    assert(blanks < 20 * letters + 100, `${blanks} ms, ${letters} ms`);
+  });
+
+  test('answers no more requests than its client reads answers of', async (context) => {
+    let answers = 0;
+    const text = 'x'.repeat(1_000_000);
+    const admit: Admit = (_, reply) => () => {
+      answers++;
+      reply.send(200, ['content-length', text.length], text, true);
+    };
+    let toServer = 0;
+    const { port } = await openFront(context, admit, (request) => {
+      toServer++;
+      request.resume();
+    });
+    const { socket } = await ask(port);
+    socket.pause();
+    for (let sent = 1; toServer === 0; sent++) {
+      await until('somebody takes it', () => answers === sent || toServer > 0);
+      assert(sent < 30, 'answers for nobody');
+      socket.write(usual, 'latin1');
+    }
+  });
+
+  test('waits for who reads slowly, however long it takes', async (context) => {
+    const { replies, admit } = collect();
+    const { port } = await openFront(context, admit);
+    const { socket, heard } = await ask(port);
+    const reply = await until('it is there', () => replies[0]);
+    const text = 'x'.repeat(20_000_000);
+    reply.send(200, ['content-length', text.length], text, true);
+    socket.pause();
+    // Several times as long as a quiet connection is kept.
+    await new Promise((done) => setTimeout(done, 4000));
+    socket.resume();
+    await until('all is there', () => heard().length > text.length);
+    await once(socket, 'close');
+  });
+
+  test('sees a client leave that has sent more meanwhile', async (context) => {
+    const { replies, admit } = collect();
+    const { port } = await openFront(context, admit);
+    const { socket } = await ask(port);
+    const reply = await until('it is there', () => replies[0]);
+    let isGone = false;
+    reply.onGone(() => {
+      isGone = true;
+    });
+    for (let packet = 0; packet < 3; packet++) {
+      socket.write('more');
+      await new Promise((done) => setTimeout(done, 10));
+    }
+    socket.destroy();
+    await until('it is seen', () => isGone);
+  });
+
+  test('is not broken off by an answer that is over', async (context) => {
+    const { replies, admit } = collect();
+    const { port } = await openFront(context, admit);
+    const { socket, heard } = await ask(port);
+    const reply = await until('it is there', () => replies[0]);
+    reply.send(200, ['content-length', 2], 'ok', true);
+    reply.cut();
+    await until('it is there', () => heard().endsWith('ok'));
+    socket.write(usual, 'latin1');
+    const next = await until('the next one is, too', () => replies[1]);
+    next.send(200, ['content-length', 3], 'yes', true);
+    await until('it is answered', () => heard().endsWith('yes'));
   });
 
   test('sends blocks with their lengths, and an end', async (context) => {

@@ -38,6 +38,9 @@ export interface Validator {
   errors?: unknown;
 }
 
+/** Nobody is told so; it is for logs and metrics, where others call it that, too. */
+const clientLeft = 499;
+
 /** As clients write them. */
 const jsonTypes: ReadonlySet<string | undefined> = new Set([
   'application/json',
@@ -79,7 +82,8 @@ export function createExpressLane(parts: ExpressLaneParts): Admit {
     if (task !== null) await serve(visit, task);
     const { id, reply, begunMs } = visit;
     const ms = performance.now() - begunMs;
-    observe({ method: 'POST', route: routes[kind], status: reply.status, id, ms });
+    const status = reply.isBegun ? reply.status : clientLeft;
+    observe({ method: 'POST', route: routes[kind], status, id, ms });
   }
 
   /** Null when it was refused. */

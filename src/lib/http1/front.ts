@@ -15,7 +15,13 @@ export type Admit = (head: RequestHead, reply: Reply) => Admitted | Promise<Admi
 export type Admitted = TakeBody | null;
 export type TakeBody = (body: readonly Buffer[]) => void;
 
+const cr = 13;
+const lf = 10;
 const lookMs = 1000;
+/** Of what comes before an answer is whole. */
+const mostEarlyBytes = 65_536;
+/** For who sent half a request to read what we think of it. */
+const lingerMs = 5000;
 
 interface Front {
   readonly server: Server | TlsServer;
@@ -35,7 +41,7 @@ export function takeConnections(server: Server | TlsServer, admit: Admit): void 
   const front: Front = {
     server,
     connections,
-    admit,
+    admit: guard(admit),
     keepAlive: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(server.keepAliveTimeout / 1000)}\r\n`,
     give: (socket) => own.call(server, socket),
   };
@@ -57,8 +63,24 @@ export function takeConnections(server: Server | TlsServer, admit: Admit): void 
   };
 }
 
+/** An error in an event of a socket would end the process. */
+const guard =
+  (admit: Admit): Admit =>
+  (head, reply) => {
+    try {
+      const admitted = admit(head, reply);
+      return admitted instanceof Promise ? admitted.catch(() => null) : admitted;
+    } catch {
+      return null;
+    }
+  };
+
+/** Those whose next request was not wanted, so that nobody is asked about it again. */
+const refused = new WeakSet<Socket>();
+
 /** The same for the server's own requests: connections that went to it bring such as are wanted, too. */
-export function takeRequests(admit: Admit, route: RequestListener): RequestListener {
+export function takeRequests(unguarded: Admit, route: RequestListener): RequestListener {
+  const admit = guard(unguarded);
   return (request, response) => {
     const { method, url: path = '', headers } = request;
     const bodyBytes = Number(headers['content-length']);
@@ -79,9 +101,9 @@ export function takeRequests(admit: Admit, route: RequestListener): RequestListe
     }
 
     // Not a number for one that comes in chunks.
-    const isSimple = method === 'POST' && bodyBytes >= 0;
+    const isSimple = method === 'POST' && bodyBytes >= 0 && !refused.delete(request.socket);
     const take = isSimple ? admit({ path, headers, bodyBytes }, new NodeReply(response)) : null;
-    if (take instanceof Promise) take.catch(() => null).then(enter);
+    if (take instanceof Promise) take.then(enter);
     else enter(take);
   };
 }
@@ -97,7 +119,8 @@ class Connection implements Member {
   #missing = 0;
   #reply: SocketReply | null = null;
   /** What came before the answer was whole. */
-  #early: Buffer | null = null;
+  #early: Buffer[] = [];
+  #earlyBytes = 0;
 
   constructor(socket: Socket, front: Front) {
     this.#socket = socket;
@@ -109,8 +132,10 @@ class Connection implements Member {
     socket.on('close', this.#closed);
   }
 
+  /** Nothing is asked, and all that was answered has left, or never will. */
   get isIdle(): boolean {
-    return this.#reply === null;
+    const { writableLength, writableEnded } = this.#socket;
+    return this.#reply === null && (writableLength === 0 || writableEnded);
   }
 
   close(): void {
@@ -121,7 +146,9 @@ class Connection implements Member {
   look(): void {
     this.#quietLooks++;
     const { keepAliveTimeout, requestTimeout } = this.#front.server;
-    if (this.isIdle && this.#quietLooks * lookMs > keepAliveTimeout + lookMs) this.close();
+    // Whoever takes the rest of an answer slowly is not quiet.
+    if (this.#reply === null && !this.isIdle) this.#quietLooks = 0;
+    else if (this.isIdle && this.#quietLooks * lookMs > keepAliveTimeout + lookMs) this.close();
     else if (this.#take !== null && this.#quietLooks * lookMs > requestTimeout)
       this.#giveUp('ERR_HTTP_REQUEST_TIMEOUT');
   }
@@ -129,24 +156,30 @@ class Connection implements Member {
   readonly #receive = (packet: Buffer): void => {
     if (this.#take !== null) this.#gather(packet);
     else if (this.#reply !== null) this.#keep(packet);
-    else this.#open(packet);
+    // Who asks on without reading is held back by the server.
+    else if (this.#socket.writableNeedDrain) this.#handOver(packet);
+    else if (!isBlank(packet)) this.#open(packet);
   };
 
   #open(packet: Buffer): void {
     const bytes = headBytes(packet);
     const head = bytes === 0 ? null : readHead(packet, bytes);
+    if (head === null) {
+      this.#handOver(packet);
+      return;
+    }
     const reply = new SocketReply(this.#socket, this.#front.keepAlive, this.#onEnd);
-    const take = head === null ? null : this.#front.admit(head, reply);
+    const take = this.#front.admit(head, reply);
     this.#quietLooks = 0;
     this.#reply = reply;
-    this.#missing = head?.bodyBytes ?? 0;
+    this.#missing = head.bodyBytes;
     if (take instanceof Promise) this.#wait(packet, bytes, take);
     else this.#enter(packet, bytes, take);
   }
 
   async #wait(packet: Buffer, bytes: number, coming: Promise<Admitted>): Promise<void> {
     this.#socket.pause();
-    const take = await coming.catch(() => null);
+    const take = await coming;
     if (this.#socket.destroyed) return;
     this.#socket.resume();
     this.#enter(packet, bytes, take);
@@ -154,6 +187,7 @@ class Connection implements Member {
 
   #enter(packet: Buffer, bytes: number, take: Admitted): void {
     if (take === null) {
+      refused.add(this.#socket);
       this.#handOver(packet);
       return;
     }
@@ -174,20 +208,23 @@ class Connection implements Member {
     take(parts);
   }
 
-  /** One packet at most: no more is read until it has its turn. */
+  /** Has its turn later. What is read meanwhile tells also whether the client is there. */
   #keep(packet: Buffer): void {
-    this.#early = this.#early === null ? packet : Buffer.concat([this.#early, packet]);
-    this.#socket.pause();
+    this.#early.push(packet);
+    this.#earlyBytes += packet.length;
+    if (this.#earlyBytes >= mostEarlyBytes) this.#socket.pause();
   }
 
   #answered(): void {
     this.#reply = null;
     this.#quietLooks = 0;
-    const early = this.#early;
-    this.#early = null;
-    if (early === null || this.#socket.destroyed) return;
-    this.#socket.resume();
-    this.#handOver(early);
+    if (this.#earlyBytes === 0 || this.#socket.destroyed) return;
+    const early = Buffer.concat(this.#early);
+    this.#early = [];
+    this.#earlyBytes = 0;
+    // Whether or not it was: what is handed over is read only by a flow that begins.
+    this.#socket.pause().resume();
+    if (!isBlank(early)) this.#handOver(early);
   }
 
   #handOver(packet: Buffer): void {
@@ -211,6 +248,7 @@ class Connection implements Member {
     socket.on('error', ignore);
     const error = Object.assign(new Error('the request is not whole'), { code });
     if (!this.#front.server.emit('clientError', error, socket)) socket.destroy();
+    else socket.setTimeout(lingerMs, () => socket.destroy());
   }
 
   readonly #drained = (): void => this.#reply?.drained();
@@ -226,6 +264,13 @@ class Connection implements Member {
     this.#front.connections.delete(this);
     this.#reply?.closed();
   };
+}
+
+/** Empty lines, which some send after a body. */
+function isBlank(packet: Buffer): boolean {
+  for (let at = 0; at < packet.length; at++)
+    if (packet[at] !== cr && packet[at] !== lf) return false;
+  return true;
 }
 
 function ignore(): void {

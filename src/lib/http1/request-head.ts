@@ -14,8 +14,9 @@ const mostBytes = 8192;
 const blankLine = Buffer.from('\r\n\r\n');
 const shape =
   /^POST (\/[!-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
-const padding = /^[\t ]+|[\t ]+$/g;
 const digits = /^\d{1,15}$/;
+/** What changes how the connection is used, or how long the body is. */
+const unusual = ['transfer-encoding', 'expect', 'upgrade', 'proxy-connection'];
 const space = 32;
 const tab = 9;
 
@@ -49,15 +50,18 @@ export function readHead(packet: Buffer, bytes: number): RequestHead | null {
 }
 
 function isUnusual(headers: Readonly<Record<string, string>>): boolean {
-  if ('transfer-encoding' in headers || 'expect' in headers || 'upgrade' in headers) return true;
+  for (const name of unusual) if (name in headers) return true;
   const { connection } = headers;
   return connection !== undefined && connection.toLowerCase() !== 'keep-alive';
 }
 
+/** By hand: a regular expression for the end of a text looks at every run of blanks within it, again and again. */
 function unpad(value: string): string {
-  return isPad(value.charCodeAt(0)) || isPad(value.charCodeAt(value.length - 1))
-    ? value.replace(padding, '')
-    : value;
+  let from = 0;
+  let to = value.length;
+  while (from < to && isPad(value.charCodeAt(from))) from++;
+  while (to > from && isPad(value.charCodeAt(to - 1))) to--;
+  return to - from === value.length ? value : value.slice(from, to);
 }
 
 const isPad = (code: number) => code === space || code === tab;

@@ -80,7 +80,8 @@ export class SocketReply implements Reply {
   }
 
   cut(): void {
-    this.#socket.destroy();
+    // The connection may be at another one by now.
+    if (!this.#isOver) this.#socket.destroy();
   }
 
   /** The socket has room again. */
