@@ -248,7 +248,8 @@ class Connection implements Member {
     socket.on('error', ignore);
     const error = Object.assign(new Error('the request is not whole'), { code });
     if (!this.#front.server.emit('clientError', error, socket)) socket.destroy();
-    else socket.setTimeout(lingerMs, () => socket.destroy());
+    // However much of it still comes.
+    else setTimeout(() => socket.destroy(), lingerMs).unref();
   }
 
   readonly #drained = (): void => this.#reply?.drained();
