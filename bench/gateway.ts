@@ -108,12 +108,16 @@ const toBody = (stream: boolean, model = 'hermes3-8b', user?: 'apart') =>
 
 type Rates = Map<Target, number[]>;
 
-/** All targets in turns, so that what else happens on the machine hits each alike. */
+/**
+ * All targets in turns, so that what else happens on the machine hits each alike, and every other time in the
+ * opposite order: who comes after one that kept the machine busy may find it slower.
+ */
 function inTurns(targets: Target[], body: string): Rates {
   const rates: Rates = new Map(targets.map((target) => [target, []]));
   for (const target of targets) peakRate(target, body, warmUpSeconds, folder);
   for (let round = 0; round < rounds; round++) {
-    for (const target of targets) rates.get(target)?.push(peakRate(target, body, seconds, folder));
+    const order = round % 2 === 0 ? targets : targets.toReversed();
+    for (const target of order) rates.get(target)?.push(peakRate(target, body, seconds, folder));
   }
   return rates;
 }
