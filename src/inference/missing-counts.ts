@@ -1,5 +1,5 @@
 // Token counts of answers whose server gave none: it died, the client left, or it never counts. What was
-// used is billed all the same: exactly for the Llama-3 family, by a usual length for others.
+// used is billed all the same: exactly for the Llama-3 family, of others as their server says or by a usual length.
 
 import type { CatalogEntry } from './catalog.ts';
 import { type Engine, type Task, toGivenPrompts } from './engine.ts';

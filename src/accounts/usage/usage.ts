@@ -104,7 +104,7 @@ export function createUsage(
     if (open.size === 0 || failures > 0 || isTicking) return;
     isTicking = true;
     beat()
-      .then(() => inTurn(writeLong))
+      .then(() => inTurn(writeLong), retryLater)
       .catch(() => {})
       .finally(() => {
         isTicking = false;

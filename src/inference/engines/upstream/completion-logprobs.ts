@@ -21,16 +21,14 @@ export function formScores(choice: { logprobs?: unknown }, from = 0): void {
     given.text_offset = toOffsets(given.tokens, from);
   if (!Array.isArray(given?.content)) return;
   const { content } = given;
+  const tokens = content.map(({ token }) => token);
   choice.logprobs = {
-    tokens: content.map(({ token }) => token),
+    tokens,
     token_logprobs: content.map(({ logprob }) => logprob),
     top_logprobs: content.map(({ top_logprobs = [] }) =>
       Object.fromEntries(top_logprobs.map(({ token, logprob }) => [token, logprob])),
     ),
-    text_offset: toOffsets(
-      content.map(({ token }) => token),
-      from,
-    ),
+    text_offset: toOffsets(tokens, from),
   };
 }
 

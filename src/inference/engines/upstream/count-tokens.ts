@@ -6,7 +6,7 @@ import { type Task, toGivenPrompts } from '../../engine.ts';
 import type { CompletionRequest } from '../../schema.ts';
 import type { Connection, Send } from './connection.ts';
 import { toFailure, unavailable } from './failures.ts';
-import { ask } from './whole-body.ts';
+import { ask, type WholeAnswer } from './whole-body.ts';
 
 export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
 
@@ -18,19 +18,27 @@ const longestWaitMs = 2000;
 
 type Ask = (path: string, body: object) => Promise<Record<string, unknown>>;
 
+/** These stand beside `/v1`, not below it. */
+const toAsk =
+  (connection: Connection, signal: Cancellation, toError: (answer: WholeAnswer) => Error): Ask =>
+  async (path, body) => {
+    const what: Send = { method: 'POST', path, root: true, body: JSON.stringify(body), signal };
+    const answer = await ask(connection, what);
+    if (answer.status !== 200) throw toError(answer);
+    return parse(answer.text);
+  };
+
+const doesNotCount = () => unavailable('does not count tokens');
+
 export async function countPromptTokens(
   connection: Connection,
   { server, model }: { server: UpstreamServer; model: string },
   task: Task,
   signal: Cancellation,
 ): Promise<number | null> {
-  // These stand beside `/v1`, not below it.
-  const post: Ask = async (path, body) => {
-    const what: Send = { method: 'POST', path, root: true, body: JSON.stringify(body), signal };
-    const { status, headers, text } = await ask(connection, what);
-    if (status !== 200) throw toFailure(status, headers, text, task);
-    return parse(text);
-  };
+  const post = toAsk(connection, signal, ({ status, headers, text }) =>
+    toFailure(status, headers, text, task),
+  );
   if (task.kind === 'chat') {
     const { messages, tools, add_generation_prompt, continue_final_message } = task.body;
     const { chat_template_kwargs } = task.body as { chat_template_kwargs?: unknown };
@@ -43,25 +51,14 @@ export async function countPromptTokens(
       const { prompt } = await post('/apply-template', template);
       return countText(post, server, model, String(prompt));
     }
-    if (server === 'vllm') {
-      const more = {
-        ...(add_generation_prompt != null && { add_generation_prompt }),
-        ...(continue_final_message != null && { continue_final_message }),
-      };
-      return toCount(await post('/tokenize', { model, ...template, ...more }));
-    }
-    if (server === 'sglang') {
-      // It refuses `add_generation_prompt` beside `continue_final_message`, and its chats ignore it.
-      const { tool_choice } = task.body;
-      const { reasoning_effort } = task.body as { reasoning_effort?: unknown };
-      const more = {
-        ...(tool_choice != null && { tool_choice }),
-        ...(reasoning_effort != null && { reasoning_effort }),
-        ...(continue_final_message != null && { continue_final_message }),
-      };
-      return toCount(await post('/tokenize', { model, ...template, ...more }));
-    }
-    return null;
+    if (server !== 'vllm' && server !== 'sglang') return null;
+    const { tool_choice } = task.body;
+    const { reasoning_effort } = task.body as { reasoning_effort?: unknown };
+    // SGLang refuses `add_generation_prompt` beside `continue_final_message`, and its chats ignore it.
+    const own = server === 'vllm' ? { add_generation_prompt } : { tool_choice, reasoning_effort };
+    const more = Object.entries({ ...own, continue_final_message });
+    const given = Object.fromEntries(more.filter(([, value]) => value != null));
+    return toCount(await post('/tokenize', { model, ...template, ...given }));
   }
   let most = 0;
   // Several prompts are several sequences: the longest one decides.
@@ -73,25 +70,22 @@ export async function countPromptTokens(
   return most;
 }
 
-/** How many tokens SGLang has room for after a text, or the longest of several; null where it does not tell. */
+/** How many tokens SGLang has room for after a text, or the longest of several; null where there is none. */
 export async function readRoom(
   connection: Connection,
   { model }: { model: string },
   body: CompletionRequest,
   signal: Cancellation,
 ): Promise<number | null> {
+  const post = toAsk(connection, signal, doesNotCount);
   const prompts = toGivenPrompts(body);
   const texts = prompts.filter((one) => typeof one === 'string');
   let most = Math.max(0, ...prompts.map((one) => (typeof one === 'string' ? 0 : one.length)));
   let window = 0;
   // Any text is answered with the window.
   for (const prompt of texts.length > 0 ? texts : ['?']) {
-    const what = { model, prompt };
-    const path = '/tokenize';
-    const send: Send = { method: 'POST', path, root: true, body: JSON.stringify(what), signal };
-    const { status, text } = await ask(connection, send);
-    const { count, max_model_len } = status === 200 ? parse(text) : {};
-    if (typeof count !== 'number' || typeof max_model_len !== 'number') return null;
+    const { count, max_model_len } = await post('/tokenize', { model, prompt });
+    if (typeof count !== 'number' || typeof max_model_len !== 'number') throw doesNotCount();
     if (texts.length > 0) most = Math.max(most, count);
     window = max_model_len;
   }
@@ -105,12 +99,7 @@ export async function countTextTokens(
   { server, model }: { server: UpstreamServer; model: string },
   text: string,
 ): Promise<number | null> {
-  const signal = AbortSignal.timeout(longestWaitMs);
-  const post: Ask = async (path, body) => {
-    const what: Send = { method: 'POST', path, root: true, body: JSON.stringify(body), signal };
-    const answer = await ask(connection, what);
-    return answer.status === 200 ? parse(answer.text) : {};
-  };
+  const post = toAsk(connection, AbortSignal.timeout(longestWaitMs), doesNotCount);
   return countText(post, server, model, text, false).catch(() => null);
 }
 

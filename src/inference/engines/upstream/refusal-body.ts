@@ -54,26 +54,22 @@ function toParam(given: unknown): string | null {
   return given.startsWith('body.') ? given.slice('body.'.length) : given;
 }
 
+const pythonList = /^\d+ validation errors?:\s*\{/;
+
 /** vLLM lists what a check found as Python would print it; a person needs what the first one says. */
 function withoutPython(message: string): string {
-  if (!/^\d+ validation errors?:\s*\{/.test(message)) return message;
+  if (!pythonList.test(message)) return message;
   return /'msg': (["'])(?<said>.*?)\1,/.exec(message)?.groups?.said ?? message;
 }
 
 /** SGLang says which member in the same text: `'loc': ('body', 'tools', 0, 'function')`. */
 function fromPython(message: string): string | null {
-  if (!/^\d+ validation errors?:\s*\{/.test(message)) return null;
+  if (!pythonList.test(message)) return null;
   // What follows names and numbers is Python's own: which of several forms it tried.
   const location = /'loc': \('body', (?<path>(?:(?:'[\w-]+'|\d+),? ?)+)/.exec(message);
   const parts = location?.groups?.path?.match(/'[\w-]+'|\d+/g) ?? [];
-  const path = parts.reduce(
-    (text, part) =>
-      part.startsWith("'")
-        ? `${text}${text === '' ? '' : '.'}${part.slice(1, -1)}`
-        : `${text}[${part}]`,
-    '',
-  );
-  return toParam(path);
+  const isName = (part: string) => part.startsWith("'");
+  return toParam(toPath(parts.map((part) => (isName(part) ? part.slice(1, -1) : Number(part)))));
 }
 
 /** FastAPI: `{"detail":[{"loc":["body","messages",0,"role"],"msg":"...","type":"missing"}]}`. */
@@ -81,15 +77,18 @@ function fromDetails(details: unknown[]): UpstreamRefusal | null {
   const [first] = details;
   if (!isMembers(first)) return null;
   const location = Array.isArray(first.loc) ? first.loc : [];
-  const path = location.filter((part, index) => index > 0 || part !== 'body');
-  const param = path.reduce<string>(
+  const param = toPath(location.filter((part, index) => index > 0 || part !== 'body'));
+  const code = first.type === 'missing' ? 'missing_required_parameter' : 'invalid_value';
+  return toRefusal({ message: first.msg, type: 'invalid_request_error', code, param });
+}
+
+/** Such as `messages[0].role`. */
+const toPath = (parts: readonly unknown[]): string =>
+  parts.reduce<string>(
     (text, part) =>
       typeof part === 'number' ? `${text}[${part}]` : text === '' ? `${part}` : `${text}.${part}`,
     '',
   );
-  const code = first.type === 'missing' ? 'missing_required_parameter' : 'invalid_value';
-  return toRefusal({ message: first.msg, type: 'invalid_request_error', code, param });
-}
 
 function toName(value: unknown): string | null {
   return typeof value === 'string' && /^[A-Za-z][\w.-]{1,63}$/.test(value) ? value : null;

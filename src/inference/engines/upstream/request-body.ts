@@ -12,10 +12,11 @@ export const paths: Record<Task['kind'], string> = {
 
 /** Streams always ask for usage: what was used is billed whether or not the client wants to see it. */
 export function toRequestBody(
-  { kind, body }: Task,
+  task: Task,
   { model, server }: { model: string; server: UpstreamServer },
   streams: boolean,
 ): string {
+  const { kind, body } = task;
   const sent: Record<string, unknown> = {
     ...body,
     ...(kind === 'chat' && body.continue_final_message === true && goesOn),
@@ -30,7 +31,7 @@ export function toRequestBody(
   // Null means "not given" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
   // To vLLM a text without a limit is one of 16 tokens, and one of null as many as fit.
-  if (server === 'vllm' && isUnlimited({ kind, body } as Task)) sent.max_tokens = null;
+  if (server === 'vllm' && isUnlimited(task)) sent.max_tokens = null;
   return JSON.stringify(sent);
 }
 
