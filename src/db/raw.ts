@@ -7,7 +7,7 @@ import type { Tx } from './tables.ts';
 export interface RawTx {
   readonly isPostgres: boolean;
   /** Values stand as `?` in the text, on both databases. */
-  run<Row>(text: string, values: readonly unknown[]): Promise<RawAnswer<Row>>;
+  run<Row>(text: string, values: readonly unknown[]): RawAnswer<Row> | Promise<RawAnswer<Row>>;
 }
 
 export interface RawAnswer<Row> {

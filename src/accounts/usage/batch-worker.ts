@@ -19,7 +19,7 @@ const connection = openSqlite(url, { synchronous: 'normal', checkpointPages: 100
 
 const tx: RawTx = {
   isPostgres: false,
-  async run<Row>(text: string, values: readonly unknown[]) {
+  run<Row>(text: string, values: readonly unknown[]) {
     const statement = connection.prepare(text);
     if (statement.reader) return { rows: statement.all(values) as Row[], changed: 0 };
     return { rows: [], changed: Number(statement.run(values).changes) };

@@ -45,7 +45,7 @@ function addToHour(
   { hour, sign }: { hour: number; sign: 1 | -1 },
 ): void {
   const [keyId, isError] = [row.key_id ?? '', row.status !== 'done' && row.status !== 'aborted'];
-  const name = [row.account_id, hour, keyId, row.model, row.backend].join('\n');
+  const name = `${row.account_id}\n${hour}\n${keyId}\n${row.model}\n${row.backend}`;
   let sum = hours.get(name);
   if (sum === undefined) {
     sum = {
@@ -75,7 +75,7 @@ function addToSpend(
   keyId: string,
   { month, sign }: { month: string; sign: 1 | -1 },
 ): void {
-  const name = [row.account_id, keyId, month].join('\n');
+  const name = `${row.account_id}\n${keyId}\n${month}`;
   let sum = spend.get(name);
   if (sum === undefined) {
     sum = {

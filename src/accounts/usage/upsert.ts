@@ -31,7 +31,8 @@ export function createUpsert<Row extends object>(
     const written: Row[] = [];
     for (const row of rows) {
       const values = names.map((name) => row[name]);
-      const { changed } = await tx.run(one, values);
+      const answer = tx.run(one, values);
+      const { changed } = answer instanceof Promise ? await answer : answer;
       if (changed > 0) written.push(row);
     }
     return written;

@@ -172,16 +172,21 @@ export class Rewriter {
     const { head, ourHead, shape, seam } = this.#alike;
     const { tail, ourTail } = shape;
     let at = from;
+    let events = '';
+    let count = 0;
     if (text.slice(at, at + head.length) !== head) return at;
     for (;;) {
       const bodyAt = at + head.length;
       const tailAt = text.indexOf('\n', bodyAt) - tail.length;
-      if (tailAt < bodyAt || text.slice(tailAt, tailAt + seam.length) !== seam) return at;
+      if (tailAt < bodyAt || text.slice(tailAt, tailAt + seam.length) !== seam) break;
       at = tailAt + tail.length + 2;
-      if (shape.keepsTail) this.#events += ourHead + text.slice(bodyAt, at);
-      else this.#events += ourHead + text.slice(bodyAt, tailAt) + ourTail;
-      this.#holding++;
+      if (shape.keepsTail) events += ourHead + text.slice(bodyAt, at);
+      else events += ourHead + text.slice(bodyAt, tailAt) + ourTail;
+      count++;
     }
+    this.#events += events;
+    this.#holding += count;
+    return at;
   }
 
   /** Whether this stream looks like earlier ones of its server. */
