@@ -2,6 +2,7 @@
 // context is too long (seed 1.5), or nobody, in numbers. A count costs time, so it is only made when the
 // request has so many bytes that it could matter.
 
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { type Cancellation, toSignal } from '../lib/client-gone.ts';
 import type { Backend, BackendList } from './backends/backend.ts';
 import type { Catalog, CatalogEntry } from './catalog.ts';
@@ -86,6 +87,8 @@ export function createPlanner(
   async function decide(asked: CatalogEntry, request: PlannedRequest, most: number): Promise<Plan> {
     const completion = toMaxTokens(request.task);
     let served = asked;
+    // A long one has just been read, and is now copied to be counted.
+    await othersTurn();
     let length = await measure(served, request, most);
     // The configuration has no circles, and each step goes to another id.
     for (let next = fallbackOf(served, length, completion); next !== undefined; ) {
