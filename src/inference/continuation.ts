@@ -57,7 +57,7 @@ export function toContinuation(
   sent: string,
   generatedTokens: number,
 ): Continuation | 'complete' | null {
-  const generated = sent.slice(echoedLength(task));
+  const generated = toGenerated(task, sent);
   const blanks = generated.slice(generated.trimEnd().length);
   if (sent === blanks) return { task, blanks };
   // Models write a space together with the word that follows, so who goes on shall write it.
@@ -84,9 +84,9 @@ export function toContinuation(
 const spacesOf = (blanks: string) => blanks.slice(blanks.lastIndexOf('\n') + 1);
 
 /** With `echo`, the prompt is the beginning of what was sent. */
-function echoedLength({ kind, body }: Task): number {
-  if (kind === 'chat' || body.echo !== true || typeof body.prompt !== 'string') return 0;
-  return body.prompt.length;
+export function toGenerated({ kind, body }: Task, sent: string): string {
+  const isEcho = kind === 'completion' && body.echo === true && typeof body.prompt === 'string';
+  return isEcho ? sent.slice(body.prompt.length) : sent;
 }
 
 function endsInStop(text: string, stops: readonly string[]): boolean {

@@ -83,6 +83,9 @@ export interface Engine {
    */
   countPromptTokens(task: Task, signal: Cancellation): Promise<number | null>;
 
+  /** Tokens of a text that its model wrote; null where it can't tell. Takes seconds at most, and never fails. */
+  countText?(text: string): Promise<number | null>;
+
   /** Idempotent. Running requests fail with `unavailable`. */
   close(): Promise<void>;
 }

@@ -16,6 +16,7 @@ import {
   type Continuation,
   canContinue,
   toContinuation,
+  toGenerated,
   toLengthEnd,
 } from './continuation.ts';
 import {
@@ -147,7 +148,7 @@ export class RunningStream {
     this.#end(call.signal.aborted ? null : error);
     if (call.signal.aborted || !isRetryable(error)) throw error;
     if (++this.#continuations > mostContinuations) throw error;
-    const next = this.#toNext();
+    const next = await this.#toNext(failed);
     if (next === null) throw error;
     if (next === 'finished') return null;
     if (next === 'complete') return only(toLengthEnd(this.#plan.task.kind));
@@ -166,12 +167,30 @@ export class RunningStream {
   }
 
   /** What is left to ask for; null where it can't go on. */
-  #toNext(): Continuation | 'finished' | 'complete' | null {
+  async #toNext(
+    failed: Backend | undefined,
+  ): Promise<Continuation | 'finished' | 'complete' | null> {
+    const { task } = this.#plan;
     const soFar = this.#transcript?.read() ?? null;
     if (soFar === null) return null;
     if (soFar.isFinished) return 'finished';
-    if (this.#isWire) this.#sentTokens = this.#usage?.completion_tokens ?? 0;
-    return toContinuation(this.#plan.task, soFar.text, this.#sentTokens);
+    if (this.#isWire) {
+      const counted = await this.#countElsewhere(toGenerated(task, soFar.text), failed);
+      this.#sentTokens = counted ?? this.#usage?.completion_tokens ?? 0;
+    }
+    return toContinuation(task, soFar.text, this.#sentTokens);
+  }
+
+  /** Where no vocabulary is known here, events were counted, and one may hold several tokens: others know it. */
+  async #countElsewhere(text: string, failed: Backend | undefined): Promise<number | null> {
+    const { served } = this.#plan;
+    if (served.vocabulary !== 'other') return null;
+    const others = this.#parts.list.forModel(served.id);
+    const one = others.find((backend) => {
+      const { engine, health } = backend;
+      return backend !== failed && engine.countText !== undefined && health.state() === 'healthy';
+    });
+    return (await one?.engine.countText?.(text)) ?? null;
   }
 
   /** Only those who can, and not the one that failed. */

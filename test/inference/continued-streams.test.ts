@@ -72,6 +72,19 @@ describe('a stream whose backend dies', () => {
     assert.equal(second().requests[0]?.body.max_tokens, 3);
   });
 
+  test('keeps to it also where an event holds several tokens of a vocabulary that only backends know', async (test) => {
+    const busy = { wordsPerEvent: 2 };
+    const gateway = await startGateway(test, {
+      upstreams: [busy, busy],
+      model: { vocabulary: 'other' },
+    });
+    const { response, second } = await breakOff(gateway, 'half-a-chunk', { max_tokens: 5 });
+    const { text, finish, usage } = await readEvents(response);
+    assert.deepEqual([finish, usage?.completion_tokens], ['length', 5]);
+    assert.equal(text, 'The wheel türnt 水 and');
+    assert.equal(second().requests[0]?.body.max_tokens, 3);
+  });
+
   test('that had all its tokens but not its end is ended here', async (test) => {
     const gateway = await startGateway(test, { upstreams: [{}, {}] });
     const { response, second } = await breakOff(gateway, 'half-a-chunk', { max_tokens: 1 });

@@ -2,8 +2,9 @@
 
 import type { CatalogEntry } from '../catalog.ts';
 import type { Engine } from '../engine.ts';
+import type { UpstreamOptions as EngineOptions, UpstreamReport } from '../engines/upstream.ts';
 
-export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
+export type UpstreamServer = EngineOptions['server'];
 
 export interface UpstreamSpec {
   readonly source: 'file' | 'live';
@@ -23,23 +24,8 @@ export interface UpstreamSpec {
   readonly continueStreams: boolean | null;
 }
 
-/** What an engine is made of. */
-export interface UpstreamOptions {
-  readonly name: string;
-  readonly url: string;
-  readonly apiKey: string | null;
-  readonly model: string;
-  readonly headers: Record<string, string>;
-  readonly server: UpstreamServer;
-  readonly connections: number | null;
-  readonly timeouts: {
-    readonly connectMs: number;
-    readonly firstByteMs: number;
-    readonly idleMs: number;
-  };
-  /** Others found that it does not answer. */
-  readonly isDown?: () => boolean;
-}
+/** What an engine is made of, but for what it counts with. */
+export type UpstreamOptions = Omit<EngineOptions, 'countGenerated'>;
 
 export type OpenUpstream = (options: UpstreamOptions, entry: CatalogEntry) => Engine;
 
@@ -47,7 +33,7 @@ export type OpenUpstream = (options: UpstreamOptions, entry: CatalogEntry) => En
 export type ProbeUpstream = (
   options: UpstreamOptions,
   signal: AbortSignal,
-) => Promise<{ models: string[]; contextWindow: number | null; latencyMs: number }>;
+) => Promise<UpstreamReport>;
 
 /** Requests at once are bounded by whoever sends them, so the connections need not be. */
 export const toUpstreamOptions = (spec: UpstreamSpec): UpstreamOptions => ({

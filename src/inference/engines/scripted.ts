@@ -15,6 +15,8 @@ export interface ScriptedUpstreamOptions {
   behaviour?: Behaviour;
   /** Words of an answer; fewer when the request asks for fewer. */
   words?: number;
+  /** Of a stream: who is busy sends several at once. */
+  wordsPerEvent?: number;
   /** Between the events of a stream; 0 sends them at once. */
   eventDelayMs?: number;
   /** Events sent at once are each a write of their own, as a model's are, and not one for all. */
@@ -55,8 +57,8 @@ export const scriptedWindow = 8192;
 export async function startScriptedUpstream(
   options: ScriptedUpstreamOptions = {},
 ): Promise<ScriptedUpstream> {
-  const { words = 10, eventDelayMs = 0, delayMs = 0, pieceBytes = null } = options;
-  const { model = 'scripted', apiKey = null, apart = false } = options;
+  const { words = 10, wordsPerEvent = 1, eventDelayMs = 0, delayMs = 0 } = options;
+  const { model = 'scripted', apiKey = null, apart = false, pieceBytes = null } = options;
   const requests: ScriptedRequest[] = [];
   const prepared = new Map<string, Prepared>();
   let behaviour = options.behaviour ?? 'answers';
@@ -107,7 +109,8 @@ export async function startScriptedUpstream(
     if (known !== undefined) return known;
     const body = JSON.parse(text) as ScriptedRequest['body'];
     const kind = path.endsWith('/chat/completions') ? 'chat' : 'completion';
-    const intended = { streams: body.stream === true, ...writeScript(kind, body, words) };
+    const script = writeScript(kind, body, { words, wordsPerEvent });
+    const intended = { streams: body.stream === true, ...script };
     if (prepared.size >= maxPrepared) prepared.clear();
     if (text.length <= maxPreparedLength) prepared.set(path + text, { body, intended });
     return { body, intended };

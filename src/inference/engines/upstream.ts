@@ -48,7 +48,9 @@ export interface UpstreamOptions extends ConnectionOptions {
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
   const { name, countGenerated } = options;
   const connection = createConnection(options);
-  const newCount = createTokenCounts(countGenerated, toServerCount(connection, options));
+  const countText = (text: string) => countTextTokens(connection, options, text);
+  const canCount = countingServers.includes(options.server);
+  const newCount = createTokenCounts(countGenerated, canCount ? countText : null);
   const shapes = new Shapes();
 
   function begin(task: Task, call: Call): Promise<EventBlocks> {
@@ -90,14 +92,9 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
       return answer;
     },
     countPromptTokens: (task, signal) => countPromptTokens(connection, options, task, signal),
+    ...(canCount && { countText }),
     close: connection.close,
   };
-}
-
-/** Null where it can't be asked. */
-function toServerCount(connection: Connection, options: UpstreamOptions): CountText | null {
-  if (!countingServers.includes(options.server)) return null;
-  return (text) => countTextTokens(connection, options, text);
 }
 
 type CompletionTask = Extract<Task, { kind: 'completion' }>;

@@ -7,8 +7,18 @@ export type ScriptedBody = Partial<ChatRequest & CompletionRequest>;
 
 const words = ['The', ' wheel', ' türnt', ' 水', ' and', ' the', ' 👩‍🔧', ' mill', ' grinds', '.'];
 
+/** How much it says. */
+export interface ScriptLength {
+  readonly words: number;
+  readonly wordsPerEvent: number;
+}
+
 /** One word a token. */
-export function writeScript(kind: 'chat' | 'completion', body: ScriptedBody, length: number) {
+export function writeScript(
+  kind: 'chat' | 'completion',
+  body: ScriptedBody,
+  { words: length, wordsPerEvent }: ScriptLength,
+) {
   const asked = (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? length;
   const said = countSaid(body, length);
   const tokens = Math.min(asked, length - said);
@@ -56,13 +66,21 @@ export function writeScript(kind: 'chat' | 'completion', body: ScriptedBody, len
     const begin = isChat
       ? indexes.map((index) => event({ index, delta: role, logprobs: null, finish_reason: null }))
       : [];
-    const middle = texts.flatMap((text) => indexes.map((index) => event(part(index, text, null))));
+    const middle = inGroups(texts, wordsPerEvent).flatMap((group) =>
+      indexes.map((index) => event(part(index, group.join(''), null))),
+    );
     const ends = indexes.map((index) => event(part(index, '', finish)));
     const counts = body.stream_options?.include_usage === true ? [event(null, { usage })] : [];
     return [...begin, ...middle, ...ends, ...counts, 'data: [DONE]\n\n'];
   }
 
   return { plain: writePlain(), events: writeEvents() };
+}
+
+function inGroups(texts: readonly string[], size: number): string[][] {
+  const groups: string[][] = [];
+  for (let at = 0; at < texts.length; at += size) groups.push(texts.slice(at, at + size));
+  return groups;
 }
 
 const wordAt = (index: number) => words[index % words.length] as string;
