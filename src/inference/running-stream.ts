@@ -22,6 +22,7 @@ import {
 import {
   type AnswerStream,
   type Call,
+  type Engine,
   type EngineChunk,
   isRetryable,
   type TakeItem,
@@ -43,6 +44,8 @@ export interface StreamParts {
 }
 
 const mostContinuations = 2;
+/** The client waits for it in mid-answer. */
+const countMs = 2000;
 
 /** One is made for every stream, hence a class: its methods are made once. */
 export class RunningStream {
@@ -148,13 +151,14 @@ export class RunningStream {
     this.#end(call.signal.aborted ? null : error);
     if (call.signal.aborted || !isRetryable(error)) throw error;
     if (++this.#continuations > mostContinuations) throw error;
-    const next = await this.#toNext(failed);
+    const counter = this.#findCounter(failed);
+    const next = await this.#toNext(counter);
     if (next === null) throw error;
     if (next === 'finished') return null;
     if (next === 'complete') return only(toLengthEnd(this.#plan.task.kind));
     this.#request.task = next.task;
     this.#excludeUnable(next.task, failed);
-    this.#before = this.#usage && { ...this.#usage, completion_tokens: this.#sentTokens };
+    this.#before = await this.#toBefore(counter);
     try {
       const asked = await this.#parts.ask(this.#plan.served.id, this.#request, send);
       this.#begun(asked);
@@ -168,29 +172,40 @@ export class RunningStream {
 
   /** What is left to ask for; null where it can't go on. */
   async #toNext(
-    failed: Backend | undefined,
+    counter: Engine | undefined,
   ): Promise<Continuation | 'finished' | 'complete' | null> {
-    const { task } = this.#plan;
+    const { task, served } = this.#plan;
     const soFar = this.#transcript?.read() ?? null;
     if (soFar === null) return null;
     if (soFar.isFinished) return 'finished';
     if (this.#isWire) {
-      const counted = await this.#countElsewhere(toGenerated(task, soFar.text), failed);
+      // Where no vocabulary is known here, events were counted, and one may hold several tokens.
+      const isGuess = served.vocabulary === 'other';
+      const text = toGenerated(task, soFar.text);
+      const counted = isGuess ? await counter?.countText?.(text) : null;
       this.#sentTokens = counted ?? this.#usage?.completion_tokens ?? 0;
     }
     return toContinuation(task, soFar.text, this.#sentTokens);
   }
 
-  /** Where no vocabulary is known here, events were counted, and one may hold several tokens: others know it. */
-  async #countElsewhere(text: string, failed: Backend | undefined): Promise<number | null> {
-    const { served } = this.#plan;
-    if (served.vocabulary !== 'other') return null;
-    const others = this.#parts.list.forModel(served.id);
-    const one = others.find((backend) => {
+  /** What was used until now. Who died has mostly not said how long the prompt was. */
+  async #toBefore(counter: Engine | undefined): Promise<Usage | null> {
+    const { task, promptTokens } = this.#plan;
+    if (this.#usage === null) return null;
+    const signal = AbortSignal.timeout(countMs);
+    const count = () => counter?.countPromptTokens(task, signal).catch(() => null);
+    const prompt_tokens = this.#usage.prompt_tokens || (promptTokens ?? (await count()) ?? 0);
+    return { ...this.#usage, prompt_tokens, completion_tokens: this.#sentTokens };
+  }
+
+  /** A backend that can say how many tokens something has, which only it may know. */
+  #findCounter(failed: Backend | undefined): Engine | undefined {
+    const others = this.#parts.list.forModel(this.#plan.served.id);
+    const able = others.find((backend) => {
       const { engine, health } = backend;
       return backend !== failed && engine.countText !== undefined && health.state() === 'healthy';
     });
-    return (await one?.engine.countText?.(text)) ?? null;
+    return able?.engine;
   }
 
   /** Only those who can, and not the one that failed. */

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import OpenAI from 'openai';
 import type { Behaviour } from '../../src/inference/engines/scripted/behaviours.ts';
+import { countWords } from '../../src/inference/engines/scripted/script.ts';
 import { type Gateway, gatewayModel, readEvents, startGateway } from '../support/gateway.ts';
 
 const wholeText = 'The wheel türnt 水 and the 👩‍🔧 mill grinds.';
@@ -83,6 +84,8 @@ describe('a stream whose backend dies', () => {
     assert.deepEqual([finish, usage?.completion_tokens], ['length', 5]);
     assert.equal(text, 'The wheel türnt 水 and');
     assert.equal(second().requests[0]?.body.max_tokens, 3);
+    // Nor is what was generated a part of the prompt, however the other would cut it.
+    assert.equal(usage?.prompt_tokens, countWords([{ role: 'user', content: 'Go' }]));
   });
 
   test('that had all its tokens but not its end is ended here', async (test) => {

@@ -152,8 +152,11 @@ describe('the upstream engine', () => {
       return bodies.pop()?.max_tokens;
     };
     const text = completion({ prompt: ['one', 'three'] });
-    assert.equal(await limitOf('vllm', text), null);
+    assert.equal(await limitOf('vllm', text), 95);
     assert.equal(await limitOf('sglang', text), 94);
+    const cut = { ...completion({ prompt: 'x'.repeat(100) }) };
+    Object.assign(cut.body, { truncate_prompt_tokens: 20 });
+    assert.equal(await limitOf('vllm', cut), 80);
     assert.equal(await limitOf('sglang', completion({ prompt: [[1, 2, 3], [4]] })), 96);
     for (const name of ['vllm', 'sglang'] as const)
       assert.equal(await limitOf(name, completion({ prompt: 'one', max_tokens: 7 })), 7);
@@ -161,7 +164,8 @@ describe('the upstream engine', () => {
     for (const name of ['llama-server', 'ollama', 'openai'] as const)
       assert.equal(await limitOf(name, text), undefined);
     hasTokenize = false;
-    assert.equal(await limitOf('sglang', text), undefined);
+    for (const name of ['vllm', 'sglang'] as const)
+      assert.equal(await limitOf(name, text), undefined);
   });
 
   test('gives plain answers with the members that the contract promises', async (t) => {

@@ -20,7 +20,7 @@ import { Shapes } from './upstream/envelope.ts';
 import { EventBlocks } from './upstream/event-blocks.ts';
 import { toFailure, unavailable } from './upstream/failures.ts';
 import { type CountText, createTokenCounts } from './upstream/generated-text.ts';
-import { isUnlimited, paths, toRequestBody } from './upstream/request-body.ts';
+import { paths, toRequestBody } from './upstream/request-body.ts';
 import { ask } from './upstream/whole-body.ts';
 
 export interface UpstreamOptions extends ConnectionOptions {
@@ -61,9 +61,9 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     return blocks.begun();
   }
 
-  /** To SGLang a text without a limit is one of 16 tokens, and it has no word for as many as fit. */
+  const isShort = shortTexts.includes(options.server);
   const needsLimit = (task: Task): task is CompletionTask =>
-    options.server === 'sglang' && isUnlimited(task);
+    isShort && task.kind === 'completion' && task.body.max_tokens == null;
 
   async function withLimit({ kind, body }: CompletionTask, { signal }: Call): Promise<Task> {
     const room = await readRoom(connection, options, body, signal).catch(() => null);
@@ -96,6 +96,9 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     close: connection.close,
   };
 }
+
+/** To these a text without a limit is one of 16 tokens, and they have no word for as many as fit. */
+const shortTexts: readonly UpstreamServer[] = ['vllm', 'sglang'];
 
 type CompletionTask = Extract<Task, { kind: 'completion' }>;
 

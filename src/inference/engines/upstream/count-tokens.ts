@@ -70,10 +70,10 @@ export async function countPromptTokens(
   return most;
 }
 
-/** How many tokens SGLang has room for after a text, or the longest of several; null where there is none. */
+/** How many tokens a server has room for after a text, or the longest of several; null where there is none. */
 export async function readRoom(
   connection: Connection,
-  { model }: { model: string },
+  { server, model }: { server: UpstreamServer; model: string },
   body: CompletionRequest,
   signal: Cancellation,
 ): Promise<number | null> {
@@ -89,8 +89,11 @@ export async function readRoom(
     if (texts.length > 0) most = Math.max(most, count);
     window = max_model_len;
   }
-  // One less: some versions refuse what fills it.
-  return window - most > 1 ? window - most - 1 : null;
+  const { truncate_prompt_tokens: kept } = body as { truncate_prompt_tokens?: unknown };
+  const taken = typeof kept === 'number' && kept > 0 ? Math.min(most, kept) : most;
+  // Some versions of SGLang refuse what fills it.
+  const room = window - taken - (server === 'sglang' ? 1 : 0);
+  return room > 0 ? room : null;
 }
 
 /** Of a text that a model wrote; null where it can't be told. Never fails. */

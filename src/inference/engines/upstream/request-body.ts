@@ -30,14 +30,8 @@ export function toRequestBody(
   };
   // Null means "not given" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
-  // To vLLM a text without a limit is one of 16 tokens, and one of null as many as fit.
-  if (server === 'vllm' && isUnlimited(task)) sent.max_tokens = null;
   return JSON.stringify(sent);
 }
-
-/** A text that goes on to its natural end, or to that of the window. */
-export const isUnlimited = ({ kind, body }: Task) =>
-  kind === 'completion' && body.max_tokens == null;
 
 /** Follows from `continue_final_message`, but not to every server. */
 const goesOn = { add_generation_prompt: false };
