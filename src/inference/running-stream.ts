@@ -192,8 +192,8 @@ export class RunningStream {
   async #toBefore(counter: Engine | undefined): Promise<Usage | null> {
     const { task, promptTokens } = this.#plan;
     if (this.#usage === null) return null;
-    const signal = AbortSignal.timeout(countMs);
-    const count = () => counter?.countPromptTokens(task, signal).catch(() => null);
+    const count = () =>
+      counter?.countPromptTokens(task, AbortSignal.timeout(countMs)).catch(() => null);
     const prompt_tokens = this.#usage.prompt_tokens || (promptTokens ?? (await count()) ?? 0);
     return { ...this.#usage, prompt_tokens, completion_tokens: this.#sentTokens };
   }

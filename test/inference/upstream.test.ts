@@ -154,7 +154,7 @@ describe('the upstream engine', () => {
     const text = completion({ prompt: ['one', 'three'] });
     assert.equal(await limitOf('vllm', text), 95);
     assert.equal(await limitOf('sglang', text), 94);
-    const cut = { ...completion({ prompt: 'x'.repeat(100) }) };
+    const cut = completion({ prompt: 'x'.repeat(100) });
     Object.assign(cut.body, { truncate_prompt_tokens: 20 });
     assert.equal(await limitOf('vllm', cut), 80);
     assert.equal(await limitOf('sglang', completion({ prompt: [[1, 2, 3], [4]] })), 96);

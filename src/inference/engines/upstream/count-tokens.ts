@@ -13,7 +13,7 @@ export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'op
 /** Those that can be asked how many tokens a text has. */
 export const countingServers: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
 
-/** Whoever waits for it has its answer already. */
+/** Whoever waits for it has its answer already, or is in the middle of it. */
 const longestWaitMs = 2000;
 
 type Ask = (path: string, body: object) => Promise<Record<string, unknown>>;
