@@ -100,11 +100,8 @@ export async function startServer(
   const lock = alone && owned ? lockData(config.data_dir) : null;
   const sink = createLogSink();
   const log = pino({ level: config.log.level, base: null }, sink);
-  const db = await openDatabase({
-    url: config.database.url,
-    poolSize: config.database.pool_size,
-    dataDir: config.data_dir,
-  });
+  const { url: databaseUrl, pool_size: poolSize } = config.database;
+  const db = await openDatabase({ url: databaseUrl, poolSize, dataDir: config.data_dir }, log);
 
   const audit = createAudit(clock);
   const limitSettings = createLimitSettings(db, clock, audit, {

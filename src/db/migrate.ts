@@ -1,6 +1,8 @@
 // Brings a database to the newest schema. Kysely runs all of it in one transaction; PostgreSQL takes an
 // advisory lock and SQLite begins with the write lock, so that starts in parallel wait for each other.
 
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FastifyBaseLogger } from 'fastify';
 import { type Migration, Migrator } from 'kysely/migration';
 import * as house from './migrations/0001-house.ts';
 import * as weights from './migrations/0002-weights.ts';
@@ -9,6 +11,7 @@ import * as usage from './migrations/0004-usage.ts';
 import * as limits from './migrations/0005-limits.ts';
 import * as backends from './migrations/0006-backends.ts';
 import * as hosts from './migrations/0007-hosts.ts';
+import * as usageOrder from './migrations/0008-usage-order.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -19,10 +22,22 @@ const migrations: Record<string, Migration> = {
   '0005-limits': limits,
   '0006-backends': backends,
   '0007-hosts': hosts,
+  '0008-usage-order': usageOrder,
 };
 
-export async function migrate(db: Database): Promise<void> {
+/** Time for a log line to be seen. */
+const seenMs = 300;
+
+export async function migrate(db: Database, log?: FastifyBaseLogger): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
+  const all = await migrator.getMigrations();
+  const missing = all.filter(({ executedAt }) => executedAt === undefined);
+  // A new database takes no time; SQLite keeps the process busy for as long as an old one takes.
+  if (log !== undefined && missing.length > 0 && missing.length < all.length) {
+    const names = missing.map(({ name }) => name);
+    log.info({ migrations: names }, 'database is brought to this version, which may take a while');
+    await pause(seenMs);
+  }
   const { error } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;
 }

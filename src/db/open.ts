@@ -1,6 +1,7 @@
 // Opens the configured database, at its newest schema.
 
 import { join } from 'node:path';
+import type { FastifyBaseLogger } from 'fastify';
 import { type Dialect, Kysely } from 'kysely';
 import { StartError, toReason } from '../lib/start-error.ts';
 import { makeDataDirectory } from './data-directory.ts';
@@ -16,11 +17,14 @@ export interface DatabaseOptions {
 }
 
 /** Throws a StartError that says which database can't be used, and why. */
-export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+export async function openDatabase(
+  options: DatabaseOptions,
+  log?: FastifyBaseLogger,
+): Promise<Database> {
   makeDataDirectory(options.dataDir);
   try {
     const db: Database = new Kysely<Tables>({ dialect: await createDialect(options) });
-    await migrate(db);
+    await migrate(db, log);
     return db;
   } catch (error) {
     // The address holds a password, so it is not shown.

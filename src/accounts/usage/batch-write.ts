@@ -34,7 +34,7 @@ const changes = Object.keys(types).filter((name) => !fixed.includes(name));
 /** A row that has ended stays as it is. */
 const upsert = createUpsert<UsageRequestRow>('usage_requests', {
   types,
-  key: ['id'],
+  key: ['account_id', 'at', 'id'],
   update: `${changes.map((name) => `${name} = excluded.${name}`).join(', ')}
     where usage_requests.status = 'running'`,
 });
@@ -51,7 +51,7 @@ export async function writeBatch(tx: RawTx, rows: readonly UsageRequestRow[]): P
 }
 
 const reopenOne = `update usage_requests set status = 'running'
-  where id = ? and status = 'interrupted' returning *`;
+  where account_id = ? and at = ? and id = ? and status = 'interrupted' returning *`;
 
 /**
  * Those that others gave up because we were silent for long. What was counted of them then is taken back, and
@@ -59,8 +59,8 @@ const reopenOne = `update usage_requests set status = 'running'
  */
 async function reopen(tx: RawTx, rows: readonly UsageRequestRow[]): Promise<UsageRequestRow[]> {
   const found: UsageRequestRow[] = [];
-  for (const { id } of rows) {
-    const answer = await tx.run<UsageRequestRow>(reopenOne, [id]);
+  for (const { account_id, at, id } of rows) {
+    const answer = await tx.run<UsageRequestRow>(reopenOne, [account_id, at, id]);
     for (const row of answer.rows) found.push({ ...row, status: 'interrupted' });
   }
   return found;

@@ -63,7 +63,7 @@ export function createProcesses(
         .where('last_seen', '>=', clock.now() - deadMs);
       let left = tx
         .selectFrom('usage_requests')
-        .select('id')
+        .select(['account_id', 'at', 'id'])
         .where('status', '=', sql.lit('running'))
         .where('process', '<>', id)
         .limit(sweepRows);
@@ -71,7 +71,9 @@ export function createProcesses(
       const rows = await tx
         .updateTable('usage_requests')
         .set({ status: 'interrupted', code: 'server_lost', process: null })
-        .where('id', 'in', left)
+        .where(({ eb, refTuple }) =>
+          eb(refTuple('account_id', 'at', 'id'), 'in', left.$asTuple('account_id', 'at', 'id')),
+        )
         .where('status', '=', sql.lit('running'))
         .returningAll()
         .execute();

@@ -22,14 +22,16 @@ export function createUsageRetention(
     for (;;) {
       const old = db
         .selectFrom('usage_requests')
-        .select('id')
+        .select(['account_id', 'at', 'id'])
         .where('account_id', '=', accountId)
         .where('at', '<', before)
         .orderBy('at')
         .limit(deleteRows);
       const { numDeletedRows } = await db
         .deleteFrom('usage_requests')
-        .where('id', 'in', old)
+        .where(({ eb, refTuple }) =>
+          eb(refTuple('account_id', 'at', 'id'), 'in', old.$asTuple('account_id', 'at', 'id')),
+        )
         .executeTakeFirst();
       if (numDeletedRows < deleteRows) return;
       await breathe();
