@@ -6,6 +6,7 @@ import assert from 'node:assert';
 import type { UsageRequestRow } from '../../db/tables.ts';
 import { createThread } from '../../lib/thread.ts';
 import type { Batch } from './batch.ts';
+import { packRows } from './packed-rows.ts';
 
 /** Of each batch: null when it is in the database. */
 export type BatchAnswer = Error | null;
@@ -32,8 +33,7 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
         if (answer === null) resolve();
         else reject(answer);
       };
-      // As they are: V8 copies objects of one shape as quickly as anything they could be packed in.
-      thread.ask(rows);
+      thread.ask(packRows(rows));
     });
   }
 

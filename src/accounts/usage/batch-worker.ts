@@ -10,6 +10,7 @@ import type { UsageRequestRow } from '../../db/tables.ts';
 import { ready } from '../../lib/thread.ts';
 import type { BatchAnswer } from './batch-thread.ts';
 import { writeBatch } from './batch-write.ts';
+import { type PackedRows, unpackRows } from './packed-rows.ts';
 
 const url = pathToFileURL(workerData as string);
 // A database that has vanished is not made anew, without tables.
@@ -41,8 +42,8 @@ async function write(rows: readonly UsageRequestRow[]): Promise<void> {
 
 const answer = (given: BatchAnswer) => parentPort?.postMessage(given);
 
-parentPort?.on('message', (rows: readonly UsageRequestRow[]) => {
-  write(rows).then(
+parentPort?.on('message', (packed: PackedRows) => {
+  write(unpackRows(packed)).then(
     () => answer(null),
     (error) => answer(error),
   );
