@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Admit, takeConnections, takeRequests } from '../src/lib/http1/front.ts';
-import { readHead } from '../src/lib/http1/request-head.ts';
+import { RequestHeads } from '../src/lib/http1/request-head.ts';
 import type { Reply } from '../src/lib/reply.ts';
 import { createRandom } from './cloud/random.ts';
 import { listen } from './support/listen.ts';
@@ -77,6 +77,17 @@ async function converse(port: number, pieces: readonly string[]): Promise<string
   socket.end();
   await closed;
   return heard.replaceAll(/Date: [^\r]+/g, 'Date: now');
+}
+
+async function ask(port: number, request = usual) {
+  const socket = connect(port, '127.0.0.1');
+  let heard = '';
+  socket.on('data', (data: Buffer) => {
+    heard += data.toString('latin1');
+  });
+  socket.on('error', () => {});
+  socket.write(request, 'latin1');
+  return { socket, heard: () => heard };
 }
 
 /** The same text in pieces, cut at these places. */
@@ -164,6 +175,52 @@ describe('a server and the one in front of it say the same', () => {
     assert.equal(echo.counts.toServer, 1);
   });
 
+  test('one after the other on a connection, each a little unlike the last', async (context) => {
+    const { plain, front, echo } = await openBoth(context);
+    const sized = (length: string, text = body, more = '') =>
+      `POST /wanted HTTP/1.1\r\nhost: mill\r\nCONTENT-length:${length}\r\nx-a: 1\r\n${more}\r\n${text}`;
+    const alike = [
+      usual,
+      usual,
+      toRequest('', '/wanted', 'x'.repeat(12_345)),
+      toRequest('', '/wanted', 'y'),
+      toRequest('X-Odd: content-length: 7\r\n', '/wanted', body),
+      toRequest('X-Odd: content-length: 8\r\n', '/wanted', body),
+      sized(' 025'),
+      sized('1', 'z'),
+      sized('1 ', 'z'),
+      sized('2 ', 'zz'),
+      sized('25', body, 'x-b: 2\r\n'),
+      sized('25', body, 'x-b: 3\r\n'),
+      sized('25', body, ''),
+    ];
+    const answers = (heard: string) => heard.split('"text":').length - 1;
+    const inTurn = async (port: number, requests: readonly string[]) => {
+      const { socket, heard } = await ask(port, '');
+      for (const [index, request] of requests.entries()) {
+        socket.write(request, 'latin1');
+        await until('it is answered', () => answers(heard()) > index || heard().includes(' 400 '));
+      }
+      socket.destroy();
+      return heard().replaceAll(/Date: [^\r]+/g, 'Date: now');
+    };
+    assert.equal(await inTurn(front, alike), await inTurn(plain, alike));
+    assert.equal(echo.counts.toServer, 0);
+    for (const odd of [
+      '',
+      ' ',
+      '-1',
+      '1x',
+      '1\r\nContent-Length: 1',
+      '1, 1',
+      '\x011',
+      '9'.repeat(40),
+    ]) {
+      const requests = [sized('1', 'z'), sized(odd, 'z')];
+      assertSame(await inTurn(front, requests), await inTurn(plain, requests), odd);
+    }
+  });
+
   test('requests with random faults in random pieces', async (context) => {
     const { plain, front } = await openBoth(context);
     const random = createRandom(propertySeed);
@@ -200,17 +257,6 @@ describe('a connection in front of a server', () => {
     const replies: Reply[] = [];
     const admit: Admit = (_, reply) => () => replies.push(reply);
     return { replies, admit };
-  }
-
-  async function ask(port: number, request = usual) {
-    const socket = connect(port, '127.0.0.1');
-    let heard = '';
-    socket.on('data', (data: Buffer) => {
-      heard += data.toString('latin1');
-    });
-    socket.on('error', () => {});
-    socket.write(request, 'latin1');
-    return { socket, heard: () => heard };
   }
 
   test('waits for whoever decides, and for the rest meanwhile', async (context) => {
@@ -291,7 +337,7 @@ describe('a connection in front of a server', () => {
     const timeOf = (packet: Buffer) => {
       const begunMs = performance.now();
       for (let times = 0; times < 200; times++)
-        assert(readHead(packet, packet.length - 2)?.headers.x !== undefined);
+        assert(new RequestHeads().read(packet, packet.length - 2)?.headers.x !== undefined);
       return performance.now() - begunMs;
     };
     const [blanks, letters] = [timeOf(head(' '.repeat(8000))), timeOf(head('x'.repeat(8000)))];

@@ -7,7 +7,7 @@ import type { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { NodeReply, type Reply } from '../reply.ts';
 import { type Member, noSeat, Roster } from '../roster.ts';
-import { headBytes, type RequestHead, readHead } from './request-head.ts';
+import { headBytes, type RequestHead, RequestHeads } from './request-head.ts';
 import { SocketReply } from './socket-reply.ts';
 
 /** Null when it is not wanted; the server gets it then. */
@@ -112,6 +112,7 @@ class Connection implements Member {
   seat = noSeat;
   readonly #socket: Socket;
   readonly #front: Front;
+  readonly #heads = new RequestHeads();
   readonly #onEnd = () => this.#answered();
   #quietLooks = 0;
   #take: TakeBody | null = null;
@@ -163,7 +164,7 @@ class Connection implements Member {
 
   #open(packet: Buffer): void {
     const bytes = headBytes(packet);
-    const head = bytes === 0 ? null : readHead(packet, bytes);
+    const head = bytes === 0 ? null : this.#heads.read(packet, bytes);
     if (head === null) {
       this.#handOver(packet);
       return;

@@ -15,6 +15,7 @@ const blankLine = Buffer.from('\r\n\r\n');
 const shape =
   /^POST (\/[!-~]*) HTTP\/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
 const digits = /^\d{1,15}$/;
+const lengthLine = /\r\ncontent-length:[\t ]*/i;
 /** What changes how the connection is used, or how long the body is. */
 const unusual = ['transfer-encoding', 'expect', 'upgrade', 'proxy-connection'];
 const space = 32;
@@ -26,10 +27,49 @@ export function headBytes(packet: Buffer): number {
   return end === -1 || end > mostBytes ? 0 : end + blankLine.length;
 }
 
+/** Of one connection: a client writes the same each time, but for the length of the body. */
+export class RequestHeads {
+  #last: RequestHead | null = null;
+  /** What stood around that length. */
+  #before = '';
+  #after = '';
+
+  /** Null for anything else. */
+  read(packet: Buffer, bytes: number): RequestHead | null {
+    // Without the blank line itself.
+    const text = packet.toString('latin1', 0, bytes - 2);
+    return this.#readAgain(text) ?? this.#readNew(text);
+  }
+
+  #readAgain(text: string): RequestHead | null {
+    if (this.#last === null) return null;
+    const [from, to] = [this.#before.length, text.length - this.#after.length];
+    // Comparing slices is several times as fast as `startsWith`.
+    if (to <= from || text.slice(0, from) !== this.#before) return null;
+    const length = text.slice(from, to);
+    if (!digits.test(length) || text.slice(to) !== this.#after) return null;
+    const { path, headers } = this.#last;
+    return {
+      path,
+      headers: { ...headers, 'content-length': length },
+      bodyBytes: Number(length),
+    };
+  }
+
+  #readNew(text: string): RequestHead | null {
+    const head = readHead(text);
+    const found = lengthLine.exec(text);
+    this.#last = found === null ? null : head;
+    if (head === null || found === null) return head;
+    const from = found.index + found[0].length;
+    this.#before = text.slice(0, from);
+    this.#after = text.slice(from + String(head.headers['content-length']).length);
+    return head;
+  }
+}
+
 /** Null for anything else. */
-export function readHead(packet: Buffer, bytes: number): RequestHead | null {
-  // Without the blank line itself.
-  const text = packet.toString('latin1', 0, bytes - 2);
+function readHead(text: string): RequestHead | null {
   const path = shape.exec(text)?.[1];
   if (path === undefined) return null;
   const headers: Record<string, string> = {};
