@@ -1,5 +1,5 @@
 // Requests' rows on their way to another thread. Most of their texts are the same in all of a batch: said once, and
-// the rest as numbers, they are packed and unpacked in a fifth of the time that V8 takes to copy the objects.
+// the rest as numbers, they are packed and unpacked in a quarter of the time that V8 takes to copy the objects.
 
 import type { UsageRequestRow, UsageStatus } from '../../db/tables.ts';
 
