@@ -76,8 +76,10 @@ async function converse(port: number, pieces: readonly string[]): Promise<string
   }
   socket.end();
   await closed;
-  return heard.replaceAll(/Date: [^\r]+/g, 'Date: now');
+  return undated(heard);
 }
+
+const undated = (heard: string) => heard.replaceAll(/Date: [^\r]+/g, 'Date: now');
 
 async function ask(port: number, request = usual) {
   const socket = connect(port, '127.0.0.1');
@@ -202,7 +204,7 @@ describe('a server and the one in front of it say the same', () => {
         await until('it is answered', () => answers(heard()) > index || heard().includes(' 400 '));
       }
       socket.destroy();
-      return heard().replaceAll(/Date: [^\r]+/g, 'Date: now');
+      return undated(heard());
     };
     assert.equal(await inTurn(front, alike), await inTurn(plain, alike));
     assert.equal(echo.counts.toServer, 0);
