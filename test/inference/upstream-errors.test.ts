@@ -195,6 +195,9 @@ describe('refusals of an upstream', () => {
         assert.equal(code, 'context_length_exceeded');
         assert.equal(param, asking.kind === 'chat' ? 'messages' : 'prompt');
         const [window, prompt, wanted] = numbers;
+        // Not more is said to be known than the server knows.
+        const isAtLeast = /at least \d+ input tokens/.test(JSON.stringify(body));
+        assert.equal(/has at least \d+ tokens/.test(message), isAtLeast);
         const said = message.match(/\d+/g)?.map(Number) ?? [];
         const asked = asking.kind === 'chat' || wanted !== 500 ? wanted : null;
         assert.deepEqual(
@@ -242,6 +245,17 @@ describe('refusals of an upstream', () => {
       assert.match(sglang.message, /refused the request: Input should be a valid string$/);
     }
     assert.match(python.message, /refused the request: Input should be less than or equal to 9$/);
+    // One complaint for each form it tried; the next member's are left out.
+    const stop = failureOf(400, {
+      ...vllm(
+        "3 validation errors:\n  {'type': 'string_type', 'loc': ('body', 'stop', 'str'), 'msg': 'Input should be a valid string', 'input': ['a', 'b']}\n  {'type': 'too_long', 'loc': ('body', 'stop', 'list[str]'), 'msg': 'List should have at most 1 item after validation, not 2', 'input': ['a', 'b'], 'ctx': {'max_length': 1}}\n  {'type': 'int_type', 'loc': ('body', 'seed'), 'msg': 'Input should be a valid integer', 'input': 'x'}\n",
+      ),
+      param: null,
+    });
+    assert.match(
+      stop.message,
+      /: Input should be a valid string; List should have at most 1 item after validation, not 2$/,
+    );
     assert.equal(failureOf(400, '<html>').failure, 'rejected');
     assert.equal(toInferenceError(failureOf(413, '<html>'), 'm')?.status, 413);
   });

@@ -4,6 +4,8 @@
 export interface Overflow {
   window: number | null;
   prompt: number | null;
+  /** vLLM stops counting where it knows that the prompt is too long. */
+  isAtLeast: boolean;
   completion: number | null;
 }
 
@@ -12,10 +14,10 @@ const counted: readonly RegExp[] = [
   // vLLM until 2025, OpenAI, and many that copied them.
   /context length is (?<window>\d+) tokens.{1,40}requested \d+ tokens \((?<prompt>\d+) in (?:the messages|your prompt)[,;] (?<completion>\d+) (?:in|for) the completion/,
   // vLLM since.
-  /context length is (?<window>\d+) tokens.{1,40}requested (?<completion>\d+) output tokens and your prompt contains (?:at least )?(?<prompt>\d+) input tokens/,
-  /passed (?:at least )?(?<prompt>\d+) input tokens and requested (?<completion>\d+) output tokens.{1,60}context length is only (?<window>\d+)/,
+  /context length is (?<window>\d+) tokens.{1,40}requested (?<completion>\d+) output tokens and your prompt contains (?:(?<least>at least) )?(?<prompt>\d+) input tokens/,
+  /passed (?:(?<least>at least) )?(?<prompt>\d+) input tokens and requested (?<completion>\d+) output tokens.{1,60}context length is only (?<window>\d+)/,
   /too large: (?<completion>\d+)\. This model's maximum context length is (?<window>\d+) tokens and your request has (?<prompt>\d+) input tokens/,
-  /context length is (?<window>\d+) tokens.{1,40}your prompt contains (?:at least )?(?<prompt>\d+) input tokens, which exceeds/,
+  /context length is (?<window>\d+) tokens.{1,40}your prompt contains (?:(?<least>at least) )?(?<prompt>\d+) input tokens, which exceeds/,
   /max_tokens=(?<completion>\d+) cannot be greater than max_model_len=(?<window>\d+)/,
   /prompt \(length (?<prompt>\d+)\).{0,60}is longer than the maximum model length of (?<window>\d+)/,
   /context length is (?<window>\d+) tokens, but the prompt contains (?<prompt>\d+) input tokens/,
@@ -58,6 +60,7 @@ export function findOverflow(error: {
   return {
     window: typeof window === 'number' ? window : toNumber(groups.window),
     prompt: typeof prompt === 'number' ? prompt : toNumber(groups.prompt),
+    isAtLeast: groups.least !== undefined,
     completion: toNumber(groups.completion),
   };
 }

@@ -106,12 +106,14 @@ function toCode(refusal: UpstreamRefusal | null): string {
   return param !== null && notSupported.test(message) ? 'unsupported_parameter' : 'invalid_value';
 }
 
-function contextExceeded({ window, prompt, completion }: Overflow, task: Task, cause: Error) {
+function contextExceeded(overflow: Overflow, task: Task, cause: Error) {
+  const { window, prompt, isAtLeast, completion } = overflow;
   const { max_tokens } = task.body;
   const asked = (task.kind === 'chat' ? task.body.max_completion_tokens : null) ?? max_tokens;
   const wanted = completion ?? asked ?? null;
   const room = window === null ? 'its context window' : `its context window of ${window} tokens`;
-  const has = prompt === null ? '' : ` The prompt has ${prompt} tokens.`;
+  const least = isAtLeast ? 'at least ' : '';
+  const has = prompt === null ? '' : ` The prompt has ${least}${prompt} tokens.`;
   const asks = wanted === null ? '' : ` ${wanted} were asked for as completion.`;
   return new EngineError(
     'rejected',

@@ -56,10 +56,16 @@ function toParam(given: unknown): string | null {
 
 const pythonList = /^\d+ validation errors?:\s*\{/;
 
-/** vLLM lists what a check found as Python would print it; a person needs what the first one says. */
+/** One for each form a member may have; of some there are many. */
+const mostComplaints = 3;
+
+/** vLLM lists what a check found as Python would print it; a person needs what it says of the first member. */
 function withoutPython(message: string): string {
   if (!pythonList.test(message)) return message;
-  return /'msg': (["'])(?<said>.*?)\1,/.exec(message)?.groups?.said ?? message;
+  const complaint = /'loc': \(?'body(?:', '|\.)(?<member>[\w-]+).*?'msg': (["'])(?<said>.*?)\2,/g;
+  const found = [...message.matchAll(complaint)].map((it) => it.groups);
+  const ofFirst = found.filter((it) => it?.member === found[0]?.member).map((it) => it?.said);
+  return [...new Set(ofFirst)].slice(0, mostComplaints).join('; ') || message;
 }
 
 /** SGLang says which member in the same text: `'loc': ('body', 'tools', 0, 'function')`. */
