@@ -45,6 +45,7 @@ import { toBackendSettings, toCatalogSettings } from './configured-models.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { makeDataDirectory } from './db/data-directory.ts';
 import { openDatabase, sqliteFile } from './db/open.ts';
+import { drain } from './drain.ts';
 import { createAttempts } from './inference/attempt.ts';
 import { openBackends } from './inference/backends/open.ts';
 import { createCatalog } from './inference/catalog.ts';
@@ -334,19 +335,17 @@ export async function startServer(
     }
   }
 
+  async function endWork() {
+    router.close();
+    await backends.close().catch((error) => log.error({ err: error }, 'a backend did not close'));
+  }
+
   async function stop() {
     draining = true;
     for (const chore of chores) clearInterval(chore);
     await weights.stop();
-    // A connection that falls idle after its last answer would else be waited for until the end.
-    const hurry = setInterval(() => app.server.closeIdleConnections(), 100);
-    const drainMs = config.server.drain_seconds * 1000;
-    const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
-    await app.close();
-    clearInterval(hurry);
-    clearTimeout(cut);
-    router.close();
-    await backends.close();
+    await drain(app, { drainMs: config.server.drain_seconds * 1000, cutOff: () => void endWork() });
+    await endWork();
     await usage.stop();
     await counter.close();
     await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));

@@ -4,6 +4,7 @@
 
 import type { Amount } from '../accounts/limits/store.ts';
 import type { CatalogEntry } from './catalog.ts';
+import { findOtherPart } from './content-parts.ts';
 import { costOf } from './cost.ts';
 import { type Task, toGivenPrompts } from './engine.ts';
 import { toMaxTokens } from './plan.ts';
@@ -21,9 +22,10 @@ export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEnt
   const window = Math.max(...served.map((entry) => entry.contextWindow));
   const longest = Math.max(...served.map((one) => one.maxOutputTokens ?? one.contextWindow));
   const completion = Math.min(named ?? unnamedCompletion, longest) * choices;
-  // A token is at least one byte of the request.
+  // A token of text is at least one byte of the request; a picture may be any number, and be given by its address.
+  const bytes = isText(task) ? bodyBytes + templateTokens * sequences : Number.POSITIVE_INFINITY;
   const most = {
-    prompt_tokens: Math.min(bodyBytes + templateTokens * sequences, window * sequences),
+    prompt_tokens: Math.min(bytes, window * sequences),
     completion_tokens: Math.min(named ?? longest, longest) * choices,
   };
   const usage = { ...most, total_tokens: 0, prompt_tokens_details: null };
@@ -32,6 +34,8 @@ export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEnt
     costNano: Math.max(...served.map(({ price }) => costOf(price, usage))),
   };
 }
+
+const isText = ({ kind, body }: Task) => kind !== 'chat' || findOtherPart(body.messages) === null;
 
 function countPrompts(task: Task): number {
   if (task.kind === 'chat') return 1;

@@ -105,6 +105,8 @@ function toLimits({ kind, body }: Task, generated: number) {
   if (body.max_tokens != null) limits.max_tokens = left(body.max_tokens);
   if (kind === 'chat' && body.max_completion_tokens != null) {
     limits.max_completion_tokens = left(body.max_completion_tokens);
+    // It wins over the other, which may be used up.
+    if (body.max_tokens != null) limits.max_tokens = limits.max_completion_tokens;
   }
   if (body.min_tokens != null) limits.min_tokens = left(body.min_tokens);
   return (limits.max_completion_tokens ?? limits.max_tokens) === 0 ? null : limits;

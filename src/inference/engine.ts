@@ -49,6 +49,8 @@ export interface Call {
    * aborted or fails can be billed for what was generated until then: the last call has the totals.
    */
   readonly onUsage?: (soFar: Usage) => void;
+  /** Told what a server says of a stream besides its choices: `timings`, what its filters found. */
+  readonly onRest?: ((members: Record<string, unknown>) => void) | undefined;
 }
 
 /** A streamed answer as it comes. */
@@ -222,6 +224,8 @@ export type WireEvents = string;
 export interface EngineChunk {
   choices: (ChatChoiceDelta | CompletionChoice)[];
   usage: Usage | null;
+  /** What else an upstream says about it. */
+  rest?: Record<string, unknown>;
 }
 
 export interface EngineAnswer {

@@ -55,10 +55,10 @@ export const modelUnavailable = (model: string, retryAfterMs: number, cause: unk
     cause,
   });
 
-export const overloaded = (model: string, retryAfterMs: number) =>
+export const overloaded = (model: string, why: string, retryAfterMs: number) =>
   new InferenceError(
     503,
-    `The queue for ${model} is full. Try again after the time in retry-after.`,
+    `${model} is overloaded. ${why} Try again after the time in retry-after.`,
     {
       type: 'service_unavailable_error',
       code: 'server_is_overloaded',
@@ -136,7 +136,7 @@ export function toInferenceError(error: unknown, model: string): InferenceError 
   if (error.code === 'upstream_timeout') return backendTooSlow(model, error);
   switch (error.failure) {
     case 'overloaded':
-      return overloaded(model, retryAfterMs);
+      return overloaded(model, error.message, retryAfterMs);
     case 'unavailable':
       return backendFailed(model, error);
     case 'rejected':

@@ -52,6 +52,7 @@ export class RunningStream {
   readonly #parts: StreamParts;
   readonly #plan: Plan;
   readonly #request: BackendRequest;
+  readonly #onUsage: Call['onUsage'];
   #items: AnswerStream | null = null;
   #transcript: Transcript | null = null;
   /** What backends that died have used, and all together. */
@@ -81,10 +82,8 @@ export class RunningStream {
   private constructor(parts: StreamParts, plan: Plan, call: Call, trail: Trail) {
     this.#parts = parts;
     this.#plan = plan;
-    const onUsage = (soFar: Usage) => {
-      this.#usage = addUsage(this.#before, soFar);
-      call.onUsage?.(this.#usage);
-    };
+    this.#onUsage = call.onUsage;
+    const onUsage = (soFar: Usage) => this.#tellUsage(addUsage(this.#before, soFar));
     this.#request = { task: plan.task, call: { ...call, onUsage }, trail, exclude: plan.unfit };
   }
 
@@ -155,10 +154,10 @@ export class RunningStream {
     const next = await this.#toNext(counter);
     if (next === null) throw error;
     if (next === 'finished') return null;
+    await this.#countBefore(counter);
     if (next === 'complete') return only(toLengthEnd(this.#plan.task.kind));
     this.#request.task = next.task;
     this.#excludeUnable(next.task, failed);
-    this.#before = await this.#toBefore(counter);
     try {
       const asked = await this.#parts.ask(this.#plan.served.id, this.#request, send);
       this.#begun(asked);
@@ -189,13 +188,21 @@ export class RunningStream {
   }
 
   /** What was used until now. Who died has mostly not said how long the prompt was. */
-  async #toBefore(counter: Engine | undefined): Promise<Usage | null> {
+  async #countBefore(counter: Engine | undefined): Promise<void> {
     const { task, promptTokens } = this.#plan;
-    if (this.#usage === null) return null;
+    if (this.#usage === null) return;
     const count = () =>
       counter?.countPromptTokens(task, AbortSignal.timeout(countMs)).catch(() => null);
     const prompt_tokens = this.#usage.prompt_tokens || (promptTokens ?? (await count()) ?? 0);
-    return { ...this.#usage, prompt_tokens, completion_tokens: this.#sentTokens };
+    const completion_tokens = this.#sentTokens;
+    const total_tokens = prompt_tokens + completion_tokens;
+    this.#before = { ...this.#usage, prompt_tokens, completion_tokens, total_tokens };
+    this.#tellUsage(this.#before);
+  }
+
+  #tellUsage(usage: Usage): void {
+    this.#usage = usage;
+    this.#onUsage?.(usage);
   }
 
   /** A backend that can say how many tokens something has, which only it may know. */

@@ -56,7 +56,7 @@ export function createServe(parts: ServingParts): Serve {
       const trail = newTrail();
       const recording = recordings.open(visit, task, asked, { reservation, trail });
       isLetIn = true;
-      await answer({ visit, task, headers, trail, recording }, asked);
+      await answer({ visit, task, headers, trail, recording, rest: {} }, asked);
     } catch (error) {
       const rendered = renderFailure(inferenceDialect, error);
       if (!isLetIn) recordings.refused(visit, task.kind, task.body.model, codeOf(rendered));
@@ -65,7 +65,7 @@ export function createServe(parts: ServingParts): Serve {
   }
 
   async function answer(admitted: Admitted, asked: CatalogEntry): Promise<void> {
-    const { visit, task, headers, trail, recording } = admitted;
+    const { visit, task, headers, trail, recording, rest } = admitted;
     const { reply, caller, bodyBytes } = visit;
     const signal = new ClientGone(reply);
     let served = asked;
@@ -83,6 +83,7 @@ export function createServe(parts: ServingParts): Serve {
         contextWindow: served.contextWindow,
         headers: recording.traceHeaders,
         onUsage: (soFar) => recording.used(soFar),
+        onRest: (members) => Object.assign(rest, members),
       };
       if (task.body.stream !== true) {
         const whole = await attempts.answer(way, call, trail);
@@ -125,15 +126,20 @@ export function createServe(parts: ServingParts): Serve {
 
   /** Those who may come to serve it. */
   function candidates(entry: CatalogEntry): CatalogEntry[] {
-    const fallback = entry.contextFallback && catalog.find(entry.contextFallback.to);
-    return fallback ? [entry, fallback] : [entry];
+    const all: CatalogEntry[] = [];
+    let next: CatalogEntry | undefined = entry;
+    while (next !== undefined && !all.includes(next)) {
+      all.push(next);
+      next = next.contextFallback === null ? undefined : catalog.find(next.contextFallback.to);
+    }
+    return all;
   }
 
   /** Sends a stream that has begun. What fails from here on can only be told inside the stream. */
   async function relay(
     events: EventStream,
     running: RunningStream,
-    { visit, task, recording }: Admitted,
+    { visit, task, recording, rest }: Admitted,
     call: Call,
   ): Promise<void> {
     const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
@@ -158,7 +164,7 @@ export function createServe(parts: ServingParts): Serve {
       await running.deliver(take);
       if (include_usage) {
         await recording.complete();
-        await events.send(toEvent({ choices: [], usage: recording.usage() }));
+        await events.send(toEvent({ choices: [], usage: recording.usage(), rest }));
       }
     } catch (error) {
       const told = toInferenceError(error, call.envelope.model) ?? internalError();
@@ -182,6 +188,8 @@ interface Admitted {
   readonly headers: HeaderList;
   readonly trail: Trail;
   readonly recording: Recording;
+  /** What a server said of a stream besides its choices, for those who are shown its usage. */
+  readonly rest: Record<string, unknown>;
 }
 
 /** Who answered, and what of the time until now was spent here. */

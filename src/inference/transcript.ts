@@ -194,11 +194,14 @@ function toText({ delta }: ChatChoiceDelta): string | null {
   for (const [name, value] of Object.entries(delta ?? {})) {
     if (name !== 'role' && name !== 'content' && isSomething(value)) return null;
   }
-  return delta?.content ?? '';
+  return asText(delta?.content ?? '');
 }
 
 const toPlainText = (choice: ChatChoiceDelta | CompletionChoice) =>
-  'text' in choice ? choice.text : null;
+  'text' in choice ? asText(choice.text) : null;
+
+/** Some servers send a list of parts. */
+const asText = (content: unknown) => (typeof content === 'string' ? content : null);
 
 const isSomething = (value: unknown) =>
   value != null && value !== '' && !(Array.isArray(value) && value.length === 0);

@@ -32,9 +32,14 @@ export type ChunkWriter = (chunk: EngineChunk) => string;
 
 /** Everything that is the same in each event of a stream is made into text once. */
 export function createChunkWriter(envelope: Envelope, includeUsage: boolean): ChunkWriter {
-  const head = `${toChunkOpening(envelope)},"system_fingerprint":null`;
-  return (chunk) => {
-    const usage = includeUsage ? `,"usage":${JSON.stringify(chunk.usage)}` : '';
-    return `${head},"choices":${JSON.stringify(chunk.choices)}${usage}}`;
+  const opening = toChunkOpening(envelope);
+  const head = `${opening},"system_fingerprint":null`;
+  return ({ choices, usage, rest }) => {
+    const shown = includeUsage ? `,"usage":${JSON.stringify(usage)}` : '';
+    const own = rest === undefined ? head : `${opening},${toMembers(rest)}`;
+    return `${own},"choices":${JSON.stringify(choices)}${shown}}`;
   };
 }
+
+const toMembers = (rest: Record<string, unknown>) =>
+  JSON.stringify({ system_fingerprint: null, ...rest }).slice(1, -1);

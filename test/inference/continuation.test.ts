@@ -89,7 +89,12 @@ describe('what the next backend is asked', () => {
   test('limits lose what was generated; with nothing left it is complete', () => {
     const limits = { max_tokens: 10, max_completion_tokens: 8, min_tokens: 3 };
     const body = bodyOf(toContinuation(chat(limits), 'Hi', 5));
-    assert.deepEqual([body.max_tokens, body.max_completion_tokens, body.min_tokens], [5, 3, 0]);
+    assert.deepEqual([body.max_tokens, body.max_completion_tokens, body.min_tokens], [3, 3, 0]);
+    // The newer word wins, also where the older one says less.
+    const older = bodyOf(
+      toContinuation(chat({ max_tokens: 2, max_completion_tokens: 8 }), 'Hi', 5),
+    );
+    assert.deepEqual([older.max_tokens, older.max_completion_tokens], [3, 3]);
     assert.equal(toContinuation(chat(limits), 'Hi', 8), 'complete');
   });
 
@@ -191,7 +196,12 @@ describe('what was sent', () => {
   });
 
   test('is nothing to go on from when it holds thoughts or calls, or is endless', () => {
-    for (const more of [{ reasoning_content: 'hm' }, { tool_calls: [{ index: 0 }] }]) {
+    const parts = [{ type: 'text', text: 'a' }];
+    for (const more of [
+      { reasoning_content: 'hm' },
+      { tool_calls: [{ index: 0 }] },
+      { content: parts },
+    ]) {
       const transcript = createTranscripts()('chat');
       transcript.add(event('a', more));
       assert.equal(transcript.read(), null);

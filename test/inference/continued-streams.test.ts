@@ -95,6 +95,22 @@ describe('a stream whose backend dies', () => {
     assert.deepEqual([text, finish, second().requests.length], ['The', 'length', 0]);
   });
 
+  test('that had all its tokens in one event is charged for each of them', async (test) => {
+    const busy = { wordsPerEvent: 2 };
+    const model = { vocabulary: 'other' as const };
+    const gateway = await startGateway(test, { upstreams: [busy, busy], model });
+    const { response } = await breakOff(gateway, 'half-a-chunk', { max_tokens: 2 });
+    const { text, finish, usage } = await readEvents(response);
+    assert.deepEqual([text, finish], ['The wheel', 'length']);
+    const prompt_tokens = countWords([{ role: 'user', content: 'Go' }]);
+    assert.deepEqual(usage, {
+      prompt_tokens,
+      completion_tokens: 2,
+      total_tokens: prompt_tokens + 2,
+      prompt_tokens_details: null,
+    });
+  });
+
   test('is continued under the official client, which notices nothing', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [{ eventDelayMs: 20 }, { eventDelayMs: 20 }],

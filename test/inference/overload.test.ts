@@ -8,9 +8,12 @@ import { type Gateway, readEvents, startGateway } from '../support/gateway.ts';
 import { until } from '../support/until.ts';
 
 async function refusalOf(response: Response) {
-  const { error } = (await response.json()) as { error: { code: string; type: string } };
+  const { error } = (await response.json()) as {
+    error: { code: string; type: string; message: string };
+  };
   const { headers } = response;
   return {
+    message: error.message,
     told: [response.status, error.type, error.code],
     retryAfter: Number(headers.get('retry-after')),
     servedBy: headers.get('x-served-by'),
@@ -36,6 +39,7 @@ describe('a model whose backends are busy', () => {
     );
     const refusal = await refusalOf(await gateway.chat());
     assert.deepEqual(refusal.told, overloaded);
+    assert.match(refusal.message, /^hermes3-8b is overloaded\. 1 requests are waiting already/);
     assert(refusal.retryAfter >= 1);
     assert.equal(refusal.servedBy, null);
     gateway.upstreams[0]?.behave('answers');
@@ -62,6 +66,7 @@ describe('a model whose backends are busy', () => {
     await assert.rejects(left);
     const refusal = await refusalOf(await gateway.chat());
     assert.deepEqual(refusal.told, overloaded);
+    assert.match(refusal.message, /waited too long for its turn/);
     assert.equal(sumOf(gateway), 1);
     assert.match(await gateway.metrics(), /millrace_queue_length\{[^}]*8b"\} 0/);
     await running.body?.cancel();
@@ -165,6 +170,18 @@ test('what a client is told of its time: who served it, and how long it was held
   assert.match(metrics, /gen_ai_server_time_to_first_token_seconds_count\{[^}]*\} 2/);
 });
 
+test('what a backend says of its answer as a whole comes with its usage', async (test) => {
+  const gateway = await startGateway(test, { upstreams: [{}] });
+  const timings = { predicted_n: 10 };
+  const plain = (await (await gateway.chat()).json()) as { timings: object };
+  assert.deepEqual(plain.timings, timings);
+  const stream = (body: object) => gateway.chat({ stream: true, ...body }).then(readEvents);
+  const { events } = await stream({ stream_options: { include_usage: true } });
+  assert.deepEqual([events.at(-1)?.choices, events.at(-1)?.timings], [[], timings]);
+  // Who does not ask for usage has no event without choices.
+  assert((await stream({})).events.every(({ choices }) => (choices as object[]).length === 1));
+});
+
 test('a backend that is added while requests wait takes them', async (test) => {
   const gateway = await startGateway(test, {
     upstreams: [{ behaviour: 'never-ends' }],
@@ -203,4 +220,19 @@ test('what was generated is counted when the backend dies or the client leaves',
     () => gateway.upstreams[0]?.requests.at(-1)?.state === 'left',
   );
   assert.match(await gateway.metrics(), /duration_seconds_count\{[^}]*outcome="aborted"\} 1/);
+});
+
+test('a server that is stopped tells those that it can not wait for', async (test) => {
+  const gateway = await startGateway(test, { upstreams: [{ behaviour: 'never-ends' }] });
+  const stream = await gateway.chat({ stream: true });
+  gateway.upstreams[0]?.behave('slow-headers');
+  const plain = gateway.chat();
+  await until('both are asked', () => sumOf(gateway) === 2);
+  await Promise.all([
+    gateway.server.stop(),
+    readEvents(stream).then(({ finish }) => assert.equal(finish, 'error')),
+    plain.then(async (response) =>
+      assert.deepEqual((await refusalOf(response)).told, [502, 'server_error', 'upstream_error']),
+    ),
+  ]);
 });

@@ -179,6 +179,16 @@ const overflows: [string, number, object, (number | null)[]][] = [
     [128000, 202868, 500],
   ],
   [
+    'TGI',
+    422,
+    {
+      error:
+        'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 200 `max_new_tokens`',
+      error_type: 'validation',
+    },
+    [4096, 4000, 200],
+  ],
+  [
     'a hosted service',
     413,
     { error: { message: 'prompt is too long: 213462 tokens > 200000 maximum' } },
@@ -373,7 +383,8 @@ describe('refusals of an upstream', () => {
     const dated = failureOf(503, {}, { 'retry-after': date }).retryAfterMs ?? 0;
     assert.ok(dated > 2000 && dated <= 5000);
     assert.equal(failureOf(429, {}, { 'retry-after': '1e9' }).retryAfterMs, 600_000);
-    assert.equal(failureOf(429, '<html>', { 'retry-after': 'soon' }).retryAfterMs, null);
+    for (const nonsense of ['soon', '', '-5'])
+      assert.equal(failureOf(429, '<html>', { 'retry-after': nonsense }).retryAfterMs, null);
     assert.equal(failureOf(503, vllm('The request queue is full.')).failure, 'overloaded');
     assert.equal(failureOf(503, { error: { message: 'Loading model' } }).failure, 'unavailable');
     assert.equal(failureOf(500, '<h1>500</h1>').failure, 'unavailable');

@@ -225,6 +225,39 @@ describe('streams of an upstream', () => {
     assert.equal(feed([]), false);
   });
 
+  test('with fewer choices than were asked for may end so, but not be cut off there', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const wire = Buffer.from(`data: ${write([choiceOf({ content: 'x' }, 'stop')])}\n\n`);
+    const prompts: Task = { kind: 'completion', body: { model: 'm', prompt: ['a', 'b'] } };
+    for (const task of [chat({ n: 2 }), prompts]) {
+      const { rewriter } = rewrite([wire], task);
+      assert.deepEqual([rewriter.hasFinished(), rewriter.hasFinished(true)], [true, false]);
+    }
+    assert.equal(rewrite([wire]).rewriter.hasFinished(true), true);
+  });
+
+  test('may begin with a byte order mark', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const wire = ['a', 'b', 'c'].map((content) => `data: ${write([choiceOf({ content })])}\n\n`);
+    const { events } = rewrite([Buffer.from(`\ufeff${wire.join('')}`)]);
+    assert.deepEqual(
+      events.map(({ choices }) => choices[0]?.delta),
+      [{ content: 'a' }, { content: 'b' }, { content: 'c' }],
+    );
+  });
+
+  test('tell what a server says besides its choices, up to a bound', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const told: Record<string, unknown>[] = [];
+    const call = newCall({ envelope, onRest: (members) => told.push(members) });
+    const rewriter = new Rewriter(chat(), call, createTokenCounts(undefined)(), new Shapes());
+    const say = (more: object) => rewriter.push(`data: ${write([], more)}\n\n`);
+    say({ usage, timings: { predicted_ms: 4 } });
+    for (let at = 0; at < 20; at++) say({ filler: 'x'.repeat(1000) });
+    assert.deepEqual(told[0], { timings: { predicted_ms: 4 } });
+    assert(told.length > 10 && told.length < 20);
+  });
+
   test('hold data of several lines, names of events, and a last event without its blank line', () => {
     const pretty = JSON.stringify({ choices: [choiceOf({ content: 'ü' }, 'stop')] }, null, 2);
     const lines = pretty.split('\n').map((line) => `data: ${line}`);
@@ -461,6 +494,13 @@ describe('streams of an upstream', () => {
   });
 
   test('of nonsense end in an error of the engine, or in nothing', () => {
+    const scored: Task = { kind: 'completion', body: { model: 'm', prompt: 'a', logprobs: 1 } };
+    const score = fc.constantFrom('null', '5', '{"token":null}', '{"token":"a","top_logprobs":3}');
+    const scores = fc.oneof(
+      score.map((one) => `{"content":[${one}]}`),
+      score.map((one) => `{"tokens":[${one}],"text_offset":[-1]}`),
+      score.map((one) => `{"tokens":["a"],"text_offset":${one}}`),
+    );
     const part = fc.oneof(
       fc.constantFrom('data: ', '\n\n', '\n', '\r', '{"choices":[{', '}]}', '[DONE]', '"usage":{'),
       fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value)),
@@ -471,10 +511,12 @@ describe('streams of an upstream', () => {
             `data: {"choices":[${JSON.stringify(choice)},{"delta":${JSON.stringify(delta)}}]}\n\n`,
         ),
       fc.uint8Array({ maxLength: 8 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+      scores.map((logprobs) => `data: {"choices":[{"text":"a","logprobs":${logprobs}}]}\n\n`),
     );
-    const property = fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
+    const task = fc.constantFrom(chat(), scored);
+    const property = fc.property(task, fc.array(part, { maxLength: 20 }), (task, parts) => {
       const generated = createTokenCounts((text) => text.length)();
-      const rewriter = new Rewriter(chat(), newCall({ envelope }), generated, new Shapes());
+      const rewriter = new Rewriter(task, newCall({ envelope }), generated, new Shapes());
       for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
       rewriter.end();
       assert.ok(Number(generated.total(false)) >= 0);

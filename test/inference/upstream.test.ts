@@ -5,8 +5,16 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { checkTask } from '../../src/inference/check.ts';
-import type { CompletionChoice, Engine, Task, Usage } from '../../src/inference/engine.ts';
+import type {
+  CompletionChoice,
+  Engine,
+  EngineAnswer,
+  Task,
+  Usage,
+} from '../../src/inference/engine.ts';
 import type { Behaviour } from '../../src/inference/engines/scripted/behaviours.ts';
+import { parseAnswer } from '../../src/inference/engines/upstream/answer.ts';
+import type { UpstreamServer } from '../../src/inference/engines/upstream/count-tokens.ts';
 import { toRequestBody } from '../../src/inference/engines/upstream/request-body.ts';
 import {
   createUpstreamEngine,
@@ -99,6 +107,29 @@ describe('the upstream engine', () => {
     }
   });
 
+  test('sends other numbers too long for one as they came', () => {
+    const long = '12345678901234567890';
+    const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","mine":${long},"other":1}`));
+    const task = { kind: 'completion', body } as Task;
+    checkTask(task);
+    const sent = toRequestBody(task, { model: 'm', server: 'vllm' }, false);
+    assert.equal(/"mine":(\d+),"other":1/.exec(sent)?.[1], long);
+  });
+
+  test('tells servers that know only the old word for a limit', () => {
+    const sentTo = (server: UpstreamServer, limits: object) => {
+      const body = JSON.parse(
+        toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server }, true),
+      );
+      return [body.max_tokens, body.max_completion_tokens];
+    };
+    const limits = { max_tokens: 3, max_completion_tokens: 10 };
+    for (const server of ['ollama', 'llama-server'] as const)
+      assert.deepEqual(sentTo(server, limits), [10, 10]);
+    assert.deepEqual(sentTo('openai', limits), [3, 10]);
+    assert.deepEqual(sentTo('ollama', { max_tokens: 3 }), [3, undefined]);
+  });
+
   test('tells SGLang its own word for a stop string that stays', () => {
     const sent = (body: object) =>
       JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang' }, false)).no_stop_trim;
@@ -186,6 +217,39 @@ describe('the upstream engine', () => {
       },
     ]);
     assert.equal(answer.usage.completion_tokens, 3);
+  });
+
+  test('a plain answer of nonsense is the server’s failure, and an empty word for its end is none', () => {
+    const scored = completion({ prompt: 'a', logprobs: 1 });
+    const read = (task: Task, choice: unknown) => {
+      const text = JSON.stringify({ choices: [choice], usage: { completion_tokens: 1 } });
+      return parseAnswer(task, { status: 200, headers: {}, text }, { server: 'vllm' });
+    };
+    const whole = { index: 0, finish_reason: 'stop' };
+    for (const message of ['hi', 5, [1]])
+      assert.throws(() => read(chat('Hi'), { ...whole, message }), { failure: 'unavailable' });
+    for (const logprobs of [{ content: [null] }, { content: 5, tokens: [null], text_offset: [-1] }])
+      assert.throws(() => read(scored, { ...whole, text: 'a', logprobs }), {
+        failure: 'unavailable',
+      });
+    const empty = { index: 0, message: { content: 'Hi' }, finish_reason: '' };
+    const { choices } = read(chat('Hi'), empty) as EngineAnswer;
+    assert.equal(choices[0]?.finish_reason, 'stop');
+  });
+
+  test('a stream of two choices that is cut off before the second is not whole', async (t) => {
+    const choice = { index: 0, delta: { content: 'Hi' }, logprobs: null, finish_reason: 'stop' };
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+      setTimeout(() => response.destroy(), 50);
+    });
+    const engine = createUpstreamEngine(
+      upstreamOptions(`http://127.0.0.1:${await listen(t, server)}/v1`),
+    );
+    t.after(() => engine.close());
+    await assert.rejects(readAll(engine, chat({ messages: [], n: 2 })), { failure: 'unavailable' });
+    await readAll(engine, chat({ messages: [] }));
   });
 
   test('streams in as many pieces as the network makes, down to single bytes', async (t) => {

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
+import { startScriptedUpstream } from '../../../src/inference/engines/scripted.ts';
 import { createHandClock, type HandClock } from '../../support/clock.ts';
 import { databases } from '../../support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
@@ -182,6 +183,39 @@ describe('limits of keys and accounts', () => {
     assert.match((await readError(await person())).message, /^This account is over/);
     assert.equal((await complete(server, other, brief)).status, 429);
     await setAccount({ requests_per_minute: null });
+  });
+
+  test('a budget holds for whoever may come to serve, and for pictures of any size', async (test) => {
+    const upstream = await startScriptedUpstream();
+    test.after(() => upstream.close());
+    const backends = [{ name: 'a', url: upstream.url, model: 'scripted', server: 'vllm' as const }];
+    const price = { input: 1, output: 1 };
+    const dear = await startTestServer({
+      config: {
+        models: {
+          catalog: {
+            short: { backends, price, context_fallback: { above: 10, to: 'long' } },
+            long: { backends, price, context_fallback: { above: 20, to: 'longest' } },
+            longest: { backends, price: { input: 1000, output: 1000 } },
+            seeing: { backends, price, context_window: 100_000 },
+          },
+        },
+      },
+    });
+    const key = await newKey(await dear.join(), { monthly_budget: 0.01 });
+    const headers = { authorization: `Bearer ${key.key}` };
+    const chain = await complete(dear, key, { model: 'short', prompt: [1, 2], max_tokens: 1 });
+    assert.equal((await readError(chain)).code, 'insufficient_quota');
+    const content = (parts: object[]) => ({
+      json: { model: 'seeing', messages: [{ role: 'user', content: parts }], max_tokens: 1 },
+      headers,
+    });
+    const ask = (parts: object[]) => dear.fetch('/v1/chat/completions', content(parts));
+    const url = 'https://example.com/a.png';
+    const picture = await ask([{ type: 'image_url', image_url: { url } }]);
+    assert.equal((await readError(picture)).code, 'insufficient_quota');
+    assert.equal(upstream.requests.length, 0);
+    assert.equal((await ask([{ type: 'text', text: url }])).status, 200);
   });
 
   test('refusals are counted by limit and by whose it is', async () => {

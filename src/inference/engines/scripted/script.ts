@@ -31,6 +31,8 @@ export function writeScript(
     total_tokens: countWords(body.messages ?? body.prompt) + tokens * choices,
     prompt_tokens_details: null,
   };
+  /** As llama-server has them; every server adds something. */
+  const timings = { predicted_n: tokens };
   const isChat = kind === 'chat';
   const head = { id: isChat ? 'chatcmpl-scripted' : 'cmpl-scripted', created: 1_750_000_000 };
   const model = body.model ?? 'scripted';
@@ -58,7 +60,7 @@ export function writeScript(
 
   function writePlain(): string {
     const object = isChat ? 'chat.completion' : 'text_completion';
-    return JSON.stringify({ ...head, object, model, choices: indexes.map(whole), usage });
+    return JSON.stringify({ ...head, object, model, choices: indexes.map(whole), usage, timings });
   }
 
   function writeEvents(): string[] {
@@ -70,7 +72,8 @@ export function writeScript(
       indexes.map((index) => event(part(index, group.join(''), null))),
     );
     const ends = indexes.map((index) => event(part(index, '', finish)));
-    const counts = body.stream_options?.include_usage === true ? [event(null, { usage })] : [];
+    const counts =
+      body.stream_options?.include_usage === true ? [event(null, { usage, timings })] : [];
     return [...begin, ...middle, ...ends, ...counts, 'data: [DONE]\n\n'];
   }
 

@@ -3,10 +3,10 @@
 
 import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
 import { estimateTokens } from '../../tokens.ts';
-import { type Members, nameStop } from './choice-members.ts';
+import { isMembers, type Members, nameStop } from './choice-members.ts';
 import { formScores } from './completion-logprobs.ts';
 import type { UpstreamServer } from './count-tokens.ts';
-import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
+import { brokenOff, isBrokenOff, orUnreadable, toEventFailure, unavailable } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
 import type { WholeAnswer } from './whole-body.ts';
@@ -18,6 +18,18 @@ export interface Counting {
 
 /** Throws EngineError when it is no answer. To be waited for only where it has to be counted. */
 export function parseAnswer(
+  task: Task,
+  whole: WholeAnswer,
+  counting: Counting,
+): EngineAnswer | Promise<EngineAnswer> {
+  try {
+    return read(task, whole, counting);
+  } catch (error) {
+    throw orUnreadable(error);
+  }
+}
+
+function read(
   task: Task,
   { headers, text }: WholeAnswer,
   { server, countGenerated }: Counting,
@@ -32,6 +44,8 @@ export function parseAnswer(
     if (typeof choice?.finish_reason !== 'string')
       throw unavailable('ended without a finish reason');
     if (isBrokenOff(choice.finish_reason)) throw brokenOff();
+    // The answer is whole, so it has ended.
+    choice.finish_reason ||= 'stop';
     return task.kind === 'chat'
       ? toChatChoice(choice, index)
       : toCompletionChoice(task, choice, index);
@@ -59,7 +73,8 @@ async function countAnswer(
 /** Filled in where it stands: it was parsed a moment ago and is nobody else's. */
 function toChatChoice(choice: Members, index: number): ChatChoice {
   choice.message ??= {};
-  const message = choice.message as Members;
+  const { message } = choice;
+  if (!isMembers(message)) throw unavailable('answered without a message');
   message.role ??= 'assistant';
   message.content ??= null;
   message.function_call ??= null;

@@ -5,7 +5,7 @@ interface ChatScores {
   content: {
     token: string;
     logprob: number;
-    top_logprobs?: { token: string; logprob: number }[];
+    top_logprobs?: { token: string; logprob: number }[] | null;
   }[];
 }
 
@@ -25,8 +25,8 @@ export function formScores(choice: { logprobs?: unknown }, from = 0): void {
   choice.logprobs = {
     tokens,
     token_logprobs: content.map(({ logprob }) => logprob),
-    top_logprobs: content.map(({ top_logprobs = [] }) =>
-      Object.fromEntries(top_logprobs.map(({ token, logprob }) => [token, logprob])),
+    top_logprobs: content.map(({ top_logprobs }) =>
+      Object.fromEntries((top_logprobs ?? []).map(({ token, logprob }) => [token, logprob])),
     ),
     text_offset: toOffsets(tokens, from),
   };

@@ -32,6 +32,9 @@ const counted: readonly RegExp[] = [
   /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<window>\d+) tokens\)/,
   // llama-cpp-python.
   /[Rr]equested tokens \((?<prompt>\d+)\) exceed context window of (?<window>\d+)/,
+  // TGI.
+  /`inputs` tokens \+ `max_new_tokens` must be <= (?<window>\d+)\. Given: (?<prompt>\d+) `inputs` tokens and (?<completion>\d+) `max_new_tokens`/,
+  /`inputs` must have less than (?<window>\d+) tokens\. Given: (?<prompt>\d+)/,
   // Others behind the same API.
   /too long: (?<prompt>\d+) tokens > (?<window>\d+) maximum/,
   /(?:context|prompt) length (?:is|of) (?<window>\d+)/,

@@ -69,10 +69,16 @@ export const toOpening = (envelope: Envelope) => `data: ${toBytes(toChunkOpening
 
 const notTheirs = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
 
+/** What a server says of itself. */
+export function othersOf(event: Record<string, unknown>): Record<string, unknown> {
+  const others: Record<string, unknown> = {};
+  for (const name in event) if (!notTheirs.has(name)) others[name] = event[name];
+  return others;
+}
+
 /** What follows our opening in a parsed event. `usage` undefined leaves it out. */
 export function toRest(event: Record<string, unknown>, usage: unknown): string {
-  const rest: Record<string, unknown> = { system_fingerprint: null };
-  for (const name in event) if (!notTheirs.has(name)) rest[name] = event[name];
+  const rest: Record<string, unknown> = { system_fingerprint: null, ...othersOf(event) };
   rest.choices = event.choices;
   if (usage !== undefined) rest.usage = usage;
   return `,${toBytes(JSON.stringify(rest)).slice(1)}\n\n`;

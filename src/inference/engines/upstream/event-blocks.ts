@@ -94,7 +94,7 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
 
   failed(error: unknown): void {
     this.#flush();
-    this.#settle(() => error);
+    this.#settle(() => error, true);
   }
 
   /** Resolves when there is something to read; throws when there never will be. */
@@ -194,11 +194,11 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   }
 
   /** Takes what stands against it as its end, unless every choice has ended. */
-  #settle(otherwise: () => unknown): void {
+  #settle(otherwise: () => unknown, isCut = false): void {
     if (this.#state !== 'open') return;
     const { signal } = this.#call;
     const failure = this.#rewriter.failure;
-    const isWhole = failure === null && this.#rewriter.hasFinished() && !signal.aborted;
+    const isWhole = failure === null && this.#rewriter.hasFinished(isCut) && !signal.aborted;
     this.#failure = isWhole ? null : (failure ?? otherwise());
     this.#state = 'counting';
     // What was generated counts, however it ended. Who was left by the client, or is done, can be asked.

@@ -61,7 +61,11 @@ function translate(
   if (refusal?.code === 'insufficient_quota') return unavailable('is out of quota', cause);
   if (status === 429 || status === 529 || hasTime || (isBusy && status >= 500)) {
     const detail = retryAfterMs === null ? { cause } : { retryAfterMs, cause };
-    return new EngineError('overloaded', 'The backend is overloaded.', detail);
+    return new EngineError(
+      'overloaded',
+      'The backend takes no more requests at the moment.',
+      detail,
+    );
   }
   if (status === 408 || status === 504) return tooSlow('gave up by itself', cause);
   if (status === 401 || status === 403) return unavailable('refused our credentials', cause);
@@ -136,6 +140,10 @@ export const isBrokenOff = (finishReason: unknown) =>
 
 export const brokenOff = () => unavailable('broke the answer off');
 
+/** What went wrong while its words were read: it said something that nobody says. */
+export const orUnreadable = (error: unknown): EngineError =>
+  error instanceof EngineError ? error : unavailable('said what can not be read', error);
+
 export function tooSlow(what: string, cause?: unknown): EngineError {
   return new EngineError('unavailable', `The backend ${what}.`, {
     code: 'upstream_timeout',
@@ -183,11 +191,10 @@ function withoutPlaces({ message }: UpstreamRefusal): string {
 }
 
 function toRetryAfterMs(headers: IncomingHttpHeaders): number | null {
-  const precise = Number(headers['retry-after-ms'] ?? Number.NaN);
-  if (precise >= 0) return Math.min(precise, longestRetryAfterMs);
-  const given = headers['retry-after'];
-  if (given === undefined) return null;
+  const precise = Number(headers['retry-after-ms'] || Number.NaN);
+  if (precise >= 0) return Math.min(Math.ceil(precise), longestRetryAfterMs);
+  const given = headers['retry-after'] || 'none';
   const seconds = Number(given);
   const ms = Number.isNaN(seconds) ? Date.parse(given) - Date.now() : seconds * 1000;
-  return Number.isNaN(ms) ? null : Math.min(Math.max(Math.ceil(ms), 0), longestRetryAfterMs);
+  return ms >= 0 ? Math.min(Math.ceil(ms), longestRetryAfterMs) : null;
 }

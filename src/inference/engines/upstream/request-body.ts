@@ -1,7 +1,7 @@
 // What is sent upstream: the client's request with the upstream's name for the model. Every other member
 // passes on as it came; where a server is known to call one otherwise, it is told so as well.
 
-import { rawJSON } from '../../../lib/json-body.ts';
+import { rawJSON, type Written, written } from '../../../lib/json-body.ts';
 import type { Task } from '../../engine.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 
@@ -19,7 +19,9 @@ export function toRequestBody(
   const { kind, body } = task;
   const sent: Record<string, unknown> = {
     ...body,
+    ...toLong(body),
     ...(kind === 'chat' && body.continue_final_message === true && goesOn),
+    ...(oldLimits.includes(server) && toOldLimit(task)),
     ...(server === 'llama-server' && toLlamaServer(body)),
     ...(server === 'sglang' && toSglang(body)),
     model,
@@ -33,8 +35,24 @@ export function toRequestBody(
   return JSON.stringify(sent);
 }
 
+/** Members with more digits than a number holds, as they came. */
+function toLong(body: Record<string, unknown> & Written): Record<string, unknown> | null {
+  if (body[written] === undefined) return null;
+  const long = Object.entries(body[written]);
+  const same = long.filter(([name, digits]) => body[name] === Number(digits));
+  return Object.fromEntries(same.map(([name, digits]) => [name, rawJSON(digits)]));
+}
+
 /** Follows from `continue_final_message`, but not to every server. */
 const goesOn = { add_generation_prompt: false };
+
+/** Ollama and older llama-servers know one word for the limit, and would else generate without end. */
+const oldLimits: readonly UpstreamServer[] = ['ollama', 'llama-server'];
+
+function toOldLimit({ kind, body }: Task): Record<string, unknown> {
+  const limit = kind === 'chat' ? body.max_completion_tokens : null;
+  return limit == null ? {} : { max_tokens: limit };
+}
 
 /** Its own word for a stop string that stays. */
 function toSglang(body: Task['body']): Record<string, unknown> {

@@ -5,7 +5,7 @@
 import { fromBytes } from '../../../lib/byte-string.ts';
 import {
   type Call,
-  EngineError,
+  type EngineError,
   type Task,
   toGivenPrompts,
   type Usage,
@@ -24,6 +24,7 @@ import {
   type KnownEvent,
   keepKnown,
   learnShape,
+  othersOf,
   type Sample,
   type Shape,
   type Shapes,
@@ -31,11 +32,13 @@ import {
   toOpening,
   toRest,
 } from './envelope.ts';
-import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
+import { brokenOff, isBrokenOff, orUnreadable, toEventFailure, unavailable } from './failures.ts';
 import { type GeneratedCount, toText } from './generated-text.ts';
 import { Tally, toUsage } from './usage.ts';
 
 const maxEventBytes = 1024 * 1024;
+/** Of all events without choices. */
+const maxRestBytes = 16 * 1024;
 const tooLarge = () => unavailable('sent an event that is too large');
 
 /** How the events of this stream look that need no parsing. */
@@ -62,6 +65,7 @@ export class Rewriter {
   readonly #opening: string;
   readonly #includeUsage: boolean;
   readonly #showsUsage: boolean;
+  readonly #expected: number;
   /** With several choices it must be known which of them have ended, so their events are all parsed. */
   readonly #hasOneChoice: boolean;
   /** Events of a text with scores are all parsed. */
@@ -73,6 +77,7 @@ export class Rewriter {
   #alike: Alike | null = null;
   #carry = '';
   #heldReturn = false;
+  #restBytes = 0;
   /** Indexes of choices. */
   readonly #seen: number[] = [];
   readonly #finished: number[] = [];
@@ -91,15 +96,20 @@ export class Rewriter {
     this.#opening = toOpening(call.envelope);
     this.#includeUsage = include_usage === true;
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
-    this.#hasOneChoice = expectsOneChoice(task);
+    this.#expected = countChoices(task);
+    this.#hasOneChoice = this.#expected === 1;
     this.#tally = this.#hasOneChoice ? null : new Tally(task.body.n ?? 1);
     this.#isScored = task.kind === 'completion' && task.body.logprobs != null;
     this.#mayCall = task.kind === 'chat' && (task.body.tools ?? []).length > 0;
   }
 
-  /** Every choice that was seen has said how it ended. */
-  hasFinished(): boolean {
-    return this.#finished.length > 0 && this.#finished.length === this.#seen.length;
+  /**
+   * Every choice that was seen has said how it ended. A server may give fewer than were asked for, but who was cut
+   * off may have meant to give the others.
+   */
+  hasFinished(isCut = false): boolean {
+    const least = isCut ? this.#expected : 1;
+    return this.#finished.length >= least && this.#finished.length === this.#seen.length;
   }
 
   /** Takes the next bytes; gives the whole events that they complete, up to one that can't be served. */
@@ -224,8 +234,7 @@ export class Rewriter {
     try {
       this.#parse(eventText);
     } catch (error) {
-      if (!(error instanceof EngineError)) throw error;
-      this.#fail(error);
+      this.#fail(orUnreadable(error));
     }
   }
 
@@ -245,6 +254,7 @@ export class Rewriter {
     const all: unknown[] = Array.isArray(given) ? given : [];
     const counts = this.#takeUsage(event.usage, all[0]);
     const choices = all.filter((one) => this.#isOpen(one));
+    if (all.length === 0) this.#tellRest(event, data.length);
     if (choices.length === 0) return;
     const alike = this.#alike;
     const absent = toAbsent(this.#task.kind, choices[0]);
@@ -263,6 +273,11 @@ export class Rewriter {
         { eventText, event, absent },
         { rewritten, isHolding, isLast: this.#finished.length > 0 },
       );
+  }
+
+  #tellRest(event: Members, bytes: number): void {
+    this.#restBytes += bytes;
+    if (this.#restBytes <= maxRestBytes) this.#call.onRest?.(othersOf(event));
   }
 
   #takeUsage(given: unknown, choice: unknown): Usage | null {
@@ -340,10 +355,12 @@ function indexOf({ index }: { index?: unknown }): number {
   return typeof index === 'number' ? index : 0;
 }
 
-function expectsOneChoice({ kind, body }: Task): boolean {
-  if ((body.n ?? 1) > 1) return false;
-  return kind === 'chat' || toGivenPrompts(body).length === 1;
+function countChoices({ kind, body }: Task): number {
+  return (body.n ?? 1) * (kind === 'chat' ? 1 : toGivenPrompts(body).length);
 }
+
+/** The first may follow a byte order mark. Older llama-servers send what went wrong as a field of its own. */
+const opensField = /^(?:\xef\xbb\xbf)?(?:data|error)(?:: ?|$)/;
 
 /** What the event's `data` lines hold, as bytes; null when that is nothing. */
 function readData(eventText: string): string | null {
@@ -351,8 +368,7 @@ function readData(eventText: string): string | null {
     return eventText.slice('data: '.length).trim() || null;
   const lines: string[] = [];
   for (const line of eventText.split('\n')) {
-    // Older llama-servers send what went wrong as a field of its own.
-    const field = /^(data|error)(?:: ?|$)/.exec(line);
+    const field = opensField.exec(line);
     if (field !== null) lines.push(line.slice(field[0].length));
   }
   return lines.join('\n').trim() || null;
