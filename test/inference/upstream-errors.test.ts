@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { EngineError, Task } from '../../src/inference/engine.ts';
+import fc from 'fast-check';
+import { EngineError, type Task } from '../../src/inference/engine.ts';
 import { toFailure } from '../../src/inference/engines/upstream/failures.ts';
 import { toInferenceError } from '../../src/inference/errors.ts';
+import { propertySeed } from '../support/property-seed.ts';
 
 const task: Task = {
   kind: 'chat',
@@ -395,5 +397,36 @@ describe('refusals of an upstream', () => {
     const { cause } = failureOf(500, { error: { message: 'secret prompt', type: 'boom' } });
     assert.match(String(cause), /boom/);
     assert.doesNotMatch(String(cause), /secret/);
+  });
+
+  test('nonsense is refused with a failure of the engine', () => {
+    const names = [
+      'error',
+      'errors',
+      'detail',
+      'message',
+      'msg',
+      'code',
+      'type',
+      'param',
+      'status',
+    ];
+    const name = fc.constantFrom(...names, 'loc', 'n_ctx', 'object', 'toString', '__proto__');
+    const words = fc.constantFrom('context length is 5 tokens', "1 validation error:\n {'loc': 5");
+    const leaf = fc.oneof(words, fc.jsonValue({ maxDepth: 1 }));
+    const { body } = fc.letrec<{ body: unknown }>((tie) => ({
+      body: fc.oneof(
+        { depthSize: 'small' },
+        leaf,
+        fc.dictionary(name, tie('body')),
+        fc.array(tie('body'), { maxLength: 3 }),
+      ),
+    }));
+    const status = fc.constantFrom(200, 300, 400, 401, 404, 413, 422, 429, 500, 503);
+    const property = fc.property(status, body, fc.constantFrom(task, completion), (...given) => {
+      const failure = failureOf(given[0], JSON.stringify(given[1]), {}, given[2]);
+      assert.ok(failure instanceof EngineError);
+    });
+    fc.assert(property, { seed: propertySeed, numRuns: 2000 });
   });
 });

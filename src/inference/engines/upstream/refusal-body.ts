@@ -35,7 +35,8 @@ export function findRefusal(body: string | object): UpstreamRefusal | null {
 function toRefusal(members: Members): UpstreamRefusal {
   const { message, msg, code, type, param, status } = members;
   const said = typeof message === 'string' ? message : typeof msg === 'string' ? msg : '';
-  const number = [code, status, Number(code)].find(
+  const digits = typeof code === 'string' ? Number(code) : null;
+  const number = [code, status, digits].find(
     (it) => typeof it === 'number' && it >= 400 && it < 600,
   );
   return {
