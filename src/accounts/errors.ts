@@ -2,6 +2,7 @@
 
 import type { Dialect, Rendered } from '../lib/dialect.ts';
 import { toPathText } from '../lib/schema.ts';
+import { explainViolation } from '../lib/violation-text.ts';
 
 export const accountsDialect: Dialect = {
   refuse({ code, status, message: said, param, retryAfterMs }): Rendered {
@@ -11,16 +12,10 @@ export const accountsDialect: Dialect = {
     return { status, headers, body: { error: { code, message, param } } };
   },
 
-  violate({ path, kind, expected }): Rendered {
-    const param = toPathText(path);
-    const wanted =
-      expected.length === 0 ? '' : ` (${kind.replace('_', ' ')}: ${expected.join(', ')})`;
-    const message =
-      kind === 'missing' ? `${param} is missing.` : `${param || 'The body'} is not valid${wanted}.`;
-    return {
-      status: 400,
-      body: { error: { code: 'invalid_body', message, param: param || null } },
-    };
+  violate(violation, _part, value): Rendered {
+    const message = explainViolation(violation, value);
+    const param = toPathText(violation.path) || null;
+    return { status: 400, body: { error: { code: 'invalid_body', message, param } } };
   },
 
   own: () => undefined,

@@ -10,7 +10,12 @@ export class CliError extends Error {
   }
 }
 
-export function printTable(headers: string[], rows: string[][]): void {
+/** Names may be anybody's: what a terminal would obey, or show in another order, is shown as a sign. */
+export const toShown = (text: string) =>
+  text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '�');
+
+export function printTable(headers: string[], given: string[][]): void {
+  const rows = given.map((row) => row.map(toShown));
   const widths = headers.map((header, column) =>
     Math.max(header.length, ...rows.map((row) => (row[column] ?? '').length)),
   );

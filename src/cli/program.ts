@@ -12,7 +12,7 @@ import { instancesCommand } from './instances/command.ts';
 import { keysCommand } from './keys/command.ts';
 import { limitsCommand } from './limits/command.ts';
 import { modelsCommand } from './models/command.ts';
-import { CliError } from './output.ts';
+import { CliError, toShown } from './output.ts';
 import { serveCommand } from './serve.ts';
 import { loginCommand } from './session/login.ts';
 import { logoutCommand } from './session/logout.ts';
@@ -48,7 +48,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (error instanceof CliError) {
-      if (error.message !== '') console.error(error.message);
+      if (error.message !== '') console.error(error.message.split('\n').map(toShown).join('\n'));
       if (error.cause !== undefined && wantsDetails()) console.error(toStack(error.cause));
       return error.exitCode;
     }

@@ -14,9 +14,9 @@ export function checkTask(task: Task): void {
 
 function readSeed(body: (ChatRequest | CompletionRequest) & Written): void {
   const digits = body[written]?.seed;
-  // Of several that are given the last one holds.
-  if (digits === undefined || Number(digits) !== body.seed) return;
-  const seed = BigInt(digits);
+  if (typeof body.seed !== 'number' || Number.isSafeInteger(body.seed)) return;
+  // Of several that are given the last one holds. Not written as digits, it is what the number is.
+  const seed = BigInt(digits !== undefined && Number(digits) === body.seed ? digits : body.seed);
   if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed is beyond 64 bits.');
   body.seed = seed;
 }

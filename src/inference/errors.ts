@@ -3,7 +3,8 @@
 import { LimitReached } from '../accounts/limits/errors.ts';
 import type { Dialect, Rendered } from '../lib/dialect.ts';
 import { internal, type Refusal, type RefusalCode } from '../lib/errors.ts';
-import { toPathText, type Violation } from '../lib/schema.ts';
+import { toPathText, type Violation, type ViolationKind } from '../lib/schema.ts';
+import { explainViolation } from '../lib/violation-text.ts';
 import { EngineError } from './engine.ts';
 
 export class InferenceError extends Error {
@@ -175,11 +176,11 @@ export const inferenceDialect: Dialect = {
   },
 
   violate(violation, _part, value): Rendered {
-    const { code, message } = explain(violation, value);
+    const message = explainViolation(violation, value);
     const param = violation.path.length === 0 ? null : toPathText(violation.path);
     return {
       status: 400,
-      body: { error: { message, type: 'invalid_request_error', param, code } },
+      body: { error: { message, type: 'invalid_request_error', param, code: toCode(violation) } },
     };
   },
 
@@ -216,60 +217,18 @@ export function retryAfter(ms: number): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
 }
 
-function explain({ kind, path, expected, exclusive, isInteger }: Violation, body: unknown) {
-  const name = path.length === 0 ? 'The body' : toPathText(path);
-  const value = path.reduce<unknown>(
-    (node, part) => (node as Record<string, unknown>)?.[part],
-    body,
-  );
-  const got = Array.isArray(value) ? 'an array' : value == null ? 'missing' : `a ${typeof value}`;
+const violationCodes: Partial<Record<ViolationKind, string>> = {
+  missing: 'missing_required_parameter',
+  type: 'invalid_type',
+  too_short: 'string_below_min_length',
+  too_long: 'string_above_max_length',
+  too_few: 'array_below_min_length',
+  too_many: 'array_above_max_length',
+};
+
+function toCode({ kind, isInteger }: Violation): string {
   const number = isInteger ? 'integer' : 'decimal';
-  const bound = expected[0];
-  switch (kind) {
-    case 'missing':
-      return { code: 'missing_required_parameter', message: `${name} is missing.` };
-    case 'type': {
-      const wanted = expected.map((type) => (type === 'integer' ? 'whole number' : type));
-      return {
-        code: 'invalid_type',
-        message: `${name} is ${got}, but must be ${wanted.join(' or ')}.`,
-      };
-    }
-    case 'too_small':
-      return {
-        code: `${number}_below_min_value`,
-        message: `${name} is ${value}; ${exclusive ? 'it must be more than' : 'the least is'} ${bound}.`,
-      };
-    case 'too_large':
-      return {
-        code: `${number}_above_max_value`,
-        message: `${name} is ${value}; ${exclusive ? 'it must be less than' : 'the most is'} ${bound}.`,
-      };
-    case 'too_short':
-      return {
-        code: 'string_below_min_length',
-        message: `${name} must have at least ${bound} characters.`,
-      };
-    case 'too_long':
-      return {
-        code: 'string_above_max_length',
-        message: `${name} must have at most ${bound} characters.`,
-      };
-    case 'too_few':
-      return {
-        code: 'array_below_min_length',
-        message: `${name} must have at least ${bound} members.`,
-      };
-    case 'too_many':
-      return {
-        code: 'array_above_max_length',
-        message: `${name} must have at most ${bound} members.`,
-      };
-    case 'not_allowed':
-      return { code: 'invalid_value', message: `${name} must be one of ${expected.join(', ')}.` };
-    case 'format':
-      return { code: 'invalid_value', message: `${name} must match ${bound}.` };
-    default:
-      return { code: 'invalid_value', message: `${name} is not valid.` };
-  }
+  if (kind === 'too_small') return `${number}_below_min_value`;
+  if (kind === 'too_large') return `${number}_above_max_value`;
+  return violationCodes[kind] ?? 'invalid_value';
 }

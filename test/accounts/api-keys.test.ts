@@ -100,6 +100,25 @@ for (const database of databases) {
       assert.equal((await server.fetch('/v1/models', { headers })).status, 401);
     });
 
+    test('what is wrong with a request is said in words', async () => {
+      const owner = await (await startTestServer({ database })).join();
+      const tell = async (input: object) => {
+        const { error } = (await makeKey(owner, input)).body as unknown as {
+          error: { message: string };
+        };
+        return error.message;
+      };
+      assert.equal(
+        await tell({ label: 'x', scopes: ['zz'] }),
+        'scopes[0] must be one of inference, cloud.',
+      );
+      assert.equal(await tell({ label: 'x'.repeat(65) }), 'label must have at most 64 characters.');
+      assert.equal(
+        await tell({ label: 'x', expires_at: 'soon' }),
+        'expires_at must be a time such as 2026-01-31T12:00:00Z.',
+      );
+    });
+
     test('a key without a scope is refused in the dialect of the API it knocks at', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();

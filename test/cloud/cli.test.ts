@@ -64,6 +64,36 @@ describe('the CLI and machines', () => {
     assert((JSON.parse(stdout) as Instance[]).some(({ id }) => id === instance.id));
   });
 
+  test('a machine is entered with the key that was saved in this folder', async () => {
+    const cwd = makeFolder();
+    // Says what it was asked instead of going there: these machines are none.
+    writeFileSync(join(cwd, 'ssh'), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
+    const path = `${cwd}:${process.env.PATH}`;
+    const enter = async () => {
+      const words = ['instances', 'ssh', 'home', '--', 'ls', '-l'];
+      return (await runMillrace(words, { env: { ...env, PATH: path }, cwd })).stdout;
+    };
+    await run('instances', 'launch', 'cpu_1x_general', '--name', 'home', '--wait');
+    assert.match(await enter(), / -p 22 ubuntu@127\.77\.\d+\.\d+ -- ls -l\n$/);
+    writeFileSync(join(cwd, 'laptop.pem'), '');
+    assert.match(await enter(), / -i laptop\.pem ubuntu@127/);
+  });
+
+  test('names can not command the terminal, nor make a row of their own', async () => {
+    const name = 'evil\u001b[31m\nfake  row';
+    const added = await fetch(`${server.url}/api/v1/ssh-keys`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${env.MILLRACE_API_KEY}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ name, public_key: publicKey }),
+    });
+    assert.equal(added.status, 200);
+    const { stdout } = await run('ssh-keys', 'list');
+    assert.match(stdout, /evil\ufffd\[31m\ufffdfake {2}row/);
+  });
+
   test('what cannot be done is said, with exit code 1', async () => {
     const type = await run('instances', 'launch', 'gpu_1x_a10');
     assert.deepEqual(

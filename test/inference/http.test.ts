@@ -273,6 +273,9 @@ describe('inference over HTTP', () => {
         ['9223372036854775808', 400],
         ['-9223372036854775809', 400],
         ['18446744073709551616', 400],
+        ['1e18', 200],
+        ['1e30', 400],
+        ['1e400', 400],
         ['0.5', 400],
       ] as const) {
         const response = await server.fetch('/v1/completions', {

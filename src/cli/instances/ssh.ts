@@ -1,6 +1,7 @@
 // millrace instances ssh: enters a machine with the system's ssh.
 
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import type { Instance } from '../../cloud/schema.ts';
 import { createClient } from '../client.ts';
@@ -12,16 +13,24 @@ export function sshCommand(): Command {
     .description('enter a machine, or run a command in it')
     .argument('<instance>', 'id or name')
     .argument('[command...]', 'put -- before it when it has options')
-    .option('-i, --identity <file>', 'the private key to use')
+    .option(
+      '-i, --identity <file>',
+      'the private key to use; <SSH key>.pem if it is in this folder',
+    )
     .action(async (wanted: string, command: string[], { identity }: { identity?: string }) => {
       const instance = pickInstance(await listInstances(createClient('any')), wanted);
       if (instance.ip === undefined || instance.status !== 'active') {
         throw new CliError(`${wanted} is ${instance.status}; it can be entered once it is active.`);
       }
-      const code = await run(toArguments(instance, instance.ip, identity, command));
+      const key = identity ?? findIdentity(instance);
+      const code = await run(toArguments(instance, instance.ip, key, command));
       if (code !== 0) throw new CliError('', code);
     });
 }
+
+/** As `ssh-keys generate` saves it. */
+const findIdentity = ({ ssh_key_names }: Instance) =>
+  ssh_key_names.map((name) => `${name}.pem`).find((file) => existsSync(file));
 
 function toArguments(
   { id, ssh_port }: Instance,
