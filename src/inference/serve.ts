@@ -75,6 +75,7 @@ export function createServe(parts: ServingParts): Serve {
       served = way.served;
       recording.planned(way);
       const envelope = newEnvelope(task.kind, visit.id, served.id, clock.now());
+      const showsUsage = task.body.stream_options?.include_usage === true;
       const call: Call = {
         envelope,
         signal,
@@ -83,7 +84,7 @@ export function createServe(parts: ServingParts): Serve {
         contextWindow: served.contextWindow,
         headers: recording.traceHeaders,
         onUsage: (soFar) => recording.used(soFar),
-        onRest: (members) => Object.assign(rest, members),
+        onRest: showsUsage ? (members) => Object.assign(rest, members) : undefined,
       };
       if (task.body.stream !== true) {
         const whole = await attempts.answer(way, call, trail);
