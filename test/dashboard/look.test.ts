@@ -1,12 +1,17 @@
 // Every page in both colour schemes and at both widths: accessible, readable, never wider than the screen.
+// And every page with full lists at the widths between.
 // With MILLRACE_SCREENSHOTS=<folder> the pages are also left there as pictures.
 
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { until } from '../support/until.ts';
 import {
+  ask,
+  endMachines,
   findViolations,
   joinBy,
+  makeKey,
   noBrowser,
   openPage,
   picture,
@@ -102,6 +107,91 @@ describe('how it looks', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Open the navigation' }).waitFor();
   });
 });
+
+describe('how full lists look', { skip: noBrowser }, () => {
+  let served: Served;
+  let page: Page;
+  before(async () => {
+    served = await serve();
+    ({ page } = await openPage({ reducedMotion: 'reduce' }));
+    await joinBy(page, served.setupLink, 'owner@example.com');
+    await fill(page, served.url);
+  });
+  after(() => endMachines(page, served.url));
+
+  for (const width of [390, 768, 900, 1024, 1200, 1280]) {
+    test(`nothing runs over or is cut off at ${width} pixels`, async () => {
+      await page.setViewportSize({ width, height: 800 });
+      const wrong: string[] = [];
+      for (const { path, heading } of pages) {
+        await page.goto(`${served.url}/#/${path}`);
+        await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+        await settle(page);
+        await picture(page, `full-${width}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
+        if (!(await fits(page))) wrong.push(`/${path} is wider than the screen`);
+        const cut = await page.evaluate<string[]>(findCutOff);
+        wrong.push(...cut.map((what) => `/${path}: ${what}`));
+      }
+      assert.deepEqual(wrong, []);
+    });
+  }
+});
+
+/** Names as long as they may be, tags, limits, and a request of each kind. */
+async function fill(page: Page, url: string): Promise<void> {
+  const post = async (path: string, data: object) => {
+    const response = await page.context().request.post(`${url}${path}`, { data });
+    assert.equal(response.status(), 200, await response.text());
+  };
+  const key = await makeKey(page, url, 'importer');
+  await post('/dashboard/api/api-keys', {
+    label: 'k'.repeat(64),
+    limits: { monthly_budget: 20, requests_per_minute: 60 },
+  });
+  assert.equal((await ask(url, key, { stream: true })).status, 200);
+  assert.equal((await ask(url, key, { model: 'no-such-model' })).status, 404);
+  await post('/api/v1/ssh-keys', { name: 's'.repeat(64) });
+  await post('/api/v1/filesystems', { name: 'f'.repeat(60), region: 'us-west-1' });
+  await post('/api/v1/firewall-rulesets', {
+    name: 'r'.repeat(64),
+    region: 'us-west-1',
+    rules: [
+      { protocol: 'tcp', port_range: [80, 90], source_network: '203.0.113.0/24', description: '' },
+    ],
+  });
+  await post('/api/v1/instance-operations/launch', {
+    region_name: 'us-west-1',
+    instance_type_name: 'cpu_1x_general',
+    ssh_key_names: ['s'.repeat(64)],
+    name: 'm'.repeat(64),
+    tags: [
+      { key: 'environment', value: 'production' },
+      { key: 'purpose', value: 'v'.repeat(128) },
+    ],
+  });
+  await page.goto(`${url}/#/machines`);
+  await page.getByText('active', { exact: true }).waitFor();
+  await page.goto(`${url}/#/usage`);
+  await until('the request is added up', async () => {
+    await page.reload();
+    await page.getByRole('tab', { name: 'Over time' }).waitFor();
+    await settle(page);
+    return (await page.getByRole('table', { name: 'In total' }).count()) === 1;
+  });
+}
+
+/** Tables that reach out of their frame, badges with less than their word, keys on two lines. */
+const findCutOff = `[
+  ...[...document.querySelectorAll('.records')]
+    .filter((table) => table.getBoundingClientRect().width > table.parentElement.clientWidth + 0.5)
+    .map((table) => 'table ' + table.ariaLabel),
+  ...[...document.querySelectorAll('.mantine-Badge-label')]
+    .filter((label) => label.scrollWidth > label.clientWidth || label.scrollHeight > label.clientHeight)
+    .map((label) => 'badge ' + label.textContent),
+  ...[...document.querySelectorAll('[aria-label="API keys"] code')]
+    .filter((code) => code.getClientRects().length > 1)
+    .map((code) => 'key ' + code.textContent),
+]`;
 
 const fits = (page: Page): Promise<boolean> =>
   page.evaluate('document.documentElement.scrollWidth <= innerWidth');

@@ -117,7 +117,7 @@ const Label = ({ apiKey: { label, hint, created_at } }: { apiKey: ApiKey }) => (
     <Text size="sm" fw={500} className="breakable">
       {label}
     </Text>
-    <Code className="breakable">{hint}</Code>
+    <Code className="one-line">{hint}</Code>
     <Text size="xs" c="dimmed">
       made <When at={created_at} />
     </Text>

@@ -31,7 +31,7 @@ export function BackendLine({ backend, name, canManage, onChoose }: BackendLineP
       <div>
         <Group gap={6}>
           {kind === 'stand-in' ? (
-            <Badge variant="default" tt="none" miw="max-content">
+            <Badge variant="default" tt="none">
               built-in stand-in
             </Badge>
           ) : (

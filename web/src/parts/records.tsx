@@ -1,4 +1,5 @@
-// A list as a table, which on a phone becomes cards; its shape while it loads; its words when it is empty.
+// A list as a table, which becomes cards where it has little room; its shape while it loads; its words when
+// it is empty.
 
 import { Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
@@ -33,7 +34,7 @@ export function Records<T extends { id: string }>(props: RecordsProps<T>) {
   }
   if (rows?.length === 0) return empty;
   return (
-    <Paper withBorder>
+    <Paper withBorder className="records-frame" data-many={columns.length > 5 || undefined}>
       <table className="records" aria-label={label} aria-busy={rows === undefined}>
         <thead>
           <tr>

@@ -5,12 +5,7 @@ import { Badge } from '@mantine/core';
 export type Tone = 'good' | 'waiting' | 'bad' | 'quiet';
 
 export const StateBadge = ({ tone, children }: { tone: Tone; children: string }) => (
-  <Badge
-    variant="default"
-    tt="none"
-    miw="max-content"
-    leftSection={<span className="status-dot" data-tone={tone} />}
-  >
+  <Badge variant="default" tt="none" leftSection={<span className="status-dot" data-tone={tone} />}>
     {children}
   </Badge>
 );
