@@ -32,6 +32,24 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.keyboard.press('Enter');
   };
   const answers = () => page.getByText(/tokens in · \d+ out/);
+  /** What the code shown would send. */
+  const readCode = async () => {
+    await page.getByRole('button', { name: 'View code' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('tab', { name: 'TypeScript' }).click();
+    const code = await dialog.getByRole('tabpanel').innerText();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    return JSON.parse(/create\((\{[\s\S]*?\n\})\);/.exec(code)?.[1] ?? '');
+  };
+
+  test('before anything was said the code asks a question that is answered', async () => {
+    const shown = await readCode();
+    assert.deepEqual(shown.messages, [{ role: 'user', content: 'What is a millrace?' }]);
+    const path = `${served.url}/v1/chat/completions`;
+    const response = await page.context().request.post(path, { data: shown });
+    assert.equal(response.status(), 200);
+  });
 
   test('an answer is streamed, with its numbers, and says that the stand-in gave it', async () => {
     await say('What is a millrace?');
@@ -99,6 +117,9 @@ describe('the playground', { skip: noBrowser }, () => {
     assert.match(code, /max_tokens=4000/);
     assert.ok(code.includes(`base_url="${served.url}/v1"`));
     await page.keyboard.press('Escape');
+    const { messages } = await readCode();
+    assert.deepEqual(messages.at(-1), { role: 'user', content: 'Tell me a very long story.' });
+    assert.equal(messages.at(-2).role, 'assistant');
   });
 
   test('an answer is held to a schema, and each token says how likely it was', async () => {

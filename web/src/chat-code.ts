@@ -5,6 +5,9 @@ import type { ChatRequest } from '../../src/inference/schema.ts';
 export const languages = ['curl', 'Python', 'TypeScript'] as const;
 export type Language = (typeof languages)[number];
 
+/** What samples ask when there is nothing else to ask. */
+export const sampleQuestion = 'What is a millrace?';
+
 /** Without a key the samples read it from the environment. */
 export function toChatCode(
   address: string,

@@ -16,7 +16,7 @@ import { type FormEvent, useState } from 'react';
 import type { ApiKey } from '../../../src/accounts/schema.ts';
 import { type Scope, scopeName } from '../account.ts';
 import { post } from '../api.ts';
-import { toChatCode } from '../chat-code.ts';
+import { sampleQuestion, toChatCode } from '../chat-code.ts';
 import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
 import { ShownOnce } from '../parts/copy.tsx';
@@ -156,7 +156,7 @@ function MadeKey(props: { made: ApiKey; secret: string; onClose: () => void }) {
     window.location.origin,
     {
       model: toDefaultModel(models.data?.data),
-      messages: [{ role: 'user', content: 'What is a millrace?' }],
+      messages: [{ role: 'user', content: sampleQuestion }],
     },
     secret,
   );

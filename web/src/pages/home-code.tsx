@@ -9,7 +9,7 @@ import type { ApiKey } from '../../../src/accounts/schema.ts';
 import type { InstanceTypes, SshKey } from '../../../src/cloud/schema.ts';
 import { useMe } from '../account.ts';
 import { get, type List, post } from '../api.ts';
-import { toChatCode } from '../chat-code.ts';
+import { sampleQuestion, toChatCode } from '../chat-code.ts';
 import { toLaunchCode } from '../launch-code.ts';
 import { toDefaultModel, useModels } from '../models/list.ts';
 import { CodeSamples } from '../parts/code-samples.tsx';
@@ -34,7 +34,7 @@ export function HomeCode() {
           address,
           {
             model: toDefaultModel(models.data?.data),
-            messages: [{ role: 'user', content: 'What is a millrace?' }],
+            messages: [{ role: 'user', content: sampleQuestion }],
           },
           key,
         )

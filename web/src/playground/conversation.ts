@@ -101,6 +101,10 @@ export const newTurn = (role: Turn['role'], text: string): Turn => ({
   outcome: null,
 });
 
+/** Up to what was last asked: the turns that an answer is to. */
+export const toAsked = (turns: Turn[]) =>
+  turns.slice(0, turns.findLastIndex(({ role }) => role !== 'assistant') + 1);
+
 const storageKey = (userId: string) => `millrace.conversation.${userId}`;
 /** Browsers give a site about five million characters for everything. */
 const maxStored = 1_000_000;

@@ -11,7 +11,7 @@ import { CodeSamples } from '../parts/code-samples.tsx';
 import { ErrorNotice } from '../parts/error-notice.tsx';
 import { Page } from '../parts/page.tsx';
 import { Composer } from './composer.tsx';
-import { toRequest } from './request.ts';
+import { toShownRequest } from './request.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { TurnView } from './turn-view.tsx';
 import { useChat } from './use-chat.ts';
@@ -99,7 +99,7 @@ function Chat() {
         {form}
       </Drawer>
       <Modal opened={codeShown} onClose={code.close} title="The same as code" size="xl">
-        <CodeSamples samples={toChatCode(location.origin, toRequest(conversation, model))} />
+        <CodeSamples samples={toChatCode(location.origin, toShownRequest(conversation, model))} />
       </Modal>
     </div>
   );

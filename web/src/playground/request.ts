@@ -1,7 +1,8 @@
 // The conversation as the request that asks for its next answer.
 
 import type { ChatRequest } from '../../../src/inference/schema.ts';
-import type { Conversation, Turn } from './conversation.ts';
+import { sampleQuestion } from '../chat-code.ts';
+import { type Conversation, newTurn, type Turn, toAsked } from './conversation.ts';
 
 /** Why it can't be sent, or null: what the model is to be held to has to be JSON. */
 export function findProblem({ tools, schema }: Conversation): string | null {
@@ -37,6 +38,13 @@ export function toRequest(conversation: Conversation, model: string): ChatReques
     stream: true,
     stream_options: { include_usage: true },
   };
+}
+
+/** The request whose answer is on screen. Before there is any, it asks a question that a server would take. */
+export function toShownRequest(conversation: Conversation, model: string): ChatRequest {
+  const asked = toAsked(conversation.turns);
+  const turns = asked.length > 0 ? asked : [newTurn('user', sampleQuestion)];
+  return toRequest({ ...conversation, turns }, model);
 }
 
 /** Calls that were never answered are left out: a model would wait for their results. */

@@ -9,6 +9,7 @@ import {
   newTurn,
   storeConversation,
   type Turn,
+  toAsked,
 } from './conversation.ts';
 import { findProblem, toRequest } from './request.ts';
 import { type Answer, streamChat } from './stream-chat.ts';
@@ -77,10 +78,7 @@ export function useChat(userId: string, defaultModel: string) {
     send: (text: string) => answer([...conversation.turns, newTurn('user', text)]),
     stop: () => running.current?.abort(),
     /** A new answer in place of the last one. */
-    regenerate() {
-      const last = conversation.turns.findLastIndex(({ role }) => role !== 'assistant');
-      return answer(conversation.turns.slice(0, last + 1));
-    },
+    regenerate: () => answer(toAsked(conversation.turns)),
     /** What the tools that the model called have answered, by the id of the call. */
     sendResults: (results: { id: string; text: string }[]) =>
       answer([
