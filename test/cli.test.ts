@@ -1,7 +1,7 @@
 // The CLI as people use it: a real server, real commands, exit codes and what they print.
 
 import assert from 'node:assert';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { makeFolder, type RunningProcess, runMillrace, serveMillrace } from './support/process.ts';
@@ -118,6 +118,10 @@ describe('the CLI', () => {
     assert.equal(statSync(join(cwd, 'laptop.pem')).mode & 0o777, 0o400);
     const twice = await runMillrace(['ssh-keys', 'generate', 'laptop'], config);
     assert.deepEqual([twice.code, twice.stderr], [1, 'laptop.pem exists already.\n']);
+    // The name that the dashboard gives it.
+    const odd = await runMillrace(['ssh-keys', 'generate', 'my / laptop'], config);
+    assert.deepEqual([odd.code, odd.stdout], [0, 'Saved the private key as my-laptop.pem.\n']);
+    assert.ok(existsSync(join(cwd, 'my-laptop.pem')));
   });
 
   test('a server that is not there is named', async () => {

@@ -10,8 +10,8 @@ export function generateCommand(): Command {
   return new Command('generate')
     .description('generate a key pair and save the private key')
     .argument('<name>')
-    .option('--out <file>', 'where to save it; <name>.pem by default')
-    .action(async (name: string, { out = `${name}.pem` }: { out?: string }) => {
+    .option('--out <file>', 'where to save it; <name>.pem by default, - for odd characters')
+    .action(async (name: string, { out = toPemName(name) }: { out?: string }) => {
       const client = createClient('any');
       const file = reserve(out);
       try {
@@ -26,6 +26,9 @@ export function generateCommand(): Command {
       console.log(`Saved the private key as ${out}.`);
     });
 }
+
+/** As the dashboard calls its downloads. */
+const toPemName = (keyName: string) => `${keyName.replaceAll(/[^\w.-]+/g, '-')}.pem`;
 
 /** Taken before the key is made: a key whose private half has no place to go would be lost. */
 function reserve(path: string): number {

@@ -6,7 +6,6 @@ import { useEffect } from 'react';
 import type { InstanceDetail } from '../../../src/cloud/instance-details.ts';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { get, type List } from '../api.ts';
-import { toPemName } from '../parts/download.ts';
 
 const instancesKey = ['instances'];
 const detailsKey = ['instance-details'];
@@ -43,10 +42,11 @@ export function useDetails(): ReadonlyMap<string, InstanceDetail> {
 
 export const nameOf = ({ name, id }: Pick<Instance, 'name' | 'id'>) => name ?? id.slice(0, 8);
 
-export function toSshCommand({ ip, ssh_port, ssh_key_names }: Instance): string | null {
+/** Without the key's file: a key may have been pasted, and nobody here knows where its private half is. */
+export function toSshCommand({ ip, ssh_port }: Instance): string | null {
   if (ip === undefined) return null;
   const port = ssh_port === undefined ? '' : ` -p ${ssh_port}`;
-  return `ssh -i ${toPemName(ssh_key_names[0] ?? 'key')}${port} ubuntu@${ip}`;
+  return `ssh${port} ubuntu@${ip}`;
 }
 
 export const toPrice = (centsPerHour: number) => `$${(centsPerHour / 100).toFixed(2)}/hour`;

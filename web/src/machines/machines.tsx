@@ -162,9 +162,14 @@ function SshCommand({ instance }: { instance: Instance }) {
     );
   }
   return (
-    <Group gap={4} wrap="nowrap">
-      <Code className="breakable">{command}</Code>
-      <CopyIcon value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
-    </Group>
+    <div>
+      <Group gap={4} wrap="nowrap">
+        <Code className="breakable">{command}</Code>
+        <CopyIcon value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
+      </Group>
+      <Text size="xs" c="dimmed" className="breakable">
+        Key “{instance.ssh_key_names[0]}”. Add -i with its private file if ssh can’t find it.
+      </Text>
+    </div>
   );
 }
