@@ -25,7 +25,7 @@ export default function Firewall() {
   return (
     <Page
       title="Firewall"
-      description="What may come in to your machines. Everything that no rule allows is turned away; what goes out is free."
+      description="What may come in to your machines. Everything that no rule allows is turned away; what goes out to the internet is free."
     >
       <Stack gap="sm">
         <Title order={2} size="h4">
