@@ -60,11 +60,11 @@ function renderOperation(entry: { path: string; method: string; operation: Opera
 function renderMembers({ properties = {}, required = [] }: JsonSchema): string {
   const rows = Object.entries(properties).map(
     ([name, member]) =>
-      `<tr><td><code>${escapeHtml(name)}</code></td><td>${escapeHtml(describe(member))}</td>` +
-      `<td>${required.includes(name) ? 'required' : ''}</td></tr>`,
+      `<tr><td><code>${escapeHtml(name)}</code></td>` +
+      `<td>${escapeHtml(describe(member))}${required.includes(name) ? ' · required' : ''}</td></tr>`,
   );
   if (rows.length === 0) return '';
-  return `<table><tr><th>Member</th><th>Value</th><th></th></tr>${rows.join('')}</table>`;
+  return `<table><tr><th>Member</th><th>Value</th></tr>${rows.join('')}</table>`;
 }
 
 function describe(schema: JsonSchema): string {

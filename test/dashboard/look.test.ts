@@ -135,6 +135,32 @@ describe('how full lists look', { skip: noBrowser }, () => {
       assert.deepEqual(wrong, []);
     });
   }
+
+  test('on a phone long names stay inside their dialogs', async () => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.goto(`${served.url}/#/api-keys`);
+    await page.getByRole('button', { name: /^Revoke k/ }).click();
+    await page.getByRole('dialog', { name: /^Revoke “k/ }).waitFor();
+    await settle(page);
+    assert.deepEqual(await page.evaluate(findCutOff), []);
+    await page.goto(`${served.url}/#/api-keys/new`);
+    await page.getByRole('textbox', { name: 'Label' }).fill('l'.repeat(64));
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('dialog', { name: 'Your new key' }).waitFor();
+    await settle(page);
+    await picture(page, 'full-390-new-key');
+    assert.deepEqual(await page.evaluate(findCutOff), []);
+  });
+
+  test('the docs are read on a phone without scrolling sideways', async () => {
+    await page.goto(`${served.url}/docs`);
+    const tables = `[...document.querySelectorAll('table')]`;
+    assert.ok(await page.evaluate(`${tables}.some((table) => /required/.test(table.innerText))`));
+    assert.ok(
+      await page.evaluate(`${tables}.every((table) => table.scrollWidth <= innerWidth - 32)`),
+    );
+    assert.ok(await fits(page));
+  });
 });
 
 /** Names as long as they may be, tags, limits, and a request of each kind. */
@@ -180,8 +206,14 @@ async function fill(page: Page, url: string): Promise<void> {
   });
 }
 
-/** Tables that reach out of their frame, badges with less than their word, keys on two lines. */
+/**
+ * Tables that reach out of their frame, dialogs with less than their content, choices and badges with less than
+ * their words, keys on two lines.
+ */
 const findCutOff = `[
+  ...[...document.querySelectorAll('[role="dialog"], [role="dialog"] input[readonly]')]
+    .filter((element) => element.scrollWidth > element.clientWidth)
+    .map((element) => 'in a dialog ' + (element.value ?? element.innerText.slice(0, 80))),
   ...[...document.querySelectorAll('.records')]
     .filter((table) => table.getBoundingClientRect().width > table.parentElement.clientWidth + 0.5)
     .map((table) => 'table ' + table.ariaLabel),

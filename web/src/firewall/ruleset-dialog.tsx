@@ -1,6 +1,6 @@
 // Makes or changes a ruleset.
 
-import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Modal, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
@@ -45,7 +45,7 @@ export function RulesetDialog({ ruleset, onSaved, onClose }: RulesetDialogProps)
     <Modal opened onClose={onClose} title={title} size="xl">
       <form onSubmit={submit}>
         <Stack>
-          <Group grow align="flex-start">
+          <SimpleGrid cols={{ base: 1, sm: 2 }}>
             <TextInput
               label="Name"
               value={name}
@@ -64,7 +64,7 @@ export function RulesetDialog({ ruleset, onSaved, onClose }: RulesetDialogProps)
               disabled={ruleset !== null}
               allowDeselect={false}
             />
-          </Group>
+          </SimpleGrid>
           <RulesEditor rules={rules} onChange={setRules} />
           <ErrorNotice error={save.error ?? regions.error} />
           <Group justify="flex-end">

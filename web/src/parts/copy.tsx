@@ -27,7 +27,7 @@ export function ShownOnce({ label, value }: ShownOnceProps) {
   const { copied, copy } = useCopy();
   return (
     <div>
-      <Text size="sm" fw={500} mb={4}>
+      <Text size="sm" fw={500} mb={4} className="breakable">
         {label}
       </Text>
       <div className="shown-once">
