@@ -17,6 +17,8 @@ export interface InstanceDetail {
   readonly launched_at: string;
   readonly booted_at: string | null;
   readonly price_cents_per_hour: number;
+  /** Its SSH key was generated here, so that the name of the private half's file is known. */
+  readonly has_key_file: boolean;
 }
 
 export interface InstanceDetails {
@@ -49,15 +51,17 @@ export function createInstanceDetails(
     async list(accountId) {
       const rows = await db
         .selectFrom('instances')
-        .select(['id', 'status', 'status_reason', 'last_error', 'launched_at', 'booted_at'])
-        .select('price_cents_per_hour')
-        .where('account_id', '=', accountId)
+        .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
+        .select(['instances.id', 'status', 'status_reason', 'last_error'])
+        .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
+        .where('instances.account_id', '=', accountId)
         .where('status', '!=', 'terminated')
         .orderBy('launched_at')
-        .orderBy('id')
+        .orderBy('instances.id')
         .execute();
-      return rows.map((row) => ({
+      return rows.map(({ is_generated, ...row }) => ({
         ...row,
+        has_key_file: is_generated === 1,
         launched_at: new Date(row.launched_at).toISOString(),
         booted_at: row.booted_at === null ? null : new Date(row.booted_at).toISOString(),
       }));

@@ -29,21 +29,23 @@ export function createSshKeys(
 ): SshKeys {
   async function add(principal: Principal, { name, public_key }: NewSshKey): Promise<SshKey> {
     if (public_key != null) {
-      return toSshKey(await insert(principal, name, parseKey(public_key)));
+      return toSshKey(await insert(principal, { name, key: parseKey(public_key) }));
     }
     // Before the work, which is long; the insertion asks again.
     await checkRoom(db, principal.accountId, name);
     const { privateKey } = await generateRsa('rsa', { modulusLength: 3072 });
     const pem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' });
-    const row = await insert(principal, name, parsePublicKey(String(pem)));
+    const key = parsePublicKey(String(pem));
+    const row = await insert(principal, { name, key, isGenerated: true });
     return {
       ...toSshKey(row),
       private_key: String(privateKey.export({ type: 'pkcs1', format: 'pem' })),
     };
   }
 
-  function insert(principal: Principal, name: string, key: PublicKey): Promise<SshKeyRow> {
+  function insert(principal: Principal, given: GivenKey): Promise<SshKeyRow> {
     const { accountId } = principal;
+    const { name, key, isGenerated = false } = given;
     return db.transaction().execute(async (tx) => {
       await lockAccount(tx, accountId);
       await checkRoom(tx, accountId, name);
@@ -54,6 +56,7 @@ export function createSshKeys(
         public_key: key.line,
         fingerprint: key.fingerprint,
         created_at: clock.now(),
+        is_generated: isGenerated ? 1 : 0,
       };
       await tx.insertInto('ssh_keys').values(row).execute();
       const details = { name, fingerprint: key.fingerprint };
@@ -107,6 +110,12 @@ export function createSshKeys(
   }
 
   return { add, list, remove };
+}
+
+interface GivenKey {
+  name: string;
+  key: PublicKey;
+  isGenerated?: boolean;
 }
 
 const toSshKey = ({ id, name, public_key }: SshKeyRow): SshKey => ({ id, name, public_key });

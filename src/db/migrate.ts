@@ -12,6 +12,7 @@ import * as limits from './migrations/0005-limits.ts';
 import * as backends from './migrations/0006-backends.ts';
 import * as hosts from './migrations/0007-hosts.ts';
 import * as usageOrder from './migrations/0008-usage-order.ts';
+import * as generatedKeys from './migrations/0009-generated-keys.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -23,6 +24,7 @@ const migrations: Record<string, Migration> = {
   '0006-backends': backends,
   '0007-hosts': hosts,
   '0008-usage-order': usageOrder,
+  '0009-generated-keys': generatedKeys,
 };
 
 /** Time for a log line to be seen. */

@@ -149,6 +149,8 @@ export interface SshKeyRow {
   /** `SHA256:...`, as ssh-keygen prints it. */
   fingerprint: string;
   created_at: number;
+  /** 1 when its private half was made and handed out here. */
+  is_generated: number;
 }
 
 export interface WeightPullRow {

@@ -136,6 +136,7 @@ async function prepare(db: Database): Promise<string> {
       public_key: publicKey,
       fingerprint: '',
       created_at: now,
+      is_generated: 0,
     })
     .execute();
   return accountId;

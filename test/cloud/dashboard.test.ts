@@ -2,6 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
+import type { InstanceDetail } from '../../src/cloud/instance-details.ts';
 import type { MachineUsage } from '../../src/cloud/machine-usage.ts';
 import { createHandClock } from '../support/clock.ts';
 import { databases } from '../support/databases.ts';
@@ -9,13 +10,14 @@ import { type SessionFetch, startTestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { publicKey } from './support.ts';
 
-async function launch(session: SessionFetch): Promise<string> {
-  await session('/api/v1/ssh-keys', { json: { name: 'laptop', public_key: publicKey } });
+async function launch(session: SessionFetch, key: object = { public_key: publicKey }) {
+  const name = `laptop ${Object.keys(key)}`;
+  await session('/api/v1/ssh-keys', { json: { name, ...key } });
   const response = await session('/api/v1/instance-operations/launch', {
     json: {
       region_name: 'us-west-1',
       instance_type_name: 'cpu_2x_general',
-      ssh_key_names: ['laptop'],
+      ssh_key_names: [name],
     },
   });
   const { data } = (await response.json()) as { data: { instance_ids: string[] } };
@@ -95,6 +97,17 @@ for (const database of databases) {
         );
         assert.equal(wrong.status, 400);
       }
+    });
+
+    test('it is known whose private key has a file, and whose was only pasted', async () => {
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const session = await (await startTestServer({ database, config: { cloud } })).join();
+      const pasted = await launch(session);
+      const generated = await launch(session, {});
+      const response = await session('/dashboard/api/instances');
+      const { data } = (await response.json()) as { data: InstanceDetail[] };
+      const files = Object.fromEntries(data.map(({ id, has_key_file }) => [id, has_key_file]));
+      assert.deepEqual(files, { [pasted]: false, [generated]: true });
     });
 
     test('the event stream tells of changes as they happen, and ends with the server', async () => {

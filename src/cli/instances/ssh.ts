@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import type { Instance } from '../../cloud/schema.ts';
 import { createClient } from '../client.ts';
 import { CliError } from '../output.ts';
+import { toPemName } from '../ssh-keys/pem-name.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function sshCommand(): Command {
@@ -30,7 +31,7 @@ export function sshCommand(): Command {
 
 /** As `ssh-keys generate` saves it. */
 const findIdentity = ({ ssh_key_names }: Instance) =>
-  ssh_key_names.map((name) => `${name}.pem`).find((file) => existsSync(file));
+  ssh_key_names.map(toPemName).find((file) => existsSync(file));
 
 function toArguments(
   { id, ssh_port }: Instance,

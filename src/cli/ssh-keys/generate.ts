@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import type { SshKey } from '../../cloud/schema.ts';
 import { createClient } from '../client.ts';
 import { CliError } from '../output.ts';
+import { toPemName } from './pem-name.ts';
 
 export function generateCommand(): Command {
   return new Command('generate')
@@ -26,9 +27,6 @@ export function generateCommand(): Command {
       console.log(`Saved the private key as ${out}.`);
     });
 }
-
-/** As the dashboard calls its downloads. */
-const toPemName = (keyName: string) => `${keyName.replaceAll(/[^\w.-]+/g, '-')}.pem`;
 
 /** Taken before the key is made: a key whose private half has no place to go would be lost. */
 function reserve(path: string): number {

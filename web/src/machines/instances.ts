@@ -6,6 +6,7 @@ import { useEffect } from 'react';
 import type { InstanceDetail } from '../../../src/cloud/instance-details.ts';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { get, type List } from '../api.ts';
+import { toPemName } from '../parts/download.ts';
 
 const instancesKey = ['instances'];
 const detailsKey = ['instance-details'];
@@ -42,11 +43,13 @@ export function useDetails(): ReadonlyMap<string, InstanceDetail> {
 
 export const nameOf = ({ name, id }: Pick<Instance, 'name' | 'id'>) => name ?? id.slice(0, 8);
 
-/** Without the key's file: a key may have been pasted, and nobody here knows where its private half is. */
-export function toSshCommand({ ip, ssh_port }: Instance): string | null {
+/** With the file of a key that was generated here; where that of a pasted one is, its owner knows. */
+export function toSshCommand(instance: Instance, hasKeyFile: boolean): string | null {
+  const { ip, ssh_port, ssh_key_names } = instance;
   if (ip === undefined) return null;
+  const key = hasKeyFile ? ` -i ${toPemName(ssh_key_names[0] ?? '')}` : '';
   const port = ssh_port === undefined ? '' : ` -p ${ssh_port}`;
-  return `ssh${port} ubuntu@${ip}`;
+  return `ssh${key}${port} ubuntu@${ip}`;
 }
 
 export const toPrice = (centsPerHour: number) => `$${(centsPerHour / 100).toFixed(2)}/hour`;

@@ -3,6 +3,7 @@
 import { Badge, Button, Checkbox, Code, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import type { InstanceDetail } from '../../../src/cloud/instance-details.ts';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { useMe } from '../account.ts';
 import { CopyIcon } from '../parts/copy.tsx';
@@ -52,7 +53,10 @@ export default function Machines() {
         </div>
       ),
     },
-    { name: 'Get in', cell: (instance) => <SshCommand instance={instance} /> },
+    {
+      name: 'Get in',
+      cell: (instance) => <SshCommand instance={instance} detail={details.get(instance.id)} />,
+    },
     {
       name: '',
       cell: (instance) => (
@@ -152,8 +156,10 @@ const Name = ({ instance }: { instance: Instance }) => (
   </div>
 );
 
-function SshCommand({ instance }: { instance: Instance }) {
-  const command = toSshCommand(instance);
+function SshCommand(props: { instance: Instance; detail: InstanceDetail | undefined }) {
+  const { instance, detail } = props;
+  const hasKeyFile = detail?.has_key_file === true;
+  const command = toSshCommand(instance, hasKeyFile);
   if (command === null || instance.status !== 'active') {
     return (
       <Text size="sm" c="dimmed">
@@ -167,9 +173,11 @@ function SshCommand({ instance }: { instance: Instance }) {
         <Code className="breakable">{command}</Code>
         <CopyIcon value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
       </Group>
-      <Text size="xs" c="dimmed" className="breakable">
-        Key “{instance.ssh_key_names[0]}”. Add -i with its private file if ssh can’t find it.
-      </Text>
+      {!hasKeyFile && (
+        <Text size="xs" c="dimmed" className="breakable">
+          Key “{instance.ssh_key_names[0]}”. Add -i with its private file if ssh can’t find it.
+        </Text>
+      )}
     </div>
   );
 }
