@@ -178,6 +178,14 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     }
   });
 
+  test('-R leaves nothing inside, also when nobody came', async () => {
+    const forward = ['-o', 'ExitOnForwardFailure=yes', '-R', '5556:127.0.0.1:9'];
+    assert.equal((await ssh(...forward, 'true')).code, 0);
+    const left = 'pgrep -f "^/run/machine/node" || true';
+    await eventually('the agent has ended', async () => (await ssh(left)).stdout === '');
+    assert.equal((await ssh(...forward, 'true')).code, 0);
+  });
+
   test('agent forwarding is refused and the session goes on', async () => {
     const answer = await ssh('-A', 'echo "agent:$SSH_AUTH_SOCK"');
     assert.deepEqual([answer.code, answer.stdout], [0, 'agent:\n']);

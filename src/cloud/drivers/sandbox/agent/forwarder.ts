@@ -13,7 +13,8 @@ const waiting = new Map<string, net.Socket>();
 let listeners = 0;
 let nextWaiting = 0;
 
-const channel = new net.Socket({ fd: 3, allowHalfOpen: true });
+// Not half-open: an open `/listen` would keep the session, and us, after the server's end has gone.
+const channel = new net.Socket({ fd: 3 });
 const session = http2.performServerHandshake(channel, {
   settings: { initialWindowSize: 1024 * 1024, maxConcurrentStreams: 1024 },
 });
