@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { MachineSpec } from '../../src/cloud/drivers/driver.ts';
+import type { FirewallRule, MachineSpec } from '../../src/cloud/drivers/driver.ts';
 import {
   createSandboxDriver,
   type SandboxOptions,
@@ -13,6 +13,12 @@ import { createSshClient, missingProgram } from '../conformance/ssh-client.ts';
 
 export const noSsh = missingProgram('ssh', 'ssh-keygen');
 export const isRoot = process.getuid?.() === 0;
+
+export const sshOpen: FirewallRule = {
+  protocol: 'tcp',
+  portRange: [22, 22],
+  sourceNetwork: '0.0.0.0/0',
+};
 
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
   const client = createSshClient();
@@ -33,7 +39,7 @@ export async function createFixture(options: Partial<SandboxOptions> = {}) {
       filesystems: [],
       userData: null,
       image: 'default',
-      firewall: [],
+      firewall: [sshOpen],
       ...changes,
     };
   }

@@ -4,7 +4,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { eventually, missingProgram, run } from '../conformance/ssh-client.ts';
-import { createFixture, type Fixture, isRoot, type Launched, noSsh } from './sandbox-fixture.ts';
+import {
+  createFixture,
+  type Fixture,
+  isRoot,
+  type Launched,
+  noSsh,
+  sshOpen,
+} from './sandbox-fixture.ts';
 
 const skip =
   noSsh || (!isRoot && 'needs root') || missingProgram('ip', 'nft', 'nsenter', 'perl', 'curl');
@@ -48,6 +55,7 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
     fixture = await createFixture({ addresses: range });
     machine = await fixture.launch({
       firewall: [
+        sshOpen,
         { protocol: 'tcp', portRange: [7000, 7001], sourceNetwork: '0.0.0.0/0' },
         { protocol: 'tcp', portRange: [7002, 7002], sourceNetwork: '192.0.2.77/32' },
         { protocol: 'all', portRange: [7004, 7005], sourceNetwork: '0.0.0.0/0' },
@@ -88,10 +96,10 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
 
   test('new rules hold at once and survive a restart', async () => {
     const rule = { protocol: 'tcp', portRange: [7003, 7003], sourceNetwork: '0.0.0.0/0' } as const;
-    await fixture.driver.setFirewall(machine.id, [rule]);
+    await fixture.driver.setFirewall(machine.id, [sshOpen, rule]);
     assert.notEqual(await fromHost(7003), '');
     assert.equal(await fromHost(7000), '');
-    await fixture.driver.restart({ ...machine.spec, firewall: [rule] });
+    await fixture.driver.restart({ ...machine.spec, firewall: [sshOpen, rule] });
     for (const port of [7000, 7003]) await inside(serve(port));
     await eventually('it serves again', async () => (await fromHost(7003)) !== '');
     assert.equal(await fromHost(7000), '');

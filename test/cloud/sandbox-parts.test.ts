@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { DriverError } from '../../src/cloud/drivers/driver.ts';
+import { DriverError, type FirewallRule } from '../../src/cloud/drivers/driver.ts';
 import {
   checkAddress,
   chooseAddress,
   defaultRange,
   toPrivateAddress,
 } from '../../src/cloud/drivers/sandbox/addresses.ts';
+import { createAdmission } from '../../src/cloud/drivers/sandbox/admission.ts';
 import { parseAuthorizedKeys } from '../../src/cloud/drivers/sandbox/authorized-keys.ts';
 import { parseControlGroups } from '../../src/cloud/drivers/sandbox/control-groups.ts';
 import { describeIsolation, describeNetwork } from '../../src/cloud/drivers/sandbox/description.ts';
@@ -119,6 +120,29 @@ describe('the rules of a machine', () => {
       /ip saddr 192\.0\.2\.0\/24 accept\n\s+meta l4proto icmp accept\n\s+udp dport 5-9 accept/,
     );
   });
+});
+
+test('a port of our own is open to those whom a rule for it names', () => {
+  const admits = (rule: Partial<FirewallRule>, address: string | undefined) =>
+    createAdmission(
+      [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '192.0.2.0/24', ...rule }],
+      22,
+    )(address);
+  for (const address of ['192.0.2.9', '::ffff:192.0.2.9']) {
+    assert(admits({}, address), address);
+    assert(admits({ portRange: [20, 30] }, address));
+    assert(admits({ protocol: 'all', portRange: null }, address));
+    assert(admits({ sourceNetwork: '0.0.0.0/0' }, address));
+    assert(admits({ sourceNetwork: '192.0.2.9' }, address));
+    assert(!admits({ portRange: [23, 65_535] }, address));
+    assert(!admits({ protocol: 'udp' }, address));
+    assert(!admits({ protocol: 'icmp', portRange: null }, address));
+    assert(!admits({ sourceNetwork: '192.0.2.8' }, address));
+    assert(!createAdmission([], 22)(address));
+  }
+  for (const address of ['192.0.3.9', '::ffff:192.0.3.9', '::1', undefined]) {
+    assert(!admits({}, address), String(address));
+  }
 });
 
 test('the description claims only what the host enforces', () => {

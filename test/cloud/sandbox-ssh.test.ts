@@ -9,8 +9,16 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { spawn as spawnTerminal } from '@lydell/node-pty';
 import ssh2 from 'ssh2';
+import { createSandboxDriver } from '../../src/cloud/drivers/sandbox/sandbox.ts';
 import { createSshClient, eventually, missingProgram, run } from '../conformance/ssh-client.ts';
-import { createFixture, type Fixture, isRoot, type Launched, noSsh } from './sandbox-fixture.ts';
+import {
+  createFixture,
+  type Fixture,
+  isRoot,
+  type Launched,
+  noSsh,
+  sshOpen,
+} from './sandbox-fixture.ts';
 
 describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
   let fixture: Fixture;
@@ -236,6 +244,47 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     );
   });
 
+  test('whom no rule allows is turned away before a word is said; who is inside stays', async () => {
+    const { driver } = fixture;
+    const child = fixture.client.spawnSsh(machine, ['cat'], { stdio: 'pipe' });
+    const answerTo = async (text: string) => {
+      const answer = once(child.stdout!, 'data');
+      child.stdin!.write(text);
+      return String(await answer);
+    };
+    assert.equal(await answerTo('inside'), 'inside');
+    try {
+      await driver.setFirewall(machine.id, [{ ...sshOpen, sourceNetwork: '192.0.2.0/24' }]);
+      assert.equal(await greeting(machine), '');
+      assert.equal((await ssh('true')).code, 255);
+      assert.equal(await answerTo('still here'), 'still here');
+      const terminal = await driver.attachTerminal(machine.id, { columns: 90, rows: 20 });
+      terminal!.write(Buffer.from('exit 4\r'));
+      const code = await new Promise((resolve) => terminal!.onExit((exit) => resolve(exit.code)));
+      assert.equal(code, 4);
+    } finally {
+      child.kill();
+      await driver.setFirewall(machine.id, [sshOpen]);
+    }
+    assert.match(await greeting(machine), /^SSH-2\.0-/);
+  });
+
+  test('the rules of ssh outlive the server', async () => {
+    const own = await createFixture();
+    const closed = await own.launch({ firewall: [] });
+    assert.equal(await greeting(closed), '');
+    await own.driver.close();
+    const next = await createSandboxDriver({ dataDir: own.dataDir });
+    try {
+      assert.equal(await greeting(closed), '');
+      await next.setFirewall(closed.id, [{ ...sshOpen, sourceNetwork: '127.0.0.0/8' }]);
+      assert.equal((await own.client.ssh(closed, 'true')).code, 0);
+    } finally {
+      await next.close();
+      await own.close();
+    }
+  });
+
   test('commands that the kernel would refuse end with a status, not with the server', async () => {
     const privateKey = await readFile(path.join(fixture.client.folder, 'key'), 'utf8');
     const connection = new ssh2.Client();
@@ -296,6 +345,20 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await ssh(`setsid perl -e '${program}' >/dev/null 2>&1 </dev/null &`);
   }
 });
+
+/** What the ssh server says to somebody who connects; nothing when it hangs up at once. */
+async function greeting({ ip, sshPort }: Launched): Promise<string> {
+  const visitor = net.connect(sshPort, ip);
+  visitor.write('SSH-2.0-visitor\r\n');
+  visitor.on('error', () => {});
+  let said = '';
+  visitor.on('data', (chunk) => {
+    said += chunk;
+    visitor.destroy();
+  });
+  await new Promise((resolve) => visitor.on('close', resolve));
+  return said;
+}
 
 async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1');

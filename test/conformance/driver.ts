@@ -58,7 +58,7 @@ export function checkDriver(subject: DriverSubject) {
         filesystems: [],
         userData: null,
         image: 'default',
-        firewall: [],
+        firewall: [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '0.0.0.0/0' }],
         ...changes,
       };
     }

@@ -37,7 +37,7 @@ export function describeIsolation(host: Host): string {
 /** Empty where there are no machines to speak of. */
 export function describeNetwork(host: Host): string {
   if (host.obstacle) return '';
-  if (host.mode === 'none') return 'Firewall rules are not enforced.';
+  if (host.mode === 'none') return 'Firewall rules hold for ssh alone.';
   if (host.canRoute) return 'Outbound to the internet, inbound by firewall rules.';
   const reason = host.mode === 'mapped' ? '`ip` or `nft` is missing' : 'the server is not root';
   return `No outbound network, because ${reason}.`;

@@ -1,12 +1,15 @@
-// The ssh server of one machine, in our process: listens on the machine's address, bounds what strangers
-// may hold open, and gives every connection the ciphers that suit its client.
+// The ssh server of one machine, in our process: listens on the machine's address, turns away whom its rules
+// don't allow, bounds what strangers may hold open, and gives every connection the ciphers that suit its client.
 
 import net from 'node:net';
 import ssh2, { type Algorithms } from 'ssh2';
-import { DriverError } from '../driver.ts';
+import { DriverError, type FirewallRule } from '../driver.ts';
+import { createAdmission } from './admission.ts';
 import { serveConnection } from './connection.ts';
 import type { RunningMachine } from './enter.ts';
 
+/** The port that rules name, whichever we got. */
+const ruledPort = 22;
 const connectionLimit = 64;
 const loginTimeoutMs = 30_000;
 const greetingTimeoutMs = 2000;
@@ -14,6 +17,8 @@ const partingMs = 500;
 
 export interface FrontDoor {
   readonly port: number;
+  /** For who comes from now on. */
+  setRules(rules: readonly FirewallRule[]): void;
   close(): Promise<void>;
 }
 
@@ -49,7 +54,9 @@ export async function openFrontDoor(
     });
   });
 
+  let mayEnter = createAdmission(machine.record.spec.firewall, ruledPort);
   const listener = net.createServer({ noDelay: true }, (socket) => {
+    if (!mayEnter(socket.remoteAddress)) return void socket.destroy();
     const peer = `${socket.remoteAddress} ${socket.remotePort}`;
     const timer = setTimeout(() => socket.destroy(), loginTimeoutMs);
     visitors.set(peer, { socket, timer });
@@ -63,6 +70,9 @@ export async function openFrontDoor(
   listener.maxConnections = connectionLimit;
   const door: FrontDoor = {
     port: await listen(listener, machine.record.ip, ports),
+    setRules(rules) {
+      mayEnter = createAdmission(rules, ruledPort);
+    },
     async close() {
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       for (const { socket } of visitors.values()) socket.destroySoon();

@@ -164,6 +164,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
         const record = await findRecord(directory);
         if (!record) return;
         await writeRecord(directory, { ...record, spec: { ...record.spec, firewall: rules } });
+        doors.get(id)?.door.setRules(rules);
         if (host.canRoute && (await findLiving(yard, id)))
           await applyRules(range, id, record.ip, rules);
       }),
