@@ -1,4 +1,4 @@
-// The whole way of a newcomer: the real program, a key pair, a launch, ssh, restart, a killed server,
+// The whole way of a newcomer: the real program, a key pair, a launch, ssh, firewall, restart, a killed server,
 // terminate; and nothing left behind.
 
 import assert from 'node:assert';
@@ -37,9 +37,13 @@ test('a machine from the first start', { skip, timeout: 120_000 }, async (contex
   const key = /First API key\s+(\S+)/.exec(first.stdout())?.[1] ?? '';
   let { url } = first;
 
-  async function api<Data>(path: string, body?: unknown): Promise<Data> {
+  async function api<Data>(
+    path: string,
+    body?: unknown,
+    method = body === undefined ? 'GET' : 'POST',
+  ): Promise<Data> {
     const response = await fetch(`${url}/api/v1${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
+      method,
       headers: { authorization: `Basic ${Buffer.from(`${key}:`).toString('base64')}` },
       body: body === undefined ? null : JSON.stringify(body),
     });
@@ -80,6 +84,17 @@ test('a machine from the first start', { skip, timeout: 120_000 }, async (contex
   const { port } = new URL(url);
   const reached = await ssh(`curl -s -m 2 http://127.0.0.1:${port}/healthz || echo closed`);
   assert.equal(reached, 'closed\n', 'the machine reaches the control plane');
+
+  const opens = () =>
+    ssh('true').then(
+      () => true,
+      () => false,
+    );
+  const rules = await api('/firewall-rules');
+  await api('/firewall-rules', { data: [] }, 'PUT');
+  await until('ssh is closed', async () => !(await opens()));
+  await api('/firewall-rules', { data: rules }, 'PUT');
+  await until('ssh is open again', opens);
 
   await ssh('nohup sleep 600 >/dev/null 2>&1 & echo $! > pid');
   first.child.kill('SIGKILL');
