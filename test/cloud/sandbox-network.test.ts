@@ -2,6 +2,9 @@
 // namespace on this host, so that no packet leaves it.
 
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { eventually, missingProgram, run } from '../conformance/ssh-client.ts';
 import {
@@ -27,8 +30,8 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
     `ReuseAddr=>1);while($c=$l->accept){print $c $c->peerhost;close $c}' >/dev/null 2>&1 </dev/null &`;
   const ask = (address: string, port: number) =>
     `curl -s --http0.9 -m 1 http://${address}:${port}/`;
-  const fromHost = async (port: number) =>
-    (await run('sh', ['-c', ask(machine.privateIp, port)])).stdout;
+  const fromHost = async (port: number, address = machine.privateIp) =>
+    (await run('sh', ['-c', ask(address, port)])).stdout;
   const fromWorld = async (command: string) =>
     (await run('ip', ['netns', 'exec', world.space, 'sh', '-c', command])).stdout;
 
@@ -59,9 +62,10 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
         { protocol: 'tcp', portRange: [7000, 7001], sourceNetwork: '0.0.0.0/0' },
         { protocol: 'tcp', portRange: [7002, 7002], sourceNetwork: '192.0.2.77/32' },
         { protocol: 'all', portRange: [7004, 7005], sourceNetwork: '0.0.0.0/0' },
+        { protocol: 'tcp', portRange: [7006, 7006], sourceNetwork: '127.0.0.0/8' },
       ],
     });
-    for (const port of [7000, 7002, 7003, 7004]) await inside(serve(port));
+    for (const port of [7000, 7002, 7003, 7004, 7006]) await inside(serve(port));
     await eventually('it serves', async () => (await fromHost(7000)) !== '');
   });
   after(async () => {
@@ -94,15 +98,55 @@ describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
     assert.equal(await fromWorld(ask(machine.privateIp, 7003)), '');
   });
 
+  test('the same is found at the address where ssh is', async () => {
+    const at = (port: number) => fromHost(port, machine.ip);
+    assert.equal(await at(7000), `${range.private}.0.1`);
+    assert.equal(await at(7002), '');
+    assert.equal(await at(7003), '');
+    assert.equal(await at(7004), `${range.private}.0.1`);
+    // By the address that the client has there, not by ours towards the machine.
+    assert.equal(await at(7006), `${range.private}.0.1`);
+    assert.equal(await fromHost(7006), '');
+  });
+
+  test('what listens on all addresses of the host is not taken for the machine', async (context) => {
+    const server = createServer((_request, response) => response.end('the host'));
+    context.after(() => server.close());
+    await once(server.listen(7007, '0.0.0.0'), 'listening');
+    assert.equal(await fromHost(7007, machine.ip), '');
+    assert.equal(await fromHost(7007, '127.0.0.1'), 'the host');
+  });
+
+  test("the host's loopback stays closed to a root who knows the way", async (context) => {
+    const listener = createSocket('udp4');
+    context.after(() => listener.close());
+    const heard: string[] = [];
+    listener.on('message', (message) => heard.push(String(message)));
+    listener.bind(0, '127.5.5.5');
+    await once(listener, 'listening');
+    const { port } = listener.address();
+    const send =
+      `perl -MIO::Socket::INET -e 'IO::Socket::INET->new(Proto=>"udp",PeerAddr=>"127.5.5.5",` +
+      `PeerPort=>${port})->send("hello") and print "sent"'`;
+    await inside('sudo ip route del local 127.0.0.0/8 dev lo table local');
+    await inside(`sudo ip route add 127.5.5.5/32 via ${range.private}.0.1`);
+    assert.equal(await inside(send), 'sent');
+    assert.equal(await inside(send), 'sent');
+    assert.deepEqual(heard, []);
+  });
+
   test('new rules hold at once and survive a restart', async () => {
     const rule = { protocol: 'tcp', portRange: [7003, 7003], sourceNetwork: '0.0.0.0/0' } as const;
     await fixture.driver.setFirewall(machine.id, [sshOpen, rule]);
-    assert.notEqual(await fromHost(7003), '');
-    assert.equal(await fromHost(7000), '');
+    for (const address of [machine.privateIp, machine.ip]) {
+      assert.notEqual(await fromHost(7003, address), '');
+      assert.equal(await fromHost(7000, address), '');
+    }
     await fixture.driver.restart({ ...machine.spec, firewall: [sshOpen, rule] });
     for (const port of [7000, 7003]) await inside(serve(port));
     await eventually('it serves again', async () => (await fromHost(7003)) !== '');
     assert.equal(await fromHost(7000), '');
+    assert.notEqual(await fromHost(7003, machine.ip), '');
   });
 
   test("a cloud's metadata service and private networks stay out of reach", async () => {

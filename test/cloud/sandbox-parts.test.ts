@@ -94,7 +94,13 @@ test('authorized keys with options are left out, since their limits would not be
 });
 
 describe('the rules of a machine', () => {
-  const subject = { id, privateIp: '10.77.254.1', nameservers: ['192.0.2.53'] };
+  const subject = {
+    id,
+    ip: '127.77.254.1',
+    privateIp: '10.77.254.1',
+    sshPorts: [22],
+    nameservers: ['192.0.2.53'],
+  };
   test('a network that is no network never reaches nftables', () => {
     const rule = { protocol: 'tcp', portRange: null, sourceNetwork: '0.0.0.0/0; drop' } as const;
     assert.throws(() => toRuleset(subject, [rule]), { failure: 'impossible' });

@@ -1,5 +1,5 @@
-// Addresses of machines: a loopback address where ssh answers, and a private one with the same last two
-// numbers for the machine's own interface. Either is known from the other, so only one is stored.
+// Addresses of machines: a loopback address where the host's clients find it, and a private one with the same
+// last two numbers for the machine's own interface. Either is known from the other, so only one is stored.
 
 import { isIPv4 } from 'node:net';
 import { DriverError } from '../driver.ts';

@@ -8,7 +8,10 @@ export const interfacePrefix = 'mr-';
 
 export interface RulesetSubject {
   readonly id: string;
+  /** Loopback of the host; all but its ssh ports leads to the private address. */
+  readonly ip: string;
   readonly privateIp: string;
+  readonly sshPorts: readonly number[];
   readonly nameservers: readonly string[];
 }
 
@@ -32,6 +35,12 @@ export function tableOf(id: string): string {
   return `millrace_${id}`;
 }
 
+/**
+ * The host's own clients reach the machine at its loopback address too. What they send is led to the private
+ * address before `to_machine` judges it by where it came from, and gets an address that can be answered
+ * after. For that the interface takes loopback addresses; `as_sent` keeps the machine from using any, before
+ * connections that are none of its own could be told of it.
+ */
 export function toRuleset(subject: RulesetSubject, rules: readonly FirewallRule[]): string {
   const table = `inet ${tableOf(subject.id)}`;
   const device = `"${interfaceOf(subject.id)}"`;
@@ -43,13 +52,17 @@ export function toRuleset(subject: RulesetSubject, rules: readonly FirewallRule[
   return `table ${table} {}
 delete table ${table}
 table ${table} {
+  chain as_sent {
+    type filter hook prerouting priority -300; policy accept;
+    iifname ${device} ip saddr != ${subject.privateIp} drop
+    iifname ${device} ip daddr 127.0.0.0/8 drop
+  }
   chain inbound {
     ct state established,related accept
     ${rules.map(toRule).join('\n    ')}
     drop
   }
   chain outbound {
-    ip saddr != ${subject.privateIp} drop
     meta nfproto ipv6 drop
     ct state established,related accept
     oifname ${ours} drop
@@ -62,18 +75,23 @@ table ${table} {
     iifname ${device} ct state established,related accept
     iifname ${device} drop
   }
-  chain from_host {
-    type filter hook output priority -10; policy accept;
-    oifname ${device} jump inbound
-  }
-  chain through_host {
+  chain from_machine {
     type filter hook forward priority -10; policy accept;
     iifname ${device} jump outbound
+  }
+  chain to_machine {
+    type filter hook postrouting priority -10; policy accept;
     oifname ${device} jump inbound
+  }
+  chain lead_inside {
+    type nat hook output priority -100; policy accept;
+    ip daddr ${subject.ip} tcp dport { ${subject.sshPorts.join(', ')} } accept
+    ip daddr ${subject.ip} dnat ip to ${subject.privateIp}
   }
   chain translate {
     type nat hook postrouting priority 100; policy accept;
     ip saddr ${subject.privateIp} oifname != ${ours} masquerade
+    ip saddr 127.0.0.0/8 oifname ${device} masquerade
   }
 }
 `;

@@ -6,14 +6,14 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { DriverError, type MachineSpec } from '../driver.ts';
-import { type AddressRange, checkAddress, chooseAddress } from './addresses.ts';
+import { checkAddress, chooseAddress } from './addresses.ts';
 import { bootMachine } from './boot.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
 import { createDisk, removeTree } from './disk.ts';
 import type { Host } from './host.ts';
 import * as directories from './machine-directory.ts';
 import { unisolatedEntrance } from './namespaces.ts';
-import { attachNetwork, detachNetwork } from './network.ts';
+import { type Addressing, attachNetwork, detachNetwork } from './network.ts';
 import { switchOffWhenUnused, switchOn } from './packet-forwarding.ts';
 import { findProcess, isAlive, signalProcess, waitUntilGone } from './process-identity.ts';
 import type { Turns } from './turns.ts';
@@ -27,10 +27,9 @@ export interface LivingMachine {
 }
 
 /** What all machines of one driver share. */
-export interface Yard {
+export interface Yard extends Addressing {
   readonly dataDir: string;
   readonly host: Host;
-  readonly range: AddressRange;
   readonly inTurn: Turns;
 }
 
@@ -68,7 +67,7 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
       await directories.writeRecordedProcess(directory, started);
       if (host.canRoute) {
         const { pid } = started.init;
-        const devices = await attachNetwork(yard.range, spec.id, record.ip, pid, spec.firewall);
+        const devices = await attachNetwork(yard, spec.id, record.ip, pid, spec.firewall);
         await yard.inTurn('forwarding', () => switchOn(devices));
       }
     });

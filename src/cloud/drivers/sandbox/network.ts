@@ -2,6 +2,7 @@
 // place before the pair exists. Names come from the machine's id, so removal needs no record.
 
 import { execFile, spawn } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { DriverError, type FirewallRule } from '../driver.ts';
 import { type AddressRange, gatewayOf, toPrivateAddress } from './addresses.ts';
@@ -10,18 +11,25 @@ import { findNameservers } from './resolver.ts';
 
 const execute = promisify(execFile);
 
+export interface Addressing {
+  readonly range: AddressRange;
+  /** Where our own ssh server may listen on a machine's loopback address. */
+  readonly sshPorts: readonly number[];
+}
+
 /** Returns the interfaces that must pass packets on for it. */
 export async function attachNetwork(
-  range: AddressRange,
+  addressing: Addressing,
   id: string,
   ip: string,
   pid: number,
   rules: readonly FirewallRule[],
 ): Promise<string[]> {
+  const { range } = addressing;
   const device = interfaceOf(id);
   const gateway = gatewayOf(range);
   const privateIp = toPrivateAddress(range, ip);
-  await applyRules(range, id, ip, rules);
+  await applyRules(addressing, id, ip, rules);
   await feed(
     'ip',
     ['-batch', '-'],
@@ -32,6 +40,8 @@ export async function attachNetwork(
       `route add ${privateIp}/32 dev ${device} src ${gateway}`,
     ],
   );
+  // Else the kernel refuses what the rules lead here from the machine's loopback address.
+  await writeFile(`/proc/sys/net/ipv4/conf/${device}/route_localnet`, '1');
   await feed(
     'nsenter',
     [`--net=/proc/${pid}/ns/net`, 'ip', '-batch', '-'],
@@ -46,13 +56,13 @@ export async function attachNetwork(
 }
 
 export async function applyRules(
-  range: AddressRange,
+  { range, sshPorts }: Addressing,
   id: string,
   ip: string,
   rules: readonly FirewallRule[],
 ) {
   const privateIp = toPrivateAddress(range, ip);
-  const subject = { id, privateIp, nameservers: await findNameservers() };
+  const subject = { id, ip, privateIp, sshPorts, nameservers: await findNameservers() };
   await feed('nft', ['-f', '-'], [toRuleset(subject, rules)]);
 }
 

@@ -67,7 +67,8 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   }
   if (host.controlGroups) await removeLeftoverGroups(host.controlGroups);
   const range = options.addresses ?? defaultRange;
-  const yard: Yard = { dataDir, host, range, inTurn: createTurns() };
+  const sshPorts = options.sshPorts ?? [22, 2222];
+  const yard: Yard = { dataDir, host, range, sshPorts, inTurn: createTurns() };
   const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();
   let closed = false;
 
@@ -83,7 +84,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     }
     const machine: RunningMachine = { host, ...living, namespaces };
     try {
-      const door = await openFrontDoor(machine, options.sshPorts ?? [22, 2222], log);
+      const door = await openFrontDoor(machine, sshPorts, log);
       doors.set(id, { machine, door });
       return { machine, door };
     } catch (error) {
@@ -166,7 +167,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
         await writeRecord(directory, { ...record, spec: { ...record.spec, firewall: rules } });
         doors.get(id)?.door.setRules(rules);
         if (host.canRoute && (await findLiving(yard, id)))
-          await applyRules(range, id, record.ip, rules);
+          await applyRules(yard, id, record.ip, rules);
       }),
 
     createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
