@@ -171,28 +171,64 @@ function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyRepl
   reply.code(status).headers(jsonHeaders(request.id)).send(JSON.stringify(body));
 }
 
-/** It was not HTTP, or headers beyond the bounds: there is no request, only a socket. */
-function answerBadHttp(
-  error: Error & { code?: string; rawPacket?: unknown },
-  // Node's own name for the answer being sent; its default handler looks at it too.
-  socket: Socket & { _httpMessage?: ServerResponse | null },
-): void {
+/** Node's own names for the request being read and the answer being sent; its default handler looks at them too. */
+type HttpSocket = Socket & {
+  parser?: { incoming?: IncomingMessage | null } | null;
+  _httpMessage?: ServerResponse | null;
+};
+
+interface HttpError extends Error {
+  code?: string;
+  rawPacket?: unknown;
+  /** Where it is known. */
+  path?: string;
+}
+
+/** Those that have their last answer to wait for. */
+const ending = new WeakSet<Socket>();
+
+/** It was not HTTP, or not whole, or headers beyond the bounds: there is no request, only a socket. */
+function answerBadHttp(error: HttpError, socket: HttpSocket): void {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && hasLongBody(socket)) return;
-  // In the middle of an answer ours would become part of that one.
-  const isAnswering = socket._httpMessage?.headersSent === true;
-  if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {
+  const incoming = socket.parser?.incoming ?? null;
+  const answer = socket._httpMessage ?? null;
+  const isAnswered = incoming?.complete === false && answer === null;
+  if (error.code === 'ECONNRESET' || !socket.writable || isAnswered) {
     socket.destroy();
     return;
   }
+  const tell = () => socket.writable && tellBadHttp(error, incoming, socket);
+  if (answer === null) tell();
+  // It is about what came behind the request that is being answered.
+  else if (incoming?.complete === true) {
+    if (!ending.has(socket)) answer.once('finish', tell);
+    ending.add(socket);
+  }
+  // In the middle of an answer ours would become part of that one.
+  else if (answer.headersSent) socket.destroy();
+  else tell();
+}
+
+function tellBadHttp(error: HttpError, incoming: IncomingMessage | null, socket: Socket): void {
   const start = Buffer.isBuffer(error.rawPacket) ? error.rawPacket.toString('latin1', 0, 2048) : '';
-  const url = /^[A-Z]+ (\S+)/.exec(start)?.[1] ?? '/';
-  const tooBig = error.code === 'HPE_HEADER_OVERFLOW';
-  const refusal = tooBig
-    ? new Refusal('too_large', 'The headers of the request are too large.')
-    : new Refusal('invalid_json', 'This is not a valid HTTP request.');
-  const { status, body } = dialectOf(url).refuse(refusal);
-  const line = tooBig ? '431 Request Header Fields Too Large' : `${status} Bad Request`;
-  answerSocket(socket, line, body);
+  const named = incoming?.complete === false ? incoming.url : undefined;
+  const url = error.path ?? named ?? /^[A-Z]+ (\S+)/.exec(start)?.[1] ?? '/';
+  const [line, refusal] = toBadHttp(error);
+  answerSocket(socket, line, dialectOf(url).refuse(refusal).body);
+}
+
+function toBadHttp({ code }: HttpError): [line: string, Refusal] {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const refusal = new Refusal('too_large', 'The headers of the request are too large.');
+    return ['431 Request Header Fields Too Large', refusal];
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return ['408 Request Timeout', new Refusal('timed_out', 'The request did not come in time.')];
+  const isCut = code === 'HPE_INVALID_EOF_STATE';
+  const why = isCut
+    ? 'The request ended before it was whole.'
+    : 'This is not a valid HTTP request.';
+  return ['400 Bad Request', new Refusal('invalid_json', why)];
 }
 
 const jsonHeaders = (requestId: string) => ({

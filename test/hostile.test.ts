@@ -218,11 +218,11 @@ describe('hostile bytes', () => {
     });
   }
 
-  for (const [where, header, answers] of [
-    ['in front of the server', '', 2],
-    ['at the server', 'accept: a\r\naccept: b\r\n', 1],
+  for (const [where, header] of [
+    ['in front of the server', ''],
+    ['at the server', 'accept: a\r\naccept: b\r\n'],
   ] as const)
-    test(`what is no HTTP is not answered in the middle of another answer, ${where}`, async () => {
+    test(`what is no HTTP is answered behind the answer that runs, ${where}`, async () => {
       const body = JSON.stringify({
         ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
         ...{ max_tokens: 200, ignore_eos: true },
@@ -233,8 +233,8 @@ describe('hostile bytes', () => {
         'hello there\r\n\r\n',
       );
       assert.match(answer, /^HTTP\/1\.1 200 /);
-      assert.equal(answer.split('HTTP/1.1').length - 1, answers, answer.slice(-500));
-      if (answers === 2) assert.match(answer, /data: \[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /);
+      assert.equal(answer.split('HTTP/1.1').length - 1, 2, answer.slice(-500));
+      assert.match(answer, /data: \[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /);
     });
 
   /** `more` is sent when the answer has begun. */

@@ -27,6 +27,7 @@ function createEcho() {
   const admit: Admit = ({ path, headers }, reply) => {
     if (path !== '/wanted') return null;
     return (parts) => {
+      if (parts === null) return;
       const text = say(path, headers, Buffer.concat(parts).toString('latin1'));
       const length = Buffer.byteLength(text);
       reply.send(200, ['content-length', length], text, length === text.length);

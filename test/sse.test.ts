@@ -4,9 +4,46 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Fastify from 'fastify';
 import { ClientGone } from '../src/lib/client-gone.ts';
-import { NodeReply } from '../src/lib/reply.ts';
+import { NodeReply, type Reply } from '../src/lib/reply.ts';
 import { createEventStreams, type EventStream } from '../src/lib/sse.ts';
 import { until } from './support/until.ts';
+
+test('a stream whose client takes nothing for five minutes is cut off', (test) => {
+  test.mock.timers.enable({ apis: ['setInterval'] });
+  let [isFull, cuts] = [true, 0];
+  let giveRoom = () => {};
+  const reply: Reply = {
+    status: 200,
+    isBegun: true,
+    isGone: false,
+    get isFull() {
+      return isFull;
+    },
+    onGone: () => {},
+    onRoom(listener) {
+      giveRoom = listener;
+    },
+    send: () => {},
+    begin: () => {},
+    write: () => {},
+    end: () => {},
+    cut: () => void cuts++,
+  };
+  const stream = createEventStreams().open(reply, [], new ClientGone(reply));
+  stream.send('much');
+  test.mock.timers.tick(300_000);
+  // However slow, it was read; and is full again before anybody looks.
+  giveRoom();
+  test.mock.timers.tick(300_000);
+  assert.equal(cuts, 0);
+  isFull = false;
+  test.mock.timers.tick(1000);
+  isFull = true;
+  test.mock.timers.tick(300_000);
+  assert.equal(cuts, 0);
+  test.mock.timers.tick(1000);
+  assert.equal(cuts, 1);
+});
 
 test('a stream that is silent for 15 seconds is pinged, one that speaks is not, an ended one never', async (test) => {
   const app = Fastify();

@@ -154,6 +154,7 @@ const refusals: Record<RefusalCode, { type: string; code: string | null; retry?:
   invalid_json: { type: 'invalid_request_error', code: 'invalid_json' },
   invalid_body: { type: 'invalid_request_error', code: 'invalid_value' },
   unsupported_media_type: { type: 'invalid_request_error', code: 'unsupported_media_type' },
+  timed_out: { type: 'invalid_request_error', code: 'request_timeout' },
   too_large: { type: 'invalid_request_error', code: 'request_too_large' },
   rate_limited: { type: 'requests', code: 'rate_limit_exceeded' },
   not_found: { type: 'invalid_request_error', code: 'not_found' },

@@ -64,7 +64,8 @@ export function createExpressLane(parts: ExpressLaneParts): Admit {
       if (key === null) return null;
       const caller = { accountId: key.accountId, keyId: key.id, userId: null };
       const visit: Visit = { id: newId(), caller, begunMs, headers, bodyBytes, reply };
-      return (body: readonly Buffer[]) => atTurnEnd(() => begin(visit, kind, body));
+      return (body: readonly Buffer[] | null) =>
+        body === null ? abandon(visit, kind) : atTurnEnd(() => begin(visit, kind, body));
     };
     const key = authenticator.recognize(headers.authorization, 'inference');
     return key instanceof Promise ? key.then(enter) : enter(key);
@@ -78,11 +79,20 @@ export function createExpressLane(parts: ExpressLaneParts): Admit {
     });
   }
 
+  /** The client left, or fell silent, in the middle of its request. */
+  function abandon(visit: Visit, kind: Task['kind']): void {
+    recordings.refused(visit, kind, '', 'incomplete_request');
+    tellEnd(visit, kind, clientLeft);
+  }
+
   async function answer(visit: Visit, kind: Task['kind'], task: Task | null): Promise<void> {
     if (task !== null) await serve(visit, task);
-    const { id, reply, begunMs } = visit;
+    const { reply } = visit;
+    tellEnd(visit, kind, reply.isBegun ? reply.status : clientLeft);
+  }
+
+  function tellEnd({ id, begunMs }: Visit, kind: Task['kind'], status: number): void {
     const ms = performance.now() - begunMs;
-    const status = reply.isBegun ? reply.status : clientLeft;
     observe({ method: 'POST', route: routes[kind], status, id, ms });
   }
 

@@ -10,6 +10,7 @@ export type RefusalCode =
   | 'invalid_json'
   | 'invalid_body'
   | 'unsupported_media_type'
+  | 'timed_out'
   | 'too_large'
   | 'rate_limited'
   | 'not_found'
@@ -26,6 +27,7 @@ const statuses: Record<RefusalCode, number> = {
   invalid_json: 400,
   invalid_body: 400,
   unsupported_media_type: 415,
+  timed_out: 408,
   too_large: 413,
   rate_limited: 429,
   not_found: 404,

@@ -33,6 +33,8 @@ export const eventStreamHeaders: Readonly<HeaderList> = [
 
 const lookMs = 1000;
 const pingAfterLooks = 15;
+/** Nobody who still reads takes so long for what may wait here; who does not keeps a backend's place. */
+const mostFullLooks = 300;
 
 export function createEventStreams(): EventStreams {
   const open = new Roster<OutgoingEvents>();
@@ -41,6 +43,7 @@ export function createEventStreams(): EventStreams {
   function look(): void {
     for (const stream of open.list()) {
       if (stream.isOver()) open.delete(stream);
+      else if (stream.isStuck()) stream.cut();
       else if (++stream.quiet >= pingAfterLooks) stream.ping();
     }
     if (open.size > 0 || timer === null) return;
@@ -66,6 +69,8 @@ class OutgoingEvents implements EventStream, Member {
   readonly #reply: Reply;
   readonly #signal: Cancellation;
   readonly #open: Roster<OutgoingEvents>;
+  /** Looks at which it was full, since it last had room. */
+  #fullLooks = 0;
   #ready = '';
   #willWrite = false;
   #isEnding = false;
@@ -87,7 +92,12 @@ class OutgoingEvents implements EventStream, Member {
     this.#ready += events;
     this.#writeSoon();
     if (!this.#reply.isFull || this.#signal.aborted) return undefined;
-    return new Promise((resolve) => this.#reply.onRoom(resolve));
+    return new Promise((resolve) => {
+      this.#reply.onRoom(() => {
+        this.#fullLooks = 0;
+        resolve();
+      });
+    });
   }
 
   ping(): void {
@@ -105,6 +115,15 @@ class OutgoingEvents implements EventStream, Member {
   /** The client has left. */
   isOver(): boolean {
     return this.#reply.isGone;
+  }
+
+  isStuck(): boolean {
+    this.#fullLooks = this.#reply.isFull ? this.#fullLooks + 1 : 0;
+    return this.#fullLooks > mostFullLooks;
+  }
+
+  cut(): void {
+    this.#reply.cut();
   }
 
   #writeSoon(): void {

@@ -167,6 +167,52 @@ describe('the express lane', () => {
     assert.equal((await use()).status, 401);
   });
 
+  test('a body that breaks off leaves its row, and is answered in the words of this API', async () => {
+    const own = await startTestServer();
+    const session = await own.join();
+    for (const [way, { headers }] of Object.entries(ways)) {
+      const lines = Object.entries(headers).flatMap(([name, values]) =>
+        [values].flat().map((value) => `${name}: ${value}\r\n`),
+      );
+      const head = `POST ${paths.chat} HTTP/1.1\r\nHost: mill\r\nAuthorization: Bearer ${own.key}\r\n`;
+      const socket = createConnection(Number(new URL(own.url).port), '127.0.0.1');
+      socket.end(`${head}${lines.join('')}Content-Length: 500\r\n\r\n{"mod`);
+      const [answered, body = ''] = (await socket.toArray()).join('').split('\r\n\r\n');
+      assert.match(answered ?? '', /^HTTP\/1\.1 400 Bad Request/, way);
+      assert.deepEqual(JSON.parse(body).error, {
+        message: 'The request ended before it was whole.',
+        type: 'invalid_request_error',
+        param: null,
+        code: 'invalid_json',
+      });
+    }
+    const rows = await until('each has its row', async () => {
+      const response = await session('/dashboard/api/usage/requests');
+      const { data } = (await response.json()) as { data: { status: string }[] };
+      return data.length >= 3 ? data : null;
+    });
+    assert.deepEqual(
+      rows.map(({ status }) => status),
+      ['refused', 'refused', 'refused'],
+    );
+  });
+
+  test('junk behind a request waits for its answer', async () => {
+    const own = await startTestServer();
+    const socket = createConnection(Number(new URL(own.url).port), '127.0.0.1');
+    const ask = (request: string, more: string) =>
+      `${request} HTTP/1.1\r\nHost: mill\r\nAuthorization: Bearer ${own.key}\r\n${more}\r\n`;
+    // The first one leads past the connection's own reader.
+    const body = JSON.stringify({ model, messages, max_tokens: 64 });
+    const head = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+    socket.write(ask('GET /v1/models', '') + ask(`POST ${paths.chat}`, head) + body);
+    setTimeout(() => socket.write('JUNK\0\r\n\r\n'), 20);
+    const heard = (await socket.toArray()).join('');
+    const lines = heard.match(/HTTP\/1\.1 \d+/g);
+    assert.deepEqual(lines, ['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+    assert(heard.includes('"object":"chat.completion"'));
+  });
+
   test('two requests at once on one connection are answered in their order', async () => {
     const { hostname, port } = new URL(server.url);
     const socket = createConnection({ host: hostname, port: Number(port) });

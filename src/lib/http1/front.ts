@@ -13,7 +13,8 @@ import { SocketReply } from './socket-reply.ts';
 /** Null when it is not wanted; the server gets it then. */
 export type Admit = (head: RequestHead, reply: Reply) => Admitted | Promise<Admitted>;
 export type Admitted = TakeBody | null;
-export type TakeBody = (body: readonly Buffer[]) => void;
+/** Is called once: with null when the body did not come. */
+export type TakeBody = (body: readonly Buffer[] | null) => void;
 
 const cr = 13;
 const lf = 10;
@@ -92,6 +93,7 @@ export function takeRequests(unguarded: Admit, route: RequestListener): RequestL
       }
       let body: Buffer[] = [];
       request.on('data', (part: Buffer) => body.push(part));
+      request.on('close', () => request.complete || take(null));
       request.on('end', () => {
         take(body);
         // The request lives on for as long as its answer takes; Node keeps its headers twice.
@@ -115,6 +117,7 @@ class Connection implements Member {
   readonly #heads = new RequestHeads();
   readonly #onEnd = () => this.#answered();
   #quietLooks = 0;
+  #path = '';
   #take: TakeBody | null = null;
   #parts: Buffer[] = [];
   #missing = 0;
@@ -173,6 +176,7 @@ class Connection implements Member {
     const take = this.#front.admit(head, reply);
     this.#quietLooks = 0;
     this.#reply = reply;
+    this.#path = head.path;
     this.#missing = head.bodyBytes;
     if (take instanceof Promise) this.#wait(packet, bytes, take);
     else this.#enter(packet, bytes, take);
@@ -247,10 +251,17 @@ class Connection implements Member {
     const socket = this.#socket;
     this.#leave();
     socket.on('error', ignore);
-    const error = Object.assign(new Error('the request is not whole'), { code });
+    const error = Object.assign(new Error('the request is not whole'), { code, path: this.#path });
+    this.#abandon();
     if (!this.#front.server.emit('clientError', error, socket)) socket.destroy();
     // However much of it still comes.
     else setTimeout(() => socket.destroy(), lingerMs).unref();
+  }
+
+  #abandon(): void {
+    const take = this.#take;
+    this.#take = null;
+    take?.(null);
   }
 
   readonly #drained = (): void => this.#reply?.drained();
@@ -265,6 +276,7 @@ class Connection implements Member {
   readonly #closed = (): void => {
     this.#front.connections.delete(this);
     this.#reply?.closed();
+    this.#abandon();
   };
 }
 
