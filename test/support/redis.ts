@@ -17,6 +17,8 @@ export interface TestRedis {
   share(clock: Clock): Promise<SharedRedis>;
   /** It takes connections and answers nothing. */
   freeze(): void;
+  /** It goes on with what it was sent meanwhile. */
+  thaw(): void;
   stop(): Promise<void>;
 }
 
@@ -59,6 +61,7 @@ export async function startRedis(): Promise<TestRedis> {
       return shared;
     },
     freeze: () => void child.kill('SIGSTOP'),
+    thaw: () => void child.kill('SIGCONT'),
     async stop() {
       for (const client of clients) client.disconnect();
       const gone = new Promise((done) => child.once('exit', done));

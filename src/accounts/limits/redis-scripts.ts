@@ -98,6 +98,20 @@ for index = 1, #KEYS / 2 do
 end
 `;
 
+/**
+ * Gives back the place of a request whose reserving was not waited for. Its rates stay: it may have been refused,
+ * and then it took nothing of them. ARGV: now or '', member, cost held.
+ */
+export const releaseScript = `${shared}
+for index = 1, #KEYS / 2 do
+  local key, leases = KEYS[index * 2 - 1], KEYS[index * 2]
+  local one = read(key)
+  if redis.call('ZREM', leases, ARGV[2]) == 1 then
+    redis.call('HSET', key, 'h', text(one.h - tonumber(ARGV[3])))
+  end
+end
+`;
+
 /** ARGV: now or '', member, lease in ms. */
 export const renewScript = `${shared}
 for index = 2, #KEYS, 2 do

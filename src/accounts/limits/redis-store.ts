@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { createScript, type SharedRedis } from '../../lib/redis.ts';
-import { renewScript, reserveScript, settleScript } from './redis-scripts.ts';
+import { releaseScript, renewScript, reserveScript, settleScript } from './redis-scripts.ts';
 import {
   type Amount,
   type LimitScope,
@@ -20,8 +20,9 @@ interface Open {
 /** The lease is how long what a dead replica held stays held. */
 export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitStore {
   const { now, onError } = shared;
-  const [reserving, settling, renewing] = [
+  const [reserving, releasing, settling, renewing] = [
     createScript(shared, reserveScript),
+    createScript(shared, releaseScript),
     createScript(shared, settleScript),
     createScript(shared, renewScript),
   ];
@@ -39,17 +40,21 @@ export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitSt
     const id = `${replica}-${number}`;
     const keys = scopes.flatMap(toKeys);
     const { tokens, costNano } = ask;
+    const member = `${id}:${costNano}`;
     const answer = (await reserving(keys, [
       ...[now(), id, leaseMs, tokens, costNano, month],
       ...scopes.flatMap(toArguments),
-    ])) as number[];
+    ]).catch((error) => {
+      release(keys, member, costNano);
+      throw error;
+    })) as number[];
     const [refused = 0, limit = 0] = answer;
     const standings = scopes.map((_, index) => toStanding(answer.slice(2 + index * 5)));
     const kind = limitKinds[limit - 1];
     if (kind !== undefined) {
       return { refused: { scope: refused - 1, limit: kind }, standings, settle() {} };
     }
-    open.set(number, { member: `${id}:${costNano}`, keys });
+    open.set(number, { member, keys });
     return { refused: null, standings, settle };
 
     function settle(used: Amount): void {
@@ -58,6 +63,14 @@ export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitSt
       const change = used.tokens - tokens;
       settling(keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(onError);
     }
+  }
+
+  /**
+   * A Redis that only hung carries out later what nobody waits for any more. It takes the commands of a connection
+   * in their order, so this comes after. Where it fails, the lease ends.
+   */
+  function release(keys: readonly string[], member: string, costNano: number): void {
+    releasing(keys, [now(), member, costNano]).catch(() => {});
   }
 
   /** Requests may run for longer than a lease. */

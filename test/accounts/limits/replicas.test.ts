@@ -127,6 +127,33 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     await store.close();
   });
 
+  test('what a Redis that hung lets in too late for anybody is given back', async (context) => {
+    const own = await startRedis();
+    context.after(() => own.stop());
+    const [shared, look] = [await own.share(clock), await own.connect()];
+    const store = createRedisStore(shared);
+    context.after(() => store.close());
+    await shared.redis.ping();
+    for (const costNano of [0, 7]) {
+      const scope = newScope({ concurrentRequests: 1, monthlyBudgetNano: 10 });
+      const account = newScope({ monthlyBudgetNano: 100 }, { kind: 'account' });
+      own.freeze();
+      await assert.rejects(async () =>
+        store.reserve([scope, account], { tokens: 1, costNano }, month),
+      );
+      own.thaw();
+      // On the same connection: it is answered after what was sent before.
+      await shared.redis.ping();
+      for (const { kind, id } of [scope, account]) {
+        const key = `millrace:limits:{account}:${kind}:${id}`;
+        assert.equal(await look.hget(key, 'h'), '0');
+        assert.equal(await look.zcard(`${key}:open`), 0);
+      }
+      const next = await store.reserve([scope, account], { tokens: 1, costNano: 10 }, month);
+      assert.equal(next.refused, null);
+    }
+  });
+
   test('a server starts without its Redis, and a Redis that hangs holds up one request', async () => {
     const own = await startRedis();
     const server = await startTestServer({ clock, config: { redis: { url: own.url } } });
