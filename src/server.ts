@@ -38,6 +38,7 @@ import { toCloudLimits, toCloudOptions } from './configured-cloud.ts';
 import {
   toAccountDefaults,
   toKeyDefaults,
+  toOthers,
   toQueueLimits,
   toUsageRetention,
 } from './configured-limits.ts';
@@ -65,6 +66,7 @@ import { createTraces, type Traces } from './inference/traces.ts';
 import { openWeights } from './inference/weights/open.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { lockData } from './lib/data-lock.ts';
+import { newId } from './lib/ids.ts';
 import { createLogSink } from './lib/log-sink.ts';
 import { createSeal, readSealKey } from './lib/seal.ts';
 import { openSharedState } from './shared-state.ts';
@@ -105,8 +107,10 @@ export async function startServer(
   const db = await openDatabase({ url: databaseUrl, poolSize, dataDir: config.data_dir }, log);
 
   const audit = createAudit(clock);
+  const processId = newId();
   const limitSettings = createLimitSettings(db, clock, audit, {
     keyDefaults: toKeyDefaults(config),
+    others: toOthers(config, processId),
   });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
@@ -171,7 +175,7 @@ export async function startServer(
   const onSqlite = config.database.url === null;
   const inProcess = createBatch(db);
   const batch = onSqlite ? createBatchThread(sqliteFile(config.data_dir), inProcess) : inProcess;
-  const usage = createUsage(db, clock, { log, batch }, { alone: onSqlite });
+  const usage = createUsage(db, clock, { log, batch }, { alone: onSqlite, processId });
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
   const traces = await openTraces(config);

@@ -110,7 +110,10 @@ export async function startCloud(
   const clock = createHandClock();
   const audit = createAudit(clock);
   const log = pino({ level: 'silent' });
-  const limitSettings = createLimitSettings(db, clock, audit, { keyDefaults: unlimited });
+  const limitSettings = createLimitSettings(db, clock, audit, {
+    keyDefaults: unlimited,
+    others: null,
+  });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
   const invitations = createInvitations(db, clock, audit, { invitationDays: 1 });

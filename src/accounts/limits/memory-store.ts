@@ -18,6 +18,7 @@ interface Counters {
 
 interface Limited {
   readonly limits: LimitSet;
+  readonly elsewhereNano: number;
   readonly counters: Counters;
 }
 
@@ -30,13 +31,14 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
     const now = clock.now();
     const all = scopes.map((scope) => ({
       limits: scope.limits,
+      elsewhereNano: scope.elsewhereNano,
       counters: bring(scope, month, now),
     }));
     const refused = findRefused(all, ask);
     if (refused === null) for (const one of all) take(one, ask);
     return {
       refused,
-      standings: all.map(({ counters }) => toStanding(counters)),
+      standings: all.map(toStanding),
       settle(used) {
         for (const one of all) giveBack(one, ask, used, month);
       },
@@ -97,11 +99,11 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
   return { reserve, close: async () => {} };
 }
 
-const toStanding = (counters: Counters): Standing => ({
+const toStanding = ({ counters, elsewhereNano }: Limited): Standing => ({
   requestDebt: counters.requests.debt,
   tokenDebt: counters.tokens.debt,
   open: counters.open,
-  spentNano: counters.spentNano,
+  spentNano: counters.spentNano + elsewhereNano,
   heldNano: counters.heldNano,
 });
 
@@ -113,9 +115,10 @@ function findRefused(all: readonly Limited[], ask: Amount): Outcome['refused'] {
   return null;
 }
 
-function findOver({ limits, counters }: Limited, ask: Amount): LimitKind | null {
+function findOver({ limits, elsewhereNano, counters }: Limited, ask: Amount): LimitKind | null {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetNano } = limits;
-  const { requests, tokens, open, spentNano, heldNano } = counters;
+  const { requests, tokens, open, heldNano } = counters;
+  const spentNano = counters.spentNano + elsewhereNano;
   if (monthlyBudgetNano !== null && spentNano + heldNano + ask.costNano > monthlyBudgetNano) {
     return 'budget';
   }

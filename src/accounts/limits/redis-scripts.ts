@@ -23,7 +23,7 @@ end
 
 /**
  * ARGV: now or '', id, lease in ms, tokens, cost, month; then for each scope requests a minute, tokens a
- * minute, concurrent, budget ('' for none each) and what the database says was spent.
+ * minute, concurrent, budget ('' for none each), what the database says was spent, and what elsewhere.
  * Answers: refusing scope or 0, number of the limit, then five numbers for each scope.
  */
 export const reserveScript = `${shared}
@@ -31,7 +31,7 @@ local id, lease, month = ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local tokens, cost = tonumber(ARGV[4]), tonumber(ARGV[5])
 local scopes, refused, limit = {}, 0, 0
 for index = 1, #KEYS / 2 do
-  local key, leases, from = KEYS[index * 2 - 1], KEYS[index * 2], 1 + index * 5
+  local key, leases, from = KEYS[index * 2 - 1], KEYS[index * 2], index * 6
   local one = read(key)
   local requestLimit, tokenLimit = tonumber(ARGV[from + 1]), tonumber(ARGV[from + 2])
   local openLimit, budget = tonumber(ARGV[from + 3]), tonumber(ARGV[from + 4])
@@ -40,6 +40,7 @@ for index = 1, #KEYS / 2 do
   -- Never back: replicas' calendars turn a moment apart.
   if not one.m or month > one.m then one.m, one.s = month, 0 end
   if one.m == month then one.s = math.max(one.s, tonumber(ARGV[from + 5])) end
+  one.spent = one.s + tonumber(ARGV[from + 6])
   for _, dead in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
     one.h = one.h - tonumber(string.match(dead, ':(%d+)$'))
     redis.call('ZREM', leases, dead)
@@ -48,7 +49,7 @@ for index = 1, #KEYS / 2 do
   one.key, one.leases, one.rl, one.tl = key, leases, requestLimit, tokenLimit
   scopes[index] = one
   if refused == 0 then
-    if budget and one.s + one.h + cost > budget then limit = 1
+    if budget and one.spent + one.h + cost > budget then limit = 1
     elseif requestLimit and one.rd + unit > requestLimit * unit then limit = 2
     elseif tokenLimit and one.td + tokens * unit > tokenLimit * unit then limit = 3
     elseif openLimit and one.open >= openLimit then limit = 4
@@ -70,7 +71,7 @@ for _, one in ipairs(scopes) do
     'ta', text(one.ta), 'm', one.m, 's', text(one.s), 'h', text(one.h))
   -- Longer than a month, for the month's sum.
   redis.call('PEXPIRE', one.key, 3456000000)
-  for _, number in ipairs({ one.rd, one.td, one.open, one.s, one.h }) do
+  for _, number in ipairs({ one.rd, one.td, one.open, one.spent, one.h }) do
     answer[#answer + 1] = number
   end
 end

@@ -7,6 +7,7 @@ import {
   type Amount,
   type LimitScope,
   type LimitStore,
+  leaseMs,
   limitKinds,
   type Outcome,
   type Standing,
@@ -17,8 +18,7 @@ interface Open {
   readonly keys: readonly string[];
 }
 
-/** The lease is how long what a dead replica held stays held. */
-export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitStore {
+export function createRedisStore(shared: SharedRedis, heldMs = leaseMs): LimitStore {
   const { now, onError } = shared;
   const [reserving, releasing, settling, renewing] = [
     createScript(shared, reserveScript),
@@ -29,7 +29,7 @@ export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitSt
   const replica = randomUUID();
   const open = new Map<number, Open>();
   let count = 0;
-  const renewal = setInterval(renew, leaseMs / 3).unref();
+  const renewal = setInterval(renew, heldMs / 3).unref();
 
   async function reserve(
     scopes: readonly LimitScope[],
@@ -42,7 +42,7 @@ export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitSt
     const { tokens, costNano } = ask;
     const member = `${id}:${costNano}`;
     const answer = (await reserving(keys, [
-      ...[now(), id, leaseMs, tokens, costNano, month],
+      ...[now(), id, heldMs, tokens, costNano, month],
       ...scopes.flatMap(toArguments),
     ]).catch((error) => {
       release(keys, member, costNano);
@@ -76,7 +76,7 @@ export function createRedisStore(shared: SharedRedis, leaseMs = 30_000): LimitSt
   /** Requests may run for longer than a lease. */
   function renew(): void {
     for (const { member, keys } of open.values()) {
-      renewing(keys, [now(), member, leaseMs]).catch(onError);
+      renewing(keys, [now(), member, heldMs]).catch(onError);
     }
   }
 
@@ -94,12 +94,13 @@ function toKeys({ kind, id, accountId }: LimitScope): string[] {
   return [key, `${key}:open`];
 }
 
-const toArguments = ({ limits, spentNano }: LimitScope): (string | number)[] => [
+const toArguments = ({ limits, spentNano, elsewhereNano }: LimitScope): (string | number)[] => [
   limits.requestsPerMinute ?? '',
   limits.tokensPerMinute ?? '',
   limits.concurrentRequests ?? '',
   limits.monthlyBudgetNano ?? '',
   spentNano,
+  elsewhereNano,
 ];
 
 const toStanding = ([

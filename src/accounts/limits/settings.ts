@@ -8,7 +8,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Audit } from '../audit.ts';
 import type { SessionPrincipal } from '../principal.ts';
 import type { Limits as WireLimits } from '../schema.ts';
-import { readSpend, type Spend, toMonth } from '../usage/spend.ts';
+import { type Costs, readCosts } from '../usage/costs.ts';
+import { readSpend, toMonth } from '../usage/spend.ts';
 import {
   changeLimits,
   hasLimit,
@@ -41,6 +42,18 @@ export interface LimitDefaults {
   keyDefaults: LimitSet;
 }
 
+export interface LimitOptions extends LimitDefaults {
+  /** Null where no other server uses the database. */
+  others: Others | null;
+}
+
+export interface Others {
+  /** Of this server, as its requests' rows have it. */
+  processId: string;
+  /** What servers run that were seen since is held in the shared store. Null where nothing is shared. */
+  silentMs: number | null;
+}
+
 interface Remembered extends Governed {
   readonly monthEndsAt: number;
 }
@@ -49,7 +62,7 @@ export function createLimitSettings(
   db: Database,
   clock: Clock,
   audit: Audit,
-  defaults: LimitDefaults,
+  { others, ...defaults }: LimitOptions,
 ): LimitSettings {
   let { keyDefaults } = defaults;
   const cache = createBoundedCache<Remembered>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
@@ -85,11 +98,19 @@ export function createLimitSettings(
     async function add(kind: LimitScope['kind'], row: LimitColumns, scopeKey: string | null) {
       const limits = toLimitSet(row);
       if (!hasLimit(limits)) return;
-      const hasBudget = limits.monthlyBudgetNano !== null;
-      const { costNano }: Pick<Spend, 'costNano'> = hasBudget
-        ? await readSpend(db, accountId, scopeKey, month)
-        : { costNano: 0 };
-      scopes.push({ kind, id: scopeKey ?? accountId, accountId, limits, spentNano: costNano });
+      const costs = limits.monthlyBudgetNano === null ? nothing : await look(scopeKey);
+      scopes.push({ kind, id: scopeKey ?? accountId, accountId, limits, ...costs });
+    }
+
+    async function look(scopeKey: string | null): Promise<Costs> {
+      if (others === null) {
+        const { costNano } = await readSpend(db, accountId, scopeKey, month);
+        return { ...nothing, spentNano: costNano };
+      }
+      const { processId, silentMs } = others;
+      const seenBefore = silentMs === null ? Number.MAX_SAFE_INTEGER : now - silentMs;
+      const payer = { accountId, keyId: scopeKey, month };
+      return readCosts(db, payer, { processId, seenBefore });
     }
   }
 
@@ -145,6 +166,8 @@ export function createLimitSettings(
     forget,
   };
 }
+
+const nothing: Costs = Object.freeze({ spentNano: 0, elsewhereNano: 0 });
 
 const limitColumns = [
   'requests_per_minute',

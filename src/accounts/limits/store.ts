@@ -17,7 +17,18 @@ export interface LimitScope {
   readonly limits: LimitSet;
   /** This month's cost by the database, perhaps a second old. The counter is never below it. */
   readonly spentNano: number;
+  /**
+   * What requests of other servers have cost so far that are neither in that sum nor in a counter. Counts beside
+   * the counter and is never added to it: when they end, the sum has them.
+   */
+  readonly elsewhereNano: number;
 }
+
+/**
+ * How long what a dead replica held stays held, where replicas share their counters. A living one renews it three
+ * times as often.
+ */
+export const leaseMs = 30_000;
 
 export type LimitKind = 'budget' | 'requests' | 'tokens' | 'concurrent';
 
@@ -30,7 +41,7 @@ export interface Standing {
   readonly requestDebt: number;
   readonly tokenDebt: number;
   readonly open: number;
-  /** What this month has cost. */
+  /** What this month has cost, elsewhere too. */
   readonly spentNano: number;
   /** What open requests may cost at most. */
   readonly heldNano: number;

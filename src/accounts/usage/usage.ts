@@ -39,6 +39,8 @@ export interface UsageBuffer {
 export interface UsageOptions {
   /** No other server uses this database: whatever runs and is not ours was left behind. */
   alone: boolean;
+  /** Of this server; a new one unless somebody else must know it, too. */
+  processId?: string;
   maxPending?: number;
 }
 
@@ -56,9 +58,8 @@ export function createUsage(
   db: Database,
   clock: Clock,
   { log, batch }: { log: FastifyBaseLogger; batch: Batch },
-  { alone, maxPending = 100_000 }: UsageOptions,
+  { alone, processId = newId(), maxPending = 100_000 }: UsageOptions,
 ): Usage {
-  const processId = newId();
   const processes = createProcesses(db, clock, { id: processId, alone });
   const open = new Roster<OpenEntry>();
   let pending: UsageRequestRow[] = [];

@@ -2,12 +2,15 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { serveMillrace } from '../../support/process.ts';
+import { openDatabase } from '../../../src/db/open.ts';
+import { createDatabase, stopOwnPostgres } from '../../support/databases.ts';
+import { makeFolder, type RunningProcess, serveMillrace } from '../../support/process.ts';
 import { cookieOf, password } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { brief, endless, type KeyView, readError, worstCost } from './callers.ts';
 
 const asJson = { 'content-type': 'application/json' };
+const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
 const nano = (dollars: number) => Math.round(dollars * 1e9);
 
 describe('a budget across kill -9', () => {
@@ -62,6 +65,56 @@ describe('a budget across kill -9', () => {
     });
     assert.equal(error.code, 'insufficient_quota');
     assert.equal((await complete(second.url, brief)).status, 200);
+  });
+
+  test('on PostgreSQL counts what the dead left running before anybody closes it', async (context) => {
+    const { url: databaseUrl, drop } = await createDatabase('postgres');
+    assert(databaseUrl !== null);
+    const db = await openDatabase({ url: databaseUrl, poolSize: 1, dataDir: makeFolder() });
+    context.after(async () => {
+      await db.destroy();
+      await drop();
+      await stopOwnPostgres();
+    });
+    const start = () =>
+      serveMillrace(['--log-level', 'silent', '--database-url', databaseUrl], {
+        MILLRACE_API_KEY: apiKey,
+      });
+    const ask = ({ url }: RunningProcess) =>
+      fetch(`${url}/v1/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${apiKey}`, ...asJson },
+        body: JSON.stringify(endless),
+      });
+    const read = async () => {
+      const [row, ...others] = await db.selectFrom('usage_requests').selectAll().execute();
+      assert.deepEqual(others, []);
+      return row;
+    };
+    const budget = worstCost(endless) + 1;
+
+    const first = await start();
+    for (const table of ['accounts', 'api_keys'] as const) {
+      await db.updateTable(table).set({ monthly_budget_nano: budget }).execute();
+    }
+    const running = await ask(first);
+    assert.equal(running.status, 200);
+    const cut = running.text().catch(() => 'cut');
+    await until('its row has a cost', async () => ((await read())?.cost_nano ?? 0) > 1);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    assert.equal(await cut, 'cut');
+    const cost = (await read())?.cost_nano ?? 0;
+
+    const second = await start();
+    const refused = await ask(second);
+    assert.equal(refused.status, 429);
+    const { message, code } = await readError(refused);
+    assert.equal(code, 'insufficient_quota');
+    assert(message.includes(`$${toText(budget - cost)} left`), message);
+    assert.equal((await db.selectFrom('spend').selectAll().execute()).length, 0);
+    second.child.kill('SIGKILL');
+    await second.ended;
   });
 });
 

@@ -5,12 +5,24 @@ import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRedisStore } from '../../../src/accounts/limits/redis-store.ts';
+import { createProcesses } from '../../../src/accounts/usage/processes.ts';
+import { openDatabase } from '../../../src/db/open.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createHandClock, type HandClock } from '../../support/clock.ts';
 import { redisIsMissing, startRedis, type TestRedis } from '../../support/redis.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { brief, complete, endless, listKeys, newKey, storm, worstCost } from './callers.ts';
+import { endedRow } from '../usage/support.ts';
+import {
+  brief,
+  complete,
+  endless,
+  listKeys,
+  newKey,
+  readError,
+  storm,
+  worstCost,
+} from './callers.ts';
 import { month, newScope } from './scopes.ts';
 
 const ask = { tokens: 1, costNano: 1 };
@@ -94,6 +106,42 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     for (const server of servers) {
       assert.equal((await complete(server, key, brief)).status, 429);
     }
+  });
+
+  test('what a silent server left running counts before its lease ends, and once', async (context) => {
+    const [{ databaseUrl: url, dataDir }, server] = servers;
+    const db = await openDatabase({ url, poolSize: 1, dataDir });
+    context.after(() => db.destroy());
+    const worst = worstCost(brief);
+    const key = await newKey(session, { monthly_budget: (2 * worst) / 1e9 });
+    const { id: accountId } = await db
+      .selectFrom('accounts')
+      .select('id')
+      .executeTakeFirstOrThrow();
+    const gone = { id: 'gone', last_seen: clock.now() };
+    await db.insertInto('usage_processes').values(gone).execute();
+    const left = endedRow({
+      ...{ account_id: accountId, key_id: key.id, at: clock.now() },
+      ...{ status: 'running', process: gone.id, cost_nano: Math.ceil(1.5 * worst) },
+    });
+    const before = { ...left, id: 'before', at: clock.now() - 40 * 86_400_000 };
+    await db.insertInto('usage_requests').values([left, before]).execute();
+    // As long as it may live, Redis holds the most that it can cost.
+    clock.turn(14_000);
+    assert.equal((await complete(server, key, brief)).status, 200);
+    await until('it is in the books', async () =>
+      (await listKeys(session)).some(({ id, spend }) => id === key.id && spend.requests === 1),
+    );
+    // A lease that was renewed a third of it before the end is over 20 seconds after it.
+    clock.turn(5000);
+    const refused = await readError(await complete(server, key, brief));
+    assert.equal(refused.code, 'insufficient_quota');
+    clock.turn(90_000);
+    await createProcesses(db, clock, { id: 'sweeper', alone: false }).sweep();
+    const closed = (await listKeys(session)).find(({ id }) => id === key.id);
+    assert.equal(closed?.spend.requests, 2);
+    clock.turn(1000);
+    assert.deepEqual(await readError(await complete(server, key, brief)), refused);
   });
 
   test('what a dead replica held comes back when its lease ends, not before', async () => {

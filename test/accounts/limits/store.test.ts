@@ -153,6 +153,18 @@ for (const [name, create] of Object.entries(stores)) {
       assert.deepEqual([standings[0]?.spentNano, standings[0]?.heldNano], [5, 0]);
     });
 
+    test('what requests cost elsewhere counts as long as it is said, and is kept nowhere', async () => {
+      const scope = newScope({ monthlyBudgetNano: 10 }, { spentNano: 3 });
+      const more = { ...scope, elsewhereNano: 4 };
+      const refused = await ask([more], 0, 4);
+      assert.equal(limitOf(refused), 'budget');
+      assert.equal(refused.standings[0]?.spentNano, 7);
+      assert.equal(limitOf(await ask([more], 0, 3)), null);
+      // They have ended, and are in the sum.
+      const { refused: none, standings } = await ask([{ ...scope, spentNano: 7 }], 0, 0);
+      assert.deepEqual([none, standings[0]?.spentNano, standings[0]?.heldNano], [null, 7, 3]);
+    });
+
     test('of 200 who ask at once exactly as many are let in as the limit says', async () => {
       const cases = [
         { limit: { requestsPerMinute: 37 }, granted: 37 },
