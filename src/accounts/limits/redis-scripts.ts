@@ -11,12 +11,22 @@ local function text(number) return string.format('%.0f', number) end
 local function leak(debt, at, perMinute)
   return math.max(0, debt - math.max(0, now - at) * perMinute), now
 end
-local function read(state)
+local function costOf(member) return tonumber(string.match(member, ':(%d+)$')) end
+-- Redis may evict one of a scope's keys and keep the other: what is held is what the open requests hold.
+local function heldBy(leases, saved, open)
+  if open == 0 then return 0 end
+  if saved then return tonumber(saved) end
+  local held = 0
+  for _, member in ipairs(redis.call('ZRANGE', leases, 0, -1)) do held = held + costOf(member) end
+  return held
+end
+local function read(state, leases)
   local saved = redis.call('HMGET', state, 'rd', 'ra', 'td', 'ta', 'm', 's', 'h')
   local function number(index, default) return tonumber(saved[index] or default) end
+  local open = redis.call('ZCARD', leases)
   return {
     rd = number(1, 0), ra = number(2, now), td = number(3, 0), ta = number(4, now),
-    m = saved[5], s = number(6, 0), h = number(7, 0),
+    m = saved[5], s = number(6, 0), h = heldBy(leases, saved[7], open), open = open,
   }
 end
 `;
@@ -32,7 +42,7 @@ local tokens, cost = tonumber(ARGV[4]), tonumber(ARGV[5])
 local scopes, refused, limit = {}, 0, 0
 for index = 1, #KEYS / 2 do
   local key, leases, from = KEYS[index * 2 - 1], KEYS[index * 2], index * 6
-  local one = read(key)
+  local one = read(key, leases)
   local requestLimit, tokenLimit = tonumber(ARGV[from + 1]), tonumber(ARGV[from + 2])
   local openLimit, budget = tonumber(ARGV[from + 3]), tonumber(ARGV[from + 4])
   if requestLimit then one.rd, one.ra = leak(one.rd, one.ra, requestLimit) end
@@ -42,10 +52,9 @@ for index = 1, #KEYS / 2 do
   if one.m == month then one.s = math.max(one.s, tonumber(ARGV[from + 5])) end
   one.spent = one.s + tonumber(ARGV[from + 6])
   for _, dead in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
-    one.h = one.h - tonumber(string.match(dead, ':(%d+)$'))
+    one.h, one.open = one.h - costOf(dead), one.open - 1
     redis.call('ZREM', leases, dead)
   end
-  one.open = redis.call('ZCARD', leases)
   one.key, one.leases, one.rl, one.tl = key, leases, requestLimit, tokenLimit
   scopes[index] = one
   if refused == 0 then
@@ -86,7 +95,7 @@ export const settleScript = `${shared}
 local member = ARGV[2] .. ':' .. ARGV[4]
 for index = 1, #KEYS / 2 do
   local key, leases = KEYS[index * 2 - 1], KEYS[index * 2]
-  local one, tokenLimit = read(key), tonumber(ARGV[6 + index])
+  local one, tokenLimit = read(key, leases), tonumber(ARGV[6 + index])
   -- If its lease has ended, what it held was given back then.
   if redis.call('ZREM', leases, member) == 1 then one.h = one.h - tonumber(ARGV[4]) end
   if one.m == ARGV[6] then one.s = one.s + tonumber(ARGV[5]) end
@@ -106,7 +115,7 @@ end
 export const releaseScript = `${shared}
 for index = 1, #KEYS / 2 do
   local key, leases = KEYS[index * 2 - 1], KEYS[index * 2]
-  local one = read(key)
+  local one = read(key, leases)
   if redis.call('ZREM', leases, ARGV[2]) == 1 then
     redis.call('HSET', key, 'h', text(one.h - tonumber(ARGV[3])))
   end

@@ -5,6 +5,7 @@ import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRedisStore } from '../../../src/accounts/limits/redis-store.ts';
+import type { LimitScope, Outcome } from '../../../src/accounts/limits/store.ts';
 import { createProcesses } from '../../../src/accounts/usage/processes.ts';
 import { openDatabase } from '../../../src/db/open.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -26,6 +27,9 @@ import {
 import { month, newScope } from './scopes.ts';
 
 const ask = { tokens: 1, costNano: 1 };
+/** Of the hash; the open requests are beside it. */
+const toKey = ({ kind, id, accountId }: LimitScope) =>
+  `millrace:limits:{${accountId}}:${kind}:${id}`;
 
 describe('limits that replicas share', { skip: redisIsMissing }, () => {
   let redis: TestRedis;
@@ -175,6 +179,34 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     await store.close();
   });
 
+  test('a key that Redis evicts takes no hold along, and leaves none behind', async (context) => {
+    const store = createRedisStore(await redis.share(clock));
+    context.after(() => store.close());
+    const look = await redis.connect();
+    const held = ({ standings }: Outcome) => [standings[0]?.open, standings[0]?.heldNano];
+    const cost = (costNano: number) => ({ tokens: 1, costNano });
+
+    const first = newScope({ monthlyBudgetNano: 1000 });
+    const running = await store.reserve([first], cost(600), month);
+    await look.del(`${toKey(first)}:open`);
+    running.settle(cost(0));
+    const next = await store.reserve([first], cost(1000), month);
+    assert.equal(next.refused, null);
+    assert.deepEqual(held(next), [1, 1000]);
+
+    const second = newScope({ monthlyBudgetNano: 1000 });
+    const one = await store.reserve([second], cost(600), month);
+    const two = await store.reserve([second], cost(100), month);
+    await look.del(toKey(second));
+    const over = await store.reserve([second], cost(301), month);
+    assert.equal(over.refused?.limit, 'budget');
+    assert.deepEqual(held(over), [2, 700]);
+    await look.del(toKey(second));
+    one.settle(cost(0));
+    two.settle(cost(0));
+    assert.deepEqual(held(await store.reserve([second], cost(1), month)), [1, 1]);
+  });
+
   test('what a Redis that hung lets in too late for anybody is given back', async (context) => {
     const own = await startRedis();
     context.after(() => own.stop());
@@ -192,8 +224,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
       own.thaw();
       // On the same connection: it is answered after what was sent before.
       await shared.redis.ping();
-      for (const { kind, id } of [scope, account]) {
-        const key = `millrace:limits:{account}:${kind}:${id}`;
+      for (const key of [scope, account].map(toKey)) {
         assert.equal(await look.hget(key, 'h'), '0');
         assert.equal(await look.zcard(`${key}:open`), 0);
       }
