@@ -122,9 +122,18 @@ for index = 1, #KEYS / 2 do
 end
 `;
 
-/** ARGV: now or '', member, lease in ms. */
+/**
+ * Only of requests that run: what Redis has forgotten of one is there again. Its settling is sent later on the
+ * same connection. ARGV: now or '', member, lease in ms.
+ */
 export const renewScript = `${shared}
-for index = 2, #KEYS, 2 do
-  redis.call('ZADD', KEYS[index], 'XX', now + tonumber(ARGV[3]), ARGV[2])
+for index = 1, #KEYS / 2 do
+  local key, leases, member = KEYS[index * 2 - 1], KEYS[index * 2], ARGV[2]
+  if not redis.call('ZSCORE', leases, member) then
+    redis.call('HSET', key, 'h', text(read(key, leases).h + costOf(member)))
+    redis.call('PEXPIRE', key, 3456000000)
+  end
+  redis.call('ZADD', leases, now + tonumber(ARGV[3]), member)
+  redis.call('PEXPIRE', leases, 86400000)
 end
 `;

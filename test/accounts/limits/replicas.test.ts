@@ -179,6 +179,39 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     await store.close();
   });
 
+  test('a Redis that forgot everything learns again what runs, and nothing that has ended', async (context) => {
+    const own = await startRedis();
+    context.after(() => own.stop());
+    const store = createRedisStore(await own.share(systemClock), 1500);
+    context.after(() => store.close());
+    const look = await own.connect();
+    const scope = newScope({ concurrentRequests: 3, monthlyBudgetNano: 1000 });
+    const account = newScope({ monthlyBudgetNano: 2000 }, { kind: 'account' });
+    const reserve = async (costNano: number) =>
+      store.reserve([scope, account], { tokens: 1, costNano }, month);
+    const running = [await reserve(600), await reserve(300)];
+    const ended = await reserve(50);
+    ended.settle({ tokens: 1, costNano: 0 });
+    for (const forget of [() => look.flushall(), () => look.del(`${toKey(scope)}:open`)]) {
+      await forget();
+      await until('both are known again', async () => {
+        const counts = [scope, account].map((one) => look.zcard(`${toKey(one)}:open`));
+        return (await Promise.all(counts)).every((count) => count === 2);
+      });
+      const over = await reserve(101);
+      assert.deepEqual(over.refused, { scope: 0, limit: 'budget' });
+      for (const { open, heldNano } of over.standings) assert.deepEqual([open, heldNano], [2, 900]);
+    }
+    for (const one of running) one.settle({ tokens: 1, costNano: 0 });
+    const alone = await reserve(1000);
+    assert.equal(alone.refused, null);
+    // Longer than until the next renewal.
+    await sleep(700);
+    const last = await reserve(1);
+    assert.deepEqual(last.standings[0]?.open, 1);
+    assert.deepEqual(last.standings[0]?.heldNano, 1000);
+  });
+
   test('a key that Redis evicts takes no hold along, and leaves none behind', async (context) => {
     const store = createRedisStore(await redis.share(clock));
     context.after(() => store.close());
