@@ -3,7 +3,7 @@
 
 import type { Dialect, Rendered } from '../lib/dialect.ts';
 import type { RefusalCode } from '../lib/errors.ts';
-import { toPathText, type Violation } from '../lib/schema.ts';
+import { toPathText, type Violation, valueAt } from '../lib/schema.ts';
 
 export class CloudError extends Error {
   readonly status: number;
@@ -242,7 +242,7 @@ function explain({ kind, expected, exclusive, path }: Violation, value: unknown)
       return `Input should be ${expected.map((value) => `'${value}'`).join(' or ')}`;
     case 'format':
       return bound === idPattern
-        ? `Input should be a valid UUID${explainLength(findAt(value, path))}`
+        ? `Input should be a valid UUID${explainLength(valueAt(value, path))}`
         : `String should match pattern '${bound}'`;
     default:
       return 'Input is not valid';
@@ -256,9 +256,6 @@ function explainLength(id: unknown): string {
     ? `, invalid length: expected length 32 for simple format, found ${id.length}`
     : '';
 }
-
-const findAt = (value: unknown, path: Violation['path']): unknown =>
-  path.reduce<unknown>((inner, key) => (inner as Record<string, unknown> | null)?.[key], value);
 
 /** A path id that is not a UUID is a 400, and one client falls back to names when it sees that. */
 export const idPattern = '^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$';

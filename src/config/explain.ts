@@ -2,7 +2,7 @@
 
 import type { TSchema } from 'typebox';
 import { nearest } from '../lib/nearest.ts';
-import { toPathText, type Violation } from '../lib/schema.ts';
+import { toPathText, type Violation, valueAt } from '../lib/schema.ts';
 import { ConfigSchema } from './schema.ts';
 
 export function explain({ kind, path, expected, exclusive }: Violation, tree: unknown): string {
@@ -39,10 +39,7 @@ const secrets = ['api_key', 'headers', 'hub_token', 'secret_key'];
 /** What stands there; not what is or may hold a secret. */
 function show(path: Violation['path'], tree: unknown): string {
   if (path.some((part) => secrets.includes(String(part)))) return 'something else';
-  const value = path.reduce<unknown>(
-    (node, part) => (node as Record<string, unknown> | undefined)?.[part],
-    tree,
-  );
+  const value = valueAt(tree, path);
   if (Array.isArray(value)) return 'a list';
   return typeof value === 'object' && value !== null ? 'a map' : JSON.stringify(value);
 }

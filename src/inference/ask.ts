@@ -6,7 +6,7 @@ import type { Amount } from '../accounts/limits/store.ts';
 import type { CatalogEntry } from './catalog.ts';
 import { findOtherPart } from './content-parts.ts';
 import { costOf } from './cost.ts';
-import { type Task, toGivenPrompts } from './engine.ts';
+import { countPrompts, type Task } from './engine.ts';
 import { toMaxTokens } from './plan.ts';
 
 /** Completion tokens of a choice that are reserved when none were named. Most answers are shorter. */
@@ -22,25 +22,21 @@ export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEnt
   const window = Math.max(...served.map((entry) => entry.contextWindow));
   const longest = Math.max(...served.map((one) => one.maxOutputTokens ?? one.contextWindow));
   const completion = Math.min(named ?? unnamedCompletion, longest) * choices;
-  // A token of text is at least one byte of the request; a picture may be any number, and be given by its address.
-  const bytes = isText(task) ? bodyBytes + templateTokens * sequences : Number.POSITIVE_INFINITY;
+  const bytes = bodyBytes + templateTokens * sequences;
+  const room = window * sequences;
   const most = {
-    prompt_tokens: Math.min(bytes, window * sequences),
+    // A token of text is at least one byte of the request; a picture may be any number, and be given by its address.
+    prompt_tokens: bytes < room && isText(task) ? bytes : room,
     completion_tokens: Math.min(named ?? longest, longest) * choices,
   };
   const usage = { ...most, total_tokens: 0, prompt_tokens_details: null };
   return {
-    tokens: Math.min(Math.ceil(bodyBytes / bytesPerToken), window * sequences) + completion,
+    tokens: Math.min(Math.ceil(bodyBytes / bytesPerToken), room) + completion,
     costNano: Math.max(...served.map(({ price }) => costOf(price, usage))),
   };
 }
 
 const isText = ({ kind, body }: Task) => kind !== 'chat' || findOtherPart(body.messages) === null;
-
-function countPrompts(task: Task): number {
-  if (task.kind === 'chat') return 1;
-  return toGivenPrompts(task.body).length;
-}
 
 function countChoices({ kind, body }: Task): number {
   return Math.max(body.n ?? 1, (kind === 'completion' ? body.best_of : null) ?? 1);

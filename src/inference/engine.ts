@@ -15,6 +15,10 @@ export function toGivenPrompts({ prompt }: CompletionRequest): (string | number[
   return isOne ? [prompt as number[]] : (prompt as (string | number[])[]);
 }
 
+/** A chat is one. */
+export const countPrompts = ({ kind, body }: Task) =>
+  kind === 'chat' ? 1 : toGivenPrompts(body).length;
+
 /** Engines may die of ids that their model does not have, and nobody else knows which those are. */
 export function namesTokens({ kind, body }: Task): boolean {
   if ((body.stop_token_ids ?? []).length > 0) return true;

@@ -105,6 +105,10 @@ export function toPathText(path: readonly (string | number)[]): string {
   );
 }
 
+/** Undefined where the path leads nowhere. */
+export const valueAt = (value: unknown, path: readonly (string | number)[]): unknown =>
+  path.reduce<unknown>((node, part) => (node as Record<string, unknown> | null)?.[part], value);
+
 function isNullBranch(error: RawViolation): boolean {
   return error.keyword === 'type' && error.params.type === 'null';
 }

@@ -1,14 +1,11 @@
 // What is wrong with a request, as a sentence for people.
 
-import { toPathText, type Violation } from './schema.ts';
+import { toPathText, type Violation, valueAt } from './schema.ts';
 
 export function explainViolation(violation: Violation, body: unknown): string {
   const { kind, path, expected, exclusive } = violation;
   const name = path.length === 0 ? 'The body' : toPathText(path);
-  const value = path.reduce<unknown>(
-    (node, part) => (node as Record<string, unknown>)?.[part],
-    body,
-  );
+  const value = valueAt(body, path);
   const bound = expected[0] ?? '';
   switch (kind) {
     case 'missing':

@@ -48,13 +48,19 @@ const pages: { path: string; heading: string }[] = [
 ];
 const widths = { wide: { width: 1280, height: 800 }, phone: { width: 360, height: 740 } };
 
+/** A new server, and its owner's browser. */
+async function enter(): Promise<{ served: Served; page: Page }> {
+  const served = await serve();
+  const { page } = await openPage({ reducedMotion: 'reduce' });
+  await joinBy(page, served.setupLink, 'owner@example.com');
+  return { served, page };
+}
+
 describe('how it looks', { skip: noBrowser }, () => {
   let served: Served;
   let page: Page;
   before(async () => {
-    served = await serve();
-    ({ page } = await openPage({ reducedMotion: 'reduce' }));
-    await joinBy(page, served.setupLink, 'owner@example.com');
+    ({ served, page } = await enter());
   });
 
   for (const colorScheme of ['light', 'dark'] as const) {
@@ -112,9 +118,7 @@ describe('how full lists look', { skip: noBrowser }, () => {
   let served: Served;
   let page: Page;
   before(async () => {
-    served = await serve();
-    ({ page } = await openPage({ reducedMotion: 'reduce' }));
-    await joinBy(page, served.setupLink, 'owner@example.com');
+    ({ served, page } = await enter());
     await fill(page, served.url);
   });
   after(() => endMachines(page, served.url));

@@ -9,7 +9,7 @@ import type { Audit } from '../audit.ts';
 import type { SessionPrincipal } from '../principal.ts';
 import type { Limits as WireLimits } from '../schema.ts';
 import { type Costs, readCosts } from '../usage/costs.ts';
-import { readSpend, toMonth } from '../usage/spend.ts';
+import { readSpend, toMonth, toMonthEnd } from '../usage/spend.ts';
 import {
   changeLimits,
   hasLimit,
@@ -175,8 +175,3 @@ const limitColumns = [
   'concurrent_requests',
   'monthly_budget_nano',
 ] as const;
-
-function toMonthEnd(now: number): number {
-  const date = new Date(now);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
-}

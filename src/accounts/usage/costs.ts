@@ -3,6 +3,7 @@
 
 import { sql } from 'kysely';
 import type { Database } from '../../db/tables.ts';
+import { toMonthEnd } from './spend.ts';
 
 export interface Costs {
   readonly spentNano: number;
@@ -27,7 +28,7 @@ export async function readCosts(
   { accountId, keyId, month }: { accountId: string; keyId: string | null; month: string },
   { processId, seenBefore }: Elsewhere,
 ): Promise<Costs> {
-  const [from, to] = toSpan(month);
+  const from = Date.parse(`${month}-01T00:00:00Z`);
   const spent = db
     .selectFrom('spend')
     .select('cost_nano')
@@ -47,15 +48,10 @@ export async function readCosts(
     .where(sql<boolean>`process = any(array(${servers}))`)
     .where('account_id', '=', accountId)
     .where('at', '>=', from)
-    .where('at', '<', to);
+    .where('at', '<', toMonthEnd(from));
   if (keyId !== null) elsewhere = elsewhere.where('key_id', '=', keyId);
   const row = await db
     .selectNoFrom([spent.as('spent'), elsewhere.as('elsewhere')])
     .executeTakeFirstOrThrow();
   return { spentNano: row.spent ?? 0, elsewhereNano: row.elsewhere ?? 0 };
-}
-
-function toSpan(month: string): [from: number, to: number] {
-  const first = new Date(`${month}-01T00:00:00Z`);
-  return [first.getTime(), Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1)];
 }

@@ -29,3 +29,9 @@ export async function readSpend(
 
 /** UTC, e.g. `2026-11`. */
 export const toMonth = (at: number): string => new Date(at).toISOString().slice(0, 7);
+
+/** Of the month it lies in. */
+export function toMonthEnd(at: number): number {
+  const date = new Date(at);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+}

@@ -5,9 +5,9 @@
 import { fromBytes } from '../../../lib/byte-string.ts';
 import {
   type Call,
+  countPrompts,
   type EngineError,
   type Task,
-  toGivenPrompts,
   type Usage,
   type WireEvents,
 } from '../../engine.ts';
@@ -96,7 +96,7 @@ export class Rewriter {
     this.#opening = toOpening(call.envelope);
     this.#includeUsage = include_usage === true;
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
-    this.#expected = countChoices(task);
+    this.#expected = (task.body.n ?? 1) * countPrompts(task);
     this.#hasOneChoice = this.#expected === 1;
     this.#tally = this.#hasOneChoice ? null : new Tally(task.body.n ?? 1);
     this.#isScored = task.kind === 'completion' && task.body.logprobs != null;
@@ -353,10 +353,6 @@ export class Rewriter {
 
 function indexOf({ index }: { index?: unknown }): number {
   return typeof index === 'number' ? index : 0;
-}
-
-function countChoices({ kind, body }: Task): number {
-  return (body.n ?? 1) * (kind === 'chat' ? 1 : toGivenPrompts(body).length);
 }
 
 /** The first may follow a byte order mark. Older llama-servers send what went wrong as a field of its own. */
