@@ -48,6 +48,22 @@ function importsOf(file: string): string[] {
   return paths.map((path) => relative(root, resolve(root, dirname(file), path)));
 }
 
+/** The first import cycle among these files, as the list of files in it; empty if there is none. */
+function findImportCycle(among: string[]): string[] {
+  const finished = new Set<string>();
+  const follow = (file: string, path: string[]): string[] => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (finished.has(file) || !among.includes(file)) return [];
+    for (const target of importsOf(file)) {
+      const cycle = follow(target, [...path, file]);
+      if (cycle.length > 0) return cycle;
+    }
+    finished.add(file);
+    return [];
+  };
+  return among.map((file) => follow(file, [])).find((cycle) => cycle.length > 0) ?? [];
+}
+
 describe('tidy', () => {
   test('each part imports only what it may', () => {
     const wrong: string[] = [];
@@ -72,6 +88,20 @@ describe('tidy', () => {
       .filter(({ target }) => /^src\/(accounts|db|config|app|server)/.test(target))
       .map(({ file, target }) => `${file} imports ${target}`);
     assert.deepEqual(wrong, []);
+  });
+
+  test('the dashboard imports only wire schemas from src', () => {
+    const wrong = sources
+      .filter((file) => file.startsWith('web/src/'))
+      .flatMap((file) => importsOf(file).map((target) => ({ file, target })))
+      .filter(({ target }) => target.startsWith('src/') && !target.endsWith('/schema.ts'))
+      .map(({ file, target }) => `${file} imports ${target}`);
+    assert.deepEqual(wrong, []);
+  });
+
+  test('the dashboard has no import cycles, not even of types', () => {
+    const dashboard = sources.filter((file) => file.startsWith('web/src/'));
+    assert.deepEqual(findImportCycle(dashboard), []);
   });
 
   test('only the composition root and the CLI’s serve start the server', () => {

@@ -7,19 +7,7 @@ import type { Database } from '../db/tables.ts';
 import type { Terminal, TerminalSize } from './drivers/driver.ts';
 import { instanceNotFound } from './errors.ts';
 import type { Hosts } from './hosts/hosts.ts';
-
-export interface InstanceDetail {
-  readonly id: string;
-  readonly status: string;
-  readonly status_reason: string | null;
-  /** What went wrong last, while it is still being tried. */
-  readonly last_error: string | null;
-  readonly launched_at: string;
-  readonly booted_at: string | null;
-  readonly price_cents_per_hour: number;
-  /** Its SSH key was generated here, so that the name of the private half's file is known. */
-  readonly has_key_file: boolean;
-}
+import type { InstanceDetail } from './schema.ts';
 
 export interface InstanceDetails {
   list(accountId: string): Promise<InstanceDetail[]>;

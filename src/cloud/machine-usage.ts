@@ -3,20 +3,7 @@
 
 import type { Database } from '../db/tables.ts';
 import type { Clock } from '../lib/clock.ts';
-
-export interface MachineUsage {
-  readonly instance_id: string;
-  readonly name: string | null;
-  readonly instance_type: string;
-  readonly region: string;
-  readonly status: string;
-  readonly price_cents_per_hour: number;
-  readonly launched_at: string;
-  readonly terminated_at: string | null;
-  readonly seconds: number;
-  /** To a hundredth of a cent. */
-  readonly cents: number;
-}
+import type { MachineUsage } from './schema.ts';
 
 export interface MachineUsages {
   /** Instances that existed in the span, oldest first. What still runs counts up to now. */

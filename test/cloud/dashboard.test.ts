@@ -2,8 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import type { InstanceDetail } from '../../src/cloud/instance-details.ts';
-import type { MachineUsage } from '../../src/cloud/machine-usage.ts';
+import type { InstanceDetail, MachineUsage } from '../../src/cloud/schema.ts';
 import { createHandClock } from '../support/clock.ts';
 import { databases } from '../support/databases.ts';
 import { type SessionFetch, startTestServer } from '../support/server.ts';

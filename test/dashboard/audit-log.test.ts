@@ -58,7 +58,10 @@ describe('the audit log', { skip: noBrowser }, () => {
     assert.equal(await page.getByLabel('From').inputValue(), '2020-01-01');
     await page.goto(`${served.url}/#/audit-log/when=1`);
     await rows().nth(1).waitFor();
-    assert.equal(await page.getByRole('combobox', { name: 'When' }).inputValue(), 'Last 24 hours');
+    assert.equal(
+      await page.getByRole('combobox', { name: 'RelativeTime' }).inputValue(),
+      'Last 24 hours',
+    );
     assert.deepEqual(complaints, []);
   });
 });

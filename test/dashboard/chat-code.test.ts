@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import type { ChatRequest } from '../../src/inference/schema.ts';
-import { toChatCode } from '../../web/src/chat-code.ts';
+import { toChatCode } from '../../web/src/code-samples/chat.ts';
 
 const awkward = 'It\'s a "test"\nwith $HOME, `ls`, \\n and %s – ü';
 const request: ChatRequest = {

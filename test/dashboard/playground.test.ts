@@ -34,7 +34,7 @@ describe('the playground', { skip: noBrowser }, () => {
   const answers = () => page.getByText(/tokens in · \d+ out/);
   /** What the code shown would send. */
   const readCode = async () => {
-    await page.getByRole('button', { name: 'View code' }).click();
+    await page.getByRole('button', { name: 'UrlState code' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'TypeScript' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();
@@ -109,7 +109,7 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('the code shown asks for the same', async () => {
-    await page.getByRole('button', { name: 'View code' }).click();
+    await page.getByRole('button', { name: 'UrlState code' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'Python' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();

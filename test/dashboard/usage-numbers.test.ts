@@ -2,12 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findTagFault, toTag } from '../../web/src/machines/tags.ts';
-import { toCsv } from '../../web/src/parts/csv.ts';
-import { toDuration, toHours, toMoney } from '../../web/src/parts/numbers.ts';
-import { type Cell, none, toGroupTotals, toPlot, toTotal } from '../../web/src/usage/amounts.ts';
-import { toRange, toStarts } from '../../web/src/usage/range.ts';
-import { toMachineCells } from '../../web/src/usage/sources.ts';
+import { toCsv } from '../../web/src/format/csv.ts';
+import { toDuration, toHours, toMoney } from '../../web/src/format/numbers.ts';
+import { findTagError, toTag } from '../../web/src/machines/tags.ts';
+import { toRange, toStarts } from '../../web/src/usage/time-range.ts';
+import { toMachineCells } from '../../web/src/usage/usage-data.ts';
+import {
+  type Cell,
+  none,
+  toGroupTotals,
+  toPlot,
+  toTotal,
+} from '../../web/src/usage/usage-totals.ts';
 
 const now = Date.parse('2026-03-10T15:20:00Z');
 const choice = { range: null, step: null, from: null, to: null };
@@ -100,8 +106,8 @@ describe('usage in numbers', () => {
 
   test('tags are read as key and value, and wrong ones are named', () => {
     assert.deepEqual(toTag('team = a=b'), { key: 'team', value: 'a=b' });
-    assert.equal(findTagFault(['team=vision', 'night']), null);
-    assert.match(findTagFault(['Team=x']) ?? '', /“Team” can’t be a tag/);
-    assert.match(findTagFault(['team=x', 'team=y']) ?? '', /“team” is there twice/);
+    assert.equal(findTagError(['team=vision', 'night']), null);
+    assert.match(findTagError(['Team=x']) ?? '', /“Team” can’t be a tag/);
+    assert.match(findTagError(['team=x', 'team=y']) ?? '', /“team” is there twice/);
   });
 });

@@ -4,13 +4,13 @@
 import { Center, Skeleton, Stack } from '@mantine/core';
 import { lazy } from 'react';
 import { Route, Switch } from 'wouter';
-import { MeContext, useMeQuery } from './account.ts';
-import { Home } from './pages/home.tsx';
-import { Join } from './pages/join.tsx';
-import { Login } from './pages/login.tsx';
-import { NotFound } from './pages/not-found.tsx';
-import { ErrorNotice } from './parts/error-notice.tsx';
+import { ErrorNotice } from './components/error-notice.tsx';
+import { MeContext, useMeQuery } from './current-user.ts';
+import { Home } from './home/home.tsx';
+import { NotFound } from './not-found.tsx';
 import { Shell } from './shell.tsx';
+import { Join } from './sign-in/join.tsx';
+import { SignIn } from './sign-in/sign-in.tsx';
 
 const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
@@ -23,7 +23,7 @@ const SshKeys = lazy(() => import('./ssh-keys/ssh-keys.tsx'));
 const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
 const Usage = lazy(() => import('./usage/usage.tsx'));
-const AuditLog = lazy(() => import('./pages/audit-log.tsx'));
+const AuditLog = lazy(() => import('./audit-log/audit-log.tsx'));
 
 export function App() {
   return (
@@ -46,7 +46,7 @@ function SignedIn() {
       </Center>
     );
   }
-  if (me.data === null) return <Login />;
+  if (me.data === null) return <SignIn />;
   return (
     <MeContext value={me.data}>
       <Shell>

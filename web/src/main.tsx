@@ -9,10 +9,10 @@ import { useHashLocation } from 'wouter/use-hash-location';
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './style.css';
-import { meKey } from './account.ts';
 import { ApiError } from './api.ts';
 import { App } from './app.tsx';
-import { nonce } from './nonce.ts';
+import { nonce } from './browser/nonce.ts';
+import { meKey } from './current-user.ts';
 import { cssVariables, theme } from './theme.ts';
 
 // The name under which the library that locks scrolling behind dialogs looks for it.

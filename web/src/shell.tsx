@@ -32,10 +32,10 @@ import IconUserCircle from '@tabler/icons-react/dist/esm/icons/IconUserCircle.mj
 import IconUsers from '@tabler/icons-react/dist/esm/icons/IconUsers.mjs';
 import { type ReactNode, Suspense, useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
-import { useMe, useSignOut } from './account.ts';
-import { Failsafe } from './parts/failsafe.tsx';
-import { Logo } from './parts/logo.tsx';
-import { PageSkeleton } from './parts/page.tsx';
+import { ErrorBoundary } from './components/error-boundary.tsx';
+import { Logo } from './components/logo.tsx';
+import { PageSkeleton } from './components/page.tsx';
+import { useMe, useSignOut } from './current-user.ts';
 
 const places = [
   { path: '/', name: 'Home', icon: IconHome },
@@ -108,9 +108,9 @@ export function Shell({ children }: { children: ReactNode }) {
       </AppShell.Navbar>
       <AppShell.Main>
         <Box ref={main} id="main" tabIndex={-1} maw={1280} className="page">
-          <Failsafe key={section}>
+          <ErrorBoundary key={section}>
             <Suspense fallback={<PageSkeleton />}>{children}</Suspense>
-          </Failsafe>
+          </ErrorBoundary>
         </Box>
       </AppShell.Main>
     </AppShell>

@@ -2,10 +2,10 @@
 
 import { Button, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
-import { useMe } from '../account.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { useMe } from '../current-user.ts';
 import { useAccountLimits } from './limits.ts';
-import { LimitsView, SpendView } from './spend.tsx';
+import { LimitsView, SpendView } from './limits-view.tsx';
 
 export function AccountLimits() {
   const { canManage } = useMe();

@@ -4,17 +4,17 @@ import { Badge, Button, Code, Group, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { ApiKey } from '../../../src/accounts/schema.ts';
-import { scopeName, useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { Page } from '../parts/page.tsx';
-import { type Column, Empty, Records } from '../parts/records.tsx';
-import { useRemoval } from '../parts/removal.tsx';
-import { When } from '../parts/when.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { Page } from '../components/page.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { useDelete } from '../components/use-delete.tsx';
+import { scopeName, useMe } from '../current-user.ts';
 import { AccountLimits } from './account-limits.tsx';
-import { AccountLimitsDialog, EditKeyDialog } from './edit-limits.tsx';
+import { CreateApiKeyDialog } from './create-api-key-dialog.tsx';
 import { useAccountLimits } from './limits.ts';
-import { NewApiKeyDialog } from './new-api-key.tsx';
-import { LimitsView, SpendView } from './spend.tsx';
+import { AccountLimitsDialog, EditKeyDialog } from './limits-dialogs.tsx';
+import { LimitsView, SpendView } from './limits-view.tsx';
 
 const queryKey = ['api-keys'];
 
@@ -29,7 +29,7 @@ export default function ApiKeys() {
   });
   const refresh = () => client.invalidateQueries({ queryKey });
   const close = () => navigate('/api-keys');
-  const removal = useRemoval<ApiKey>({
+  const removal = useDelete<ApiKey>({
     action: 'Revoke',
     nameOf: ({ label }) => label,
     warning: ({ hint }) => (
@@ -85,7 +85,7 @@ export default function ApiKeys() {
       description="A key lets a program use this server in the account’s name. It is shown once, when it is made."
       actions={canUse && keys.data?.data.length !== 0 && make}
     >
-      <Records
+      <DataTable
         label="API keys"
         query={keys}
         rows={keys.data?.data}
@@ -93,15 +93,15 @@ export default function ApiKeys() {
         likely={2}
         lines={3}
         empty={
-          <Empty title="No keys yet" action={canUse && make}>
+          <EmptyState title="No keys yet" action={canUse && make}>
             Programs send a key with every request, as <Code>Authorization: Bearer …</Code>. Make
             one for each program, so that each can be revoked by itself.
-          </Empty>
+          </EmptyState>
         }
       />
       <AccountLimits />
       {canUse && location === '/api-keys/new' && (
-        <NewApiKeyDialog onMade={refresh} onClose={close} />
+        <CreateApiKeyDialog onMade={refresh} onClose={close} />
       )}
       {canUse && edited && <EditKeyDialog apiKey={edited} onClose={close} />}
       {canManage && account.data && location === '/api-keys/limits' && (
@@ -119,7 +119,7 @@ const Label = ({ apiKey: { label, hint, created_at } }: { apiKey: ApiKey }) => (
     </Text>
     <Code className="one-line">{hint}</Code>
     <Text size="xs" c="dimmed">
-      made <When at={created_at} />
+      made <RelativeTime at={created_at} />
     </Text>
   </div>
 );
@@ -135,7 +135,7 @@ const Scopes = ({ scopes }: Pick<ApiKey, 'scopes'>) => (
 );
 
 function Maybe({ at }: { at: string | null }) {
-  if (at !== null) return <When at={at} />;
+  if (at !== null) return <RelativeTime at={at} />;
   return (
     <Text size="sm" c="dimmed">
       never

@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Limits, Spend } from '../../../src/accounts/schema.ts';
 import { get } from '../api.ts';
-import { toCount, toMoney } from '../parts/numbers.ts';
+import { toCount, toMoney } from '../format/numbers.ts';
 
 export interface Allowance {
   limits: Limits;

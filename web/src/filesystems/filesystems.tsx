@@ -4,14 +4,14 @@ import { Button, Code, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { Filesystem } from '../../../src/cloud/schema.ts';
-import { useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { toSize } from '../parts/bytes.ts';
-import { Page } from '../parts/page.tsx';
-import { type Column, Empty, Records } from '../parts/records.tsx';
-import { useRemoval } from '../parts/removal.tsx';
-import { When } from '../parts/when.tsx';
-import { NewFilesystemDialog } from './new-filesystem.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { Page } from '../components/page.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { useDelete } from '../components/use-delete.tsx';
+import { useMe } from '../current-user.ts';
+import { toSize } from '../format/bytes.ts';
+import { CreateFilesystemDialog } from './create-filesystem-dialog.tsx';
 
 const queryKey = ['filesystems'];
 
@@ -25,7 +25,7 @@ export default function Filesystems() {
   });
   const refresh = () => client.invalidateQueries({ queryKey });
 
-  const removal = useRemoval<Filesystem>({
+  const removal = useDelete<Filesystem>({
     action: 'Delete',
     nameOf: ({ name }) => name,
     warning: () => 'All files on it are gone for good.',
@@ -60,7 +60,7 @@ export default function Filesystems() {
       name: 'Used',
       cell: ({ bytes_used }) => (bytes_used === undefined ? 'not known' : toSize(bytes_used)),
     },
-    { name: 'Made', cell: ({ created }) => <When at={created} /> },
+    { name: 'Made', cell: ({ created }) => <RelativeTime at={created} /> },
   ];
   if (canUse) columns.push(removal.column);
 
@@ -70,20 +70,20 @@ export default function Filesystems() {
       description="Files that outlive machines. A machine mounts those that were chosen when it was launched."
       actions={canUse && filesystems.data?.data.length !== 0 && create}
     >
-      <Records
+      <DataTable
         label="Filesystems"
         query={filesystems}
         rows={filesystems.data?.data}
         columns={columns}
         empty={
-          <Empty title="No filesystems yet" action={canUse && create}>
+          <EmptyState title="No filesystems yet" action={canUse && create}>
             A machine’s own disk goes with the machine. Put data sets and results on a filesystem,
             and choose it when you launch: every machine that has it sees the same files.
-          </Empty>
+          </EmptyState>
         }
       />
       {canUse && location === '/filesystems/new' && (
-        <NewFilesystemDialog onMade={refresh} onClose={() => navigate('/filesystems')} />
+        <CreateFilesystemDialog onMade={refresh} onClose={() => navigate('/filesystems')} />
       )}
       {removal.dialog}
     </Page>

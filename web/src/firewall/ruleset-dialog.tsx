@@ -5,7 +5,7 @@ import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
 import { patch, post } from '../api.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
 import { useRegions } from '../regions.ts';
 import { newRule, parseRule, toFields } from './rules.ts';
 import { RulesEditor } from './rules-editor.tsx';

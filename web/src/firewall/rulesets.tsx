@@ -5,10 +5,10 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
-import { useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { type Column, Empty, Records } from '../parts/records.tsx';
-import { useRemoval } from '../parts/removal.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { useDelete } from '../components/use-delete.tsx';
+import { useMe } from '../current-user.ts';
 import { toSentence } from './rules.ts';
 import { RulesetDialog } from './ruleset-dialog.tsx';
 
@@ -25,7 +25,7 @@ export function Rulesets() {
   });
   const refresh = () => client.invalidateQueries({ queryKey });
 
-  const removal = useRemoval<Ruleset>({
+  const removal = useDelete<Ruleset>({
     action: 'Delete',
     nameOf: ({ name }) => name,
     warning: () => 'Machines launched from now on can’t be given this ruleset.',
@@ -84,17 +84,17 @@ export function Rulesets() {
         </Title>
         {canUse && rulesets.data?.data.length !== 0 && make}
       </Group>
-      <Records
+      <DataTable
         label="Rulesets"
         query={rulesets}
         rows={rulesets.data?.data}
         columns={columns}
         likely={1}
         empty={
-          <Empty title="No rulesets" action={canUse && make}>
+          <EmptyState title="No rulesets" action={canUse && make}>
             A ruleset lets more in to the machines that name it when they are launched, e.g. a web
             server’s ports to web servers only.
-          </Empty>
+          </EmptyState>
         }
       />
       {canUse && location === '/firewall/new' && (

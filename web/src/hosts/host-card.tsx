@@ -4,14 +4,14 @@ import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { HostView } from '../../../src/cloud/hosts/schema.ts';
-import { useMe } from '../account.ts';
 import { patch, remove } from '../api.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { toCounted } from '../parts/numbers.ts';
-import { useRemoval } from '../parts/removal.tsx';
-import { StateBadge, type Tone } from '../parts/state-badge.tsx';
-import { When } from '../parts/when.tsx';
-import { HostCheckDialog } from './host-check.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { StatusBadge, type Tone } from '../components/status-badge.tsx';
+import { useDelete } from '../components/use-delete.tsx';
+import { useMe } from '../current-user.ts';
+import { toCounted } from '../format/numbers.ts';
+import { HostCheckDialog } from './host-check-dialog.tsx';
 import { HostNodes } from './host-nodes.tsx';
 import { hostsKey, toHostPath, toReasonToStay, toRemovalWarning } from './hosts.ts';
 
@@ -46,8 +46,8 @@ export function HostCard({ host, nameOf }: HostCardProps) {
               <Title order={2} size="h4" className="breakable">
                 {name}
               </Title>
-              <StateBadge tone={tones[status]}>{status}</StateBadge>
-              {status === 'offline' && draining && <StateBadge tone="quiet">draining</StateBadge>}
+              <StatusBadge tone={tones[status]}>{status}</StatusBadge>
+              {status === 'offline' && draining && <StatusBadge tone="quiet">draining</StatusBadge>}
             </Group>
             <Text size="sm" c="dimmed" className="breakable">
               {facts.filter(Boolean).join(' · ')}
@@ -59,7 +59,7 @@ export function HostCard({ host, nameOf }: HostCardProps) {
             )}
             {status === 'offline' && seen_at && (
               <Text size="sm" c="dimmed">
-                Last seen <When at={seen_at} />.
+                Last seen <RelativeTime at={seen_at} />.
               </Text>
             )}
           </div>
@@ -80,7 +80,7 @@ function HostActions({ host }: { host: HostView }) {
     mutationFn: () => patch(toHostPath(host), { draining: !isDraining }),
     onSuccess: refresh,
   });
-  const removal = useRemoval<HostView>({
+  const removal = useDelete<HostView>({
     action: 'Remove',
     nameOf: ({ name }) => name,
     warning: toRemovalWarning,

@@ -3,9 +3,9 @@
 import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { HostView } from '../../../src/cloud/hosts/schema.ts';
-import { toCount } from '../parts/numbers.ts';
-import { type Column, Records } from '../parts/records.tsx';
-import { StateBadge } from '../parts/state-badge.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { StatusBadge } from '../components/status-badge.tsx';
+import { toCount } from '../format/numbers.ts';
 import type { Gpu, HostNode } from './hosts.ts';
 
 type NameOf = (instanceId: string) => string | null;
@@ -22,7 +22,7 @@ export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) 
           <Text size="sm" fw={500} className="breakable">
             {name}
           </Text>
-          {!online && <StateBadge tone="bad">offline</StateBadge>}
+          {!online && <StatusBadge tone="bad">offline</StatusBadge>}
         </Group>
       ),
     },
@@ -42,7 +42,7 @@ export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) 
     { name: 'GPUs', cell: ({ gpus }) => <Gpus gpus={gpus} nameOf={nameOf} /> },
   ];
   return (
-    <Records
+    <DataTable
       label={`Nodes of ${host.name}`}
       query={loaded}
       rows={host.nodes.map((node) => ({ ...node, id: node.name }))}

@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { HostView } from '../../../src/cloud/hosts/schema.ts';
 import { get, type List } from '../api.ts';
-import { toCounted } from '../parts/numbers.ts';
+import { toCounted } from '../format/numbers.ts';
 
 export type HostNode = HostView['nodes'][number];
 export type Gpu = HostNode['gpus'][number];

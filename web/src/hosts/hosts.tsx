@@ -2,12 +2,12 @@
 
 import { Button, Code, Skeleton, Stack } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
-import { useMe } from '../account.ts';
+import { EmptyState } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Page } from '../components/page.tsx';
+import { useMe } from '../current-user.ts';
 import { useInstances } from '../machines/instances.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { Page } from '../parts/page.tsx';
-import { Empty } from '../parts/records.tsx';
-import { AddHostDialog } from './add-host.tsx';
+import { AddHostDialog } from './add-host-dialog.tsx';
 import { HostCard } from './host-card.tsx';
 import { useHosts } from './hosts.ts';
 import './hosts.css';
@@ -34,10 +34,10 @@ export default function Hosts() {
       {hosts.isPending && <Skeleton h={240} aria-busy="true" />}
       <ErrorNotice error={hosts.error} onRetry={() => hosts.refetch()} />
       {rows?.length === 0 && (
-        <Empty title="No hosts" action={canManage && add}>
+        <EmptyState title="No hosts" action={canManage && add}>
           Machines need a server to run on. Any Linux server with Incus or LXD will do; it is added
           with a token that <Code>incus config trust add</Code> prints.
-        </Empty>
+        </EmptyState>
       )}
       <Stack>
         {rows?.map((host) => (

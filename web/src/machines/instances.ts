@@ -3,10 +3,9 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { InstanceDetail } from '../../../src/cloud/instance-details.ts';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { Instance, InstanceDetail } from '../../../src/cloud/schema.ts';
 import { get, type List } from '../api.ts';
-import { toPemName } from '../parts/download.ts';
+import { toPemName } from '../browser/download.ts';
 
 const instancesKey = ['instances'];
 const detailsKey = ['instance-details'];

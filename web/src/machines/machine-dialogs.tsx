@@ -5,8 +5,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { FormEvent } from 'react';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { get, post } from '../api.ts';
-import { Confirm } from '../parts/confirm.tsx';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
 import { nameOf } from './instances.ts';
 import type { Task } from './machine-menu.tsx';
 import { TagsDialog } from './tags-field.tsx';
@@ -42,10 +42,10 @@ export function MachineDialog({ task, instances, onClose }: MachineDialogProps) 
           'The disk and all that is on it are gone for good. Shared filesystems stay.',
         ];
   return (
-    <Confirm title={title} action={action} onConfirm={operate} onClose={onClose}>
+    <ConfirmDialog title={title} action={action} onConfirm={operate} onClose={onClose}>
       {instances.length > 1 && `${names}. `}
       {text}
-    </Confirm>
+    </ConfirmDialog>
   );
 }
 

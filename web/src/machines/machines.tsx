@@ -3,19 +3,18 @@
 import { Badge, Button, Checkbox, Code, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { InstanceDetail } from '../../../src/cloud/instance-details.ts';
-import type { Instance } from '../../../src/cloud/schema.ts';
-import { useMe } from '../account.ts';
-import { CopyIcon } from '../parts/copy.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, Empty, Records } from '../parts/records.tsx';
-import { When } from '../parts/when.tsx';
+import type { Instance, InstanceDetail } from '../../../src/cloud/schema.ts';
+import { CopyButton } from '../components/copy-button.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { Page } from '../components/page.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { useMe } from '../current-user.ts';
 import { nameOf, toPrice, toSshCommand, useDetails, useInstances } from './instances.ts';
-import { LaunchDialog } from './launch.tsx';
+import { LaunchDialog } from './launch-dialog.tsx';
 import { MachineDialog } from './machine-dialogs.tsx';
 import { MachineMenu, type Task } from './machine-menu.tsx';
+import { Status } from './machine-status.tsx';
 import { SelectionBar } from './selection-bar.tsx';
-import { Status } from './status.tsx';
 import { fromTag } from './tags.ts';
 import './machines.css';
 
@@ -48,7 +47,7 @@ export default function Machines() {
           <Text size="xs" c="dimmed">
             {toPrice(instance_type.price_cents_per_hour)} · {region.name}
             {details.has(id) && ' · '}
-            {details.has(id) && <When at={details.get(id)?.launched_at ?? ''} />}
+            {details.has(id) && <RelativeTime at={details.get(id)?.launched_at ?? ''} />}
           </Text>
         </div>
       ),
@@ -114,17 +113,17 @@ export default function Machines() {
           onChoose={(task) => setOpen({ task, ids: chosen.map(({ id }) => id) })}
         />
       )}
-      <Records
+      <DataTable
         label="Machines"
         query={instances}
         rows={rows}
         columns={columns}
         empty={
-          <Empty title="No machines yet" action={canUse && launch}>
+          <EmptyState title="No machines yet" action={canUse && launch}>
             A machine is a Linux system of your own with an address, a disk and, where this host has
             them, GPUs. Launching takes three steps and a few seconds; then you get in by ssh or by
             a terminal in this page.
-          </Empty>
+          </EmptyState>
         }
       />
       {canUse && location === '/machines/new' && (
@@ -171,7 +170,7 @@ function SshCommand(props: { instance: Instance; detail: InstanceDetail | undefi
     <div>
       <Group gap={4} wrap="nowrap">
         <Code className="breakable">{command}</Code>
-        <CopyIcon value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
+        <CopyButton value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
       </Group>
       {!hasKeyFile && (
         <Text size="xs" c="dimmed" className="breakable">

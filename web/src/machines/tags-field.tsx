@@ -5,9 +5,9 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { Instance } from '../../../src/cloud/schema.ts';
 import { put } from '../api.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
 import { nameOf } from './instances.ts';
-import { findTagFault, fromTag, maxTags, toTag } from './tags.ts';
+import { findTagError, fromTag, maxTags, toTag } from './tags.ts';
 
 interface TagsFieldProps {
   /** As typed. */
@@ -23,7 +23,7 @@ export const TagsField = ({ tags, onChange }: TagsFieldProps) => (
     value={tags}
     onChange={onChange}
     maxTags={maxTags}
-    error={findTagFault(tags)}
+    error={findTagError(tags)}
     acceptValueOnBlur
   />
 );
@@ -52,7 +52,7 @@ export function TagsDialog({ instance, onClose }: { instance: Instance; onClose:
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
-            <Button type="submit" loading={change.isPending} disabled={findTagFault(tags) !== null}>
+            <Button type="submit" loading={change.isPending} disabled={findTagError(tags) !== null}>
               Save
             </Button>
           </Group>

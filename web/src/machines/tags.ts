@@ -18,7 +18,7 @@ export function toTag(text: string): Tag {
 export const fromTag = ({ key, value }: Tag) => (value === '' ? key : `${key}=${value}`);
 
 /** What is wrong with them, in a sentence; null when they are fine. */
-export function findTagFault(texts: string[]): string | null {
+export function findTagError(texts: string[]): string | null {
   const tags = texts.map(toTag);
   const misspelt = tags.find(({ key }) => !keyForm.test(key) || key.length > 55);
   if (misspelt !== undefined) {

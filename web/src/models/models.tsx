@@ -5,20 +5,20 @@ import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { BackendView } from '../../../src/inference/backends/schema.ts';
 import type { ModelWeights } from '../../../src/inference/weights/schema.ts';
-import { useMe } from '../account.ts';
-import { CopyIcon } from '../parts/copy.tsx';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { toCount, toCounted, toMoney } from '../parts/numbers.ts';
-import { Page } from '../parts/page.tsx';
-import { type Column, Empty, Records } from '../parts/records.tsx';
-import { AddBackendDialog } from './add-backend.tsx';
-import { BackendLine } from './backend-line.tsx';
-import { useBackendTasks } from './backend-tasks.tsx';
+import { CopyButton } from '../components/copy-button.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Page } from '../components/page.tsx';
+import { useMe } from '../current-user.ts';
+import { toCount, toCounted, toMoney } from '../format/numbers.ts';
+import { AddBackendDialog } from './add-backend-dialog.tsx';
+import { BackendRow } from './backend-row.tsx';
 import { useBackends } from './backends.ts';
-import { toDefaultModel, useModels } from './list.ts';
 import { PullDialog } from './pull-dialog.tsx';
 import { Pulls } from './pulls.tsx';
 import { StoredWeightsList } from './stored-weights.tsx';
+import { useBackendActions } from './use-backend-actions.tsx';
+import { toDefaultModel, useModels } from './use-models.ts';
 import { isLive, toShortName, useWeights } from './weights.ts';
 import './models.css';
 
@@ -29,7 +29,7 @@ export default function Models() {
   const listed = useModels();
   const weights = useWeights();
   const backends = useBackends();
-  const tasks = useBackendTasks();
+  const tasks = useBackendActions();
   const overview = weights.data;
   const pulledIds = new Set(overview?.pulls.filter(isLive).map(({ model }) => model));
   const byModel = Map.groupBy(backends.data?.data ?? [], ({ model }) => model);
@@ -47,7 +47,7 @@ export default function Models() {
       cell: (model) => (
         <Stack gap="xs" className="backends">
           {(byModel.get(model.id) ?? []).map((backend) => (
-            <BackendLine
+            <BackendRow
               key={backend.id}
               backend={backend}
               name={toBackendName(backend, model)}
@@ -93,7 +93,7 @@ export default function Models() {
     >
       {overview && <Pulls overview={overview} canUse={canUse} />}
       <ErrorNotice error={tasks.error ?? backends.error} />
-      <Records
+      <DataTable
         label="Models"
         query={weights}
         // Both or neither: lines that come later would push the list around.
@@ -101,9 +101,9 @@ export default function Models() {
         columns={columns}
         likely={8}
         empty={
-          <Empty title="No models">
+          <EmptyState title="No models">
             The configuration names no models, so there is nothing that requests could ask for.
-          </Empty>
+          </EmptyState>
         }
       />
       {overview && <StoredWeightsList weights={overview.data} canUse={canUse} />}
@@ -128,7 +128,7 @@ const ModelId = ({ model }: { model: ModelWeights }) => (
       <Text size="sm" ff="monospace" className="breakable">
         {model.id}
       </Text>
-      <CopyIcon value={model.id} label={`Copy ${model.id}`} />
+      <CopyButton value={model.id} label={`Copy ${model.id}`} />
     </Group>
     <Text size="xs" c="dimmed">
       {model.owned_by} · {toCount(model.context_window)} tokens of context

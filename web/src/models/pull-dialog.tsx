@@ -5,7 +5,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import type { ModelWeights } from '../../../src/inference/weights/schema.ts';
 import { post } from '../api.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
 import { weightsKey } from './weights.ts';
 
 interface PullDialogProps {

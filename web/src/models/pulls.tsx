@@ -4,8 +4,8 @@ import { Button, Group, Paper, Progress, Stack, Text, Title } from '@mantine/cor
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Pull, WeightsOverview } from '../../../src/inference/weights/schema.ts';
 import { post, remove } from '../api.ts';
-import { toSize } from '../parts/bytes.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { toSize } from '../format/bytes.ts';
 import { isLive, toShortName, toShownPulls, weightsKey } from './weights.ts';
 
 export function Pulls({ overview, canUse }: { overview: WeightsOverview; canUse: boolean }) {

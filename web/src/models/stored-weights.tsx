@@ -6,9 +6,9 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { StoredWeights } from '../../../src/inference/weights/schema.ts';
 import { remove } from '../api.ts';
-import { toSize } from '../parts/bytes.ts';
-import { Confirm } from '../parts/confirm.tsx';
-import { type Column, Records } from '../parts/records.tsx';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { toSize } from '../format/bytes.ts';
 import { toShortName, weightsKey } from './weights.ts';
 
 type Row = StoredWeights & { id: string };
@@ -70,7 +70,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsProps) {
       <Title order={2} size="h4">
         Weights on disk
       </Title>
-      <Records
+      <DataTable
         label="Weights on disk"
         query={loaded}
         rows={weights.map((one) => ({ ...one, id: one.name }))}
@@ -82,7 +82,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsProps) {
         }
       />
       {removing && (
-        <Confirm
+        <ConfirmDialog
           title={`Remove ${toShortName(removing.name)}?`}
           action="Remove"
           onConfirm={() => removeWeights(removing)}
@@ -91,7 +91,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsProps) {
           {removing.models.length === 0
             ? 'Nothing is served from these weights.'
             : `The built-in stand-in answers for ${removing.models.join(', ')} from then on.`}
-        </Confirm>
+        </ConfirmDialog>
       )}
     </Stack>
   );

@@ -2,11 +2,11 @@
 // by the arrow keys, how likely it was and what else was.
 
 import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from 'react';
-import type { TokenChance } from './conversation.ts';
+import type { TokenProbability } from './conversation.ts';
 
 interface AnswerTextProps {
   text: string;
-  tokens: TokenChance[] | undefined;
+  tokens: TokenProbability[] | undefined;
 }
 
 export function AnswerText({ text, tokens = [] }: AnswerTextProps) {
@@ -18,7 +18,7 @@ export function AnswerText({ text, tokens = [] }: AnswerTextProps) {
 
 const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1 };
 
-function Tokens({ tokens }: { tokens: TokenChance[] }) {
+function Tokens({ tokens }: { tokens: TokenProbability[] }) {
   const id = useId();
   const [at, setAt] = useState<number | null>(null);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -58,7 +58,7 @@ function Tokens({ tokens }: { tokens: TokenChance[] }) {
   );
 }
 
-function Chances({ id, chance }: { id: string; chance: TokenChance }) {
+function Chances({ id, chance }: { id: string; chance: TokenProbability }) {
   const rows = [chance, ...chance.others.filter(({ token }) => token !== chance.token)];
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => keepInside(box.current), []);

@@ -39,7 +39,7 @@ export interface ToolCall {
 }
 
 /** One token of an answer, with the likeliest others in its place. */
-export interface TokenChance {
+export interface TokenProbability {
   token: string;
   logprob: number;
   others: { token: string; logprob: number }[];
@@ -55,7 +55,7 @@ export interface Turn {
   /** On results: which call they are of. */
   toolCallId?: string;
   /** Only when they were asked for; not kept in storage, being many times the text. */
-  tokens?: TokenChance[];
+  tokens?: TokenProbability[];
 }
 
 export interface Conversation {
@@ -102,7 +102,7 @@ export const newTurn = (role: Turn['role'], text: string): Turn => ({
 });
 
 /** Up to what was last asked: the turns that an answer is to. */
-export const toAsked = (turns: Turn[]) =>
+export const toPromptTurns = (turns: Turn[]) =>
   turns.slice(0, turns.findLastIndex(({ role }) => role !== 'assistant') + 1);
 
 const storageKey = (userId: string) => `millrace.conversation.${userId}`;
@@ -142,6 +142,6 @@ export function storeConversation(userId: string, conversation: Conversation): v
   }
 }
 
-export function forgetConversation(userId: string): void {
+export function deleteConversation(userId: string): void {
   localStorage.removeItem(storageKey(userId));
 }

@@ -4,12 +4,12 @@ import { Button, Drawer, Group, Modal, Paper, Select, Skeleton, Text, Title } fr
 import { useDisclosure, useDocumentTitle } from '@mantine/hooks';
 import { type RefObject, useEffect, useRef } from 'react';
 import './playground.css';
-import { useMe } from '../account.ts';
-import { toChatCode } from '../chat-code.ts';
-import { toDefaultModel, useModels } from '../models/list.ts';
-import { CodeSamples } from '../parts/code-samples.tsx';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { Page } from '../parts/page.tsx';
+import { toChatCode } from '../code-samples/chat.ts';
+import { CodeSamples } from '../components/code-samples.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Page } from '../components/page.tsx';
+import { useMe } from '../current-user.ts';
+import { toDefaultModel, useModels } from '../models/use-models.ts';
 import { Composer } from './composer.tsx';
 import { toShownRequest } from './request.ts';
 import { SettingsForm } from './settings-form.tsx';
@@ -46,7 +46,7 @@ function Chat() {
         </Title>
         <Group gap="xs">
           <Button variant="default" size="xs" onClick={code.open}>
-            View code
+            UrlState code
           </Button>
           <Button variant="default" size="xs" onClick={settings.open} hiddenFrom="md">
             Settings

@@ -1,8 +1,8 @@
 // The conversation as the request that asks for its next answer.
 
 import type { ChatRequest } from '../../../src/inference/schema.ts';
-import { sampleQuestion } from '../chat-code.ts';
-import { type Conversation, newTurn, type Turn, toAsked } from './conversation.ts';
+import { sampleQuestion } from '../code-samples/chat.ts';
+import { type Conversation, newTurn, type Turn, toPromptTurns } from './conversation.ts';
 
 /** Why it can't be sent, or null: what the model is to be held to has to be JSON. */
 export function findProblem({ tools, schema }: Conversation): string | null {
@@ -42,7 +42,7 @@ export function toRequest(conversation: Conversation, model: string): ChatReques
 
 /** The request whose answer is on screen. Before there is any, it asks a question that a server would take. */
 export function toShownRequest(conversation: Conversation, model: string): ChatRequest {
-  const asked = toAsked(conversation.turns);
+  const asked = toPromptTurns(conversation.turns);
   const turns = asked.length > 0 ? asked : [newTurn('user', sampleQuestion)];
   return toRequest({ ...conversation, turns }, model);
 }

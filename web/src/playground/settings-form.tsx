@@ -7,7 +7,7 @@ import {
   emptySettings,
   type Settings,
 } from './conversation.ts';
-import { ShapeForm } from './shape-form.tsx';
+import { OutputForm } from './output-form.tsx';
 
 type NumberName = Exclude<keyof Settings, 'stop'>;
 
@@ -74,7 +74,7 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
           onChange={(event) => set({ stop: event.currentTarget.value || null })}
         />
       </SimpleGrid>
-      <ShapeForm conversation={conversation} onChange={onChange} />
+      <OutputForm conversation={conversation} onChange={onChange} />
       <Button
         variant="default"
         size="xs"

@@ -2,13 +2,13 @@
 
 import type { ChatRequest } from '../../../src/inference/schema.ts';
 import { ApiError, send } from '../api.ts';
-import type { Outcome, TokenChance, ToolCall } from './conversation.ts';
-import { readEvents } from './events.ts';
+import type { Outcome, TokenProbability, ToolCall } from './conversation.ts';
+import { readEvents } from './sse.ts';
 
 /** What has arrived of an answer; it grows in place. */
 export interface Answer {
   text: string;
-  tokens: TokenChance[];
+  tokens: TokenProbability[];
   toolCalls: ToolCall[];
 }
 

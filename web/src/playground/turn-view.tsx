@@ -5,8 +5,8 @@ import IconPencil from '@tabler/icons-react/dist/esm/icons/IconPencil.mjs';
 import IconRefresh from '@tabler/icons-react/dist/esm/icons/IconRefresh.mjs';
 import { useState } from 'react';
 import { ApiError } from '../api.ts';
-import { CopyIcon } from '../parts/copy.tsx';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { CopyButton } from '../components/copy-button.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
 import { AnswerText } from './answer-text.tsx';
 import type { Outcome, Turn } from './conversation.ts';
 import { ToolCalls } from './tool-calls.tsx';
@@ -52,7 +52,7 @@ export function TurnView(props: TurnProps) {
           {turn.text}
         </Paper>
         <Group gap={2}>
-          <CopyIcon value={turn.text} label="Copy the message" />
+          <CopyButton value={turn.text} label="Copy the message" />
           <ActionIcon
             variant="subtle"
             color="gray"
@@ -97,7 +97,7 @@ export function TurnView(props: TurnProps) {
       )}
       {outcome && (
         <Group gap={2} mih={28}>
-          {text !== '' && <CopyIcon value={text} label="Copy the answer" />}
+          {text !== '' && <CopyButton value={text} label="Copy the answer" />}
           {isLast && !outcome.failure && (
             <ActionIcon
               variant="subtle"

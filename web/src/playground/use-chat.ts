@@ -9,7 +9,7 @@ import {
   newTurn,
   storeConversation,
   type Turn,
-  toAsked,
+  toPromptTurns,
 } from './conversation.ts';
 import { findProblem, toRequest } from './request.ts';
 import { type Answer, streamChat } from './stream-chat.ts';
@@ -78,7 +78,7 @@ export function useChat(userId: string, defaultModel: string) {
     send: (text: string) => answer([...conversation.turns, newTurn('user', text)]),
     stop: () => running.current?.abort(),
     /** A new answer in place of the last one. */
-    regenerate: () => answer(toAsked(conversation.turns)),
+    regenerate: () => answer(toPromptTurns(conversation.turns)),
     /** What the tools that the model called have answered, by the id of the call. */
     sendResults: (results: { id: string; text: string }[]) =>
       answer([

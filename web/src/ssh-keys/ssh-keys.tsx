@@ -4,13 +4,13 @@ import { Button, Code, Group, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { SshKey } from '../../../src/cloud/schema.ts';
-import { useMe } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { CopyIcon } from '../parts/copy.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, Empty, Records } from '../parts/records.tsx';
-import { useRemoval } from '../parts/removal.tsx';
-import { NewSshKeyDialog } from './new-ssh-key.tsx';
+import { CopyButton } from '../components/copy-button.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { Page } from '../components/page.tsx';
+import { useDelete } from '../components/use-delete.tsx';
+import { useMe } from '../current-user.ts';
+import { AddSshKeyDialog } from './add-ssh-key-dialog.tsx';
 
 const queryKey = ['ssh-keys'];
 
@@ -21,7 +21,7 @@ export default function SshKeys() {
   const keys = useQuery({ queryKey, queryFn: () => get<List<SshKey>>('/api/v1/ssh-keys') });
   const refresh = () => client.invalidateQueries({ queryKey });
 
-  const removal = useRemoval<SshKey>({
+  const removal = useDelete<SshKey>({
     action: 'Delete',
     nameOf: ({ name }) => name,
     warning: () =>
@@ -52,7 +52,7 @@ export default function SshKeys() {
       cell: ({ name, public_key }) => (
         <Group gap={4} wrap="nowrap">
           <Code className="breakable">{shorten(public_key)}</Code>
-          <CopyIcon value={public_key} label={`Copy the public key of ${name}`} />
+          <CopyButton value={public_key} label={`Copy the public key of ${name}`} />
         </Group>
       ),
     },
@@ -65,20 +65,20 @@ export default function SshKeys() {
       description="A machine gets its keys when it is launched. Adding or deleting one later changes no machine that runs."
       actions={canUse && keys.data?.data.length !== 0 && add}
     >
-      <Records
+      <DataTable
         label="SSH keys"
         query={keys}
         rows={keys.data?.data}
         columns={columns}
         empty={
-          <Empty title="No SSH keys yet" action={canUse && add}>
+          <EmptyState title="No SSH keys yet" action={canUse && add}>
             A machine lets in whoever holds the private half of its key. Paste the public half of
             yours, or have a new pair made here and download the private half.
-          </Empty>
+          </EmptyState>
         }
       />
       {canUse && location === '/ssh-keys/new' && (
-        <NewSshKeyDialog onAdded={refresh} onClose={() => navigate('/ssh-keys')} />
+        <AddSshKeyDialog onAdded={refresh} onClose={() => navigate('/ssh-keys')} />
       )}
       {removal.dialog}
     </Page>

@@ -3,13 +3,13 @@
 import { Button, Group, Radio, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type Invitation, type Role, roleMeaning, roles } from '../account.ts';
 import { get, type List, post, remove } from '../api.ts';
-import { Confirm } from '../parts/confirm.tsx';
-import { ShownOnce } from '../parts/copy.tsx';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { Records } from '../parts/records.tsx';
-import { When } from '../parts/when.tsx';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { SecretField } from '../components/copy-button.tsx';
+import { DataTable } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { type Invitation, type Role, roleMeaning, roles } from '../current-user.ts';
 
 const queryKey = ['invitations'];
 
@@ -49,19 +49,19 @@ export function Invitations() {
       </Group>
       <ErrorNotice error={invite.error} />
       {invite.data?.link && (
-        <ShownOnce
+        <SecretField
           label={`Link for a new ${invite.data.role}, shown once`}
           value={invite.data.link}
         />
       )}
-      <Records
+      <DataTable
         label="Open invitations"
         query={invitations}
         likely={1}
         rows={invitations.data?.data}
         columns={[
           { name: 'Role', cell: (invitation) => invitation.role },
-          { name: 'Expires', cell: ({ expires_at }) => <When at={expires_at} /> },
+          { name: 'Expires', cell: ({ expires_at }) => <RelativeTime at={expires_at} /> },
           {
             name: '',
             cell: (invitation) => (
@@ -78,14 +78,14 @@ export function Invitations() {
         }
       />
       {revoking && (
-        <Confirm
+        <ConfirmDialog
           title="Revoke this invitation?"
           action="Revoke"
           onConfirm={() => revoke(revoking)}
           onClose={() => setRevoking(null)}
         >
           Its link stops working at once.
-        </Confirm>
+        </ConfirmDialog>
       )}
     </Stack>
   );

@@ -4,12 +4,12 @@ import { Badge, Button, Group, Select, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type Member, meKey, type Role, roles, useMe } from '../account.ts';
 import { get, type List, patch, remove } from '../api.ts';
-import { Confirm } from '../parts/confirm.tsx';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { type Column, Records } from '../parts/records.tsx';
-import { When } from '../parts/when.tsx';
+import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { type Member, meKey, type Role, roles, useMe } from '../current-user.ts';
 
 const queryKey = ['members'];
 
@@ -73,7 +73,7 @@ export function Members() {
           role
         ),
     },
-    { name: 'Joined', cell: ({ joined_at }) => <When at={joined_at} /> },
+    { name: 'Joined', cell: ({ joined_at }) => <RelativeTime at={joined_at} /> },
   ];
   if (me.canManage) {
     columns.push({
@@ -94,7 +94,7 @@ export function Members() {
   return (
     <>
       <ErrorNotice error={setRole.error} />
-      <Records
+      <DataTable
         label="People"
         query={members}
         likely={1}
@@ -103,14 +103,14 @@ export function Members() {
         empty={null}
       />
       {removing && (
-        <Confirm
+        <ConfirmDialog
           title={`Remove ${removing.email}?`}
           action="Remove"
           onConfirm={() => removeMember(removing)}
           onClose={() => setRemoving(null)}
         >
           They are signed out at once. Keys they made belong to the account and go on working.
-        </Confirm>
+        </ConfirmDialog>
       )}
     </>
   );

@@ -4,9 +4,9 @@ import { Button, PasswordInput, Stack } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useRef } from 'react';
-import { useMe } from '../account.ts';
 import { post } from '../api.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { useMe } from '../current-user.ts';
 
 export function PasswordForm() {
   const { email } = useMe();

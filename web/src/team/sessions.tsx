@@ -2,11 +2,11 @@
 
 import { Badge, Button, Group, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { Session } from '../account.ts';
 import { get, type List, remove } from '../api.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { Records } from '../parts/records.tsx';
-import { When } from '../parts/when.tsx';
+import { DataTable } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import type { Session } from '../current-user.ts';
 
 const queryKey = ['sessions'];
 
@@ -23,7 +23,7 @@ export function Sessions() {
   return (
     <>
       <ErrorNotice error={end.error} />
-      <Records
+      <DataTable
         label="Your sessions"
         query={sessions}
         likely={1}
@@ -38,7 +38,7 @@ export function Sessions() {
             ),
           },
           { name: 'From', cell: ({ address }) => address },
-          { name: 'Signed in', cell: ({ created_at }) => <When at={created_at} /> },
+          { name: 'Signed in', cell: ({ created_at }) => <RelativeTime at={created_at} /> },
           {
             name: '',
             cell: ({ id, current }) =>

@@ -2,8 +2,8 @@
 
 import { Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { useMe } from '../account.ts';
-import { Page } from '../parts/page.tsx';
+import { Page } from '../components/page.tsx';
+import { useMe } from '../current-user.ts';
 import { Invitations } from './invitations.tsx';
 import { Members } from './members.tsx';
 import { PasswordForm } from './password-form.tsx';

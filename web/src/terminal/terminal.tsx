@@ -4,12 +4,12 @@ import { Anchor, Button, Group, Skeleton, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { Instance } from '../../../src/cloud/schema.ts';
-import { useMe } from '../account.ts';
+import { EmptyState } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Page } from '../components/page.tsx';
+import { useMe } from '../current-user.ts';
 import { nameOf, useInstances } from '../machines/instances.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { Page } from '../parts/page.tsx';
-import { Empty } from '../parts/records.tsx';
-import { connect } from './connect.ts';
+import { connect } from './connection.ts';
 import '@xterm/xterm/css/xterm.css';
 import './terminal.css';
 
@@ -44,11 +44,11 @@ function Body({ instance }: { instance: Instance | undefined }) {
   if (instance) lastId.current = instance.id;
   if (!wasActive.current) {
     return (
-      <Empty title="There is no shell to show">
+      <EmptyState title="There is no shell to show">
         {instance
           ? `This machine is ${instance.status}. The terminal opens by itself once it is active.`
           : 'This machine does not run, or you may not use machines.'}
-      </Empty>
+      </EmptyState>
     );
   }
   return <Shell key={attempt} id={lastId.current} onAgain={() => setAttempt(attempt + 1)} />;

@@ -1,7 +1,7 @@
 // Machines' hours and costs as a file. The server has this file for models; machines are added up here.
 
-import { toCsv } from '../parts/csv.ts';
-import type { Cell } from './amounts.ts';
+import { toCsv } from '../format/csv.ts';
+import type { Cell } from './usage-totals.ts';
 
 export const toMachineCsv = (cells: Cell[]): string =>
   toCsv([

@@ -2,27 +2,27 @@
 
 import { Button, Paper, Skeleton, Tabs } from '@mantine/core';
 import { useMemo } from 'react';
-import { download } from '../parts/download.ts';
-import { ErrorNotice } from '../parts/error-notice.tsx';
-import { Page } from '../parts/page.tsx';
-import { Empty } from '../parts/records.tsx';
-import { useView, type View } from '../parts/view.ts';
-import { type Cell, type Metric, metricNames, toPlot, toTotal } from './amounts.ts';
-import { Chart } from './chart.tsx';
-import { Controls } from './controls.tsx';
+import { download } from '../browser/download.ts';
+import { type UrlState, useUrlState } from '../browser/url-state.ts';
+import { EmptyState } from '../components/data-table.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Page } from '../components/page.tsx';
 import { toMachineCsv } from './machine-csv.ts';
-import { type Range, toDayText, toRange } from './range.ts';
-import { Requests } from './requests.tsx';
-import { type Grouping, groupings, useCells } from './sources.ts';
-import { Tables } from './tables.tsx';
-import { Totals } from './totals.tsx';
+import { Requests } from './request-log.tsx';
+import { type Range, toDayText, toRange } from './time-range.ts';
+import { Chart } from './usage-chart.tsx';
+import { Controls } from './usage-controls.tsx';
+import { type Grouping, groupings, useCells } from './usage-data.ts';
 import { toUsageQuery } from './usage-query.ts';
+import { Totals } from './usage-summary.tsx';
+import { Tables } from './usage-tables.tsx';
+import { type Cell, type Metric, metricNames, toPlot, toTotal } from './usage-totals.ts';
 
 const modelMetrics = ['tokens', 'requests', 'errors', 'cost'] as const;
 const machineMetrics = ['cost', 'hours'] as const;
 
 export default function UsagePage() {
-  const view = useView('/usage');
+  const view = useUrlState('/usage');
   const tab = view.get('tab') === 'requests' ? 'requests' : 'totals';
   return (
     <Page
@@ -49,7 +49,7 @@ export default function UsagePage() {
   );
 }
 
-function OverTime({ view }: { view: View }) {
+function OverTime({ view }: { view: UrlState }) {
   const [kind, step] = [view.get('range'), view.get('step')];
   const [from, to] = [view.get('from'), view.get('to')];
   // The edge is the end of a step: asking the clock at every rendering gives the same answer within one.
@@ -128,13 +128,13 @@ const hasAny = (data: Record<string, number | string>[]) =>
 
 const Nothing = ({ by }: { by: Grouping }) =>
   by === 'machine' ? (
-    <Empty title="No machines in this time">
+    <EmptyState title="No machines in this time">
       Machines count from their launch to their end, by the second, at the price they were launched
       for. Choose a longer time, or launch one.
-    </Empty>
+    </EmptyState>
   ) : (
-    <Empty title="Nothing was used in this time">
+    <EmptyState title="Nothing was used in this time">
       Each request to a model is counted here within a moment, whether it came from a program with a
       key or from the playground. Choose a longer time, or make a request.
-    </Empty>
+    </EmptyState>
   );

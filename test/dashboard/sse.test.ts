@@ -1,0 +1,61 @@
+// Reading server-sent events in the browser, whatever the network does to them.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { readEvents } from '../../web/src/playground/sse.ts';
+
+const bodyOf = (pieces: Uint8Array[]) =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(piece);
+      controller.close();
+    },
+  });
+
+function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
+  const sorted = [0, ...places.map((place) => place % bytes.length), bytes.length].sort(
+    (one, other) => one - other,
+  );
+  return sorted.slice(1).map((end, index) => bytes.subarray(sorted[index], end));
+}
+
+const read = (text: string) =>
+  Array.fromAsync(readEvents(bodyOf([new TextEncoder().encode(text)])));
+
+describe('events', () => {
+  test('are the same however the bytes were cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/[\r\n]/.test(text)),
+          {
+            minLength: 1,
+          },
+        ),
+        fc.constantFrom('\n', '\r\n', '\r'),
+        fc.array(fc.nat(), { maxLength: 8 }),
+        async (events, newline, places) => {
+          const text = events.map((event) => `data: ${event}${newline}${newline}`).join('');
+          // A lone \r can only be told from half of \r\n by what follows it.
+          const bytes = new TextEncoder().encode(`${text}${newline === '\r' ? ':end\n' : ''}`);
+          const found = await Array.fromAsync(readEvents(bodyOf(cut(bytes, places))));
+          assert.deepEqual(found, events);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test('comments and other fields are passed over', async () => {
+    assert.deepEqual(await read(': ping\n\nevent: x\nid: 1\ndata: a\n\n: ping\n\n'), ['a']);
+  });
+
+  test('several data lines are one event of several lines', async () => {
+    assert.deepEqual(await read('data: a\ndata:b\n\n'), ['a\nb']);
+  });
+
+  test('one that never ends is given up', async () => {
+    await assert.rejects(read(`data: ${'x'.repeat(1_100_000)}`), /too long an event/);
+  });
+});

@@ -1,0 +1,51 @@
+// What was used this month, and how much of the budget that is.
+
+import { Progress, Stack, Text } from '@mantine/core';
+import type { Limits } from '../../../src/accounts/schema.ts';
+import { toCounted, toMoney } from '../format/numbers.ts';
+import { type Allowance, toLimitWords } from './limits.ts';
+
+export function SpendView({ of, name }: { of: Allowance; name: string }) {
+  const { spend, limits } = of;
+  const budget = limits.monthly_budget ?? null;
+  const percent = budget === null ? null : Math.min(100, (spend.cost / budget) * 100);
+  return (
+    <Stack gap={4} className="spend">
+      <Text size="sm">
+        {toMoney(spend.cost)}
+        {budget !== null && ` of ${toMoney(budget)}`}
+      </Text>
+      {percent !== null && (
+        <Progress
+          value={percent}
+          size="sm"
+          color={percent >= 90 ? 'red' : undefined}
+          aria-label={`Part of the budget that ${name} has used`}
+        />
+      )}
+      <Text size="xs" c="dimmed">
+        {toCounted(spend.tokens, 'token')} · {toCounted(spend.requests, 'request')}
+      </Text>
+    </Stack>
+  );
+}
+
+export function LimitsView({ limits }: { limits: Limits }) {
+  const words = toLimitWords(limits);
+  if (words.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        none
+      </Text>
+    );
+  }
+  return (
+    <div>
+      {words.map((word) => (
+        <Text key={word} size="sm">
+          {word}
+        </Text>
+      ))}
+    </div>
+  );
+}

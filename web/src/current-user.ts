@@ -1,0 +1,95 @@
+// Who is signed in, and the answers of the account's endpoints that have no schema of their own.
+
+import { notifications } from '@mantine/notifications';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { createContext, useContext } from 'react';
+import type { ApiKey } from '../../src/accounts/schema.ts';
+import { ApiError, get, post } from './api.ts';
+import { deleteConversation } from './playground/conversation.ts';
+
+export type Scope = ApiKey['scopes'][number];
+
+export const scopeName: Record<Scope, string> = { inference: 'Models', cloud: 'Machines' };
+
+export const roles = ['owner', 'member', 'viewer'] as const;
+export type Role = (typeof roles)[number];
+
+export const roleMeaning: Record<Role, string> = {
+  owner: 'manages people and everything else',
+  member: 'uses models and machines, makes keys',
+  viewer: 'sees everything, changes nothing',
+};
+
+export interface Me {
+  id: string;
+  email: string;
+  role: Role;
+}
+
+export interface Member {
+  id: string;
+  email: string;
+  role: Role;
+  joined_at: string;
+}
+
+export interface Invitation {
+  id: string;
+  role: Role;
+  expires_at: string;
+  /** Only in the answer that made it. */
+  link?: string;
+}
+
+export interface Session {
+  id: string;
+  address: string;
+  user_agent: string;
+  created_at: string;
+  current: boolean;
+}
+
+export const meKey = ['me'];
+
+/** Null when nobody is signed in. */
+export function useMeQuery() {
+  return useQuery({
+    queryKey: meKey,
+    staleTime: 60_000,
+    queryFn: async (): Promise<Me | null> => {
+      try {
+        return await get<Me>('/dashboard/api/me');
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null;
+        throw error;
+      }
+    },
+  });
+}
+
+export const MeContext = createContext<Me | null>(null);
+
+export function useMe(): Me & { canUse: boolean; canManage: boolean } {
+  const me = useContext(MeContext);
+  if (me === null) throw new Error('this part is shown to people who are signed in');
+  return { ...me, canUse: me.role !== 'viewer', canManage: me.role === 'owner' };
+}
+
+export function useSignOut() {
+  const client = useQueryClient();
+  const { id } = useMe();
+  return async () => {
+    try {
+      await post('/dashboard/api/logout');
+    } catch (error) {
+      // A session that ended already is as good as ended now.
+      if (!(error instanceof ApiError && error.status === 401)) {
+        notifications.show({ message: (error as Error).message });
+        return;
+      }
+    }
+    deleteConversation(id);
+    client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== meKey[0] });
+    client.setQueryData(meKey, null);
+  };
+}

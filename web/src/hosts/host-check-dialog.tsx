@@ -1,0 +1,74 @@
+// Looks at a host thoroughly and says what it found, one thing after the other.
+
+import { Button, Group, Modal, Skeleton, Stack, Text } from '@mantine/core';
+import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
+import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
+import { useQuery } from '@tanstack/react-query';
+import type { HostChecks, HostView } from '../../../src/cloud/hosts/schema.ts';
+import { post } from '../api.ts';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { toHostPath } from './hosts.ts';
+
+const names: Record<string, string> = {
+  reachability: 'It can be reached',
+  trust: 'It trusts this server',
+  storage: 'There is room for disks',
+  network: 'Machines get a network',
+  images: 'It has images',
+  gpus: 'GPUs',
+};
+
+export function HostCheckDialog({ host, onClose }: { host: HostView; onClose: () => void }) {
+  // What was found is as old as the dialog: nothing is kept.
+  const check = useQuery({
+    queryKey: ['host-check', host.name],
+    queryFn: () => post<HostChecks>(`${toHostPath(host)}/check`),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  const { data } = check;
+  return (
+    <Modal opened onClose={onClose} title={`Check of “${host.name}”`}>
+      <Stack>
+        {check.isFetching && <Skeleton h={220} aria-busy="true" />}
+        {!check.isFetching && <ErrorNotice error={check.error} />}
+        {!check.isFetching && data && (
+          <div role="status">
+            <Text size="sm" fw={500} mb="sm">
+              {data.ok ? 'All is well.' : 'Not all is well.'}
+            </Text>
+            <ul className="checks">
+              {data.checks.map(({ name, ok, message }) => (
+                <li key={name}>
+                  {ok ? (
+                    <IconCheck size={18} role="img" aria-label="Fine" />
+                  ) : (
+                    <IconX
+                      size={18}
+                      color="var(--mantine-color-error)"
+                      role="img"
+                      aria-label="Wrong"
+                    />
+                  )}
+                  <div>
+                    <Text size="sm">{names[name] ?? name}</Text>
+                    <Text size="sm" c="dimmed" className="breakable">
+                      {message}
+                    </Text>
+                  </div>
+                </li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={() => check.refetch()} loading={check.isFetching}>
+            Check again
+          </Button>
+          <Button onClick={onClose}>Done</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
