@@ -53,16 +53,22 @@ const readyMs = 2000;
 const timeout = (ms: number) =>
   new Promise((_, reject) => setTimeout(reject, ms, new Error('too slow')).unref());
 
-/** Every request has an id, and is told of when it is over. */
+/** nginx's status for a client that left before its response began: logged and counted, never sent. */
+const clientLeft = 499;
+
+/**
+ * Gives every request its id, and observes it when it is over. Fastify's onResponse hook is not called when the
+ * client leaves early; `close` always is.
+ */
 export function observeRequests(app: FastifyInstance, observe: ObserveRequest): void {
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
-    done();
-  });
-  app.addHook('onResponse', (request, reply, done) => {
-    const { id, method } = request;
-    const route = request.routeOptions.url ?? 'unknown';
-    observe({ method, route, status: reply.statusCode, id, ms: reply.elapsedTime });
+    const { id, method, routeOptions } = request;
+    reply.header('x-request-id', id);
+    reply.raw.once('close', () => {
+      const route = routeOptions.url ?? 'unknown';
+      const status = reply.raw.headersSent ? reply.statusCode : clientLeft;
+      observe({ method, route, status, id, ms: reply.elapsedTime });
+    });
     done();
   });
 }

@@ -218,24 +218,20 @@ describe('hostile bytes', () => {
     });
   }
 
-  for (const [where, header] of [
-    ['in front of the server', ''],
-    ['at the server', 'accept: a\r\naccept: b\r\n'],
-  ] as const)
-    test(`what is no HTTP is answered behind the answer that runs, ${where}`, async () => {
-      const body = JSON.stringify({
-        ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
-        ...{ max_tokens: 200, ignore_eos: true },
-      });
-      const answer = await sendRaw(
-        `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
-          `${header}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-        'hello there\r\n\r\n',
-      );
-      assert.match(answer, /^HTTP\/1\.1 200 /);
-      assert.equal(answer.split('HTTP/1.1').length - 1, 2, answer.slice(-500));
-      assert.match(answer, /data: \[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /);
+  test('what is no HTTP is answered behind the answer that runs', async () => {
+    const body = JSON.stringify({
+      ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
+      ...{ max_tokens: 200, ignore_eos: true },
     });
+    const answer = await sendRaw(
+      `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      'hello there\r\n\r\n',
+    );
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    assert.equal(answer.split('HTTP/1.1').length - 1, 2, answer.slice(-500));
+    assert.match(answer, /data: \[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /);
+  });
 
   /** `more` is sent when the answer has begun. */
   function sendRaw(bytes: string, more = ''): Promise<string> {

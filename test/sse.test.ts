@@ -1,48 +1,73 @@
 // Many open streams and one timer: silence is filled for each of them, and only for those that are silent.
 
 import assert from 'node:assert/strict';
+import { createServer, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Fastify from 'fastify';
 import { ClientGone } from '../src/lib/client-gone.ts';
-import { NodeReply, type Reply } from '../src/lib/reply.ts';
 import { createEventStreams, type EventStream } from '../src/lib/sse.ts';
+import { listen } from './support/listen.ts';
 import { until } from './support/until.ts';
 
-test('a stream whose client takes nothing for five minutes is cut off', (test) => {
+test('a stream whose client reads nothing for five minutes is closed', async (test) => {
+  const opened = Promise.withResolvers<{ response: ServerResponse; stream: EventStream }>();
+  const server = createServer((_, response) => {
+    const stream = createEventStreams().open(response, [], new ClientGone(response));
+    opened.resolve({ response, stream });
+  });
+  const port = await listen(test, server);
   test.mock.timers.enable({ apis: ['setInterval'] });
-  let [isFull, cuts] = [true, 0];
-  let giveRoom = () => {};
-  const reply: Reply = {
-    status: 200,
-    isBegun: true,
-    isGone: false,
-    get isFull() {
-      return isFull;
-    },
-    onGone: () => {},
-    onRoom(listener) {
-      giveRoom = listener;
-    },
-    send: () => {},
-    begin: () => {},
-    write: () => {},
-    end: () => {},
-    cut: () => void cuts++,
-  };
-  const stream = createEventStreams().open(reply, [], new ClientGone(reply));
-  stream.send('much');
-  test.mock.timers.tick(300_000);
-  // However slow, it was read; and is full again before anybody looks.
-  giveRoom();
-  test.mock.timers.tick(300_000);
-  assert.equal(cuts, 0);
-  isFull = false;
-  test.mock.timers.tick(1000);
-  isFull = true;
-  test.mock.timers.tick(300_000);
-  assert.equal(cuts, 0);
-  test.mock.timers.tick(1000);
-  assert.equal(cuts, 1);
+  const client = connect(port, '127.0.0.1');
+  client.on('error', () => {}).write('GET / HTTP/1.1\r\nhost: mill\r\n\r\n');
+  const { response, stream } = await opened.promise;
+  /** Sends until the client's and the server's buffers are full. `room` resolves when they are not. */
+  async function fill(): Promise<{ room: Promise<void> }> {
+    for (;;) {
+      const room = stream.send('x'.repeat(1_000_000));
+      if (room !== undefined) return { room };
+      await nextTurn();
+    }
+  }
+  const look = (seconds: number) => test.mock.timers.tick(seconds * 1000);
+
+  client.pause();
+  const { room } = await fill();
+  look(300);
+  client.resume();
+  await room;
+  client.pause();
+  await fill();
+  // It was read in between, however slowly.
+  look(300);
+  assert.equal(response.destroyed, false);
+  look(1);
+  assert.equal(response.destroyed, true);
+});
+
+test('events reach the client in chunks, and an HTTP/1.0 client up to the end', async (test) => {
+  const server = createServer((_, response) => {
+    const stream = createEventStreams().open(response, ['x-one', 1], new ClientGone(response));
+    stream.send('née');
+    setImmediate(() => {
+      stream.send('last');
+      stream.end();
+    });
+  });
+  const port = await listen(test, server);
+  async function read(version: string): Promise<[head: string, text: string]> {
+    const client = connect(port, '127.0.0.1');
+    client.write(`GET / HTTP/${version}\r\nhost: mill\r\nconnection: close\r\n\r\n`);
+    const all = Buffer.concat(await client.toArray()).toString('utf8');
+    return all.split(/\r\n\r\n(.*)/s) as [string, string];
+  }
+  const [head, text] = await read('1.1');
+  assert.match(head, /^HTTP\/1\.1 200 OK\r\nx-one: 1\r\n.*Transfer-Encoding: chunked$/s);
+  assert.equal(text, 'c\r\ndata: née\n\n\r\nc\r\ndata: last\n\n\r\n0\r\n\r\n');
+  const [oldHead, oldText] = await read('1.0');
+  assert.doesNotMatch(oldHead, /transfer-encoding/i);
+  assert.equal(oldText, 'data: née\n\ndata: last\n\n');
 });
 
 test('a stream that is silent for 15 seconds is pinged, one that speaks is not, an ended one never', async (test) => {
@@ -51,8 +76,7 @@ test('a stream that is silent for 15 seconds is pinged, one that speaks is not, 
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
     reply.hijack();
-    const raw = new NodeReply(reply.raw);
-    const stream = streams.open(raw, [], new ClientGone(raw));
+    const stream = streams.open(reply.raw, [], new ClientGone(reply.raw));
     stream.send('hello');
     open.set(request.params.name, stream);
   });

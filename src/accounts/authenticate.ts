@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientAddress } from '../lib/client-address.ts';
 import { forbidden, invalidCredentials, noCredentials } from '../lib/errors.ts';
 import { maskSecret } from '../lib/secrets.ts';
-import type { ApiKeys, FoundApiKey } from './api-keys.ts';
+import type { ApiKeys } from './api-keys.ts';
 import type { KeyPrincipal, Principal, Role, Scope, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -16,15 +16,11 @@ export const sessionCookie = 'millrace_session';
 export interface Authenticator {
   /** For the APIs: a key or a session that has the scope. */
   requireScope(app: FastifyInstance, scope: Scope): void;
-  /** A key that has the scope, written as nearly all write it, for those in a hurry; null for all else. */
-  recognize(authorization: string | undefined, scope: Scope): Recognized | Promise<Recognized>;
   /** For the dashboard's endpoints: a session. */
   requireSession(app: FastifyInstance): void;
   /** The session of a request as it is now, for what lives on after its request was answered. */
   findSession(request: FastifyRequest): Promise<SessionPrincipal | undefined>;
 }
-
-type Recognized = FoundApiKey | null;
 
 interface Carrier {
   principal: Principal | null;
@@ -118,12 +114,6 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
           throw forbidden(`This API key lacks the scope "${scope}".`);
         }
       }),
-    recognize(authorization, scope) {
-      if (authorization === undefined || !authorization.startsWith(bearer)) return null;
-      const found = apiKeys.find(authorization.slice(bearer.length));
-      const check = (key: Awaited<typeof found>) => (key?.scopes.includes(scope) ? key : null);
-      return found instanceof Promise ? found.then(check) : check(found);
-    },
     requireSession: (app) =>
       guard(app, (principal) => {
         if (principal.kind !== 'session') {
@@ -136,8 +126,6 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
     },
   };
 }
-
-const bearer = 'Bearer ';
 
 const isSafe = (request: FastifyRequest) => request.method === 'GET' || request.method === 'HEAD';
 

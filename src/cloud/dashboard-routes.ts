@@ -7,7 +7,6 @@ import { type Authenticator, requireRole, sessionOf } from '../accounts/authenti
 import { ClientGone } from '../lib/client-gone.ts';
 import { invalidBody, notFound } from '../lib/errors.ts';
 import { toHeaderObject } from '../lib/header-list.ts';
-import { NodeReply } from '../lib/reply.ts';
 import { createEventStreams, eventStreamHeaders } from '../lib/sse.ts';
 import { Type } from '../lib/type.ts';
 import type { Cloud } from './cloud.ts';
@@ -92,8 +91,7 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     reply.hijack();
     const own = reply.getHeaders() as Record<string, string>;
     const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
-    const raw = new NodeReply(reply.raw);
-    const stream = eventStreams.open(raw, headers, new ClientGone(raw));
+    const stream = eventStreams.open(reply.raw, headers, new ClientGone(reply.raw));
     const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {

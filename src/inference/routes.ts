@@ -1,19 +1,16 @@
 // The inference API, route by route.
 
-import assert from 'node:assert';
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Authenticator, findPrincipal, principalOf } from '../accounts/authenticate.ts';
 import type { Principal } from '../accounts/principal.ts';
 import { applyDialect, type OnRefused } from '../lib/dialect.ts';
-import { NodeReply } from '../lib/reply.ts';
 import { Type } from '../lib/type.ts';
 import { type Catalog, type CatalogEntry, toModel } from './catalog.ts';
 import { checkTask } from './check.ts';
 import type { Task } from './engine.ts';
 import { codeOf, inferenceDialect, modelNotFound } from './errors.ts';
-import type { Validator } from './express-lane.ts';
 import type { Recordings } from './recording.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from './schema.ts';
 import type { Serve } from './serve.ts';
@@ -89,7 +86,9 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     const principal = findPrincipal(request);
     if (kind === undefined || principal === null) return;
     const guest = toGuest(request, reply, principal);
-    parts.recordings.refused(guest, kind, modelIn(request.body), codeOf(rendered));
+    const { complete, destroyed } = request.raw;
+    const code = destroyed && !complete ? 'incomplete_request' : codeOf(rendered);
+    parts.recordings.refused(guest, kind, modelIn(request.body), code);
   }
 
   function getEntry(model: string): CatalogEntry {
@@ -97,16 +96,6 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     if (entry === undefined) throw modelNotFound(model);
     return entry;
   }
-}
-
-/** The checks of the routes' bodies, for who reads them past Fastify. */
-export function compileBodies(app: FastifyInstance): Record<Task['kind'], Validator> {
-  const compile = (schema: object): Validator => {
-    const make = app.validatorCompiler;
-    assert(make !== undefined, 'schemas are compiled once the app is ready');
-    return make({ schema, method: 'POST', url: '/', httpPart: 'body' }) as Validator;
-  };
-  return { chat: compile(ChatRequest), completion: compile(CompletionRequest) };
 }
 
 function toGuest({ id }: FastifyRequest, reply: FastifyReply, principal: Principal): Guest {
@@ -122,7 +111,7 @@ const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
   ...toGuest(request, reply, principalOf(request)),
   headers: request.headers,
   bodyBytes: bytesOf(request),
-  reply: new NodeReply(reply.raw),
+  response: reply.raw,
 });
 
 /** A body that came in chunks has no length of its own. */

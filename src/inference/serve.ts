@@ -66,8 +66,8 @@ export function createServe(parts: ServingParts): Serve {
 
   async function answer(admitted: Admitted, asked: CatalogEntry): Promise<void> {
     const { visit, task, headers, trail, recording, rest } = admitted;
-    const { reply, caller, bodyBytes } = visit;
-    const signal = new ClientGone(reply);
+    const { response, caller, bodyBytes } = visit;
+    const signal = new ClientGone(response);
     let served = asked;
     try {
       const planned = plan(asked, { task, bodyBytes, signal });
@@ -99,7 +99,7 @@ export function createServe(parts: ServingParts): Serve {
       const running = await attempts.stream(way, call, trail);
       announce(headers, trail, recording);
       headers.push('openai-processing-ms', Math.round(elapsedMs(visit)), ...eventStreamHeaders);
-      await relay(eventStreams.open(reply, headers, signal), running, admitted, call);
+      await relay(eventStreams.open(response, headers, signal), running, admitted, call);
     } catch (error) {
       const told = toInferenceError(error, served.id);
       recording.failed((told ?? internalError()).code);
@@ -118,8 +118,8 @@ export function createServe(parts: ServingParts): Serve {
   function fail(visit: Visit, headers: HeaderList, rendered: Rendered, error: unknown): void {
     if (rendered.status >= 500 && rendered.status !== 503) tell(visit, error, 'request failed');
     // Its headers have left: what went wrong after them is a fault of ours, and the client sees it cut off.
-    if (visit.reply.isBegun) visit.reply.cut();
-    else if (!visit.reply.isGone) sendFailure(visit, headers, rendered);
+    if (visit.response.headersSent) visit.response.destroy();
+    else if (!visit.response.destroyed) sendFailure(visit, headers, rendered);
   }
 
   const tell = (visit: Visit, error: unknown, what: string) =>

@@ -1,10 +1,9 @@
-// A request of /v1 that was let in, whichever way it came: through Fastify, or past it on the express lane.
-// What is answered is written here, so that both ways lead to the same bytes.
+// A request of /v1 that was let in, and how its answer is written: past Fastify's reply, whose serializer and
+// hooks a response that is one string does not need.
 
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Rendered } from '../lib/dialect.ts';
 import { type HeaderList, toHeaderObject } from '../lib/header-list.ts';
-import type { Reply } from '../lib/reply.ts';
 import type { Task } from './engine.ts';
 
 /** Whoever asks, before it is known whether what they ask can be read. */
@@ -20,7 +19,7 @@ export interface Visit extends Guest {
   readonly headers: IncomingHttpHeaders;
   /** Of the request's body. */
   readonly bodyBytes: number;
-  readonly reply: Reply;
+  readonly response: ServerResponse;
 }
 
 /** A key, or a person who is signed in. */
@@ -36,15 +35,10 @@ export const toSharer = ({ keyId, userId, accountId }: Caller): string =>
 
 export const elapsedMs = ({ begunMs }: Guest) => performance.now() - begunMs;
 
-/** Where they come in. */
-export const routes: Readonly<Record<Task['kind'], string>> = {
-  chat: '/v1/chat/completions',
-  completion: '/v1/completions',
-};
-
+/** By route. */
 export const kinds: ReadonlyMap<string | undefined, Task['kind']> = new Map([
-  [routes.chat, 'chat'],
-  [routes.completion, 'completion'],
+  ['/v1/chat/completions', 'chat'],
+  ['/v1/completions', 'completion'],
 ]);
 
 /** The model that a body asks for, which may be anything; empty where it says none. */
@@ -59,7 +53,9 @@ export function sendAnswer(visit: Visit, status: number, headers: HeaderList, bo
   const length = Buffer.byteLength(text);
   headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
   headers.push('content-type', 'application/json; charset=utf-8', 'content-length', length);
-  visit.reply.send(status, headers, text, length === text.length);
+  // Where each character is one byte, Node joins the text with the headers into one write.
+  const encoding = length === text.length ? 'latin1' : 'utf8';
+  visit.response.writeHead(status, headers).end(text, encoding);
 }
 
 export function sendFailure(visit: Visit, headers: HeaderList, rendered: Rendered): void {

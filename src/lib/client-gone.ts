@@ -1,7 +1,7 @@
 // Tells those who work on a request when its client leaves before the answer is whole. Fastify's own
 // request.signal can't be used: it fires as soon as the body of a POST was read.
 
-import type { Reply } from './reply.ts';
+import type { ServerResponse } from 'node:http';
 
 /** What is needed of an AbortSignal, which has it all; but making and hearing one costs a request some 5 µs. */
 export interface Cancellation {
@@ -17,8 +17,9 @@ export class ClientGone implements Cancellation {
   reason: unknown = undefined;
   #listeners: (() => void)[] = [];
 
-  constructor(reply: Reply) {
-    reply.onGone(() => this.#abort());
+  constructor(response: ServerResponse) {
+    if (response.destroyed) this.#abort();
+    else response.on('close', () => response.writableFinished || this.#abort());
   }
 
   throwIfAborted(): void {

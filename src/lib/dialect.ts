@@ -87,10 +87,13 @@ export function applyDialect(
 }
 
 /** Clients send a content type with every request; where no body is wanted and none came it means nothing. */
-function ignoreEmptyBody({ headers, routeOptions }: FastifyRequest): void {
-  if (headers['content-type'] === undefined || routeOptions.schema?.body !== undefined) return;
-  const isEmpty = headers['transfer-encoding'] === undefined && !Number(headers['content-length']);
-  if (isEmpty) delete headers['content-type'];
+function ignoreEmptyBody(request: FastifyRequest): void {
+  const { headers } = request;
+  if (headers['content-type'] === undefined || headers['transfer-encoding'] !== undefined) return;
+  // Read last: Fastify builds `routeOptions` anew each time.
+  if (Number(headers['content-length']) > 0 || request.routeOptions.schema?.body !== undefined)
+    return;
+  delete headers['content-type'];
 }
 
 /** Most clients read an answer only after their last byte: closing on them earlier is a broken pipe there. */

@@ -2,10 +2,10 @@
 // keep the connection, and one write for all that is ready at the same moment. One timer watches over all
 // streams: a thousand open ones are mostly silent.
 
+import type { ServerResponse } from 'node:http';
 import { toBytes } from './byte-string.ts';
 import type { Cancellation } from './client-gone.ts';
 import type { HeaderList } from './header-list.ts';
-import type { Reply } from './reply.ts';
 import { type Member, noSeat, Roster } from './roster.ts';
 
 export interface EventStream {
@@ -18,7 +18,7 @@ export interface EventStream {
 
 export interface EventStreams {
   /** Begins the answer. Call it only once the first event exists. */
-  open(reply: Reply, headers: HeaderList, signal: Cancellation): EventStream;
+  open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
 }
 
 /** Names and values in turn. */
@@ -52,9 +52,9 @@ export function createEventStreams(): EventStreams {
   }
 
   return {
-    open(reply, headers, signal) {
-      reply.begin(200, headers);
-      const stream = new OutgoingEvents(reply, signal, open);
+    open(response, headers, signal) {
+      response.writeHead(200, headers);
+      const stream = new OutgoingEvents(response, signal, open);
       open.add(stream);
       timer ??= setInterval(look, lookMs).unref();
       return stream;
@@ -66,7 +66,8 @@ class OutgoingEvents implements EventStream, Member {
   seat = noSeat;
   /** Looks since something was written. */
   quiet = 0;
-  readonly #reply: Reply;
+  readonly #response: ServerResponse;
+  readonly #isChunked: boolean;
   readonly #signal: Cancellation;
   readonly #open: Roster<OutgoingEvents>;
   /** Looks at which it was full, since it last had room. */
@@ -75,8 +76,11 @@ class OutgoingEvents implements EventStream, Member {
   #willWrite = false;
   #isEnding = false;
 
-  constructor(reply: Reply, signal: Cancellation, open: Roster<OutgoingEvents>) {
-    this.#reply = reply;
+  constructor(response: ServerResponse, signal: Cancellation, open: Roster<OutgoingEvents>) {
+    this.#response = response;
+    // False for a client of HTTP/1.0. Chunks are framed here, because Node makes four writes of each.
+    this.#isChunked = response.chunkedEncoding;
+    response.chunkedEncoding = false;
     this.#signal = signal;
     this.#open = open;
   }
@@ -91,17 +95,20 @@ class OutgoingEvents implements EventStream, Member {
     this.quiet = 0;
     this.#ready += events;
     this.#writeSoon();
-    if (!this.#reply.isFull || this.#signal.aborted) return undefined;
+    const response = this.#response;
+    if (!response.writableNeedDrain || this.#signal.aborted) return undefined;
     return new Promise((resolve) => {
-      this.#reply.onRoom(() => {
+      const goOn = () => {
+        response.off('drain', goOn).off('close', goOn);
         this.#fullLooks = 0;
         resolve();
-      });
+      };
+      response.on('drain', goOn).on('close', goOn);
     });
   }
 
   ping(): void {
-    if (this.#reply.isFull) this.quiet = 0;
+    if (this.#response.writableNeedDrain) this.quiet = 0;
     else this.pass(': ping\n\n');
   }
 
@@ -114,16 +121,16 @@ class OutgoingEvents implements EventStream, Member {
 
   /** The client has left. */
   isOver(): boolean {
-    return this.#reply.isGone;
+    return this.#response.destroyed;
   }
 
   isStuck(): boolean {
-    this.#fullLooks = this.#reply.isFull ? this.#fullLooks + 1 : 0;
+    this.#fullLooks = this.#response.writableNeedDrain ? this.#fullLooks + 1 : 0;
     return this.#fullLooks > mostFullLooks;
   }
 
   cut(): void {
-    this.#reply.cut();
+    this.#response.destroy();
   }
 
   #writeSoon(): void {
@@ -135,12 +142,17 @@ class OutgoingEvents implements EventStream, Member {
 
   write(): void {
     this.#willWrite = false;
-    const block = this.#ready;
+    const block = this.#isChunked ? toChunk(this.#ready) : this.#ready;
     this.#ready = '';
-    if (this.#reply.isGone) return;
-    if (this.#isEnding) this.#reply.end(block);
-    else this.#reply.write(block);
+    if (this.#response.destroyed) return;
+    if (this.#isEnding) this.#response.end(this.#isChunked ? block + lastChunk : block, 'latin1');
+    else this.#response.write(block, 'latin1');
   }
 }
+
+/** An empty chunk would end the response. */
+const toChunk = (block: string) =>
+  block === '' ? '' : `${block.length.toString(16)}\r\n${block}\r\n`;
+const lastChunk = '0\r\n\r\n';
 
 const write = (stream: OutgoingEvents) => stream.write();
