@@ -1,7 +1,7 @@
 // The yardstick: a bare Fastify route that returns the same bytes as GET /v1/models, and nothing else.
 
 import Fastify from 'fastify';
-import { createCatalog, toModel } from '../src/inference/catalog.ts';
+import { createCatalog, toModel } from '../src/inference/models/catalog.ts';
 
 const body = Buffer.from(
   JSON.stringify({ object: 'list', data: createCatalog().list().map(toModel) }),

@@ -7,8 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, execPath, exit } from 'node:process';
 import type { Task, Usage } from '../src/inference/engine.ts';
-import { builtinModel } from '../src/inference/engines/builtin.ts';
-import { createLocalEngine, type LocalEngine } from '../src/inference/engines/local.ts';
+import { builtinModel } from '../src/inference/engines/local/builtin.ts';
+import {
+  createLocalEngine,
+  type LocalEngine,
+} from '../src/inference/engines/local/parent/local.ts';
 import { newCall } from '../test/support/engine-call.ts';
 import { openDirect } from './direct.ts';
 import { shape125m, writeModel } from './make-gguf.ts';

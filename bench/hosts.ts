@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { buildHostImage } from '../src/cloud/drivers/incus/image-recipe.ts';
-import { startLxd } from '../test/support/lxd.ts';
+import { startLxd } from '../test/support/lxd/lxd.ts';
 import { startUnixProxy } from '../test/support/unix-proxy.ts';
 
 const run = promisify(execFile);
@@ -38,7 +38,7 @@ async function startServer(url: string, network: string): Promise<ChildProcess> 
   const cloud = { driver: 'none', rate_limit: false, emulate: true, hosts };
   writeFileSync(config, JSON.stringify({ cloud }));
   const place = ['--port', `${port}`, '--data-dir', join(folder, 'data')];
-  const program = join(import.meta.dirname, '..', 'millrace');
+  const program = join(import.meta.dirname, '../millrace');
   const child = spawn(program, ['serve', '--config', config, ...place], {
     env: { ...process.env, MILLRACE_API_KEY: key },
     stdio: 'ignore',

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, execPath, exit } from 'node:process';
 import type { Task } from '../src/inference/engine.ts';
-import { builtinModel } from '../src/inference/engines/builtin.ts';
+import { builtinModel } from '../src/inference/engines/local/builtin.ts';
 import { openDirect } from './direct.ts';
 import { shape125m, writeModel } from './make-gguf.ts';
 
@@ -84,7 +84,7 @@ async function startServer(folder: string, modelPath: string | null): Promise<Ch
     '--data-dir',
     join(folder, 'data'),
   ];
-  const child = spawn(join(import.meta.dirname, '..', 'millrace'), args, {
+  const child = spawn(join(import.meta.dirname, '../millrace'), args, {
     env: { ...env, MILLRACE_API_KEY: key, UV_THREADPOOL_SIZE: '4' },
     stdio: 'ignore',
   });

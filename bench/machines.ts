@@ -62,7 +62,7 @@ async function startServer(): Promise<ChildProcess> {
     '--data-dir',
     join(folder, 'data'),
   ];
-  const child = spawn(join(import.meta.dirname, '..', 'millrace'), args, {
+  const child = spawn(join(import.meta.dirname, '../millrace'), args, {
     env: { ...process.env, MILLRACE_API_KEY: key },
     stdio: 'ignore',
   });

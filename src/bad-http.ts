@@ -4,13 +4,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { accountsDialect } from './accounts/errors.ts';
-import { cloudDialect } from './cloud/errors.ts';
-import { inferenceDialect } from './inference/errors.ts';
-import type { Dialect } from './lib/dialect.ts';
-import { Refusal } from './lib/errors.ts';
-import { newId } from './lib/ids.ts';
-import { hasLongBody } from './lib/long-body.ts';
+import { accountsDialect } from '#accounts/errors.ts';
+import { cloudDialect } from '#cloud/errors.ts';
+import type { Dialect } from '#http/error-format.ts';
+import { hasLongBody } from '#http/upload-timeout.ts';
+import { inferenceDialect } from '#inference/errors.ts';
+import { Refusal } from '#lib/errors.ts';
+import { newId } from '#lib/ids.ts';
 
 /** Node's own names for the request being read and the response being sent; its default handler reads them too. */
 type HttpSocket = Socket & {

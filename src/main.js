@@ -16,6 +16,6 @@ if (major < 26) {
 // Keeps the stripped and compiled sources: from the second start on, 30 MB and half a second less.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/millrace', import.meta.url)));
 
-await import('./lib/kept-tick.ts');
-const { runCli } = await import('./cli/program.ts');
+await import('#lib/memory/v8-tick-shape-workaround.ts');
+const { runCli } = await import('#cli/program.ts');
 process.exit(await runCli(process.argv));

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
-import { isBuilt, toBuildFolder, webFolder } from '../src/dashboard-build.ts';
+import { isBuilt, toBuildFolder, webFolder } from '#server/dashboard-build.ts';
 
 const target = toBuildFolder();
 const builds = dirname(target);

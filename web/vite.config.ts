@@ -2,7 +2,7 @@
 
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
-import { noncePlaceholder } from '../src/dashboard-build.ts';
+import { noncePlaceholder } from '#server/dashboard-build.ts';
 
 const server = 'http://127.0.0.1:8080';
 

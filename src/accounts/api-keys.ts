@@ -1,16 +1,16 @@
 // API keys: made once, shown once, kept as a hash. Looking one up is on every request's path, so found
 // keys are remembered for a second: that is how long a key revoked by another process may live on here.
 
-import { lockAccount } from '../db/lock-account.ts';
-import type { ApiKeyRow, Database, Tx } from '../db/tables.ts';
-import { createBoundedCache } from '../lib/bounded-cache.ts';
-import type { Clock } from '../lib/clock.ts';
-import { invalidBody, notFound } from '../lib/errors.ts';
-import { newId, randomAlphanumerics } from '../lib/ids.ts';
-import { equalHashes, hashToken, maskSecret } from '../lib/secrets.ts';
+import { changeLimits, toColumns, toLimitSet, toWireLimits } from '#accounts/limits/limit-set.ts';
+import type { LimitSettings } from '#accounts/limits/settings.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { invalidBody, notFound } from '#lib/errors.ts';
+import { newId, randomAlphanumerics } from '#lib/ids.ts';
+import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
-import { changeLimits, toColumns, toLimitSet, toWireLimits } from './limits/limit-set.ts';
-import type { LimitSettings } from './limits/settings.ts';
 import { type Principal, type Scope, scopes } from './principal.ts';
 import type { Limits } from './schema.ts';
 

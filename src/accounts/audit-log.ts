@@ -1,7 +1,7 @@
 // Reads the audit log back, newest first, a page at a time.
 
-import type { Database } from '../db/tables.ts';
-import { invalidBody } from '../lib/errors.ts';
+import type { Database } from '#db/tables.ts';
+import { invalidBody } from '#lib/errors.ts';
 
 export interface AuditPage {
   data: {

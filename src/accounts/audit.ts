@@ -1,9 +1,9 @@
 // The audit log: one row per change, written in the transaction that makes the change, so that neither
 // exists without the other.
 
-import type { Database, Tx } from '../db/tables.ts';
-import type { Clock } from '../lib/clock.ts';
-import { newId } from '../lib/ids.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
 import type { Principal } from './principal.ts';
 
 export type AuditAction =

@@ -4,9 +4,9 @@
 import assert from 'node:assert';
 import cookie from '@fastify/cookie';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { clientAddress } from '../lib/client-address.ts';
-import { forbidden, invalidCredentials, noCredentials } from '../lib/errors.ts';
-import { maskSecret } from '../lib/secrets.ts';
+import { clientAddress } from '#http/client-address.ts';
+import { forbidden, invalidCredentials, noCredentials } from '#lib/errors.ts';
+import { maskSecret } from '#lib/secrets/secrets.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { KeyPrincipal, Principal, Role, Scope, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';

@@ -1,8 +1,8 @@
 // The dialect of the dashboard's endpoints: a code, a sentence to show, and the member at fault.
 
-import type { Dialect, Rendered } from '../lib/dialect.ts';
-import { toPathText } from '../lib/schema.ts';
-import { explainViolation } from '../lib/violation-text.ts';
+import type { Dialect, Rendered } from '#http/error-format.ts';
+import { toPathText } from '#lib/schema/validation-error.ts';
+import { explainViolation } from '#lib/schema/violation-text.ts';
 
 export const accountsDialect: Dialect = {
   refuse({ code, status, message: said, param, retryAfterMs }): Rendered {

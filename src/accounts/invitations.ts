@@ -1,12 +1,12 @@
 // Invitations: links that let one person join. The set-up link of a new server is an invitation that
 // nobody sent.
 
-import { lockAccount } from '../db/lock-account.ts';
-import type { Database, InvitationRow, Tx } from '../db/tables.ts';
-import type { Clock } from '../lib/clock.ts';
-import { notFound } from '../lib/errors.ts';
-import { newId } from '../lib/ids.ts';
-import { hashToken, newToken } from '../lib/secrets.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { Database, InvitationRow, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { notFound } from '#lib/errors.ts';
+import { newId } from '#lib/ids.ts';
+import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 

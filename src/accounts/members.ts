@@ -1,8 +1,8 @@
 // The people of an account and what they may do.
 
-import { lockAccount } from '../db/lock-account.ts';
-import type { Database, Tx } from '../db/tables.ts';
-import { forbidden, notFound } from '../lib/errors.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import { forbidden, notFound } from '#lib/errors.ts';
 import type { Audit } from './audit.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';

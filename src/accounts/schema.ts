@@ -1,7 +1,7 @@
 // Wire types of the dashboard's endpoints. Times are ISO 8601.
 
-import { Maybe, OneOf, type Static } from '../lib/schema.ts';
-import { Type } from '../lib/type.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
 import { roles, scopes } from './principal.ts';
 
 const closed = { additionalProperties: false } as const;

@@ -1,12 +1,12 @@
 // Sign-ins. The cookie holds a random token, the row its hash. Found sessions are remembered for a
 // second, like keys.
 
-import type { Database, SessionRow, Tx } from '../db/tables.ts';
-import { createBoundedCache } from '../lib/bounded-cache.ts';
-import type { Clock } from '../lib/clock.ts';
-import { notFound } from '../lib/errors.ts';
-import { newId } from '../lib/ids.ts';
-import { hashToken, newToken } from '../lib/secrets.ts';
+import type { Database, SessionRow, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { notFound } from '#lib/errors.ts';
+import { newId } from '#lib/ids.ts';
+import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import type { Audit } from './audit.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 

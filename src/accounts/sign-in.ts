@@ -1,13 +1,13 @@
 // Joining, signing in and passwords; and the one account that the first start makes.
 
-import type { Database, UserRow } from '../db/tables.ts';
-import type { Clock } from '../lib/clock.ts';
-import { conflict, invalidBody, Refusal, rateLimited } from '../lib/errors.ts';
-import { newId } from '../lib/ids.ts';
-import { hashPassword, hashToken, newToken, verifyPassword } from '../lib/secrets.ts';
+import { type LimitSet, toColumns, unlimited } from '#accounts/limits/limit-set.ts';
+import type { Database, UserRow } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { conflict, invalidBody, Refusal, rateLimited } from '#lib/errors.ts';
+import { newId } from '#lib/ids.ts';
+import { hashPassword, hashToken, newToken, verifyPassword } from '#lib/secrets/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import type { Invitations } from './invitations.ts';
-import { type LimitSet, toColumns, unlimited } from './limits/limit-set.ts';
 import type { SessionPrincipal } from './principal.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
 import type { Throttle } from './throttle.ts';

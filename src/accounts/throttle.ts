@@ -2,8 +2,8 @@
 // replica. One atomic upsert per attempt.
 
 import { sql } from 'kysely';
-import type { Database } from '../db/tables.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 
 const windowMs = 15 * 60_000;
 

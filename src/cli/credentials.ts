@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { toReason } from '../lib/start-error.ts';
+import { toReason } from '#lib/start-error.ts';
 import { CliError } from './output.ts';
 
 export interface Credentials {

@@ -1,24 +1,24 @@
 // Every command, as a table of contents. Each verb is a file in the folder of its noun.
 
 import { Command, CommanderError } from 'commander';
+import { backendsCommand } from '#cli/backends/command.ts';
+import { configCommand } from '#cli/config/command.ts';
+import { filesystemsCommand } from '#cli/filesystems/command.ts';
+import { hostsCommand } from '#cli/hosts/command.ts';
+import { imagesCommand } from '#cli/images/command.ts';
+import { instancesCommand } from '#cli/instances/command.ts';
+import { keysCommand } from '#cli/keys/command.ts';
+import { limitsCommand } from '#cli/limits/command.ts';
+import { modelsCommand } from '#cli/models/command.ts';
+import { loginCommand } from '#cli/session/login.ts';
+import { logoutCommand } from '#cli/session/logout.ts';
+import { whoamiCommand } from '#cli/session/whoami.ts';
+import { sshKeysCommand } from '#cli/ssh-keys/command.ts';
+import { usageCommand } from '#cli/usage/command.ts';
+import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
-import { wantsDetails } from '../config/load.ts';
-import { backendsCommand } from './backends/command.ts';
-import { configCommand } from './config/command.ts';
-import { filesystemsCommand } from './filesystems/command.ts';
-import { hostsCommand } from './hosts/command.ts';
-import { imagesCommand } from './images/command.ts';
-import { instancesCommand } from './instances/command.ts';
-import { keysCommand } from './keys/command.ts';
-import { limitsCommand } from './limits/command.ts';
-import { modelsCommand } from './models/command.ts';
 import { CliError, toShown } from './output.ts';
 import { serveCommand } from './serve.ts';
-import { loginCommand } from './session/login.ts';
-import { logoutCommand } from './session/logout.ts';
-import { whoamiCommand } from './session/whoami.ts';
-import { sshKeysCommand } from './ssh-keys/command.ts';
-import { usageCommand } from './usage/command.ts';
 
 /** Resolves to the exit code: 0 done, 1 refused or failed, 2 not understood. */
 export async function runCli(argv: readonly string[]): Promise<number> {

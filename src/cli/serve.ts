@@ -5,11 +5,11 @@ import { isatty } from 'node:tty';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
-import { overrides } from '../config/schema.ts';
-import { StartError } from '../lib/start-error.ts';
-import type { RunningServer } from '../server.ts';
-import { orExplain } from './config/command.ts';
+import { orExplain } from '#cli/config/command.ts';
+import { loadConfig } from '#config/load.ts';
+import { overrides } from '#config/schema.ts';
+import { StartError } from '#lib/start-error.ts';
+import type { RunningServer } from '#server/start.ts';
 import { CliError } from './output.ts';
 
 export function serveCommand(): Command {
@@ -41,7 +41,7 @@ async function serve(options: Record<string, string>): Promise<void> {
 
 async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServer> {
   // Only this command pays for loading the server.
-  const { startServer } = await import('../server.ts');
+  const { startServer } = await import('#server/start.ts');
   try {
     return await startServer(loaded);
   } catch (error) {

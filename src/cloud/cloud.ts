@@ -1,32 +1,32 @@
 // The cloud from its parts: rows and routes on one side, a driver on the other, the reconciler between.
 
 import type { Logger } from 'pino';
-import type { Audit } from '../accounts/audit.ts';
-import type { Database } from '../db/tables.ts';
-import type { Clock } from '../lib/clock.ts';
-import { type AuditEvents, createAuditEvents } from './audit-events.ts';
-import { type Capacity, createCapacity } from './capacity.ts';
-import { createClaims } from './claims.ts';
-import { createFilesystemWork } from './filesystem-work.ts';
-import { createFilesystems, type Filesystems } from './filesystems.ts';
-import { createFirewall, type Firewall } from './firewall.ts';
-import { ensureFileHosts, type FileHost } from './hosts/file-hosts.ts';
-import { createHostChanges, type HostChanges } from './hosts/host-changes.ts';
-import type { HostDrivers } from './hosts/host-drivers.ts';
-import { createHostImages, type HostImages } from './hosts/host-images.ts';
-import { createHosts, type Hosts } from './hosts/hosts.ts';
-import { ensureOwnHost, type OwnHost } from './hosts/own-host.ts';
-import { createSilence } from './hosts/silence.ts';
-import { createImages, type Images } from './images.ts';
-import { createInstanceDetails, type InstanceDetails } from './instance-details.ts';
-import { createInstanceEvents, type InstanceEvents } from './instance-events.ts';
-import { createOffers, type OfferOptions, type Offers } from './instance-types.ts';
-import { createInstances, type Instances } from './instances.ts';
-import { createLaunch, type LaunchInstance } from './launch.ts';
-import { createMachineUsages, type MachineUsages } from './machine-usage.ts';
-import { createReconciler, type Reconciler } from './reconciler.ts';
-import { createSshKeys, type SshKeys } from './ssh-keys.ts';
-import { createStrangers, type Strangers } from './strangers.ts';
+import type { Audit } from '#accounts/audit.ts';
+import { type AuditEvents, createAuditEvents } from '#cloud/api/audit-events.ts';
+import { ensureFileHosts, type FileHost } from '#cloud/hosts/file-hosts.ts';
+import { createHostChanges, type HostChanges } from '#cloud/hosts/host-changes.ts';
+import type { HostDrivers } from '#cloud/hosts/host-drivers.ts';
+import { createHostImages, type HostImages } from '#cloud/hosts/host-images.ts';
+import { createHosts, type Hosts } from '#cloud/hosts/hosts.ts';
+import { ensureOwnHost, type OwnHost } from '#cloud/hosts/own-host.ts';
+import { createSilence } from '#cloud/hosts/unreachable-hosts.ts';
+import { createInstanceDetails, type InstanceDetails } from '#cloud/instances/instance-details.ts';
+import { createInstanceEvents, type InstanceEvents } from '#cloud/instances/instance-events.ts';
+import { createMachineUsages, type MachineUsages } from '#cloud/instances/instance-usage.ts';
+import { createInstances, type Instances } from '#cloud/instances/instances.ts';
+import { createLaunch, type LaunchInstance } from '#cloud/instances/launch.ts';
+import { type Capacity, createCapacity } from '#cloud/placement/capacity.ts';
+import { createImages, type Images } from '#cloud/placement/images.ts';
+import { createOffers, type OfferOptions, type Offers } from '#cloud/placement/instance-types.ts';
+import { createClaims } from '#cloud/reconcile/claims.ts';
+import { createFilesystemWork } from '#cloud/reconcile/filesystem-work.ts';
+import { createStrangers, type Strangers } from '#cloud/reconcile/orphan-machines.ts';
+import { createReconciler, type Reconciler } from '#cloud/reconcile/reconciler.ts';
+import { createFilesystems, type Filesystems } from '#cloud/resources/filesystems.ts';
+import { createFirewall, type Firewall } from '#cloud/resources/firewall.ts';
+import { createSshKeys, type SshKeys } from '#cloud/resources/ssh-keys.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 
 export interface CloudOptions extends OfferOptions {
   /** Null where this server makes no machines itself. */

@@ -1,9 +1,9 @@
 // The cloud API's dialect: everything a client of /api/v1 can be told. Clients match on codes and on some
 // of these sentences; contract tests hold them still.
 
-import type { Dialect, Rendered } from '../lib/dialect.ts';
-import type { RefusalCode } from '../lib/errors.ts';
-import { toPathText, type Violation, valueAt } from '../lib/schema.ts';
+import type { Dialect, Rendered } from '#http/error-format.ts';
+import type { RefusalCode } from '#lib/errors.ts';
+import { toPathText, type Violation, valueAt } from '#lib/schema/validation-error.ts';
 
 export class CloudError extends Error {
   readonly status: number;

@@ -2,8 +2,8 @@
 // Unknown members of requests are ignored, as old clients still send some.
 
 import type { TSchema } from 'typebox';
-import { Maybe, OneOf, type Static } from '../lib/schema.ts';
-import { Type } from '../lib/type.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
 import { idPattern } from './errors.ts';
 
 /** Any text a database can hold: PostgreSQL knows no NUL. */

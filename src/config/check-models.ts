@@ -1,8 +1,8 @@
 // What a schema can't say about models: fallbacks that lead somewhere and end, names that tell backends
 // apart, and keys that are in the environment.
 
-import { builtinModels, standInNames } from '../inference/builtin-models.ts';
-import { nearest } from '../lib/nearest.ts';
+import { builtinModels, standInNames } from '#inference/models/builtin-models.ts';
+import { nearest } from '#lib/nearest.ts';
 import type { PlaceOf } from './cross-check.ts';
 import type { Config } from './schema.ts';
 

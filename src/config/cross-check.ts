@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { toReason } from '../lib/start-error.ts';
+import { toReason } from '#lib/start-error.ts';
 import { checkModels } from './check-models.ts';
 import type { Config } from './schema.ts';
 

@@ -1,8 +1,8 @@
 // A wrong setting in words: what it is, what it must be, and the name that was probably meant.
 
 import type { TSchema } from 'typebox';
-import { nearest } from '../lib/nearest.ts';
-import { toPathText, type Violation, valueAt } from '../lib/schema.ts';
+import { nearest } from '#lib/nearest.ts';
+import { toPathText, type Violation, valueAt } from '#lib/schema/validation-error.ts';
 import { ConfigSchema } from './schema.ts';
 
 export function explain({ kind, path, expected, exclusive }: Violation, tree: unknown): string {

@@ -1,8 +1,8 @@
 // One LXD or Incus host in the file. What is left out has the engine's usual name.
 
-import { regions } from '../cloud/regions.ts';
-import { OneOf, type Static } from '../lib/schema.ts';
-import { Type } from '../lib/type.ts';
+import { regions } from '#cloud/regions.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { OneOf, type Static } from '#lib/schema/validation-error.ts';
 
 const section = { additionalProperties: false } as const;
 const dotted = '\\d{1,3}(\\.\\d{1,3}){3}';

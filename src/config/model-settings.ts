@@ -1,8 +1,8 @@
 // The settings of models that stand for themselves: ids, the backends behind each, and when a backend counts
 // as unwell.
 
-import { OneOf } from '../lib/schema.ts';
-import { Type } from '../lib/type.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { OneOf } from '#lib/schema/validation-error.ts';
 
 const closed = { additionalProperties: false } as const;
 const milliseconds = (value: number) =>

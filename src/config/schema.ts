@@ -1,9 +1,9 @@
 // Every setting, with its default and its explanation. The file's JSON Schema, the example file, the
 // validation and the Config type all come from here.
 
-import { regions } from '../cloud/regions.ts';
-import { OneOf, type Static } from '../lib/schema.ts';
-import { Type } from '../lib/type.ts';
+import { regions } from '#cloud/regions.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { OneOf, type Static } from '#lib/schema/validation-error.ts';
 import { type HostSetting, HostSettings } from './host-setting.ts';
 import { modelSettings } from './model-settings.ts';
 

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { StartError, toReason } from '../lib/start-error.ts';
+import { StartError, toReason } from '#lib/start-error.ts';
 
 export function makeDataDirectory(path: string): void {
   try {

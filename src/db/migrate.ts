@@ -4,15 +4,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import { type Migration, Migrator } from 'kysely/migration';
-import * as house from './migrations/0001-house.ts';
-import * as weights from './migrations/0002-weights.ts';
-import * as cloud from './migrations/0003-cloud.ts';
-import * as usage from './migrations/0004-usage.ts';
-import * as limits from './migrations/0005-limits.ts';
-import * as backends from './migrations/0006-backends.ts';
-import * as hosts from './migrations/0007-hosts.ts';
-import * as usageOrder from './migrations/0008-usage-order.ts';
-import * as generatedKeys from './migrations/0009-generated-keys.ts';
+import * as house from '#db/migrations/0001-house.ts';
+import * as weights from '#db/migrations/0002-weights.ts';
+import * as cloud from '#db/migrations/0003-cloud.ts';
+import * as usage from '#db/migrations/0004-usage.ts';
+import * as limits from '#db/migrations/0005-limits.ts';
+import * as backends from '#db/migrations/0006-backends.ts';
+import * as hosts from '#db/migrations/0007-hosts.ts';
+import * as usageOrder from '#db/migrations/0008-usage-order.ts';
+import * as generatedKeys from '#db/migrations/0009-generated-keys.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {

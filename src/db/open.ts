@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import { type Dialect, Kysely } from 'kysely';
-import { StartError, toReason } from '../lib/start-error.ts';
+import { StartError, toReason } from '#lib/start-error.ts';
 import { makeDataDirectory } from './data-directory.ts';
 import { migrate } from './migrate.ts';
 import { createSqliteDialect } from './sqlite.ts';

@@ -1,7 +1,7 @@
 // BOUNDARY. What answers a request: the model in a child process, an upstream server, or the scripted
 // fake. The vocabulary is OpenAI's wire format; ids, `created` and `model` are put on at the edge.
 
-import type { Cancellation } from '../lib/client-gone.ts';
+import type { Cancellation } from '#http/client-disconnect.ts';
 import type { ChatRequest, CompletionRequest } from './schema.ts';
 
 export type Task =

@@ -1,10 +1,10 @@
 // The inference API's dialect: everything a client of /v1 can be told, in OpenAI's error form.
 
-import { LimitReached } from '../accounts/limits/errors.ts';
-import type { Dialect, Rendered } from '../lib/dialect.ts';
-import { internal, type Refusal, type RefusalCode } from '../lib/errors.ts';
-import { toPathText, type Violation, type ViolationKind } from '../lib/schema.ts';
-import { explainViolation } from '../lib/violation-text.ts';
+import { LimitReached } from '#accounts/limits/errors.ts';
+import type { Dialect, Rendered } from '#http/error-format.ts';
+import { internal, type Refusal, type RefusalCode } from '#lib/errors.ts';
+import { toPathText, type Violation, type ViolationKind } from '#lib/schema/validation-error.ts';
+import { explainViolation } from '#lib/schema/violation-text.ts';
 import { EngineError } from './engine.ts';
 
 export class InferenceError extends Error {

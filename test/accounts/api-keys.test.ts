@@ -2,9 +2,9 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { createHandClock } from '../support/clock.ts';
-import { databases } from '../support/databases.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { databases } from '#test/support/databases.ts';
+import { startTestServer, type TestServer } from '#test/support/server.ts';
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
@@ -165,7 +165,7 @@ for (const database of databases) {
 }
 
 async function searchDatabase(server: TestServer, text: string): Promise<boolean> {
-  const { openDatabase } = await import('../../src/db/open.ts');
+  const { openDatabase } = await import('#db/open.ts');
   const db = await openDatabase({ url: server.databaseUrl, poolSize: 1, dataDir: server.dataDir });
   try {
     for (const table of ['api_keys', 'audit_events', 'sessions', 'invitations'] as const) {

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { createHandClock } from '../support/clock.ts';
-import { databases } from '../support/databases.ts';
-import { password, startTestServer } from '../support/server.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { databases } from '#test/support/databases.ts';
+import { password, startTestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
 const publicKey =

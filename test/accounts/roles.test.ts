@@ -2,9 +2,9 @@
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
-import { createWorld, type World } from '../hostile/examples.ts';
-import { collectRoutes } from '../hostile/routes.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../support/server.ts';
+import { createWorld, type World } from '#test/support/hostile/examples.ts';
+import { collectRoutes } from '#test/support/hostile/routes.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 
 const api = '/dashboard/api';
 /** What people do to get in. */

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { until } from '../support/until.ts';
 import {
   ask,
   endMachines,
@@ -18,7 +17,8 @@ import {
   type Served,
   serve,
   settle,
-} from './browser.ts';
+} from '#test/support/browser.ts';
+import { until } from '#test/support/until.ts';
 
 const pages: { path: string; heading: string }[] = [
   { path: '', heading: 'Home' },

@@ -3,8 +3,16 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { until } from '../support/until.ts';
-import { joinBy, look, makeKey, noBrowser, openPage, type Served, serve } from './browser.ts';
+import {
+  joinBy,
+  look,
+  makeKey,
+  noBrowser,
+  openPage,
+  type Served,
+  serve,
+} from '#test/support/browser.ts';
+import { until } from '#test/support/until.ts';
 
 describe('the audit log', { skip: noBrowser }, () => {
   let served: Served;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
-import type { ChatRequest } from '../../src/inference/schema.ts';
+import type { ChatRequest } from '#inference/schema.ts';
 import { toChatCode } from '../../web/src/code-samples/chat.ts';
 
 const awkward = 'It\'s a "test"\nwith $HOME, `ls`, \\n and %s – ü';

@@ -3,7 +3,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findViolations, joinBy, noBrowser, openPage, type Served, serve } from './browser.ts';
+import {
+  findViolations,
+  joinBy,
+  noBrowser,
+  openPage,
+  type Served,
+  serve,
+} from '#test/support/browser.ts';
 
 describe('filesystems and firewall', { skip: noBrowser }, () => {
   let served: Served;

@@ -12,7 +12,7 @@ import {
   type Served,
   serve,
   type Watched,
-} from './browser.ts';
+} from '#test/support/browser.ts';
 
 describe('the first minute', { skip: noBrowser }, () => {
   let served: Served;

@@ -6,9 +6,9 @@ import { cp, mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { findSetupLink, noBrowser, openPage } from './browser.ts';
+import { findSetupLink, noBrowser, openPage } from '#test/support/browser.ts';
 
-const root = join(import.meta.dirname, '..', '..');
+const root = join(import.meta.dirname, '../..');
 
 describe('a first start', { skip: noBrowser }, () => {
   let checkout: string;

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { startSmallLxd } from '../cloud/incus-fixture.ts';
-import type { Lxd } from '../support/lxd.ts';
-import { makeToken, noLxd } from '../support/lxd-daemon.ts';
-import { joinBy, look, noBrowser, openPage, type Served, serve } from './browser.ts';
+import { joinBy, look, noBrowser, openPage, type Served, serve } from '#test/support/browser.ts';
+import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
+import type { Lxd } from '#test/support/lxd/lxd.ts';
+import { makeToken, noLxd } from '#test/support/lxd/lxd-daemon.ts';
 
 describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 420_000 }, () => {
   let lxd: Lxd;

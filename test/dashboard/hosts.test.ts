@@ -13,7 +13,7 @@ import {
   type Served,
   serve,
   type Watched,
-} from './browser.ts';
+} from '#test/support/browser.ts';
 
 interface Offer {
   instance_type: { name: string };

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { until } from '../support/until.ts';
 import {
   ask,
   joinBy,
@@ -14,7 +13,8 @@ import {
   type Served,
   serve,
   type Watched,
-} from './browser.ts';
+} from '#test/support/browser.ts';
+import { until } from '#test/support/until.ts';
 
 describe('limits of keys', { skip: noBrowser }, () => {
   let served: Served;

@@ -15,7 +15,7 @@ import {
   type Served,
   serve,
   type Watched,
-} from './browser.ts';
+} from '#test/support/browser.ts';
 
 describe('machines', { skip: noBrowser }, () => {
   let served: Served;

@@ -4,8 +4,15 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { startHub, type TestHub } from '../support/hub.ts';
-import { findViolations, joinBy, noBrowser, openPage, picture, serve } from './browser.ts';
+import {
+  findViolations,
+  joinBy,
+  noBrowser,
+  openPage,
+  picture,
+  serve,
+} from '#test/support/browser.ts';
+import { startHub, type TestHub } from '#test/support/hub.ts';
 
 const model = 'llama3.2-3b-instruct';
 const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';

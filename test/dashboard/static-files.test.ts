@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { startTestServer, type TestServer } from '#test/support/server.ts';
 
 describe('serving the dashboard', () => {
   let server: TestServer;

@@ -3,7 +3,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { joinBy, noBrowser, openPage, password, type Served, serve } from './browser.ts';
+import {
+  joinBy,
+  noBrowser,
+  openPage,
+  password,
+  type Served,
+  serve,
+} from '#test/support/browser.ts';
 
 describe('the team', { skip: noBrowser }, () => {
   let served: Served;

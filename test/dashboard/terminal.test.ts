@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { until } from '../support/until.ts';
 import {
   endMachines,
   findViolations,
@@ -17,7 +16,8 @@ import {
   type Served,
   serve,
   type Watched,
-} from './browser.ts';
+} from '#test/support/browser.ts';
+import { until } from '#test/support/until.ts';
 
 describe('the terminal', { skip: noBrowser }, () => {
   let served: Served;

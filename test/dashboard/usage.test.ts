@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { until } from '../support/until.ts';
 import {
   ask,
   endMachines,
@@ -15,7 +14,8 @@ import {
   type Served,
   serve,
   type Watched,
-} from './browser.ts';
+} from '#test/support/browser.ts';
+import { until } from '#test/support/until.ts';
 
 const models = ['llama3.1-8b-instruct', 'llama3.2-3b-instruct'] as const;
 

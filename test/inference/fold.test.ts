@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EngineChunk } from '../../src/inference/engine.ts';
-import { foldChunks } from '../../src/inference/fold.ts';
+import type { EngineChunk } from '#inference/engine.ts';
+import { foldChunks } from '#inference/fold.ts';
 
 const usage = {
   prompt_tokens: 1,

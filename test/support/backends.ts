@@ -1,7 +1,7 @@
 // Backends of one model for tests of who is chosen: real health, and engines that do what they are told.
 
-import type { Backend, BackendList } from '../../src/inference/backends/backend.ts';
-import { createHealth, type HealthRecord } from '../../src/inference/backends/health.ts';
+import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import { createHealth, type HealthRecord } from '#inference/backends/health.ts';
 import {
   type Call,
   type Engine,
@@ -9,9 +9,9 @@ import {
   EngineError,
   type Task,
   type WireEvents,
-} from '../../src/inference/engine.ts';
-import { foldChunks } from '../../src/inference/fold.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
+} from '#inference/engine.ts';
+import { foldChunks } from '#inference/fold.ts';
+import { type Clock, systemClock } from '#lib/clock.ts';
 
 export interface TestBackend extends Backend {
   weight: number;

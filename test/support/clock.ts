@@ -1,6 +1,6 @@
 // A clock turned by hand.
 
-import type { Clock } from '../../src/lib/clock.ts';
+import type { Clock } from '#lib/clock.ts';
 
 export interface HandClock extends Clock {
   turn(ms: number): void;

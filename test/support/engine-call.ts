@@ -1,6 +1,6 @@
 // Calls an engine as the server does, and reads what it streams as chunks whatever form they came in.
 
-import type { Call, EngineChunk, Task, Usage, WireEvents } from '../../src/inference/engine.ts';
+import type { Call, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
 
 export function newCall(overrides: Partial<Call> = {}, kind: Task['kind'] = 'chat'): Call {
   return {

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import type { Config } from '../../src/config/schema.ts';
+import type { Config } from '#config/schema.ts';
 import {
   type ScriptedUpstream,
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
-} from '../../src/inference/engines/scripted.ts';
+} from '#inference/engines/scripted/server.ts';
 import { startTestServer, type TestServer } from './server.ts';
 
 export const gatewayModel = 'hermes3-8b';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 
-const root = join(import.meta.dirname, '..', '..');
+const root = join(import.meta.dirname, '../..');
 
 export interface Finished {
   code: number | null;

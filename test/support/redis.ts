@@ -6,8 +6,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { Clock } from '../../src/lib/clock.ts';
-import { openRedis, type SharedRedis } from '../../src/lib/redis.ts';
+import type { Clock } from '#lib/clock.ts';
+import { openRedis, type SharedRedis } from '#lib/limits/redis.ts';
 
 export interface TestRedis {
   readonly url: string;

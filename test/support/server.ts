@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { parse } from 'yaml';
-import { renderExample } from '../../src/config/example.ts';
-import { withDefaults } from '../../src/config/load.ts';
-import { type Config, ConfigSchema } from '../../src/config/schema.ts';
-import type { Clock } from '../../src/lib/clock.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { type RunningServer, startServer } from '../../src/server.ts';
+import { renderExample } from '#config/example.ts';
+import { withDefaults } from '#config/load.ts';
+import { type Config, ConfigSchema } from '#config/schema.ts';
+import type { Clock } from '#lib/clock.ts';
+import { systemClock } from '#lib/clock.ts';
+import { type RunningServer, startServer } from '#server/start.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from './databases.ts';
 
 export interface TestServer extends RunningServer {

@@ -1,16 +1,16 @@
 // An upstream engine pointed at a server, with limits short enough for tests.
 
 import type { TestContext } from 'node:test';
-import type { Engine } from '../../src/inference/engine.ts';
+import type { Engine } from '#inference/engine.ts';
 import {
   type ScriptedUpstream,
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
-} from '../../src/inference/engines/scripted.ts';
+} from '#inference/engines/scripted/server.ts';
 import {
   createUpstreamEngine,
   type UpstreamOptions,
-} from '../../src/inference/engines/upstream.ts';
+} from '#inference/engines/upstream/upstream.ts';
 
 export const upstreamOptions = (
   url: string,

@@ -5,18 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { pino } from 'pino';
-import { createAudit } from '../../src/accounts/audit.ts';
-import type { SessionPrincipal } from '../../src/accounts/principal.ts';
-import { openDatabase } from '../../src/db/open.ts';
-import type { Database, WeightPullRow } from '../../src/db/tables.ts';
-import { createCatalog } from '../../src/inference/catalog.ts';
-import {
-  type LocalWeights,
-  openWeights,
-  type WeightsOptions,
-} from '../../src/inference/weights/open.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { newId } from '../../src/lib/ids.ts';
+import { createAudit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import { openDatabase } from '#db/open.ts';
+import type { Database, WeightPullRow } from '#db/tables.ts';
+import { createCatalog } from '#inference/models/catalog.ts';
+import { type LocalWeights, openWeights, type WeightsOptions } from '#inference/weights/open.ts';
+import { systemClock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from './databases.ts';
 import type { TestHub } from './hub.ts';
 import { until } from './until.ts';

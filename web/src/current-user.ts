@@ -3,7 +3,7 @@
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
-import type { ApiKey } from '../../src/accounts/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
 import { ApiError, get, post } from './api.ts';
 import { deleteConversation } from './playground/conversation.ts';
 

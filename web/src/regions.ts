@@ -1,7 +1,7 @@
 // Regions, and the one that machines of this server are in: what is made elsewhere can't be used by them.
 
 import { useQuery } from '@tanstack/react-query';
-import type { InstanceTypes } from '../../src/cloud/schema.ts';
+import type { InstanceTypes } from '#cloud/schema.ts';
 import { get, type List } from './api.ts';
 
 interface Region {

@@ -1,7 +1,7 @@
 // Why a request was not let in, in words that name the limit and whose it is. The inference API puts it
 // into its own form.
 
-import { toDollars } from '../usage/dollars.ts';
+import { toDollars } from '#accounts/usage/dollars.ts';
 import { remaining, waitFor } from './bucket.ts';
 import type { Amount, LimitKind, LimitScope, Standing } from './store.ts';
 

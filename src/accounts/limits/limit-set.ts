@@ -1,9 +1,9 @@
 // The four limits a key or an account can have, between the database's columns, the wire and our own form.
 // Null is no limit. Money is whole nano-dollars inside, so that sums are exact, and dollars on the wire.
 
-import type { LimitColumns } from '../../db/tables.ts';
-import type { Limits as WireLimits } from '../schema.ts';
-import { toDollars } from '../usage/dollars.ts';
+import type { Limits as WireLimits } from '#accounts/schema.ts';
+import { toDollars } from '#accounts/usage/dollars.ts';
+import type { LimitColumns } from '#db/tables.ts';
 
 export interface LimitSet {
   readonly requestsPerMinute: number | null;

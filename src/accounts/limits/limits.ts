@@ -1,7 +1,7 @@
 // Lets a request in, or not: looks up what limits its key and its account have, takes what it may need
 // from all of them at once, and gives back what it did not use.
 
-import { toHeaderObject } from '../../lib/header-list.ts';
+import { toHeaderObject } from '#http/header-list.ts';
 import { type LimitReached, limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
 import type { Governed, LimitSettings } from './settings.ts';

@@ -1,7 +1,7 @@
 // Counters of one process. Nothing here waits, so whatever is decided in one call is exact under any
 // number of callers.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '#lib/clock.ts';
 import { type Bucket, leak, newBucket, unit } from './bucket.ts';
 import type { LimitSet } from './limit-set.ts';
 import type { Amount, LimitKind, LimitScope, LimitStore, Outcome, Standing } from './store.ts';

@@ -1,7 +1,7 @@
 // Counters that several replicas share: one round trip to let a request in, one to settle it.
 
 import { randomUUID } from 'node:crypto';
-import { createScript, type SharedRedis } from '../../lib/redis.ts';
+import { createScript, type SharedRedis } from '#lib/limits/redis.ts';
 import { releaseScript, renewScript, reserveScript, settleScript } from './redis-scripts.ts';
 import {
   type Amount,

@@ -1,15 +1,15 @@
 // Which limits hold for whom, and what the month has cost so far. Asked on every request, so answers are
 // remembered for a second: a limit changed by another process holds here that much later.
 
-import { lockAccount } from '../../db/lock-account.ts';
-import type { Database, LimitColumns, Tx } from '../../db/tables.ts';
-import { createBoundedCache } from '../../lib/bounded-cache.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Audit } from '../audit.ts';
-import type { SessionPrincipal } from '../principal.ts';
-import type { Limits as WireLimits } from '../schema.ts';
-import { type Costs, readCosts } from '../usage/costs.ts';
-import { readSpend, toMonth, toMonthEnd } from '../usage/spend.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import type { Limits as WireLimits } from '#accounts/schema.ts';
+import { type Costs, readCosts } from '#accounts/usage/costs.ts';
+import { readSpend, toMonth, toMonthEnd } from '#accounts/usage/spend.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { Database, LimitColumns, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
 import {
   changeLimits,
   hasLimit,

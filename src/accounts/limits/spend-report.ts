@@ -1,10 +1,10 @@
 // What this month has cost so far, for people to see: the database's sums, which budgets are held against.
 
-import type { Database } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Spend as WireSpend } from '../schema.ts';
-import { toDollars } from '../usage/dollars.ts';
-import { readSpend, type Spend, toMonth } from '../usage/spend.ts';
+import type { Spend as WireSpend } from '#accounts/schema.ts';
+import { toDollars } from '#accounts/usage/dollars.ts';
+import { readSpend, type Spend, toMonth } from '#accounts/usage/spend.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 
 export interface SpendReport {
   ofAccount(accountId: string): Promise<WireSpend>;

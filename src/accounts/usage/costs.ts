@@ -2,7 +2,7 @@
 // other servers run, or left running when they died. Apart from spend.ts, which the thread that writes loads.
 
 import { sql } from 'kysely';
-import type { Database } from '../../db/tables.ts';
+import type { Database } from '#db/tables.ts';
 import { toMonthEnd } from './spend.ts';
 
 export interface Costs {

@@ -1,7 +1,7 @@
 // One request's row while it is being made: what is known so far, and the one moment it ends.
 
-import type { UsageRequestRow } from '../../db/tables.ts';
-import { type Member, noSeat } from '../../lib/roster.ts';
+import type { UsageRequestRow } from '#db/tables.ts';
+import { type Member, noSeat } from '#lib/memory/indexed-list.ts';
 
 export interface UsageFacts {
   /** Unique for ever; the request's own id. */

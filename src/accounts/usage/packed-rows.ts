@@ -1,7 +1,7 @@
 // Requests' rows on their way to another thread. Most of their texts are the same in all of a batch: said once, and
 // the rest as numbers, they are packed and unpacked in a quarter of the time that V8 takes to copy the objects.
 
-import type { UsageRequestRow, UsageStatus } from '../../db/tables.ts';
+import type { UsageRequestRow, UsageStatus } from '#db/tables.ts';
 
 export interface PackedRows {
   /** Each once; null is one of them. */

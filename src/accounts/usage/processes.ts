@@ -2,9 +2,9 @@
 // was last known of it, and is counted once.
 
 import { sql } from 'kysely';
-import { toRawTx } from '../../db/raw.ts';
-import type { Database, UsageRequestRow } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { toRawTx } from '#db/raw.ts';
+import type { Database, UsageRequestRow } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 import { addTally, tally } from './tally.ts';
 
 export interface Processes {

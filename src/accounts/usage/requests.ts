@@ -1,8 +1,8 @@
 // Reads requests back: newest first a page at a time, or all of a span, oldest first, for export.
 
 import { sql } from 'kysely';
-import type { Database, UsageRequestRow, UsageStatus } from '../../db/tables.ts';
-import { invalidBody } from '../../lib/errors.ts';
+import type { Database, UsageRequestRow, UsageStatus } from '#db/tables.ts';
+import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
 import type { UsageRequest, UsageRequestPage } from './schema.ts';
 

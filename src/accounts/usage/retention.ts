@@ -1,7 +1,7 @@
 // Forgets what is older than was asked to be kept, a little at a time, so that nothing waits for it.
 
-import type { Database } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 
 export interface UsageRetention {
   sweep(): Promise<void>;

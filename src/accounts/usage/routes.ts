@@ -3,9 +3,9 @@
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { Clock } from '../../lib/clock.ts';
-import { invalidBody } from '../../lib/errors.ts';
-import { type Authenticator, sessionOf } from '../authenticate.ts';
+import { type Authenticator, sessionOf } from '#accounts/authenticate.ts';
+import type { Clock } from '#lib/clock.ts';
+import { invalidBody } from '#lib/errors.ts';
 import { toCsv } from './csv.ts';
 import type { UsageRequests } from './requests.ts';
 import {

@@ -1,7 +1,7 @@
 // Wire types of the usage endpoints. Times are ISO 8601, money is US dollars.
 
-import { OneOf, type Static } from '../../lib/schema.ts';
-import { Type } from '../../lib/type.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { OneOf, type Static } from '#lib/schema/validation-error.ts';
 
 const closed = { additionalProperties: false } as const;
 const Time = Type.String({ format: 'date-time' });

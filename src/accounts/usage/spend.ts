@@ -1,7 +1,7 @@
 // What a key or an account spent in a month, as it stands in the database: requests that ended at least
 // a moment ago.
 
-import type { Database } from '../../db/tables.ts';
+import type { Database } from '#db/tables.ts';
 
 export interface Spend {
   readonly costNano: number;

@@ -2,8 +2,8 @@
 // there were.
 
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '../../db/tables.ts';
-import { invalidBody } from '../../lib/errors.ts';
+import type { Database } from '#db/tables.ts';
+import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
 import type { Grouping, Step, UsageBucket } from './schema.ts';
 import { hourMs } from './tally.ts';

@@ -1,8 +1,8 @@
 // Requests that have ended, added up by hour and by month. Summed in memory first, so that a batch of a
 // thousand requests touches a handful of rows.
 
-import type { RawTx } from '../../db/raw.ts';
-import type { SpendRow, UsageHourRow, UsageRequestRow } from '../../db/tables.ts';
+import type { RawTx } from '#db/raw.ts';
+import type { SpendRow, UsageHourRow, UsageRequestRow } from '#db/tables.ts';
 import { toMonth } from './spend.ts';
 import { addEach, createUpsert } from './upsert.ts';
 

@@ -2,7 +2,7 @@
 // for each row about as quickly as a large one, and tells of each whether it changed anything; PostgreSQL reads
 // one JSON text quicker than a statement of 2,000 parameters.
 
-import type { RawTx } from '../../db/raw.ts';
+import type { RawTx } from '#db/raw.ts';
 
 /** Answers those that were new, or changed what was there. */
 export type Upsert<Row> = (tx: RawTx, rows: readonly Row[]) => Promise<Row[]>;

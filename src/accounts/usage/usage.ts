@@ -3,14 +3,14 @@
 // little of them.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Database, UsageRequestRow } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { newId } from '../../lib/ids.ts';
-import { Roster } from '../../lib/roster.ts';
-import type { Batch } from './batch.ts';
+import type { Database, UsageRequestRow } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
+import { Roster } from '#lib/memory/indexed-list.ts';
 import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses } from './processes.ts';
 import { readSpend, type Spend } from './spend.ts';
+import type { Batch } from './writer.ts';
 
 export interface Usage {
   open(facts: UsageFacts): UsageEntry;

@@ -1,9 +1,9 @@
 // millrace backends add: a backend for a model, at once and without a restart.
 
 import { Command } from 'commander';
-import type { BackendView } from '../../inference/backends/schema.ts';
-import { createClient } from '../client.ts';
-import { printJson } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson } from '#cli/output.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
 import { type BackendOptions, toNewBackend, withBackendOptions } from './new-backend.ts';
 
 export function addCommand(): Command {

@@ -1,9 +1,9 @@
 // millrace backends check: tries a server from where Millrace runs, without adding it.
 
 import { Command } from 'commander';
-import type { BackendCheck } from '../../inference/backends/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError, printJson } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import type { BackendCheck } from '#inference/backends/schema.ts';
 import { type BackendOptions, toNewBackend, withBackendOptions } from './new-backend.ts';
 
 export function checkCommand(): Command {

@@ -1,8 +1,8 @@
 // millrace backends drain and resume.
 
 import { Command } from 'commander';
-import type { BackendView } from '../../inference/backends/schema.ts';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
 import { toBackendPath } from './path.ts';
 
 export function drainCommand(): Command {

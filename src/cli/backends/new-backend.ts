@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { NewBackend } from '../../inference/backends/schema.ts';
-import { toReason } from '../../lib/start-error.ts';
-import { CliError } from '../output.ts';
+import { CliError } from '#cli/output.ts';
+import type { NewBackend } from '#inference/backends/schema.ts';
+import { toReason } from '#lib/start-error.ts';
 
 export interface BackendOptions {
   name?: string;

@@ -1,8 +1,8 @@
 // The address of a backend from its id. A model id or the name of weights may have slashes in it, so the
 // server's list says where one ends.
 
-import { nearest } from '../../lib/nearest.ts';
-import { CliError } from '../output.ts';
+import { CliError } from '#cli/output.ts';
+import { nearest } from '#lib/nearest.ts';
 import { readBackends } from './list.ts';
 
 export async function toBackendPath(id: string): Promise<string> {

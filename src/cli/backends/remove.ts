@@ -1,7 +1,7 @@
 // millrace backends remove.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
 import { toBackendPath } from './path.ts';
 
 export function removeCommand(): Command {

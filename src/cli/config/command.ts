@@ -1,10 +1,10 @@
 // millrace config: check a file without starting, and print what an editor or a person needs.
 
 import { Command } from 'commander';
-import { renderExample } from '../../config/example.ts';
-import { ConfigError, loadConfig } from '../../config/load.ts';
-import { toFileSchema } from '../../config/schema.ts';
-import { CliError, printJson } from '../output.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import { renderExample } from '#config/example.ts';
+import { ConfigError, loadConfig } from '#config/load.ts';
+import { toFileSchema } from '#config/schema.ts';
 
 export function configCommand(): Command {
   return new Command('config')

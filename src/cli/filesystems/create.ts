@@ -1,9 +1,9 @@
 // millrace filesystems create.
 
 import { Command } from 'commander';
-import type { Filesystem } from '../../cloud/schema.ts';
-import { createClient } from '../client.ts';
-import { printJson } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson } from '#cli/output.ts';
+import type { Filesystem } from '#cloud/schema.ts';
 
 export function createCommand(): Command {
   return new Command('create')

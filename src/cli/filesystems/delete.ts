@@ -1,10 +1,10 @@
 // millrace filesystems delete.
 
 import { Command } from 'commander';
-import type { Filesystem } from '../../cloud/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError } from '../output.ts';
-import { withQuestions } from '../questions.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import { withQuestions } from '#cli/questions.ts';
+import type { Filesystem } from '#cloud/schema.ts';
 
 export function deleteCommand(): Command {
   return new Command('delete')

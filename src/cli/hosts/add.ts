@@ -1,9 +1,9 @@
 // millrace hosts add.
 
 import { Command } from 'commander';
-import type { HostView } from '../../cloud/hosts/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError, printJson } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import type { HostView } from '#cloud/hosts/schema.ts';
 import { printChecks } from './check.ts';
 
 interface Options {

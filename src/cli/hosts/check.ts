@@ -1,9 +1,9 @@
 // millrace hosts check: what a host needs, tried one by one.
 
 import { Command } from 'commander';
-import type { HostChecks, HostView } from '../../cloud/hosts/schema.ts';
-import { type Client, createClient } from '../client.ts';
-import { CliError, printJson } from '../output.ts';
+import { type Client, createClient } from '#cli/client.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
 
 export function checkCommand(): Command {
   return new Command('check')

@@ -1,8 +1,8 @@
 // millrace hosts drain and resume.
 
 import { Command } from 'commander';
-import type { HostView } from '../../cloud/hosts/schema.ts';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
+import type { HostView } from '#cloud/hosts/schema.ts';
 
 const setDraining = (name: string, draining: boolean) =>
   createClient('session').patch<HostView>(`/dashboard/api/hosts/${encodeURIComponent(name)}`, {

@@ -1,9 +1,9 @@
 // millrace hosts list.
 
 import { Command } from 'commander';
-import type { HostView } from '../../cloud/hosts/schema.ts';
-import { createClient } from '../client.ts';
-import { printJson, printTable } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson, printTable } from '#cli/output.ts';
+import type { HostView } from '#cloud/hosts/schema.ts';
 
 export function listCommand(): Command {
   return new Command('list')

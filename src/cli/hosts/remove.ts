@@ -1,7 +1,7 @@
 // millrace hosts remove.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
 
 export function removeCommand(): Command {
   return new Command('remove')

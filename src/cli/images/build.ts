@@ -1,8 +1,8 @@
 // millrace images build: the small image, made by the server from the programs of its own computer.
 
 import { Command } from 'commander';
-import type { HostImage } from '../../cloud/hosts/schema.ts';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
+import type { HostImage } from '#cloud/hosts/schema.ts';
 import { addHost, chooseHosts, postImage } from './hosts.ts';
 
 export function buildCommand(): Command {

@@ -1,8 +1,8 @@
 // Which hosts an image goes to, and the request that tells one where to find it.
 
-import type { HostImage, HostView, ImageOrigin } from '../../cloud/hosts/schema.ts';
-import type { Client } from '../client.ts';
-import { CliError } from '../output.ts';
+import type { Client } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import type { HostImage, HostView, ImageOrigin } from '#cloud/hosts/schema.ts';
 
 export const addHost = (name: string, before: string[] = []) => [...before, name];
 

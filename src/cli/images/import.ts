@@ -2,10 +2,10 @@
 // name on a server of images, which the hosts then fetch themselves.
 
 import { Command } from 'commander';
-import type { HostImage } from '../../cloud/hosts/schema.ts';
-import { type Client, createClient, RefusedError } from '../client.ts';
-import { createProgressBar } from '../models/progress.ts';
-import { CliError } from '../output.ts';
+import { type Client, createClient, RefusedError } from '#cli/client.ts';
+import { createProgressBar } from '#cli/models/progress.ts';
+import { CliError } from '#cli/output.ts';
+import type { HostImage } from '#cloud/hosts/schema.ts';
 import { addHost, chooseHosts, imagePath, postImage } from './hosts.ts';
 import { fingerprintOf, openUpload } from './upload.ts';
 

@@ -6,8 +6,8 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
-import type { LongBody } from '../client.ts';
-import { CliError } from '../output.ts';
+import type { LongBody } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
 
 const boundary = 'millrace-image-part-5d1f0c27';
 

@@ -1,8 +1,8 @@
 // Instances may be named by their id, the beginning of it, or their name, as long as that is one of them.
 
-import type { Instance } from '../../cloud/schema.ts';
-import type { Client } from '../client.ts';
-import { CliError } from '../output.ts';
+import type { Client } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import type { Instance } from '#cloud/schema.ts';
 
 export async function listInstances(client: Client): Promise<Instance[]> {
   const { data } = await client.get<{ data: Instance[] }>('/api/v1/instances');

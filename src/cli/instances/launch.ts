@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { InstanceTypes, SshKey } from '../../cloud/schema.ts';
-import { type Client, createClient } from '../client.ts';
-import { CliError, printJson } from '../output.ts';
+import { type Client, createClient } from '#cli/client.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import type { InstanceTypes, SshKey } from '#cloud/schema.ts';
 import { waitFor } from './wait.ts';
 
 interface Options {

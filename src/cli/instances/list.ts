@@ -1,8 +1,8 @@
 // millrace instances list.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
-import { printJson, printTable } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson, printTable } from '#cli/output.ts';
 import { listInstances } from './find.ts';
 import { explainInstances } from './reasons.ts';
 

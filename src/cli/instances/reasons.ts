@@ -1,9 +1,9 @@
 // Why instances are not well. The public API has no member for it that strict clients would take, so this
 // asks as the person who is signed in, and without one says where to look.
 
-import { createClient } from '../client.ts';
-import { loadCredentials } from '../credentials.ts';
-import { CliError } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { loadCredentials } from '#cli/credentials.ts';
+import { CliError } from '#cli/output.ts';
 
 interface Detail {
   id: string;

@@ -1,7 +1,7 @@
 // millrace instances restart.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function restartCommand(): Command {

@@ -3,10 +3,10 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
-import type { Instance } from '../../cloud/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError } from '../output.ts';
-import { toPemName } from '../ssh-keys/pem-name.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import { toPemName } from '#cli/ssh-keys/pem-name.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function sshCommand(): Command {

@@ -1,9 +1,9 @@
 // millrace instances terminate.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
-import { CliError } from '../output.ts';
-import { withQuestions } from '../questions.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import { withQuestions } from '#cli/questions.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function terminateCommand(): Command {

@@ -1,9 +1,9 @@
 // millrace instances types: what can be launched, first what has capacity now.
 
 import { Command } from 'commander';
-import type { InstanceTypes } from '../../cloud/schema.ts';
-import { createClient } from '../client.ts';
-import { printJson, printTable } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson, printTable } from '#cli/output.ts';
+import type { InstanceTypes } from '#cloud/schema.ts';
 
 export function typesCommand(): Command {
   return new Command('types')

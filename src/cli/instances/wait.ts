@@ -1,9 +1,9 @@
 // Watches one instance until it is active, and shows how far it is: one changing line on a terminal, a
 // line per change elsewhere.
 
-import type { Instance } from '../../cloud/schema.ts';
-import type { Client } from '../client.ts';
-import { CliError } from '../output.ts';
+import type { Client } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { explainInstances } from './reasons.ts';
 
 /** Slower than the API's limit of one request a second. */

@@ -1,9 +1,9 @@
 // millrace keys create: prints the key, once, alone on stdout so that scripts can take it.
 
 import { Command, InvalidArgumentError } from 'commander';
-import type { ApiKey } from '../../accounts/schema.ts';
-import { createClient } from '../client.ts';
-import { printJson } from '../output.ts';
+import type { ApiKey } from '#accounts/schema.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson } from '#cli/output.ts';
 import { addLimitOptions, type LimitOptions, toLimits } from './limit-options.ts';
 
 interface Options extends LimitOptions {

@@ -1,7 +1,7 @@
 // The options that name limits, the same wherever a key gets some.
 
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Limits } from '../../accounts/schema.ts';
+import type { Limits } from '#accounts/schema.ts';
 
 /** Not null for none: to commander that is no value. */
 type Given = number | 'none';

@@ -1,9 +1,9 @@
 // millrace keys limit: changes the limits of a key; what is not named stays.
 
 import { Command } from 'commander';
-import type { ApiKey } from '../../accounts/schema.ts';
-import { type Client, createClient } from '../client.ts';
-import { CliError, printJson } from '../output.ts';
+import type { ApiKey } from '#accounts/schema.ts';
+import { type Client, createClient } from '#cli/client.ts';
+import { CliError, printJson } from '#cli/output.ts';
 import { addLimitOptions, describeLimits, type LimitOptions, toLimits } from './limit-options.ts';
 
 export function limitCommand(): Command {

@@ -1,9 +1,9 @@
 // millrace keys list.
 
 import { Command } from 'commander';
-import type { ApiKey } from '../../accounts/schema.ts';
-import { createClient } from '../client.ts';
-import { printJson, printTable } from '../output.ts';
+import type { ApiKey } from '#accounts/schema.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson, printTable } from '#cli/output.ts';
 import { describeLimits } from './limit-options.ts';
 
 export function listCommand(): Command {

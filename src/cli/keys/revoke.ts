@@ -1,7 +1,7 @@
 // millrace keys revoke.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
 
 export function revokeCommand(): Command {
   return new Command('revoke')

@@ -1,9 +1,9 @@
 // millrace limits set: changes the limits of the account; what is not named stays.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
-import { addLimitOptions, type LimitOptions, toLimits } from '../keys/limit-options.ts';
-import { CliError, printJson } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { addLimitOptions, type LimitOptions, toLimits } from '#cli/keys/limit-options.ts';
+import { CliError, printJson } from '#cli/output.ts';
 import { type AccountLimits, printLimits } from './show.ts';
 
 export function setCommand(): Command {

@@ -1,10 +1,10 @@
 // millrace limits show.
 
 import { Command } from 'commander';
-import type { Limits, Spend } from '../../accounts/schema.ts';
-import { createClient } from '../client.ts';
-import { describeLimits } from '../keys/limit-options.ts';
-import { printJson } from '../output.ts';
+import type { Limits, Spend } from '#accounts/schema.ts';
+import { createClient } from '#cli/client.ts';
+import { describeLimits } from '#cli/keys/limit-options.ts';
+import { printJson } from '#cli/output.ts';
 
 export interface AccountLimits {
   limits: Limits;

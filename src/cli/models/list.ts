@@ -1,13 +1,13 @@
 // millrace models list.
 
 import { Command } from 'commander';
-import type { BackendView } from '../../inference/backends/schema.ts';
-import type { Model } from '../../inference/schema.ts';
-import type { WeightsOverview } from '../../inference/weights/schema.ts';
-import { readBackends, toState } from '../backends/list.ts';
-import { createClient } from '../client.ts';
-import { loadCredentials } from '../credentials.ts';
-import { printJson, printTable } from '../output.ts';
+import { readBackends, toState } from '#cli/backends/list.ts';
+import { createClient } from '#cli/client.ts';
+import { loadCredentials } from '#cli/credentials.ts';
+import { printJson, printTable } from '#cli/output.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
+import type { Model } from '#inference/schema.ts';
+import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { toSize } from './progress.ts';
 
 export function listCommand(): Command {

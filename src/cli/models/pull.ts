@@ -3,9 +3,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { Pull, WeightsOverview } from '../../inference/weights/schema.ts';
-import { type Client, createClient } from '../client.ts';
-import { CliError, printJson } from '../output.ts';
+import { type Client, createClient } from '#cli/client.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { createProgressBar, toSize } from './progress.ts';
 
 interface Options {

@@ -1,8 +1,8 @@
 // millrace models remove.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
-import { CliError } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
 import { readOverview } from './list.ts';
 import { toSize } from './progress.ts';
 

@@ -1,9 +1,9 @@
 // millrace models show: one model, and what stands behind it on this server.
 
 import { Command } from 'commander';
-import { nearest } from '../../lib/nearest.ts';
-import { readBackends } from '../backends/list.ts';
-import { CliError, printJson } from '../output.ts';
+import { readBackends } from '#cli/backends/list.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import { nearest } from '#lib/nearest.ts';
 import { isPulled, readOverview, servedBy } from './list.ts';
 import { toSize } from './progress.ts';
 

@@ -1,10 +1,10 @@
 // millrace login: sign in, or join by the link that the server printed.
 
 import { Command } from 'commander';
-import { explain, send } from '../client.ts';
-import { loadCredentials, saveSession } from '../credentials.ts';
-import { CliError } from '../output.ts';
-import { withQuestions } from '../questions.ts';
+import { explain, send } from '#cli/client.ts';
+import { loadCredentials, saveSession } from '#cli/credentials.ts';
+import { CliError } from '#cli/output.ts';
+import { withQuestions } from '#cli/questions.ts';
 
 interface Options {
   url?: string;

@@ -1,7 +1,7 @@
 // millrace whoami: the person and the server.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
 
 export function whoamiCommand(): Command {
   return new Command('whoami').description('show who is signed in, and where').action(async () => {

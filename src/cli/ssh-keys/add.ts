@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import type { SshKey } from '../../cloud/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import type { SshKey } from '#cloud/schema.ts';
 
 export function addCommand(): Command {
   return new Command('add')

@@ -1,7 +1,7 @@
 // millrace ssh-keys delete.
 
 import { Command } from 'commander';
-import { createClient } from '../client.ts';
+import { createClient } from '#cli/client.ts';
 
 export function deleteCommand(): Command {
   return new Command('delete')

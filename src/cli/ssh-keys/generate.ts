@@ -2,9 +2,9 @@
 
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { Command } from 'commander';
-import type { SshKey } from '../../cloud/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError } from '../output.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import type { SshKey } from '#cloud/schema.ts';
 import { toPemName } from './pem-name.ts';
 
 export function generateCommand(): Command {

@@ -3,9 +3,9 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { UsageBucket, UsageSummary } from '../../accounts/usage/schema.ts';
-import { createClient } from '../client.ts';
-import { CliError, printJson, printTable } from '../output.ts';
+import type { UsageBucket, UsageSummary } from '#accounts/usage/schema.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError, printJson, printTable } from '#cli/output.ts';
 
 interface Options {
   by?: string;

@@ -1,8 +1,8 @@
 // Every driver, by the name the configuration gives it. Only the one that is used is loaded.
 
 import { join } from 'node:path';
+import type { IncusOptions } from '#cloud/drivers/incus/incus.ts';
 import { type Driver, DriverError } from './driver.ts';
-import type { IncusOptions } from './incus/incus.ts';
 
 export interface DriverOptions {
   dataDir: string;
@@ -16,12 +16,12 @@ export type DriverName = keyof typeof drivers;
 
 const drivers = {
   sandbox: async ({ dataDir, isolation, log }: DriverOptions): Promise<Driver> => {
-    const { createSandboxDriver } = await import('./sandbox/sandbox.ts');
+    const { createSandboxDriver } = await import('#cloud/drivers/sandbox/sandbox.ts');
     return createSandboxDriver({ dataDir, isolation, log });
   },
   incus: async ({ incus, log }: DriverOptions): Promise<Driver> => {
     if (!incus) throw new DriverError('impossible', 'No Incus or LXD endpoint was given.');
-    const { createIncusDriver } = await import('./incus/incus.ts');
+    const { createIncusDriver } = await import('#cloud/drivers/incus/incus.ts');
     return createIncusDriver({ log, ...incus });
   },
   scripted: async ({ dataDir }: DriverOptions): Promise<Driver> => {

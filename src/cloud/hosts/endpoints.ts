@@ -1,11 +1,11 @@
 // Hosts over the network: what a row says becomes the options of the driver for LXD and Incus.
 
-import type { HostRow } from '../../db/cloud-rows.ts';
-import type { Driver } from '../drivers/driver.ts';
-import { checkEndpoint } from '../drivers/incus/checks.ts';
-import type { Identity } from '../drivers/incus/client-certificate.ts';
-import { enrol } from '../drivers/incus/enrolment.ts';
-import { createIncusDriver, type IncusOptions } from '../drivers/incus/incus.ts';
+import type { Driver } from '#cloud/drivers/driver.ts';
+import { checkEndpoint } from '#cloud/drivers/incus/checks.ts';
+import type { Identity } from '#cloud/drivers/incus/client-certificate.ts';
+import { enrol } from '#cloud/drivers/incus/enrolment.ts';
+import { createIncusDriver, type IncusOptions } from '#cloud/drivers/incus/incus.ts';
+import type { HostRow } from '#db/cloud-rows.ts';
 import type { HostDrivers, HostExtras, HostReport } from './host-drivers.ts';
 
 export interface EndpointParts {

@@ -1,9 +1,9 @@
 // Hosts that the configuration file names. Their rows follow the file; one that left it keeps its row until
 // somebody removes it, because it may have machines.
 
-import type { Database } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { StartError } from '../../lib/start-error.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { StartError } from '#lib/start-error.ts';
 import { toRow } from './host-changes.ts';
 import type { HostExtras } from './host-drivers.ts';
 

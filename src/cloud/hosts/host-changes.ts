@@ -1,15 +1,15 @@
 // What operators do to hosts: add, drain, remove and check them. Only what is empty can be removed, and
 // nothing here touches a machine.
 
-import type { Audit } from '../../accounts/audit.ts';
-import type { SessionPrincipal } from '../../accounts/principal.ts';
-import type { HostRow } from '../../db/cloud-rows.ts';
-import type { Database, Tx } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { conflict, invalidBody, notFound } from '../../lib/errors.ts';
-import { newId } from '../../lib/ids.ts';
-import { DriverError } from '../drivers/driver.ts';
-import { findRegion } from '../regions.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
+import { findRegion } from '#cloud/regions.ts';
+import type { HostRow } from '#db/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { conflict, invalidBody, notFound } from '#lib/errors.ts';
+import { newId } from '#lib/ids.ts';
 import type { HostDrivers } from './host-drivers.ts';
 import { viewHosts } from './host-view.ts';
 import type { Hosts } from './hosts.ts';

@@ -1,8 +1,8 @@
 // BOUNDARY. How this server reaches hosts: its own, and every endpoint over the network. Another server's
 // own host can't be opened from here, so its machines are left to that server.
 
-import type { HostRow } from '../../db/cloud-rows.ts';
-import type { Driver, DriverReport, ImageReport } from '../drivers/driver.ts';
+import type { Driver, DriverReport, ImageReport } from '#cloud/drivers/driver.ts';
+import type { HostRow } from '#db/cloud-rows.ts';
 
 export interface HostDrivers {
   /** False: only another server can. */

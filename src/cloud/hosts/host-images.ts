@@ -1,10 +1,10 @@
 // The images of hosts: what each reports, and how an operator adds one. Machines find a new one at once.
 
-import type { Audit } from '../../accounts/audit.ts';
-import type { SessionPrincipal } from '../../accounts/principal.ts';
-import type { Database } from '../../db/tables.ts';
-import { conflict, invalidBody, notFound } from '../../lib/errors.ts';
-import { DriverError, type ImageSource } from '../drivers/driver.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import { DriverError, type ImageSource } from '#cloud/drivers/driver.ts';
+import type { Database } from '#db/tables.ts';
+import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import type { Host, Hosts } from './hosts.ts';
 import type { HostImage } from './schema.ts';
 

@@ -1,6 +1,6 @@
 // Hosts as people see them: what each node has, and what living machines hold of it.
 
-import type { Database } from '../../db/tables.ts';
+import type { Database } from '#db/tables.ts';
 import type { Host } from './hosts.ts';
 import type { HostView } from './schema.ts';
 

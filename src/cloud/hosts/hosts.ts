@@ -2,15 +2,15 @@
 // before what others wrote down; of other servers' own hosts it only knows the latter.
 
 import type { Logger } from 'pino';
-import type { HostRow } from '../../db/cloud-rows.ts';
-import type { Database } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Driver } from '../drivers/driver.ts';
-import type { Place } from '../placement.ts';
+import type { Driver } from '#cloud/drivers/driver.ts';
+import type { Place } from '#cloud/placement/placement.ts';
+import type { HostRow } from '#db/cloud-rows.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { HostDrivers, HostReport } from './host-drivers.ts';
-import { createLink, type Link } from './link.ts';
+import { createLink, type Link } from './host-monitor.ts';
 import { explainDoubles, toPlaces } from './places.ts';
-import type { Silence } from './silence.ts';
+import type { Silence } from './unreachable-hosts.ts';
 
 export interface Host {
   readonly row: HostRow;

@@ -4,12 +4,12 @@
 import type { Readable } from 'node:stream';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Authenticator, requireRole } from '../../accounts/authenticate.ts';
-import { invalidBody } from '../../lib/errors.ts';
-import { allowLongBody } from '../../lib/long-body.ts';
-import { Type } from '../../lib/type.ts';
-import type { Cloud } from '../cloud.ts';
-import type { ImageSource } from '../drivers/driver.ts';
+import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
+import type { Cloud } from '#cloud/cloud.ts';
+import type { ImageSource } from '#cloud/drivers/driver.ts';
+import { allowLongBody } from '#http/upload-timeout.ts';
+import { invalidBody } from '#lib/errors.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
 import { HostImage, ImageOrigin, ImageParams } from './schema.ts';
 
 const uploads = /^(application\/octet-stream|multipart\/form-data)\s*(;|$)/i;

@@ -1,8 +1,8 @@
 // How a server opens hosts: its own is there already, the others are endpoints over the network, whose
 // code is only loaded by those who have one.
 
-import type { HostRow } from '../../db/cloud-rows.ts';
-import { type Driver, DriverError } from '../drivers/driver.ts';
+import { type Driver, DriverError } from '#cloud/drivers/driver.ts';
+import type { HostRow } from '#db/cloud-rows.ts';
 import type { HostCheck, HostDrivers } from './host-drivers.ts';
 
 export interface OwnDriver {

@@ -3,10 +3,10 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HostRow } from '../../db/cloud-rows.ts';
-import type { Database, Tx } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { newId } from '../../lib/ids.ts';
+import type { HostRow } from '#db/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
 
 export interface OwnHost {
   name: string;

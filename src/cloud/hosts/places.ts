@@ -1,7 +1,7 @@
 // The places that hosts are: every node of theirs, and whether something may be placed on it now.
 
-import type { NodeReport } from '../drivers/driver.ts';
-import type { Place } from '../placement.ts';
+import type { NodeReport } from '#cloud/drivers/driver.ts';
+import type { Place } from '#cloud/placement/placement.ts';
 import type { HostExtras, HostReport } from './host-drivers.ts';
 import type { Host } from './hosts.ts';
 

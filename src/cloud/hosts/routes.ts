@@ -2,9 +2,9 @@
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { type Authenticator, requireRole } from '../../accounts/authenticate.ts';
-import { Type } from '../../lib/type.ts';
-import type { Cloud } from '../cloud.ts';
+import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
+import type { Cloud } from '#cloud/cloud.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
 import { HostChange, HostChecks, HostParams, HostView, NewHost, RemoveQuery } from './schema.ts';
 
 export function hostRoutes(

@@ -1,7 +1,7 @@
 // The wire types of hosts, for the dashboard and the CLI.
 
-import { Maybe, OneOf, type Static } from '../../lib/schema.ts';
-import { Type } from '../../lib/type.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
 
 const name = '^[a-z0-9][a-z0-9.\\-]{0,62}$';
 const Word = Type.String({ minLength: 1, maxLength: 128, pattern: '^[!-~]+$' });

@@ -1,7 +1,7 @@
 // BOUNDARY between who keeps the list of backends (configuration, rows, health) and who chooses among
 // them for a request. A backend is one engine behind one model id.
 
-import type { Engine } from '../engine.ts';
+import type { Engine } from '#inference/engine.ts';
 
 export interface Backend {
   /** Stable over restarts: `<model id>/<name>`. */

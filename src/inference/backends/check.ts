@@ -1,6 +1,6 @@
 // Tries an upstream before it is added: whether it answers, and whether it has the model.
 
-import { EngineError } from '../engine.ts';
+import { EngineError } from '#inference/engine.ts';
 import type { BackendCheck } from './schema.ts';
 import { type ProbeUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
 

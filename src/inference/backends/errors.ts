@@ -1,6 +1,6 @@
 // Why a backend can't be added, changed or removed, in sentences.
 
-import { conflict, notFound, Refusal } from '../../lib/errors.ts';
+import { conflict, notFound, Refusal } from '#lib/errors.ts';
 
 export const noSuchModel = (id: string, match: string | undefined) =>
   new Refusal(

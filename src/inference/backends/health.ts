@@ -1,7 +1,7 @@
 // Whether a backend is worth sending to: failures in a row eject it, for longer each time; when that is over
 // one request may find out, and a success makes it well again.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { Health } from './backend.ts';
 
 export interface HealthSettings {

@@ -2,10 +2,10 @@
 // makes changes take turns.
 
 import { sql } from 'kysely';
-import type { BackendRow, Database, Tx } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { newId } from '../../lib/ids.ts';
-import type { Seal } from '../../lib/seal.ts';
+import type { BackendRow, Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 import type { UpstreamServer, UpstreamSpec } from './spec.ts';
 
 export interface LiveRows {

@@ -2,12 +2,12 @@
 // so that every server on it follows within seconds; the registry is told what it says.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Audit } from '../../accounts/audit.ts';
-import type { SessionPrincipal } from '../../accounts/principal.ts';
-import type { Database, Tx } from '../../db/tables.ts';
-import { nearest } from '../../lib/nearest.ts';
-import { standInNames } from '../builtin-models.ts';
-import type { Catalog } from '../catalog.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import { standInNames } from '#inference/models/builtin-models.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import { nearest } from '#lib/nearest.ts';
 import {
   inFile,
   nameReserved,

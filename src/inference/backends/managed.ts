@@ -1,10 +1,10 @@
 // A backend as its keeper sees it: what the router is shown, and what changes behind that without a new
 // engine, such as its weight, its health and what it did lately.
 
-import type { Clock } from '../../lib/clock.ts';
-import type { CatalogEntry } from '../catalog.ts';
-import type { Engine } from '../engine.ts';
-import type { LocalEngine } from '../engines/local.ts';
+import type { Engine } from '#inference/engine.ts';
+import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { Backend } from './backend.ts';
 import { alwaysHealthy, type HealthRecord } from './health.ts';
 import { canContinue, type UpstreamSpec } from './spec.ts';

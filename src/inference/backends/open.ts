@@ -2,13 +2,13 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Registry } from 'prom-client';
-import type { Audit } from '../../accounts/audit.ts';
-import type { Database } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Seal } from '../../lib/seal.ts';
-import type { Catalog } from '../catalog.ts';
-import type { LocalEngine } from '../engines/local.ts';
-import type { Bindings, ServingWeights } from '../weights/bindings.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { Database } from '#db/tables.ts';
+import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
 import type { HealthSettings } from './health.ts';
 import { createLiveBackends, type LiveBackends } from './live.ts';
 import { createLiveRows } from './live-rows.ts';

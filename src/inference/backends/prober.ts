@@ -1,8 +1,8 @@
 // Asks every upstream now and then whether it is there, and learns from the answer how much context it
 // holds. Never two questions to one at once, and not all of them at the same moment.
 
-import type { Clock } from '../../lib/clock.ts';
-import { EngineError } from '../engine.ts';
+import { EngineError } from '#inference/engine.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { ManagedBackend } from './managed.ts';
 import { type ProbeUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
 

@@ -2,10 +2,10 @@
 // machine and the stand-in. Made anew at each change and read on every request, so reading is one look-up.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Clock } from '../../lib/clock.ts';
-import type { Catalog, CatalogEntry } from '../catalog.ts';
-import type { LocalEngine } from '../engines/local.ts';
-import type { Bindings, ServingWeights } from '../weights/bindings.ts';
+import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
+import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
+import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { BackendList } from './backend.ts';
 import { createHealth, type HealthSettings } from './health.ts';
 import { describe, type ManagedBackend, newLocalBackend, newUpstreamBackend } from './managed.ts';

@@ -1,7 +1,7 @@
 // Engines that are no longer wanted: each is closed when it has answered what it was asked, or when its time
 // is up, so that a change of configuration or weights cuts nobody off.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '#lib/clock.ts';
 
 export interface Retiree {
   isIdle(): boolean;

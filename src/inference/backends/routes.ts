@@ -3,12 +3,12 @@
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
-import { type Authenticator, requireRole } from '../../accounts/authenticate.ts';
-import { accountsDialect } from '../../accounts/errors.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { applyDialect } from '../../lib/dialect.ts';
-import { invalidBody } from '../../lib/errors.ts';
-import type { Catalog } from '../catalog.ts';
+import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
+import { accountsDialect } from '#accounts/errors.ts';
+import { applyDialect } from '#http/error-format.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import type { Clock } from '#lib/clock.ts';
+import { invalidBody } from '#lib/errors.ts';
 import { checkUpstream } from './check.ts';
 import { checkModel, type LiveBackends } from './live.ts';
 import type { LiveValues } from './live-rows.ts';

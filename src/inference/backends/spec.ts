@@ -1,8 +1,11 @@
 // One upstream as somebody described it, in the file or live, before there is an engine for it.
 
-import type { CatalogEntry } from '../catalog.ts';
-import type { Engine } from '../engine.ts';
-import type { UpstreamOptions as EngineOptions, UpstreamReport } from '../engines/upstream.ts';
+import type { Engine } from '#inference/engine.ts';
+import type {
+  UpstreamOptions as EngineOptions,
+  UpstreamReport,
+} from '#inference/engines/upstream/upstream.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
 
 export type UpstreamServer = EngineOptions['server'];
 

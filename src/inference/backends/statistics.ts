@@ -1,7 +1,7 @@
 // What one backend did lately, for people who look: requests a second, the usual time to a first token,
 // failures. Counted in slots of a second, so that it takes the same memory however busy it is.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { Observation } from './backend.ts';
 
 export interface Statistics {

@@ -1,8 +1,8 @@
 // One engine for each set of weights that serves some model, whichever ids those are. New weights under an
 // old name are another engine; the old one retires.
 
-import type { LocalEngine } from '../engines/local.ts';
-import type { Bindings, ServingWeights } from '../weights/bindings.ts';
+import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
+import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Retirement } from './retirement.ts';
 
 export interface WeightsEngines {

@@ -1,9 +1,9 @@
 // Which backend likely has the beginning of a prompt in its cache: the same leading messages always name
 // the same one, and a backend that comes or goes moves only its own share (rendezvous hashing).
 
-import type { Backend } from '../backends/backend.ts';
-import type { Task } from '../engine.ts';
-import type { ChatMessage } from '../schema.ts';
+import type { Backend } from '#inference/backends/backend.ts';
+import type { Task } from '#inference/engine.ts';
+import type { ChatMessage } from '#inference/schema.ts';
 
 /** Characters of each leading message that count; what differs later can still share a cache. */
 const prefixLength = 256;

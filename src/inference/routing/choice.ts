@@ -1,8 +1,8 @@
 // Who of a model's backends takes a request: the one that likely has its prefix in the cache, unless that
 // one has more than its share to do; then the one with the least outstanding work.
 
-import type { Backend } from '../backends/backend.ts';
-import type { Task } from '../engine.ts';
+import type { Backend } from '#inference/backends/backend.ts';
+import type { Task } from '#inference/engine.ts';
 import { affinityOf, hashPrefix } from './affinity.ts';
 
 /** What keeps a request from a backend besides the backend's own state. */

@@ -1,10 +1,10 @@
 // Gives each request a place at a backend of its model: at once where one is free, in turn where not. The
 // only one who counts what is outstanding.
 
-import type { Cancellation } from '../../lib/client-gone.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Backend, BackendList } from '../backends/backend.ts';
-import { EngineError, type Task } from '../engine.ts';
+import type { Cancellation } from '#http/client-disconnect.ts';
+import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import { EngineError, type Task } from '#inference/engine.ts';
+import type { Clock } from '#lib/clock.ts';
 import { chooseBackend, hasPlace } from './choice.ts';
 import {
   createWaitingLine,
@@ -12,7 +12,7 @@ import {
   type RefusalReason,
   type Waiter,
   type WaitingLine,
-} from './waiting-line.ts';
+} from './waiting-requests.ts';
 
 export interface Ask {
   readonly task: Task;

@@ -1,8 +1,8 @@
 // Which weights on this machine's disk serve which model id. The database says it; memory answers, because
 // a router asks on every request.
 
-import type { Database, Tx } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 import type { Store, Weights } from './store.ts';
 
 export interface ServingWeights {

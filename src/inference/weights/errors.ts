@@ -1,9 +1,9 @@
 // What can go wrong with a pull, in sentences. The dashboard's dialect, plus the failures of a hub and of
 // a disk.
 
-import { accountsDialect } from '../../accounts/errors.ts';
-import type { Dialect } from '../../lib/dialect.ts';
-import { conflict, invalidBody } from '../../lib/errors.ts';
+import { accountsDialect } from '#accounts/errors.ts';
+import type { Dialect } from '#http/error-format.ts';
+import { conflict, invalidBody } from '#lib/errors.ts';
 
 /** Only `unavailable` is worth another try. */
 export type PullErrorCode = 'unavailable' | 'denied' | 'missing' | 'corrupt' | 'no_space';

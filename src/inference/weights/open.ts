@@ -2,11 +2,11 @@
 
 import { resolve } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
-import type { Audit } from '../../accounts/audit.ts';
-import type { Database } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { newId } from '../../lib/ids.ts';
-import type { Catalog } from '../catalog.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { Database } from '#db/tables.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
 import { type Bindings, createBindings } from './bindings.ts';
 import { createHub } from './hub.ts';
 import { createPullRows } from './pull-rows.ts';

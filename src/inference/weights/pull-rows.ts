@@ -1,8 +1,8 @@
 // Pulls in the database. A process works on a pull while it holds its lease, and every change of state is
 // a compare-and-set, so that a pull survives its process and is never run by two.
 
-import type { Database, Tx, WeightPullRow } from '../../db/tables.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Database, Tx, WeightPullRow } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 
 export type PullState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
 

@@ -1,13 +1,13 @@
 // Pulls as people ask for them: started, watched, cancelled, and weights removed again.
 
-import type { Audit } from '../../accounts/audit.ts';
-import type { SessionPrincipal } from '../../accounts/principal.ts';
-import { lockAccount } from '../../db/lock-account.ts';
-import type { Database, WeightPullRow } from '../../db/tables.ts';
-import { notFound } from '../../lib/errors.ts';
-import { newId } from '../../lib/ids.ts';
-import { nearest } from '../../lib/nearest.ts';
-import type { Catalog } from '../catalog.ts';
+import type { Audit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { Database, WeightPullRow } from '#db/tables.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import { notFound } from '#lib/errors.ts';
+import { newId } from '#lib/ids.ts';
+import { nearest } from '#lib/nearest.ts';
 import type { Bindings } from './bindings.ts';
 import { chooseFiles, parseFile, parseSource, type Source, toStoredName } from './choose.ts';
 import {

@@ -3,7 +3,7 @@
 
 import { statfs } from 'node:fs/promises';
 import type { FastifyBaseLogger } from 'fastify';
-import type { Database, WeightPullRow } from '../../db/tables.ts';
+import type { Database, WeightPullRow } from '#db/tables.ts';
 import type { Bindings } from './bindings.ts';
 import { defaultRetryRules, download, type RetryRules } from './download.ts';
 import { diskFull, goneFromDisk, noSpace, PullError } from './errors.ts';

@@ -14,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { newId } from '../../lib/ids.ts';
+import { newId } from '#lib/ids.ts';
 import { type ChosenFile, toStoredName } from './choose.ts';
 
 export interface StoredFile extends ChosenFile {

@@ -2,12 +2,18 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { openDatabase } from '../../../src/db/open.ts';
-import { createDatabase, stopOwnPostgres } from '../../support/databases.ts';
-import { makeFolder, type RunningProcess, serveMillrace } from '../../support/process.ts';
-import { cookieOf, password } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
-import { brief, endless, type KeyView, readError, worstCost } from './callers.ts';
+import { openDatabase } from '#db/open.ts';
+import { createDatabase, stopOwnPostgres } from '#test/support/databases.ts';
+import {
+  brief,
+  endless,
+  type KeyView,
+  readError,
+  worstCost,
+} from '#test/support/limits/callers.ts';
+import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/process.ts';
+import { cookieOf, password } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const asJson = { 'content-type': 'application/json' };
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;

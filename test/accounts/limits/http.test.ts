@@ -2,11 +2,9 @@
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
-import { startScriptedUpstream } from '../../../src/inference/engines/scripted.ts';
-import { createHandClock, type HandClock } from '../../support/clock.ts';
-import { databases } from '../../support/databases.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
+import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
+import { createHandClock, type HandClock } from '#test/support/clock.ts';
+import { databases } from '#test/support/databases.ts';
 import {
   brief,
   complete,
@@ -16,7 +14,9 @@ import {
   readError,
   storm,
   worstCost,
-} from './callers.ts';
+} from '#test/support/limits/callers.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 for (const database of databases) {
   describe(`limits on ${database}`, () => {

@@ -4,16 +4,12 @@
 import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRedisStore } from '../../../src/accounts/limits/redis-store.ts';
-import type { LimitScope, Outcome } from '../../../src/accounts/limits/store.ts';
-import { createProcesses } from '../../../src/accounts/usage/processes.ts';
-import { openDatabase } from '../../../src/db/open.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { createHandClock, type HandClock } from '../../support/clock.ts';
-import { redisIsMissing, startRedis, type TestRedis } from '../../support/redis.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
-import { endedRow } from '../usage/support.ts';
+import { createRedisStore } from '#accounts/limits/redis-store.ts';
+import type { LimitScope, Outcome } from '#accounts/limits/store.ts';
+import { createProcesses } from '#accounts/usage/processes.ts';
+import { openDatabase } from '#db/open.ts';
+import { systemClock } from '#lib/clock.ts';
+import { createHandClock, type HandClock } from '#test/support/clock.ts';
 import {
   brief,
   complete,
@@ -23,8 +19,12 @@ import {
   readError,
   storm,
   worstCost,
-} from './callers.ts';
-import { month, newScope } from './scopes.ts';
+} from '#test/support/limits/callers.ts';
+import { month, newScope } from '#test/support/limits/scopes.ts';
+import { redisIsMissing, startRedis, type TestRedis } from '#test/support/redis.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+import { endedRow } from '#test/support/usage/usage.ts';
 
 const ask = { tokens: 1, costNano: 1 };
 /** Of the hash; the open requests are beside it. */

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { withDefaults } from '../../../src/config/load.ts';
-import { type Config, ConfigSchema } from '../../../src/config/schema.ts';
-import { databases } from '../../support/databases.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
-import { brief, complete, listKeys, newKey } from './callers.ts';
+import { withDefaults } from '#config/load.ts';
+import { type Config, ConfigSchema } from '#config/schema.ts';
+import { databases } from '#test/support/databases.ts';
+import { brief, complete, listKeys, newKey } from '#test/support/limits/callers.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const none = {
   requests_per_minute: null,

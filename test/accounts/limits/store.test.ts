@@ -3,13 +3,13 @@
 import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { createMemoryStore } from '../../../src/accounts/limits/memory-store.ts';
-import { createRedisStore } from '../../../src/accounts/limits/redis-store.ts';
-import type { LimitScope, LimitStore, Outcome } from '../../../src/accounts/limits/store.ts';
-import { createHandClock, type HandClock } from '../../support/clock.ts';
-import { propertySeed } from '../../support/property-seed.ts';
-import { redisIsMissing, startRedis, type TestRedis } from '../../support/redis.ts';
-import { month, newScope } from './scopes.ts';
+import { createMemoryStore } from '#accounts/limits/memory-store.ts';
+import { createRedisStore } from '#accounts/limits/redis-store.ts';
+import type { LimitScope, LimitStore, Outcome } from '#accounts/limits/store.ts';
+import { createHandClock, type HandClock } from '#test/support/clock.ts';
+import { month, newScope } from '#test/support/limits/scopes.ts';
+import { propertySeed } from '#test/support/property-seed.ts';
+import { redisIsMissing, startRedis, type TestRedis } from '#test/support/redis.ts';
 
 let redis: TestRedis | undefined;
 before(async () => {

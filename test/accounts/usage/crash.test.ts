@@ -5,14 +5,14 @@
 import assert from 'node:assert';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
-import { openDatabase } from '../../../src/db/open.ts';
-import type { UsageRequestRow } from '../../../src/db/tables.ts';
-import { createRandom } from '../../cloud/random.ts';
-import { createDatabase, databases, stopOwnPostgres } from '../../support/databases.ts';
-import { makeFolder, type RunningProcess, serveMillrace } from '../../support/process.ts';
-import { propertySeed } from '../../support/property-seed.ts';
-import { until } from '../../support/until.ts';
-import { assertAgreement } from './support.ts';
+import { openDatabase } from '#db/open.ts';
+import type { UsageRequestRow } from '#db/tables.ts';
+import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
+import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/process.ts';
+import { propertySeed } from '#test/support/property-seed.ts';
+import { createRandom } from '#test/support/random.ts';
+import { until } from '#test/support/until.ts';
+import { assertAgreement } from '#test/support/usage/usage.ts';
 
 const kills = 2;
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;

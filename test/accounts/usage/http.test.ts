@@ -4,16 +4,12 @@
 import assert from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { before, describe, test } from 'node:test';
-import type {
-  UsageRequest,
-  UsageRequestPage,
-  UsageSummary,
-} from '../../../src/accounts/usage/schema.ts';
-import { openDatabase } from '../../../src/db/open.ts';
-import { databases } from '../../support/databases.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
-import { assertAgreement } from './support.ts';
+import type { UsageRequest, UsageRequestPage, UsageSummary } from '#accounts/usage/schema.ts';
+import { openDatabase } from '#db/open.ts';
+import { databases } from '#test/support/databases.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+import { assertAgreement } from '#test/support/usage/usage.ts';
 
 interface Answer {
   usage: { prompt_tokens: number; completion_tokens: number };

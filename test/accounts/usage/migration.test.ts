@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Kysely } from 'kysely';
-import { up as make } from '../../../src/db/migrations/0004-usage.ts';
-import { up as order } from '../../../src/db/migrations/0008-usage-order.ts';
-import { createPostgresDialect } from '../../../src/db/postgres.ts';
-import { createSqliteDialect } from '../../../src/db/sqlite.ts';
-import type { Database, Tables } from '../../../src/db/tables.ts';
-import { createDatabase, databases } from '../../support/databases.ts';
-import { endedRow, readRows } from './support.ts';
+import { up as make } from '#db/migrations/0004-usage.ts';
+import { up as order } from '#db/migrations/0008-usage-order.ts';
+import { createPostgresDialect } from '#db/postgres.ts';
+import { createSqliteDialect } from '#db/sqlite.ts';
+import type { Database, Tables } from '#db/tables.ts';
+import { createDatabase, databases } from '#test/support/databases.ts';
+import { endedRow, readRows } from '#test/support/usage/usage.ts';
 
 for (const database of databases) {
   describe(`usage from before its order, on ${database}`, () => {

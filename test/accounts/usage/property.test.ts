@@ -3,12 +3,12 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import type { UsageEntry } from '../../../src/accounts/usage/entry.ts';
-import { createRandom } from '../../cloud/random.ts';
-import { databases } from '../../support/databases.ts';
-import { propertySeed } from '../../support/property-seed.ts';
-import { type Failure, failing } from './failing.ts';
-import { assertAgreement, facts, openTestUsage } from './support.ts';
+import type { UsageEntry } from '#accounts/usage/entry.ts';
+import { databases } from '#test/support/databases.ts';
+import { propertySeed } from '#test/support/property-seed.ts';
+import { createRandom } from '#test/support/random.ts';
+import { type Failure, failing } from '#test/support/usage/failing-writer.ts';
+import { assertAgreement, facts, openTestUsage } from '#test/support/usage/usage.ts';
 
 interface Expected {
   entry: UsageEntry;

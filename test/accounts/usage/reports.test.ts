@@ -4,15 +4,15 @@
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
 import { CompiledQuery, type RootOperationNode, SqliteAdapter, sql } from 'kysely';
-import { createBatch } from '../../../src/accounts/usage/batch.ts';
-import { createUsageRequests, type RequestFilter } from '../../../src/accounts/usage/requests.ts';
-import type { UsageRequestPage, UsageSummary } from '../../../src/accounts/usage/schema.ts';
-import { createUsageSummaries } from '../../../src/accounts/usage/summaries.ts';
-import { openDatabase } from '../../../src/db/open.ts';
-import type { Database, UsageRequestRow } from '../../../src/db/tables.ts';
-import { databases } from '../../support/databases.ts';
-import { type SessionFetch, startTestServer } from '../../support/server.ts';
-import { accountId, endedRow, nextId, openTestUsage } from './support.ts';
+import { createUsageRequests, type RequestFilter } from '#accounts/usage/requests.ts';
+import type { UsageRequestPage, UsageSummary } from '#accounts/usage/schema.ts';
+import { createUsageSummaries } from '#accounts/usage/summaries.ts';
+import { createBatch } from '#accounts/usage/writer.ts';
+import { openDatabase } from '#db/open.ts';
+import type { Database, UsageRequestRow } from '#db/tables.ts';
+import { databases } from '#test/support/databases.ts';
+import { type SessionFetch, startTestServer } from '#test/support/server.ts';
+import { accountId, endedRow, nextId, openTestUsage } from '#test/support/usage/usage.ts';
 
 const hourMs = 3_600_000;
 const now = Date.parse('2026-11-15T12:30:00Z');

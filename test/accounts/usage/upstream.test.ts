@@ -3,16 +3,16 @@
 
 import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
-import type { UsageRequest, UsageRequestPage } from '../../../src/accounts/usage/schema.ts';
+import type { UsageRequest, UsageRequestPage } from '#accounts/usage/schema.ts';
 import {
   type ScriptedUpstream,
   startScriptedUpstream,
-} from '../../../src/inference/engines/scripted.ts';
-import type { ChatRequest } from '../../../src/inference/schema.ts';
-import { createLlama3Counter } from '../../../src/inference/tokens.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
-import { newKey } from '../limits/callers.ts';
+} from '#inference/engines/scripted/server.ts';
+import { createLlama3Counter } from '#inference/models/tokens.ts';
+import type { ChatRequest } from '#inference/schema.ts';
+import { newKey } from '#test/support/limits/callers.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const model = 'llama3.1-8b-instruct';
 const messages = [{ role: 'user', content: 'Write down everything that you know about mills.' }];

@@ -3,12 +3,12 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createBatch } from '../../../src/accounts/usage/batch.ts';
-import { createUsageRetention } from '../../../src/accounts/usage/retention.ts';
-import { toMonth } from '../../../src/accounts/usage/spend.ts';
-import { databases } from '../../support/databases.ts';
-import { until } from '../../support/until.ts';
-import { failing, severed } from './failing.ts';
+import { createUsageRetention } from '#accounts/usage/retention.ts';
+import { toMonth } from '#accounts/usage/spend.ts';
+import { createBatch } from '#accounts/usage/writer.ts';
+import { databases } from '#test/support/databases.ts';
+import { until } from '#test/support/until.ts';
+import { failing, severed } from '#test/support/usage/failing-writer.ts';
 import {
   accountId,
   assertAgreement,
@@ -17,7 +17,7 @@ import {
   nextId,
   openTestUsage,
   serveOne,
-} from './support.ts';
+} from '#test/support/usage/usage.ts';
 
 const dayMs = 86_400_000;
 

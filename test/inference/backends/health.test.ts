@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createHealth } from '../../../src/inference/backends/health.ts';
-import { createStatistics } from '../../../src/inference/backends/statistics.ts';
-import { createHandClock } from '../../support/clock.ts';
+import { createHealth } from '#inference/backends/health.ts';
+import { createStatistics } from '#inference/backends/statistics.ts';
+import { createHandClock } from '#test/support/clock.ts';
 
 const settings = { ejectAfter: 3, ejectMs: 1_000, ejectMsMost: 10_000 };
 

@@ -3,16 +3,16 @@
 
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { openDatabase } from '../../../src/db/open.ts';
-import type { BackendView } from '../../../src/inference/backends/schema.ts';
+import { openDatabase } from '#db/open.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
 import {
   type ScriptedUpstream,
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
-} from '../../../src/inference/engines/scripted.ts';
-import { createDatabase, databases } from '../../support/databases.ts';
-import { type SessionFetch, startTestServer, type TestServer } from '../../support/server.ts';
-import { until } from '../../support/until.ts';
+} from '#inference/engines/scripted/server.ts';
+import { createDatabase, databases } from '#test/support/databases.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const root = '/dashboard/api/backends';
 const model = 'hermes3-8b';

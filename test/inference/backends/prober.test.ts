@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createHealth } from '../../../src/inference/backends/health.ts';
-import { newUpstreamBackend } from '../../../src/inference/backends/managed.ts';
-import { createProber } from '../../../src/inference/backends/prober.ts';
-import type { ProbeUpstream, UpstreamSpec } from '../../../src/inference/backends/spec.ts';
-import { type Engine, EngineError } from '../../../src/inference/engine.ts';
-import { createHandClock } from '../../support/clock.ts';
+import { createHealth } from '#inference/backends/health.ts';
+import { newUpstreamBackend } from '#inference/backends/managed.ts';
+import { createProber } from '#inference/backends/prober.ts';
+import type { ProbeUpstream, UpstreamSpec } from '#inference/backends/spec.ts';
+import { type Engine, EngineError } from '#inference/engine.ts';
+import { createHandClock } from '#test/support/clock.ts';
 
 const spec = (name: string): UpstreamSpec => ({
   source: 'file',

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pino } from 'pino';
-import { createRegistry } from '../../../src/inference/backends/registry.ts';
-import type { UpstreamOptions, UpstreamSpec } from '../../../src/inference/backends/spec.ts';
-import { createCatalog } from '../../../src/inference/catalog.ts';
-import type { LocalEngine } from '../../../src/inference/engines/local.ts';
-import type { Bindings, ServingWeights } from '../../../src/inference/weights/bindings.ts';
-import { createHandClock } from '../../support/clock.ts';
-import { until } from '../../support/until.ts';
+import { createRegistry } from '#inference/backends/registry.ts';
+import type { UpstreamOptions, UpstreamSpec } from '#inference/backends/spec.ts';
+import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
+import { createCatalog } from '#inference/models/catalog.ts';
+import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { until } from '#test/support/until.ts';
 
 const model = 'hermes3-8b';
 const health = { ejectAfter: 3, ejectMs: 1_000, ejectMsMost: 10_000 };

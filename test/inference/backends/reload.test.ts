@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { startScriptedUpstream } from '../../../src/inference/engines/scripted.ts';
-import { makeFolder, serveMillrace } from '../../support/process.ts';
-import { until } from '../../support/until.ts';
+import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
+import { makeFolder, serveMillrace } from '#test/support/process.ts';
+import { until } from '#test/support/until.ts';
 
 const key = 'a-key-for-tests-0123456789';
 

@@ -3,7 +3,7 @@
 import { Badge, Button, Code, Group, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import type { ApiKey } from '../../../src/accounts/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
 import { get, type List, remove } from '../api.ts';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { Page } from '../components/page.tsx';

@@ -13,7 +13,7 @@ import {
 } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { ApiKey } from '../../../src/accounts/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
 import { post } from '../api.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { CodeSamples } from '../components/code-samples.tsx';

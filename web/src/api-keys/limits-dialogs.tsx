@@ -3,7 +3,7 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { FormEvent, ReactNode } from 'react';
-import type { ApiKey, Limits } from '../../../src/accounts/schema.ts';
+import type { ApiKey, Limits } from '#accounts/schema.ts';
 import { patch, put } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { accountLimitsKey, parseLimits } from './limits.ts';

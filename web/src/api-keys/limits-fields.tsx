@@ -1,7 +1,7 @@
 // The fields for limits, the same for a new key, an old one and the whole account.
 
 import { Fieldset, SimpleGrid, TextInput } from '@mantine/core';
-import type { Limits } from '../../../src/accounts/schema.ts';
+import type { Limits } from '#accounts/schema.ts';
 import { limitFields } from './limits.ts';
 
 /** Without limits they are for something new. */

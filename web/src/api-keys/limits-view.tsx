@@ -1,7 +1,7 @@
 // What was used this month, and how much of the budget that is.
 
 import { Progress, Stack, Text } from '@mantine/core';
-import type { Limits } from '../../../src/accounts/schema.ts';
+import type { Limits } from '#accounts/schema.ts';
 import { toCounted, toMoney } from '../format/numbers.ts';
 import { type Allowance, toLimitWords } from './limits.ts';
 

@@ -1,7 +1,7 @@
 // What keys and the account may use, and what they have used this month.
 
 import { useQuery } from '@tanstack/react-query';
-import type { Limits, Spend } from '../../../src/accounts/schema.ts';
+import type { Limits, Spend } from '#accounts/schema.ts';
 import { get } from '../api.ts';
 import { toCount, toMoney } from '../format/numbers.ts';
 

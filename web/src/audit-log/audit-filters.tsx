@@ -1,7 +1,7 @@
 // Narrows the audit log down to what happened, who did it, and when.
 
 import { Group, Select } from '@mantine/core';
-import type { ApiKey } from '../../../src/accounts/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
 import type { UrlState } from '../browser/url-state.ts';
 import { DateRangeForm } from '../components/date-range-form.tsx';
 import type { Member } from '../current-user.ts';

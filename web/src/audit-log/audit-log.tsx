@@ -2,7 +2,7 @@
 
 import { Button, Group, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import type { ApiKey } from '../../../src/accounts/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
 import { get, type List } from '../api.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { DataTable, EmptyState } from '../components/data-table.tsx';

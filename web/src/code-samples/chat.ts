@@ -1,6 +1,6 @@
 // A chat request as code that can be pasted and run, in each language.
 
-import type { ChatRequest } from '../../../src/inference/schema.ts';
+import type { ChatRequest } from '#inference/schema.ts';
 
 export const languages = ['curl', 'Python', 'TypeScript'] as const;
 export type Language = (typeof languages)[number];

@@ -1,6 +1,6 @@
 // A launch as code that can be pasted and run, in each language. No library is needed for it.
 
-import type { Launch } from '../../../src/cloud/schema.ts';
+import type { Launch } from '#cloud/schema.ts';
 import type { Language } from './chat.ts';
 
 /** Without a key the samples read it from the environment. */

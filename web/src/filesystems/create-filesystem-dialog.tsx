@@ -3,7 +3,7 @@
 import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { NewFilesystem } from '../../../src/cloud/schema.ts';
+import type { NewFilesystem } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { useRegions } from '../regions.ts';

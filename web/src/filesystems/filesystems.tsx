@@ -3,7 +3,7 @@
 import { Button, Code, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import type { Filesystem } from '../../../src/cloud/schema.ts';
+import type { Filesystem } from '#cloud/schema.ts';
 import { get, type List, remove } from '../api.ts';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { Page } from '../components/page.tsx';

@@ -4,7 +4,7 @@ import { Button, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/cor
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { FirewallRule } from '../../../src/cloud/schema.ts';
+import type { FirewallRule } from '#cloud/schema.ts';
 import { get, type List, patch } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';

@@ -1,6 +1,6 @@
 // Firewall rules between the form, where ports are a text, and the API, where they are two numbers.
 
-import type { FirewallRule } from '../../../src/cloud/schema.ts';
+import type { FirewallRule } from '#cloud/schema.ts';
 
 export interface RuleFields {
   /** For the list on the screen; rules have no id of their own. */

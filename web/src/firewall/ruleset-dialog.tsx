@@ -3,7 +3,7 @@
 import { Button, Group, Modal, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
+import type { FirewallRule, Ruleset } from '#cloud/schema.ts';
 import { patch, post } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { useRegions } from '../regions.ts';

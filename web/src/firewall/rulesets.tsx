@@ -4,7 +4,7 @@ import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { FirewallRule, Ruleset } from '../../../src/cloud/schema.ts';
+import type { FirewallRule, Ruleset } from '#cloud/schema.ts';
 import { get, type List, remove } from '../api.ts';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { useDelete } from '../components/use-delete.tsx';

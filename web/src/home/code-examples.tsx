@@ -5,8 +5,8 @@ import { Alert, Anchor, Button, Group, SegmentedControl, Stack, Text, Title } fr
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { ApiKey } from '../../../src/accounts/schema.ts';
-import type { InstanceTypes, SshKey } from '../../../src/cloud/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
+import type { InstanceTypes, SshKey } from '#cloud/schema.ts';
 import { get, type List, post } from '../api.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { toLaunchCode } from '../code-samples/launch.ts';

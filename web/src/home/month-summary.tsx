@@ -3,8 +3,8 @@
 import { Anchor, Group, Paper, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import type { UsageSummary } from '../../../src/accounts/usage/schema.ts';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { UsageSummary } from '#accounts/usage/schema.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { useAccountLimits } from '../api-keys/limits.ts';
 import { toCounted, toMoney } from '../format/numbers.ts';

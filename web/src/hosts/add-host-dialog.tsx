@@ -14,7 +14,7 @@ import {
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { HostView, NewHost } from '../../../src/cloud/hosts/schema.ts';
+import type { HostView, NewHost } from '#cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';

@@ -3,7 +3,7 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { HostView } from '../../../src/cloud/hosts/schema.ts';
+import type { HostView } from '#cloud/hosts/schema.ts';
 import { patch, remove } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';

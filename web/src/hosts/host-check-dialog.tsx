@@ -4,7 +4,7 @@ import { Button, Group, Modal, Skeleton, Stack, Text } from '@mantine/core';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
 import { useQuery } from '@tanstack/react-query';
-import type { HostChecks, HostView } from '../../../src/cloud/hosts/schema.ts';
+import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { toHostPath } from './hosts.ts';

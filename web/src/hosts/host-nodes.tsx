@@ -2,7 +2,7 @@
 
 import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import type { HostView } from '../../../src/cloud/hosts/schema.ts';
+import type { HostView } from '#cloud/hosts/schema.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { toCount } from '../format/numbers.ts';

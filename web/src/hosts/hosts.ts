@@ -1,7 +1,7 @@
 // The servers that machines run on.
 
 import { useQuery } from '@tanstack/react-query';
-import type { HostView } from '../../../src/cloud/hosts/schema.ts';
+import type { HostView } from '#cloud/hosts/schema.ts';
 import { get, type List } from '../api.ts';
 import { toCounted } from '../format/numbers.ts';
 

@@ -3,7 +3,7 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { Instance, InstanceDetail } from '../../../src/cloud/schema.ts';
+import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { toPemName } from '../browser/download.ts';
 

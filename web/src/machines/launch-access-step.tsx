@@ -12,7 +12,7 @@ import {
 } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { SshKey } from '../../../src/cloud/schema.ts';
+import type { SshKey } from '#cloud/schema.ts';
 import { get, type List, post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';

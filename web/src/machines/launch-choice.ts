@@ -1,6 +1,6 @@
 // What the launch dialog collects over its three steps, and the request it becomes.
 
-import type { InstanceTypes, Launch } from '../../../src/cloud/schema.ts';
+import type { InstanceTypes, Launch } from '#cloud/schema.ts';
 import { findTagError, toTag } from './tags.ts';
 
 /** A null member has not been chosen yet. */

@@ -4,7 +4,7 @@ import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { InstanceTypes } from '../../../src/cloud/schema.ts';
+import type { InstanceTypes } from '#cloud/schema.ts';
 import { get } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { toPrice } from './instances.ts';

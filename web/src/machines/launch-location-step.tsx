@@ -3,7 +3,7 @@
 import { MultiSelect, Select, Skeleton, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { Filesystem, Image, Ruleset } from '../../../src/cloud/schema.ts';
+import type { Filesystem, Image, Ruleset } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { type LaunchStepProps, noRegion } from './launch-choice.ts';

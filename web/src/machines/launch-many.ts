@@ -1,6 +1,6 @@
 // Several machines of the same kind. The API launches one at a time, so one follows the other.
 
-import type { Launch } from '../../../src/cloud/schema.ts';
+import type { Launch } from '#cloud/schema.ts';
 import { ApiError, post } from '../api.ts';
 
 export const maxCount = 32;

@@ -2,7 +2,7 @@
 
 import { Button, Group, Radio, Skeleton, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
-import type { InstanceTypes } from '../../../src/cloud/schema.ts';
+import type { InstanceTypes } from '#cloud/schema.ts';
 import { toPrice } from './instances.ts';
 import { type LaunchStepProps, noRegion } from './launch-choice.ts';
 

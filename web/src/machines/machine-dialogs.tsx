@@ -3,7 +3,7 @@
 import { Button, Group, Modal, Skeleton, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { FormEvent } from 'react';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { get, post } from '../api.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';

@@ -2,7 +2,7 @@
 
 import { ActionIcon, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { nameOf } from './instances.ts';
 
 export type Task = 'boot-log' | 'rename' | 'tags' | 'restart' | 'terminate';

@@ -1,7 +1,7 @@
 // How a machine is, in a word, and why in a sentence when it is not well.
 
 import { Stack, Text } from '@mantine/core';
-import type { Instance, InstanceDetail } from '../../../src/cloud/schema.ts';
+import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 
 interface StatusProps {

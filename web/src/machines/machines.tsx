@@ -3,7 +3,7 @@
 import { Badge, Button, Checkbox, Code, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { Instance, InstanceDetail } from '../../../src/cloud/schema.ts';
+import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { Page } from '../components/page.tsx';

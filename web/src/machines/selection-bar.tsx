@@ -1,7 +1,7 @@
 // What can be done to the chosen machines together, or why it can't.
 
 import { Button, Group, Text } from '@mantine/core';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { nameOf } from './instances.ts';
 import type { Task } from './machine-menu.tsx';
 

@@ -3,7 +3,7 @@
 import { Button, Group, Modal, Stack, TagsInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { put } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { nameOf } from './instances.ts';

@@ -1,6 +1,6 @@
 // Tags as people type them, `key=value`, and as the API has them.
 
-import type { Launch } from '../../../src/cloud/schema.ts';
+import type { Launch } from '#cloud/schema.ts';
 
 export type Tag = NonNullable<Launch['tags']>[number];
 

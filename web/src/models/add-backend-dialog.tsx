@@ -16,7 +16,7 @@ import {
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useRef, useState } from 'react';
-import type { BackendCheck, BackendView } from '../../../src/inference/backends/schema.ts';
+import type { BackendCheck, BackendView } from '#inference/backends/schema.ts';
 import { post } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';

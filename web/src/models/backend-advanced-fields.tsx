@@ -2,7 +2,7 @@
 // what another began.
 
 import { Select, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core';
-import type { NewBackend } from '../../../src/inference/backends/schema.ts';
+import type { NewBackend } from '#inference/backends/schema.ts';
 
 const timeouts = [
   { name: 'connect_ms', label: 'Connect', placeholder: '2' },

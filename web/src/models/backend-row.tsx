@@ -2,7 +2,7 @@
 
 import { ActionIcon, Badge, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
-import type { BackendView } from '../../../src/inference/backends/schema.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
 import { toRelative } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 import { toCounted, toDuration, toRate } from '../format/numbers.ts';

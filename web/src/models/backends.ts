@@ -1,7 +1,7 @@
 // What answers for each model, how it does, and changing it.
 
 import { useQuery } from '@tanstack/react-query';
-import type { BackendView } from '../../../src/inference/backends/schema.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
 import { get, type List } from '../api.ts';
 
 /** Those that the server knows by name. */

@@ -3,8 +3,8 @@
 import { Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { BackendView } from '../../../src/inference/backends/schema.ts';
-import type { ModelWeights } from '../../../src/inference/weights/schema.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
+import type { ModelWeights } from '#inference/weights/schema.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';

@@ -3,7 +3,7 @@
 import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { ModelWeights } from '../../../src/inference/weights/schema.ts';
+import type { ModelWeights } from '#inference/weights/schema.ts';
 import { post } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { weightsKey } from './weights.ts';

@@ -2,7 +2,7 @@
 
 import { Button, Group, Paper, Progress, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { Pull, WeightsOverview } from '../../../src/inference/weights/schema.ts';
+import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { post, remove } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { toSize } from '../format/bytes.ts';

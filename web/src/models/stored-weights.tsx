@@ -4,7 +4,7 @@ import { Button, Stack, Text, Title } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { StoredWeights } from '../../../src/inference/weights/schema.ts';
+import type { StoredWeights } from '#inference/weights/schema.ts';
 import { remove } from '../api.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { type Column, DataTable } from '../components/data-table.tsx';

@@ -3,7 +3,7 @@
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import type { BackendView } from '../../../src/inference/backends/schema.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
 import { patch, remove } from '../api.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import type { BackendAction } from './backend-row.tsx';

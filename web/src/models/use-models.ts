@@ -1,7 +1,7 @@
 // The models of this server, and the one to show when none was chosen.
 
 import { useQuery } from '@tanstack/react-query';
-import type { Model } from '../../../src/inference/schema.ts';
+import type { Model } from '#inference/schema.ts';
 import { get, type List } from '../api.ts';
 
 export function useModels() {

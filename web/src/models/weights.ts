@@ -2,7 +2,7 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { Pull, WeightsOverview } from '../../../src/inference/weights/schema.ts';
+import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { get } from '../api.ts';
 
 export const weightsKey = ['weights'];

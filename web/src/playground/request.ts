@@ -1,6 +1,6 @@
 // The conversation as the request that asks for its next answer.
 
-import type { ChatRequest } from '../../../src/inference/schema.ts';
+import type { ChatRequest } from '#inference/schema.ts';
 import { sampleQuestion } from '../code-samples/chat.ts';
 import { type Conversation, newTurn, type Turn, toPromptTurns } from './conversation.ts';
 

@@ -1,6 +1,6 @@
 // One streamed answer: sends the request, hands on text as it arrives, and measures.
 
-import type { ChatRequest } from '../../../src/inference/schema.ts';
+import type { ChatRequest } from '#inference/schema.ts';
 import { ApiError, send } from '../api.ts';
 import type { Outcome, TokenProbability, ToolCall } from './conversation.ts';
 import { readEvents } from './sse.ts';

@@ -13,7 +13,7 @@ import {
 } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import type { NewSshKey, SshKey } from '../../../src/cloud/schema.ts';
+import type { NewSshKey, SshKey } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';

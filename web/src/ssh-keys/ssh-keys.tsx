@@ -3,7 +3,7 @@
 import { Button, Code, Group, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import type { SshKey } from '../../../src/cloud/schema.ts';
+import type { SshKey } from '#cloud/schema.ts';
 import { get, type List, remove } from '../api.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';

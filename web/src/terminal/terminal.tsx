@@ -3,7 +3,7 @@
 import { Anchor, Button, Group, Skeleton, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import type { Instance } from '../../../src/cloud/schema.ts';
+import type { Instance } from '#cloud/schema.ts';
 import { EmptyState } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';

@@ -2,8 +2,8 @@
 
 import { Button, Code, Group, Select, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import type { ApiKey } from '../../../src/accounts/schema.ts';
-import type { UsageRequest, UsageRequestPage } from '../../../src/accounts/usage/schema.ts';
+import type { ApiKey } from '#accounts/schema.ts';
+import type { UsageRequest, UsageRequestPage } from '#accounts/usage/schema.ts';
 import { get, type List } from '../api.ts';
 import type { UrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';

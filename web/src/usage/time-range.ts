@@ -1,7 +1,7 @@
 // The span of time that is looked at, in whole hours or days. All of it is UTC, as the server adds up by
 // UTC hours and days: a day here is the same day for everyone.
 
-import type { Step } from '../../../src/accounts/usage/schema.ts';
+import type { Step } from '#accounts/usage/schema.ts';
 
 export interface Range {
   /** Milliseconds; both stand at the edge of a step. */

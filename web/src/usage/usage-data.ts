@@ -6,8 +6,8 @@ import type {
   Grouping as ModelGrouping,
   UsageBucket,
   UsageSummary,
-} from '../../../src/accounts/usage/schema.ts';
-import type { MachineUsage } from '../../../src/cloud/schema.ts';
+} from '#accounts/usage/schema.ts';
+import type { MachineUsage } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { type Range, stepMs, toStarts } from './time-range.ts';
 import { toTimes, toUsageQuery } from './usage-query.ts';

@@ -1,6 +1,6 @@
 // The question that is put to the server about what models did.
 
-import type { Grouping } from '../../../src/accounts/usage/schema.ts';
+import type { Grouping } from '#accounts/usage/schema.ts';
 import type { Range } from './time-range.ts';
 
 export const toTimes = ({ from, to }: Pick<Range, 'from' | 'to'>) => ({

@@ -1,7 +1,7 @@
 // The addresses an endpoint's network has for machines. One is chosen before the machine boots and kept.
 
 import { isIPv4 } from 'node:net';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 import type { Client } from './client.ts';
 
 export interface AddressPlan {

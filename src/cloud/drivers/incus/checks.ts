@@ -3,7 +3,7 @@
 
 import { planAddresses } from './addresses.ts';
 import { type Client, createClient } from './client.ts';
-import { dialectOf, engineOf, type ServerInfo } from './dialect.ts';
+import { dialectOf, engineOf, type ServerInfo } from './flavor.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
 import { defaults, type IncusOptions } from './incus.ts';

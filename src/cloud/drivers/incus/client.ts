@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { type Dispatcher, request as send, WebSocket } from 'undici';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 import { type Endpoint, openRoute } from './endpoint.ts';
 
 export interface Client {

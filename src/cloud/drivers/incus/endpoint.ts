@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { Agent, buildConnector } from 'undici';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 
 export interface Endpoint {
   /** `unix:/path` or `https://host:8443`. */

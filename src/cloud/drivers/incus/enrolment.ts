@@ -2,10 +2,10 @@
 // (`lxc config trust add`, `incus config trust add NAME`), which says where it is, what its certificate is,
 // and carries the secret that lets ours in.
 
-import { DriverError } from '../driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 import { createClient } from './client.ts';
 import type { Identity } from './client-certificate.ts';
-import { type ServerInfo, tokenFields } from './dialect.ts';
+import { type ServerInfo, tokenFields } from './flavor.ts';
 
 export interface Enrolled {
   readonly url: string;

@@ -3,7 +3,7 @@
 // network, so this is done only where no machine of somebody else is on it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, type FirewallRule } from '../driver.ts';
+import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
 import { type Client, DaemonError } from './client.ts';
 import { instanceName } from './machine.ts';

@@ -5,9 +5,9 @@ import { createReadStream } from 'node:fs';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { DriverError, type ImageSource } from '../driver.ts';
+import { DriverError, type ImageSource } from '#cloud/drivers/driver.ts';
 import type { Client, More } from './client.ts';
-import { type Dialect, dialectOf, type ServerInfo } from './dialect.ts';
+import { type Dialect, dialectOf, type ServerInfo } from './flavor.ts';
 import { architecture, buildHostImage } from './image-recipe.ts';
 
 /** Gigabytes from far away. */

@@ -18,7 +18,7 @@ import {
 import { arch } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 import { accounts, imageMetadata, imageTemplates, settings } from './image-files.ts';
 
 const execute = promisify(execFile);

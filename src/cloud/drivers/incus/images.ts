@@ -1,6 +1,6 @@
 // Images that an endpoint can boot, by alias, and what the names in launches stand for.
 
-import { DriverError, type ImageReport } from '../driver.ts';
+import { DriverError, type ImageReport } from '#cloud/drivers/driver.ts';
 import type { Client } from './client.ts';
 import type { Instance } from './machine.ts';
 

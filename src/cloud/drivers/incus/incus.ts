@@ -1,13 +1,13 @@
 // The driver for an Incus or LXD endpoint: one host or a cluster, over its socket or over HTTPS. Containers
 // and virtual machines live on there whatever becomes of us, and are found again by our marks.
 
-import { type Driver, DriverError, type MachineState } from '../driver.ts';
-import { createTurns } from '../sandbox/turns.ts';
+import { type Driver, DriverError, type MachineState } from '#cloud/drivers/driver.ts';
+import { createTurns } from '#lib/async/keyed-mutex.ts';
 import { type AddressPlan, type GivenAddresses, planAddresses } from './addresses.ts';
 import { createClient } from './client.ts';
-import { dialectOf, engineOf, type ServerInfo } from './dialect.ts';
 import type { Endpoint } from './endpoint.ts';
 import { openFirewall, unenforced } from './firewall.ts';
+import { dialectOf, engineOf, type ServerInfo } from './flavor.ts';
 import { importImage } from './image-import.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';

@@ -1,9 +1,9 @@
 // What an endpoint has: its nodes with their sizes, and their GPUs by PCI address. The daemon knows neither
 // a GPU's memory nor its MIG slices nor other accelerators; those are told by a table and by the operator.
 
-import type { DriverReport, NodeReport } from '../driver.ts';
+import type { DriverReport, NodeReport } from '#cloud/drivers/driver.ts';
 import type { Client } from './client.ts';
-import type { ServerInfo } from './dialect.ts';
+import type { ServerInfo } from './flavor.ts';
 
 /** What the daemon can't list itself. */
 export interface GivenGpus {

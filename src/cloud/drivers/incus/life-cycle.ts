@@ -1,11 +1,11 @@
 // Makes, restarts and ends machines at the daemon. Any step may have been cut off by a crash of ours or of
 // the daemon's: a machine without the mark of a finished launch is finished, or removed and made again.
 
-import { DriverError, type MachineSpec } from '../driver.ts';
+import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { type AddressPlan, chooseAddress, isUsable } from './addresses.ts';
 import { type Client, DaemonError, type Operation } from './client.ts';
-import type { Dialect } from './dialect.ts';
 import type { Firewall } from './firewall.ts';
+import type { Dialect } from './flavor.ts';
 import { findImage, type Images } from './images.ts';
 import {
   type Instance,

@@ -1,8 +1,8 @@
 // What a machine is at the daemon: an instance with our marks, made from its specification. Pure.
 
 import { isAbsolute } from 'node:path';
-import type { MachineSpec } from '../driver.ts';
-import { DriverError } from '../driver.ts';
+import type { MachineSpec } from '#cloud/drivers/driver.ts';
+import { DriverError } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
 import type { Seed } from './seed.ts';
 

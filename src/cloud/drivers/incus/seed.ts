@@ -2,11 +2,11 @@
 // gives them; the small image has templates for them; any other image gets files pushed before it starts.
 
 import { stringify } from 'yaml';
-import { DriverError, type MachineSpec } from '../driver.ts';
-import { toFirstBoot } from '../sandbox/user-data.ts';
+import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
+import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 import { type AddressPlan, prefixOf } from './addresses.ts';
 import type { Client } from './client.ts';
-import type { Dialect } from './dialect.ts';
+import type { Dialect } from './flavor.ts';
 
 /** Configuration keys for every kind of image: each reads its own and ignores the others. */
 export interface Seed {

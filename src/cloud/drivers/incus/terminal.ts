@@ -2,7 +2,7 @@
 // websocket for bytes, one for sizes.
 
 import type { MessageEvent, WebSocket } from 'undici';
-import type { Terminal, TerminalSize } from '../driver.ts';
+import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
 import type { Client, Operation } from './client.ts';
 
 const maxWaitingBytes = 256 * 1024;

@@ -4,8 +4,8 @@
 import { chown, lstat, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { DriverError, type MachineSpec } from '../driver.ts';
-import { measureUsage } from '../sandbox/usage.ts';
+import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
+import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import { type Client, DaemonError } from './client.ts';
 import type { Device } from './machine.ts';
 

@@ -3,10 +3,10 @@
 
 import { statfs } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
-import type { DriverReport } from '../driver.ts';
+import type { DriverReport } from '#cloud/drivers/driver.ts';
+import type { Yard } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
 import { findGpus, toReport } from './gpus.ts';
 import type { Host } from './host.ts';
-import type { Yard } from './life-cycle.ts';
 
 export async function describeHost({ host, dataDir }: Yard): Promise<DriverReport> {
   const disk = await statfs(dataDir);

@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { DriverError, type DriverReport } from '../driver.ts';
+import { DriverError, type DriverReport } from '#cloud/drivers/driver.ts';
 
 const execute = promisify(execFile);
 

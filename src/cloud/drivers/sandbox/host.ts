@@ -5,7 +5,10 @@ import { execFile } from 'node:child_process';
 import { access, constants, mkdtemp, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { type ControlGroups, findControlGroups } from './control-groups.ts';
+import {
+  type ControlGroups,
+  findControlGroups,
+} from '#cloud/drivers/sandbox/machine/control-groups.ts';
 
 const execute = promisify(execFile);
 

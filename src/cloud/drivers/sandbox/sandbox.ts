@@ -4,14 +4,10 @@
 
 import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { type Driver, DriverError } from '../driver.ts';
-import { type AddressRange, defaultRange, toPrivateAddress } from './addresses.ts';
-import { removeLeftoverGroups } from './control-groups.ts';
-import { describeHost } from './description.ts';
-import { createShare, removeTree } from './disk.ts';
-import type { RunningMachine } from './enter.ts';
-import { type FrontDoor, openFrontDoor } from './front-door.ts';
-import { inspectHost } from './host.ts';
+import { type Driver, DriverError } from '#cloud/drivers/driver.ts';
+import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { createShare, removeTree } from '#cloud/drivers/sandbox/machine/disk.ts';
+import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
 import {
   findLiving,
   type LivingMachine,
@@ -19,20 +15,28 @@ import {
   startMachine,
   stopMachine,
   type Yard,
-} from './life-cycle.ts';
+} from '#cloud/drivers/sandbox/machine/life-cycle.ts';
 import {
   findRecord,
   listMachineIds,
   machineDirectory,
   sharePath,
   writeRecord,
-} from './machine-directory.ts';
-import { openNamespaces } from './namespaces.ts';
-import { applyRules } from './network.ts';
-import { isAlive } from './process-identity.ts';
-import { openTerminal } from './terminal.ts';
-import { createTurns } from './turns.ts';
-import { measureUsage } from './usage.ts';
+} from '#cloud/drivers/sandbox/machine/machine-directory.ts';
+import { openNamespaces } from '#cloud/drivers/sandbox/machine/namespaces.ts';
+import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
+import { openTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
+import {
+  type AddressRange,
+  defaultRange,
+  toPrivateAddress,
+} from '#cloud/drivers/sandbox/network/addresses.ts';
+import { applyRules } from '#cloud/drivers/sandbox/network/network.ts';
+import { type FrontDoor, openFrontDoor } from '#cloud/drivers/sandbox/ssh/server.ts';
+import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
+import { createTurns } from '#lib/async/keyed-mutex.ts';
+import { describeHost } from './description.ts';
+import { inspectHost } from './host.ts';
 
 export interface SandboxOptions {
   /** Machines lie in its `machines` folder, shared filesystems in `filesystems`. */

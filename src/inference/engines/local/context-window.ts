@@ -1,8 +1,11 @@
 // What fits into the model's window. A model that answers for itself refuses what does not fit; a
 // stand-in keeps the window of the model it stands for and reads what its own smaller one can hold.
 
-import { EngineError } from '../../engine.ts';
-import type { ChatPrompt, TemplateMessage } from './chat-template.ts';
+import { EngineError } from '#inference/engine.ts';
+import type {
+  ChatPrompt,
+  TemplateMessage,
+} from '#inference/engines/local/child/prompt/chat-template.ts';
 
 /** Of a sequence where nobody chose another: a larger one takes memory that few requests use. */
 export const defaultContextSize = 8192;

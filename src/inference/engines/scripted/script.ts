@@ -1,7 +1,7 @@
 // What the scripted upstream says: the same words for the same request, in OpenAI's format, with characters
 // of one to four bytes among them.
 
-import type { ChatRequest, CompletionRequest } from '../../schema.ts';
+import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 
 export type ScriptedBody = Partial<ChatRequest & CompletionRequest>;
 

@@ -1,15 +1,15 @@
 // A plain answer as an upstream gives it, with the members that our contract promises and some servers
 // leave out. What they add stays.
 
-import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '../../engine.ts';
-import { estimateTokens } from '../../tokens.ts';
+import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '#inference/engine.ts';
+import { estimateTokens } from '#inference/models/tokens.ts';
+import type { WholeAnswer } from './buffered-response.ts';
 import { isMembers, type Members, nameStop } from './choice-members.ts';
 import { formScores } from './completion-logprobs.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 import { brokenOff, isBrokenOff, orUnreadable, toEventFailure, unavailable } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
-import type { WholeAnswer } from './whole-body.ts';
 
 export interface Counting {
   server: UpstreamServer;

@@ -1,6 +1,6 @@
 // What our contract promises of a streamed choice and some servers leave out.
 
-import type { Task } from '../../engine.ts';
+import type { Task } from '#inference/engine.ts';
 
 export type Members = Record<string, unknown>;
 

@@ -2,10 +2,10 @@
 // to connect, to the first byte and between bytes. One timer watches all requests, so that none needs its own.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Cancellation } from '../../../lib/client-gone.ts';
-import type { Handler, Link, OutgoingRequest } from '../../../lib/http1/link.ts';
-import { createPool, type Pool } from '../../../lib/http1/pool.ts';
-import { type Member, noSeat, Roster } from '../../../lib/roster.ts';
+import type { Handler, Link, OutgoingRequest } from '#http/client/connection.ts';
+import { createPool, type Pool } from '#http/client/pool.ts';
+import type { Cancellation } from '#http/client-disconnect.ts';
+import { type Member, noSeat, Roster } from '#lib/memory/indexed-list.ts';
 import { toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
 export interface ConnectionOptions {

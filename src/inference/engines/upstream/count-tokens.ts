@@ -1,12 +1,12 @@
 // How many tokens a prompt has, asked of the server that knows. vLLM and SGLang count at `/tokenize`,
 // llama-server after writing the prompt at `/apply-template`. Others can't be asked.
 
-import type { Cancellation } from '../../../lib/client-gone.ts';
-import { type Task, toGivenPrompts } from '../../engine.ts';
-import type { CompletionRequest } from '../../schema.ts';
+import type { Cancellation } from '#http/client-disconnect.ts';
+import { type Task, toGivenPrompts } from '#inference/engine.ts';
+import type { CompletionRequest } from '#inference/schema.ts';
+import { ask, type WholeAnswer } from './buffered-response.ts';
 import type { Connection, Send } from './connection.ts';
 import { toFailure, unavailable } from './failures.ts';
-import { ask, type WholeAnswer } from './whole-body.ts';
 
 export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
 

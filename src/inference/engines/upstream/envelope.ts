@@ -2,10 +2,10 @@
 // what its choice says. Events that have both need no parsing to get our envelope. Only the id and the time
 // differ between streams, so that what one stream taught serves the next ones as well.
 
-import { toBytes } from '../../../lib/byte-string.ts';
-import { isClosing, isOpening, quote, skipString } from '../../../lib/json-text.ts';
-import type { Envelope } from '../../engine.ts';
-import { toChunkOpening } from '../../wire.ts';
+import type { Envelope } from '#inference/engine.ts';
+import { toChunkOpening } from '#inference/wire.ts';
+import { toBytes } from '#lib/memory/byte-string.ts';
+import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
 
 /** How a server writes the events of a choice that goes on. Every character is one byte. */
 export interface Shape {

@@ -2,16 +2,16 @@
 // once, the server is held back while the reader is slow, and how the stream ended is told last.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { atTurnEnd } from '../../../lib/turn.ts';
-import type { AnswerStream, Call, TakeItem, Task, WireEvents } from '../../engine.ts';
+import { atTurnEnd } from '#http/client/poll-batch.ts';
+import type { AnswerStream, Call, TakeItem, Task, WireEvents } from '#inference/engine.ts';
 import { describeType } from './answer.ts';
+import { BoundedBody } from './buffered-response.ts';
 import type { Exchange, Receiver } from './connection.ts';
 import type { Shapes } from './envelope.ts';
 import { toFailure, unavailable } from './failures.ts';
 import type { GeneratedCount } from './generated-text.ts';
 import { Rewriter } from './rewriter.ts';
 import { generatedOnly } from './usage.ts';
-import { BoundedBody } from './whole-body.ts';
 
 /** Bytes that may wait for the end of a turn, until which a socket may bring megabytes. */
 const mostWaiting = 64 * 1024;

@@ -2,8 +2,8 @@
 // clients are told is said here; addresses, keys and whatever a server echoes stay out of it.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { findOtherPart } from '../../content-parts.ts';
-import { EngineError, type Task } from '../../engine.ts';
+import { findOtherPart } from '#inference/content-parts.ts';
+import { EngineError, type Task } from '#inference/engine.ts';
 import { findOverflow, type Overflow } from './context-overflow.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 

@@ -1,8 +1,8 @@
 // The text that a model wrote, wherever in a choice it stands. Counted for requests whose server did not
 // say what they used: it died, or the client left.
 
-import { fromBytes } from '../../../lib/byte-string.ts';
-import type { WireEvents } from '../../engine.ts';
+import type { WireEvents } from '#inference/engine.ts';
+import { fromBytes } from '#lib/memory/byte-string.ts';
 
 interface Part {
   content?: unknown;

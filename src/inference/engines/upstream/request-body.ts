@@ -1,8 +1,8 @@
 // What is sent upstream: the client's request with the upstream's name for the model. Every other member
 // passes on as it came; where a server is known to call one otherwise, it is told so as well.
 
-import { rawJSON, type Written, written } from '../../../lib/json-body.ts';
-import type { Task } from '../../engine.ts';
+import { rawJSON, type Written, written } from '#http/body.ts';
+import type { Task } from '#inference/engine.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 
 export const paths: Record<Task['kind'], string> = {

@@ -2,7 +2,6 @@
 // so that what is cut in two by the network is whole again when joined. Most events are rewritten by putting
 // another beginning and end to them; the rest are parsed.
 
-import { fromBytes } from '../../../lib/byte-string.ts';
 import {
   type Call,
   countPrompts,
@@ -10,7 +9,8 @@ import {
   type Task,
   type Usage,
   type WireEvents,
-} from '../../engine.ts';
+} from '#inference/engine.ts';
+import { fromBytes } from '#lib/memory/byte-string.ts';
 import {
   fillAbsent,
   fillDelta,

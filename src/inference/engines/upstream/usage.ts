@@ -1,6 +1,6 @@
 // Token counts as upstream servers give them, in the form of our contract.
 
-import type { Usage } from '../../engine.ts';
+import type { Usage } from '#inference/engine.ts';
 
 /** Null when it holds no counts. */
 export function toUsage(given: unknown): Usage | null {

@@ -1,0 +1,140 @@
+// Firewall rules: the account's own, in their old form and as the ruleset called `global`, and rulesets.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { principalOf } from '#accounts/authenticate.ts';
+import type { Cloud } from '#cloud/cloud.ts';
+import {
+  type FirewallRule,
+  FirewallRules,
+  GlobalRuleset,
+  GlobalRulesetChange,
+  IdParams,
+  NewFirewallRules,
+  NewRuleset,
+  ok,
+  Ruleset,
+  RulesetChange,
+} from '#cloud/schema.ts';
+import { toId } from '#cloud/wire-id.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+
+const tags = ['Firewall'];
+
+export function firewallRoutes(scope: FastifyInstance, { firewall }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+
+  app.get(
+    '/firewall-rules',
+    { schema: { tags, summary: 'List the rules of the account', response: ok(FirewallRules) } },
+    async (request) => ({
+      data: (await firewall.accountRules(principalOf(request).accountId)).map(toShown),
+    }),
+  );
+  app.put(
+    '/firewall-rules',
+    {
+      schema: {
+        tags,
+        summary: 'Replace the rules of the account',
+        body: NewFirewallRules,
+        response: ok(FirewallRules),
+      },
+    },
+    async (request) => {
+      const rules = await firewall.setAccountRules(principalOf(request), request.body.data, 'data');
+      return { data: rules.map(toShown) };
+    },
+  );
+  app.get(
+    '/firewall-rulesets/global',
+    { schema: { tags, summary: 'Get the global ruleset', response: ok(GlobalRuleset) } },
+    async (request) => ({
+      data: toGlobal(await firewall.accountRules(principalOf(request).accountId)),
+    }),
+  );
+  app.patch(
+    '/firewall-rulesets/global',
+    {
+      schema: {
+        tags,
+        summary: 'Change the global ruleset',
+        body: GlobalRulesetChange,
+        response: ok(GlobalRuleset),
+      },
+    },
+    async (request) => {
+      const { rules } = request.body;
+      const principal = principalOf(request);
+      const now =
+        rules == null
+          ? await firewall.accountRules(principal.accountId)
+          : await firewall.setAccountRules(principal, rules, 'rules');
+      return { data: toGlobal(now) };
+    },
+  );
+  rulesetRoutes(scope, firewall);
+}
+
+function rulesetRoutes(scope: FastifyInstance, firewall: Cloud['firewall']): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  app.get(
+    '/firewall-rulesets',
+    { schema: { tags, summary: 'List rulesets', response: ok(Type.Array(Ruleset)) } },
+    async (request) => ({ data: await firewall.list(principalOf(request).accountId) }),
+  );
+  app.post(
+    '/firewall-rulesets',
+    { schema: { tags, summary: 'Create a ruleset', body: NewRuleset, response: ok(Ruleset) } },
+    async (request) => ({ data: await firewall.create(principalOf(request), request.body) }),
+  );
+  app.get(
+    '/firewall-rulesets/:id',
+    { schema: { tags, summary: 'Get a ruleset', params: IdParams, response: ok(Ruleset) } },
+    async (request) => ({
+      data: await firewall.get(principalOf(request).accountId, toId(request.params.id)),
+    }),
+  );
+  app.patch(
+    '/firewall-rulesets/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Change a ruleset',
+        params: IdParams,
+        body: RulesetChange,
+        response: ok(Ruleset),
+      },
+    },
+    async (request) => ({
+      data: await firewall.update(principalOf(request), toId(request.params.id), request.body),
+    }),
+  );
+  app.delete(
+    '/firewall-rulesets/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete a ruleset that no instance uses',
+        params: IdParams,
+        response: ok(Type.Object({})),
+      },
+    },
+    async (request) => {
+      await firewall.remove(principalOf(request), toId(request.params.id));
+      return { data: {} };
+    },
+  );
+}
+
+const toGlobal = (rules: readonly FirewallRule[]): GlobalRuleset => ({
+  id: 'global',
+  name: 'Global Firewall Rules',
+  rules: rules.map(toShown),
+});
+
+/** A rule without ports has no `port_range`, not a null. */
+function toShown({ protocol, port_range, source_network, description }: FirewallRule) {
+  return { protocol, ...(port_range ? { port_range } : {}), source_network, description };
+}

@@ -1,0 +1,147 @@
+// Instances and their types: what can be launched, what runs, and what can be done to it.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { principalOf } from '#accounts/authenticate.ts';
+import type { Cloud } from '#cloud/cloud.ts';
+import {
+  IdParams,
+  Instance,
+  InstanceIds,
+  InstanceTypes,
+  Launch,
+  LaunchedIds,
+  ok,
+  Rename,
+} from '#cloud/schema.ts';
+import { toId } from '#cloud/wire-id.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+
+const tags = ['Instances'];
+
+export function instanceRoutes(scope: FastifyInstance, cloud: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { instances } = cloud;
+
+  app.get(
+    '/instance-types',
+    {
+      schema: {
+        tags,
+        summary: 'List instance types and where they have capacity',
+        response: ok(InstanceTypes),
+      },
+    },
+    async () => ({ data: await listTypes(cloud) }),
+  );
+  app.get(
+    '/instances',
+    { schema: { tags, summary: 'List running instances', response: ok(Type.Array(Instance)) } },
+    async (request) => ({ data: await instances.list(principalOf(request).accountId) }),
+  );
+  app.get(
+    '/instances/:id',
+    { schema: { tags, summary: 'Get one instance', params: IdParams, response: ok(Instance) } },
+    async (request) => ({
+      data: await instances.get(principalOf(request).accountId, toId(request.params.id)),
+    }),
+  );
+  app.post(
+    '/instances/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Rename an instance',
+        params: IdParams,
+        body: Rename,
+        response: ok(Instance),
+      },
+    },
+    async (request) => {
+      const { accountId } = principalOf(request);
+      const id = toId(request.params.id);
+      const { name } = request.body;
+      // A body without a name asks for nothing.
+      if (name == null) return { data: await instances.get(accountId, id) };
+      return { data: await instances.rename(principalOf(request), id, name || null) };
+    },
+  );
+  app.post(
+    '/instance-operations/launch',
+    {
+      schema: { tags, summary: 'Launch an instance', body: Launch, response: ok(LaunchedIds) },
+    },
+    async (request) => ({
+      data: { instance_ids: [await cloud.launch(principalOf(request), request.body)] },
+    }),
+  );
+  operationRoutes(scope, cloud);
+}
+
+function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const listed = Type.Array(Instance);
+
+  app.post(
+    '/instance-operations/restart',
+    {
+      schema: {
+        tags,
+        summary: 'Restart instances; disks and addresses stay',
+        body: InstanceIds,
+        response: ok(Type.Object({ restarted_instances: listed })),
+      },
+    },
+    async (request) => {
+      const ids = request.body.instance_ids.map(toId);
+      const restarted = await instances.restart(principalOf(request), ids, 'restart');
+      return { data: { restarted_instances: restarted } };
+    },
+  );
+  app.post(
+    '/instance-operations/power-cycle',
+    {
+      schema: {
+        tags,
+        summary: 'Turn instances off and on again',
+        body: InstanceIds,
+        response: ok(Type.Object({ power_cycled_instances: listed })),
+      },
+    },
+    async (request) => {
+      const ids = request.body.instance_ids.map(toId);
+      const cycled = await instances.restart(principalOf(request), ids, 'power-cycle');
+      return { data: { power_cycled_instances: cycled } };
+    },
+  );
+  app.post(
+    '/instance-operations/terminate',
+    {
+      schema: {
+        tags,
+        summary: 'Terminate instances; their disks are removed, filesystems stay',
+        body: InstanceIds,
+        response: ok(Type.Object({ terminated_instances: listed })),
+      },
+    },
+    async (request) => {
+      const ids = request.body.instance_ids.map(toId);
+      const terminated = await instances.terminate(principalOf(request), ids);
+      return { data: { terminated_instances: terminated } };
+    },
+  );
+}
+
+async function listTypes({ offers, capacity }: Cloud): Promise<InstanceTypes> {
+  const regionsOf = await capacity.available();
+  return Object.fromEntries(
+    offers().all.map((offer) => [
+      offer.type.name,
+      {
+        instance_type: offer.type,
+        regions_with_capacity_available: regionsOf(offer),
+      },
+    ]),
+  );
+}

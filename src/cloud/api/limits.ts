@@ -1,0 +1,34 @@
+// Seed 8: one request a second for an account, one launch in ten. The dashboard's own calls are free.
+
+import type { FastifyInstance } from 'fastify';
+import { principalOf } from '#accounts/authenticate.ts';
+import { rateLimited } from '#lib/errors.ts';
+import type { Rate, RateLimiter } from '#lib/limits/rate-limit.ts';
+
+export interface CloudLimits {
+  /** Null when limits are off. */
+  requests: Rate | null;
+  launches: Rate | null;
+}
+
+export function limitRequests(
+  app: FastifyInstance,
+  limiter: RateLimiter,
+  limits: CloudLimits,
+): void {
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) return;
+    const principal = principalOf(request);
+    if (principal.kind === 'session') return;
+    const { accountId } = principal;
+    const isLaunch = request.routeOptions.url?.endsWith('/instance-operations/launch') ?? false;
+    const waitMs =
+      (limits.requests && (await limiter.take(`requests:${accountId}`, limits.requests))) ||
+      (isLaunch &&
+        limits.launches &&
+        (await limiter.take(`launches:${accountId}`, limits.launches))) ||
+      0;
+    if (waitMs === 0) return;
+    throw rateLimited('Too many requests: this account is over its request rate.', waitMs);
+  });
+}

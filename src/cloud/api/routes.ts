@@ -1,0 +1,158 @@
+// The cloud API, route by route.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
+import type { Cloud } from '#cloud/cloud.ts';
+import { cloudDialect } from '#cloud/errors.ts';
+import { regions } from '#cloud/regions.ts';
+import {
+  AuditEvent,
+  AuditQuery,
+  Filesystem,
+  IdParams,
+  Image,
+  NewFilesystem,
+  NewSshKey,
+  ok,
+  Region,
+  SshKey,
+} from '#cloud/schema.ts';
+import { toId } from '#cloud/wire-id.ts';
+import { applyDialect } from '#http/error-format.ts';
+import type { RateLimiter } from '#lib/limits/rate-limit.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { firewallRoutes } from './firewall-routes.ts';
+import { instanceRoutes } from './instance-routes.ts';
+import { type CloudLimits, limitRequests } from './limits.ts';
+
+export interface CloudParts {
+  authenticator: Authenticator;
+  limiter: RateLimiter;
+  limits: CloudLimits;
+  cloud: Cloud;
+}
+
+/** 1 MB of user_data with every byte escaped (six for one, as in `\u0001`), and the rest of a launch. */
+const maxBodyBytes = 6_553_600;
+
+export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
+  const { cloud } = parts;
+  applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
+  parts.authenticator.requireScope(scope, 'cloud');
+  limitRequests(scope, parts.limiter, parts.limits);
+  instanceRoutes(scope, cloud);
+  sshKeyRoutes(scope, cloud);
+  filesystemRoutes(scope, cloud);
+  firewallRoutes(scope, cloud);
+  catalogRoutes(scope, cloud);
+}
+
+function sshKeyRoutes(scope: FastifyInstance, { sshKeys }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const tags = ['SSH keys'];
+  app.get(
+    '/ssh-keys',
+    { schema: { tags, summary: 'List SSH keys', response: ok(Type.Array(SshKey)) } },
+    async (request) => ({ data: await sshKeys.list(principalOf(request).accountId) }),
+  );
+  app.post(
+    '/ssh-keys',
+    {
+      schema: {
+        tags,
+        summary: 'Add an SSH key, or generate one',
+        body: NewSshKey,
+        response: ok(SshKey),
+      },
+    },
+    async (request) => ({ data: await sshKeys.add(principalOf(request), request.body) }),
+  );
+  app.delete(
+    '/ssh-keys/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete an SSH key',
+        params: IdParams,
+        response: ok(Type.Object({})),
+      },
+    },
+    async (request) => {
+      await sshKeys.remove(principalOf(request), toId(request.params.id));
+      return { data: {} };
+    },
+  );
+}
+
+/** Two spellings: lists with a hyphen, changes without. */
+function filesystemRoutes(scope: FastifyInstance, { filesystems }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const tags = ['Filesystems'];
+  app.get(
+    '/file-systems',
+    { schema: { tags, summary: 'List filesystems', response: ok(Type.Array(Filesystem)) } },
+    async (request) => ({ data: await filesystems.list(principalOf(request).accountId) }),
+  );
+  app.post(
+    '/filesystems',
+    {
+      schema: {
+        tags,
+        summary: 'Create a filesystem',
+        body: NewFilesystem,
+        response: ok(Filesystem),
+      },
+    },
+    async (request) => ({ data: await filesystems.create(principalOf(request), request.body) }),
+  );
+  app.delete(
+    '/filesystems/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete a filesystem and all that is in it',
+        params: IdParams,
+        response: ok(Type.Object({ deleted_ids: Type.Array(Type.String()) })),
+      },
+    },
+    async (request) => {
+      const id = toId(request.params.id);
+      await filesystems.remove(principalOf(request), id);
+      return { data: { deleted_ids: [id] } };
+    },
+  );
+}
+
+function catalogRoutes(scope: FastifyInstance, { images, auditEvents }: Cloud): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const tags = ['Catalog'];
+  app.get(
+    '/images',
+    { schema: { tags, summary: 'List images', response: ok(Type.Array(Image)) } },
+    async () => ({ data: images.list() }),
+  );
+  app.get(
+    '/regions',
+    { schema: { tags, summary: 'List regions', response: ok(Type.Array(Region)) } },
+    async () => ({ data: [...regions] }),
+  );
+  app.get(
+    '/audit-events',
+    {
+      schema: {
+        tags,
+        summary: 'List what was changed, newest first',
+        querystring: AuditQuery,
+        response: {
+          200: Type.Object({
+            data: Type.Array(AuditEvent),
+            page_token: Type.Union([Type.String(), Type.Null()]),
+          }),
+        },
+      },
+    },
+    async (request) => auditEvents.page(principalOf(request).accountId, request.query),
+  );
+}

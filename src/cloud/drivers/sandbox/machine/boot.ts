@@ -1,0 +1,147 @@
+// Boots a machine: starts `unshare` with the staging script, writes the id map and the network between
+// the script's two lines, and records process 1 before it is let go. If we die before that, the script
+// reads the end of its input and nothing stays behind.
+
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { open, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { DriverError } from '#cloud/drivers/driver.ts';
+import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
+import type { Host } from '#cloud/drivers/sandbox/host.ts';
+import { joinFiles } from './control-groups.ts';
+import { idBase, idCount } from './disk.ts';
+import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
+import { findChild, findProcess, signalProcess } from './process-identity.ts';
+
+const scripts = fileURLToPath(new URL('../scripts', import.meta.url));
+const bootTimeoutMs = 30_000;
+
+/** Directories that everybody may pass; one of them becomes the staging point in a private namespace. */
+const stagingPoints = ['/mnt', '/media', '/srv', '/opt'];
+
+/**
+ * Joins the control groups first, so that nothing of the machine ever runs outside of them, and closes
+ * what this process has itself inherited from whoever started it: an open directory of the host would be
+ * a way out. Descriptor 3 is ours to give. Bash, because other shells can't close what is above 9.
+ */
+const leaveHost = [
+  'while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift',
+  'cd /proc/self/fd && for fd in *; do [ "$fd" -le 3 ] || eval "exec $fd>&-"; done',
+  'cd / && exec "$@"',
+].join('\n');
+
+export function leaveHostCommand(host: Host, id: string): [program: string, argv: string[]] {
+  const joins = host.controlGroups ? joinFiles(host.controlGroups, id) : [];
+  // Bash takes a socket as its input for a login from the network, and would read the operator's .bashrc.
+  return [host.shell, ['--norc', '-c', leaveHost, 'bash', ...joins, '--']];
+}
+
+export async function bootMachine(
+  host: Host,
+  dataDir: string,
+  directory: MachineDirectory,
+  record: MachineRecord,
+  /** Runs while process 1 waits: the last chance to prepare what it will find. */
+  prepare: (process: MachineProcess) => Promise<void>,
+): Promise<void> {
+  const unshare =
+    host.mode === 'none'
+      ? ['/bin/sh', path.join(scripts, 'plain.sh')]
+      : [
+          'unshare',
+          ...(host.mode === 'single' ? ['--user', '--map-root-user'] : []),
+          ...['--mount', '--propagation', 'private', '/bin/sh', path.join(scripts, 'stage.sh')],
+        ];
+  const environment = await bootEnvironment(host, dataDir, directory, record);
+  const log = await open(directory.bootLog, 'a');
+  await log.chmod(0o644);
+  const [program, argv] = leaveHostCommand(host, directory.id);
+  const child = spawn(program, [...argv, ...unshare], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'pipe', log.fd],
+    env: environment,
+  });
+  await log.close();
+  child.on('error', () => {});
+  child.stdin!.on('error', () => {});
+  const timer = setTimeout(() => child.stdout!.destroy(), bootTimeoutMs);
+  try {
+    let ready = false;
+    for await (const line of createInterface({ input: child.stdout! })) {
+      if (line === 'map') {
+        const map = `0 ${idBase} ${idCount}\n`;
+        await writeFile(`/proc/${child.pid}/uid_map`, map);
+        await writeFile(`/proc/${child.pid}/gid_map`, map);
+        child.stdin!.write('mapped\n');
+      } else if (line === 'ready') {
+        await prepare(await findMachineProcess(child.pid!, host));
+        child.stdin!.end('go\n');
+        ready = true;
+        // Not read to its end: the waiting `unshare` keeps the pipe open for the machine's life.
+        break;
+      }
+    }
+    if (!ready) {
+      throw new DriverError('unavailable', 'The machine did not come up; its boot log says why.');
+    }
+  } catch (error) {
+    child.stdin!.destroy();
+    await endBoot(child.pid ?? 0);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    child.stdout!.destroy();
+    child.unref();
+  }
+}
+
+/** Process 1 first: it does not end with the `unshare` that waits for it. */
+async function endBoot(pid: number) {
+  const started = await Promise.all(
+    [findChild(pid), pid].map(async (each) => findProcess((await each) ?? 0)),
+  );
+  for (const process of started) if (process) await signalProcess(process, 'SIGKILL');
+}
+
+async function findMachineProcess(pid: number, host: Host): Promise<MachineProcess> {
+  const keeper = await findProcess(pid);
+  const initPid = host.mode === 'none' ? pid : await findChild(pid);
+  const init = initPid ? await findProcess(initPid) : undefined;
+  if (!keeper || !init) throw new DriverError('unavailable', 'The machine ended while it booted.');
+  return { mode: host.mode, init, keeper };
+}
+
+async function bootEnvironment(
+  host: Host,
+  dataDir: string,
+  directory: MachineDirectory,
+  { spec }: MachineRecord,
+): Promise<Record<string, string>> {
+  const used = [dataDir, process.execPath, scripts];
+  const staging = stagingPoints.find(
+    (point) => existsSync(point) && !used.some((file) => file.startsWith(`${point}/`)),
+  );
+  if (!staging) {
+    const wanted = stagingPoints.join(', ');
+    throw new DriverError('impossible', `A boot needs a free directory, one of ${wanted}.`);
+  }
+  return {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    MODE: host.mode,
+    MACHINE: directory.path,
+    DATA: dataDir,
+    ROOT: staging,
+    SCRIPTS: scripts,
+    NODE: process.execPath,
+    NAME: spec.hostname,
+    ID_BASE: String(idBase),
+    DEVICES: (await gpuDevices(spec.gpus)).join(' '),
+    GPUS: `CUDA_VISIBLE_DEVICES=${spec.gpus.join(',')}`,
+    FILESYSTEMS: spec.filesystems.map(({ id }) => id).join(' '),
+    MOUNTS: spec.filesystems.map(({ id, mountPoint }) => `${id} ${mountPoint}`).join('\n'),
+  };
+}

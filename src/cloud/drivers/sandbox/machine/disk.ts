@@ -1,0 +1,141 @@
+// A machine's disk: a directory that becomes its root. Made aside and renamed when whole, so that a
+// crash leaves either no disk or a complete one; never touched by path again once a tenant has had it.
+
+import { execFile } from 'node:child_process';
+import {
+  access,
+  chmod,
+  lchown,
+  mkdir,
+  readFile,
+  rename,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { Mode } from '#cloud/drivers/sandbox/host.ts';
+import { findNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
+import type { MachineDirectory } from './machine-directory.ts';
+
+const execute = promisify(execFile);
+
+/** First of the 65536 host ids that machines get when we are root; nobody else should own files in it. */
+export const idBase = 770_000_000;
+export const idCount = 65_536;
+const ubuntu = 1000;
+
+export async function createDisk(directory: MachineDirectory, hostname: string, mode: Mode) {
+  if (await exists(directory.disk)) return;
+  const aside = `${directory.disk}.new`;
+  await removeTree(aside);
+  await mkdir(aside, { recursive: true });
+  const at = (name: string) => path.join(aside, name);
+
+  const top = ['etc', 'home', 'opt', 'srv', 'mnt', 'media', 'data', 'root', 'tmp', 'lambda/nfs'];
+  const variable = ['log', 'lib', 'cache', 'spool', 'mail', 'local', 'opt', 'tmp'];
+  for (const name of [...top, ...variable.map((each) => `var/${each}`), 'home/ubuntu/.ssh']) {
+    await mkdir(at(name), { recursive: true });
+  }
+  await symlink('/run', at('var/run'));
+  await symlink('/run/lock', at('var/lock'));
+  await symlink('/run/machine/boot.log', at('var/log/cloud-init-output.log'));
+  await writeSettings(at('etc'), hostname, mode);
+  for (const name of ['.bashrc', '.profile', '.bash_logout']) {
+    const skeleton = await readFile(`/etc/skel/${name}`).catch(() => null);
+    if (skeleton) await writeFile(at(`home/ubuntu/${name}`), skeleton);
+  }
+  // Whatever mask the server was started with.
+  await execute('chmod', ['-R', 'u=rwX,go=rX', aside]);
+  for (const name of ['tmp', 'var/tmp']) await chmod(at(name), 0o1777);
+  for (const name of ['root', 'home/ubuntu/.ssh']) await chmod(at(name), 0o700);
+  await chmod(at('home/ubuntu'), 0o750);
+  if (mode === 'mapped') await chmod(at('etc/shadow'), 0o640);
+
+  if (mode === 'mapped') {
+    await execute('chown', ['-hR', `${idBase}:${idBase}`, aside]);
+    await execute('chown', ['-hR', owner(mode), at('home/ubuntu')]);
+  }
+  if (mode === 'none') await execute('chown', ['-hR', owner(mode), aside]);
+  await rename(aside, directory.disk);
+}
+
+/** A new shared filesystem: an empty directory of the machines' `ubuntu`. */
+export async function createShare(directory: string, mode: Mode) {
+  await mkdir(directory, { recursive: true, mode: 0o755 });
+  if (process.getuid?.() === 0) {
+    const [uid, gid] = owner(mode).split(':').map(Number);
+    await lchown(directory, uid!, gid!);
+  }
+}
+
+/** Removes a tree that a tenant filled: nothing is followed, and directories without rights are opened. */
+export async function removeTree(directory: string) {
+  const remove = () => execute('rm', ['-rf', '--one-file-system', '--', directory]);
+  await remove().catch(async () => {
+    await execute('chmod', ['-R', 'u+rwX', '--', directory]).catch(() => {});
+    await remove();
+  });
+}
+
+/** The host's owner of what belongs to `ubuntu` inside. */
+function owner(mode: Mode): string {
+  if (mode !== 'single' && process.getuid?.() === 0) {
+    return `${idBase + ubuntu}:${idBase + ubuntu}`;
+  }
+  return `${process.getuid?.()}:${process.getgid?.()}`;
+}
+
+async function writeSettings(etc: string, hostname: string, mode: Mode) {
+  const shell = (await exists('/bin/bash')) ? '/bin/bash' : '/bin/sh';
+  const files: Record<string, string> = {
+    hostname: `${hostname}\n`,
+    hosts: `127.0.0.1\tlocalhost\n127.0.1.1\t${hostname}\n::1\tlocalhost ip6-localhost\n`,
+    passwd: [
+      `root:x:0:0:root:/root:${shell}`,
+      'nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin',
+      `ubuntu:x:${ubuntu}:${ubuntu}:Ubuntu:/home/ubuntu:${shell}\n`,
+    ].join('\n'),
+    group: `root:x:0:\nadm:x:4:ubuntu\ntty:x:5:\nsudo:x:27:ubuntu\nnogroup:x:65534:\nubuntu:x:${ubuntu}:\n`,
+    'nsswitch.conf':
+      'passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n',
+    'resolv.conf': (await findNameservers()).map((server) => `nameserver ${server}\n`).join(''),
+    profile: [
+      'export PATH=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      '[ -z "$BASH" ] || [ ! -r /etc/bash.bashrc ] || . /etc/bash.bashrc',
+      'for file in /etc/profile.d/*.sh; do [ ! -r "$file" ] || . "$file"; done\n',
+    ].join('\n'),
+  };
+  if (mode === 'mapped') files.shadow = 'root:*:19000:0:99999:7:::\nubuntu:!:19000:0:99999:7:::\n';
+  for (const [name, text] of Object.entries(files)) await writeFile(path.join(etc, name), text);
+  await mkdir(path.join(etc, 'profile.d'));
+
+  for (const name of [
+    'bash.bashrc',
+    'services',
+    'protocols',
+    'localtime',
+    'login.defs',
+    'inputrc',
+  ]) {
+    const text = await readFile(`/etc/${name}`).catch(() => null);
+    if (text) await writeFile(path.join(etc, name), text);
+  }
+  await symlink('/usr/lib/os-release', path.join(etc, 'os-release'));
+  await symlink('/proc/self/mounts', path.join(etc, 'mtab'));
+  // What follows the host's /usr is bound at every boot by scripts/stage.sh.
+  for (const name of ['ld.so.cache', 'alternatives', 'ca-certificates']) {
+    await symlink(`/run/machine/host/${name}`, path.join(etc, name));
+  }
+  for (const name of ['ssl/certs', 'pki/tls', 'pki/ca-trust']) {
+    await mkdir(path.dirname(path.join(etc, name)), { recursive: true });
+    await symlink(`/run/machine/host/${name.replace('/', '-')}`, path.join(etc, name));
+  }
+}
+
+async function exists(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,124 @@
+// One session channel of an ssh connection: environment, terminal, then exactly one of shell, command or
+// the sftp subsystem, and its exit status back.
+
+import type { ChildProcess } from 'node:child_process';
+import { constants } from 'node:os';
+import type { ServerChannel, Session } from 'ssh2';
+import type { Terminal } from '#cloud/drivers/driver.ts';
+import { nodeInside } from '#cloud/drivers/sandbox/agent-program.ts';
+import {
+  type RunningMachine,
+  signalInside,
+  spawnInside,
+} from '#cloud/drivers/sandbox/machine/enter.ts';
+import { openTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
+
+const variableLimit = 64;
+const variableBytes = 4096;
+
+export function serveSession(machine: RunningMachine, session: Session, from: string) {
+  const environment: Record<string, string> = { SSH_CONNECTION: from };
+  let terminalRequest: { term: string; cols: number; rows: number } | undefined;
+  let terminal: Terminal | undefined;
+  let child: ChildProcess | undefined;
+
+  session.on('env', (accept, reject, { key, val }) => {
+    const fits = Object.keys(environment).length < variableLimit && val.length <= variableBytes;
+    if (!fits || !/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(key)) return reject?.();
+    environment[key] = val;
+    accept?.();
+  });
+  session.on('pty', (accept, _reject, { cols, rows, term }) => {
+    terminalRequest = { cols, rows, term: /^[\w.+-]{1,64}$/.test(term ?? '') ? term! : 'xterm' };
+    accept?.();
+  });
+  session.on('window-change', (accept, _reject, { cols, rows }) => {
+    terminal?.resize({ columns: cols, rows });
+    accept?.();
+  });
+  session.on('signal', (accept, _reject, { name }) => {
+    const signal = `SIG${name}` as NodeJS.Signals;
+    if (child && signal in constants.signals) void signalInside(machine, child, signal);
+    accept?.();
+  });
+  // Keys stay with their owner; the client says so and goes on without.
+  session.on('auth-agent', (_accept, reject) => reject?.());
+  session.on('x11', (_accept, reject) => reject?.());
+
+  const attempt = (channel: ServerChannel, start: () => void) => {
+    try {
+      start();
+    } catch {
+      // What a client sends decides here: a zero byte, or more than the kernel takes as arguments.
+      finish(channel, 126, null);
+    }
+  };
+  const run = (channel: ServerChannel, argv: readonly string[]) => {
+    child = spawnInside(machine, { argv, environment });
+    connectProcess(channel, child);
+  };
+  const start = (channel: ServerChannel, command: string | null) =>
+    attempt(channel, () => {
+      const { shell } = machine.host;
+      if (!terminalRequest)
+        return run(channel, command === null ? [shell, '-l'] : [shell, '-c', command]);
+      const { cols, rows, term } = terminalRequest;
+      const size = { columns: cols, rows };
+      terminal = openTerminal(machine, { command, ...size, type: term, environment });
+      return connectTerminal(channel, terminal);
+    });
+  session.on('shell', (accept) => start(accept(), null));
+  session.on('exec', (accept, _reject, { command }) => start(accept(), command));
+  session.on('subsystem', (accept, reject, { name }) => {
+    if (name !== 'sftp') return reject();
+    const channel = accept();
+    return attempt(channel, () => run(channel, sftpCommand(machine)));
+  });
+}
+
+/** OpenSSH's own server where the host has it: it is visible inside and starts sooner than Node. */
+function sftpCommand({ host }: RunningMachine): string[] {
+  if (host.sftpServer) return [host.sftpServer];
+  return nodeInside(host.mode, 'sftp-server');
+}
+
+function connectProcess(channel: ServerChannel, child: ChildProcess) {
+  const { stdin, stdout, stderr } = child;
+  // The command may leave its input unread, and the client may leave its output unread.
+  for (const stream of [stdin, stdout, stderr, channel]) stream?.on('error', () => {});
+  channel.pipe(stdin!);
+  stdout!.pipe(channel, { end: false });
+  stderr!.pipe(channel.stderr, { end: false });
+  // As with sshd, a command without a terminal lives on when its client leaves; its pipes break.
+  channel.on('close', () => {
+    stdin!.destroy();
+    stdout!.destroy();
+    stderr!.destroy();
+  });
+  child.on('error', () => finish(channel, 126, null));
+  child.on('close', (code, signal) => finish(channel, code, signal));
+}
+
+function connectTerminal(channel: ServerChannel, terminal: Terminal) {
+  channel.on('error', () => {});
+  channel.on('data', (data: Buffer) => {
+    if (!terminal.write(data)) channel.pause();
+  });
+  terminal.onDrain(() => channel.resume());
+  channel.on('close', () => terminal.kill());
+  terminal.onData((data) => {
+    if (!channel.write(data)) terminal.pause();
+  });
+  channel.on('drain', () => terminal.resume());
+  terminal.onExit(({ code, signal }) => {
+    const name = Object.entries(constants.signals).find(([, number]) => number === signal)?.[0];
+    finish(channel, name ? null : code, (name as NodeJS.Signals) ?? null);
+  });
+}
+
+function finish(channel: ServerChannel, code: number | null, signal: NodeJS.Signals | null) {
+  if (channel.destroyed) return;
+  if (signal) channel.exit(signal.replace(/^SIG/, ''), false);
+  else channel.exit(code ?? 255);
+  channel.end();
+}

@@ -1,0 +1,70 @@
+// What the dashboard shows of instances beyond the public API, whose strict clients would trip over more
+// members: since when, why unhealthy, and what the machine printed while booting.
+
+import type { Audit } from '#accounts/audit.ts';
+import type { Principal } from '#accounts/principal.ts';
+import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
+import { instanceNotFound } from '#cloud/errors.ts';
+import type { Hosts } from '#cloud/hosts/hosts.ts';
+import type { InstanceDetail } from '#cloud/schema.ts';
+import type { Database } from '#db/tables.ts';
+
+export interface InstanceDetails {
+  list(accountId: string): Promise<InstanceDetail[]>;
+  bootLog(accountId: string, id: string): Promise<string>;
+  /** A login shell; undefined when the machine is not active, or its driver has no terminals. */
+  openTerminal(who: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
+}
+
+const unreachable = 'The boot log can not be read: this server does not reach its host now.\n';
+
+export function createInstanceDetails(
+  db: Database,
+  audit: Audit,
+  hosts: Pick<Hosts, 'driverOf'>,
+): InstanceDetails {
+  async function getRow(accountId: string, id: string) {
+    const row = await db
+      .selectFrom('instances')
+      .select(['id', 'status', 'host_id'])
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('status', '!=', 'terminated')
+      .executeTakeFirst();
+    if (row === undefined) throw instanceNotFound();
+    return row;
+  }
+
+  return {
+    async list(accountId) {
+      const rows = await db
+        .selectFrom('instances')
+        .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
+        .select(['instances.id', 'status', 'status_reason', 'last_error'])
+        .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
+        .where('instances.account_id', '=', accountId)
+        .where('status', '!=', 'terminated')
+        .orderBy('launched_at')
+        .orderBy('instances.id')
+        .execute();
+      return rows.map(({ is_generated, ...row }) => ({
+        ...row,
+        has_key_file: is_generated === 1,
+        launched_at: new Date(row.launched_at).toISOString(),
+        booted_at: row.booted_at === null ? null : new Date(row.booted_at).toISOString(),
+      }));
+    },
+    async bootLog(accountId, id) {
+      const row = await getRow(accountId, id);
+      return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
+    },
+    async openTerminal(who, id, size) {
+      const row = await getRow(who.accountId, id);
+      const driver = hosts.driverOf(row.host_id);
+      if (row.status !== 'active' || driver?.attachTerminal === undefined) return undefined;
+      // Before the shell: nobody gets in unrecorded.
+      await audit.record(db, who, { action: 'instance.terminal_opened', resourceId: row.id });
+      return driver.attachTerminal(row.id, size);
+    },
+  };
+}

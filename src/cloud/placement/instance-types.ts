@@ -1,0 +1,200 @@
+// What can be launched: every place cut into sizes, and the public catalog beside it, which has capacity
+// only where the operator lets it be emulated. Pure: places in, the offer out.
+
+import type { InstanceType } from '#cloud/schema.ts';
+import { type Place, splitNode } from './placement.ts';
+import { type CatalogType, catalogModels, typeCatalog } from './type-catalog.ts';
+
+export interface Offer {
+  readonly type: InstanceType;
+  /** Null: listed, but nothing here can run it. */
+  readonly pool: 'cpu' | 'gpu' | 'emulated' | null;
+  /** What a machine of this type is really given. */
+  readonly vcpus: number;
+  readonly memoryGib: number;
+  readonly storageGib: number;
+  /** The model to take `type.specs.gpus` GPUs of, in the driver's words; null for none. */
+  readonly gpuModel: string | null;
+}
+
+export interface Offers {
+  /** In the order they are listed. */
+  readonly all: readonly Offer[];
+  find(name: string): Offer | undefined;
+  /** What there is for CPU machines on all places together, and how many emulated ones may live. */
+  readonly totals: { readonly vcpus: number; readonly emulated: number };
+}
+
+export interface OfferOptions {
+  emulate: boolean;
+  /** How many emulated instances may live at once. */
+  emulatedInstances: number;
+  /** Cents an hour by type name; wins over what is built in. */
+  prices: Readonly<Record<string, number>>;
+}
+
+const centsPerVcpu = 5;
+const centsPerUnknownGpu = 100;
+
+export function createOffers(known: readonly Place[], options: OfferOptions): Offers {
+  // A node that was never seen online has no size.
+  const places = known.filter(({ vcpus }) => vcpus > 0);
+  const gpu = gpuOffers(places);
+  const cpu = cpuOffers(places);
+  const ownNames = new Set([...gpu, ...cpu].map(({ type }) => type.name));
+  const catalog = typeCatalog
+    .filter(({ name }) => !ownNames.has(name))
+    .map((entry) => catalogOffer(entry, options));
+  const all = [...gpu, ...catalog, ...cpu].map((offer) => withPrice(offer, options.prices));
+  const byName = new Map(all.map((offer) => [offer.type.name, offer]));
+  return {
+    all,
+    find: (name) => byName.get(name),
+    totals: {
+      vcpus: places.reduce((sum, place) => sum + splitNode(place).cpuVcpus, 0),
+      emulated: options.emulate ? options.emulatedInstances : 0,
+    },
+  };
+}
+
+interface Given {
+  readonly vcpus: number;
+  readonly memoryGib: number;
+  readonly storageGib: number;
+}
+
+/** One name means one size wherever it is launched: the least that any place which offers it would give. */
+function leastOf(all: readonly Given[]): Given {
+  const least = (member: keyof Given) => Math.min(...all.map((given) => given[member]));
+  return {
+    vcpus: least('vcpus'),
+    memoryGib: least('memoryGib'),
+    storageGib: least('storageGib'),
+  };
+}
+
+function cpuOffers(places: readonly Place[]): Offer[] {
+  const nodes = places.map((place) => ({ place, ...splitNode(place) }));
+  const sizes = [...new Set(nodes.flatMap(({ cpuVcpus }) => sizesUpTo(cpuVcpus)))];
+  return sizes
+    .sort((one, other) => one - other)
+    .map((size) => {
+      const able = nodes.filter(({ cpuVcpus }) => sizesUpTo(cpuVcpus).includes(size));
+      const given = leastOf(
+        able.map(({ place, cpuVcpus, cpuMemoryGib }) => ({
+          vcpus: size,
+          memoryGib: Math.max(1, Math.floor((cpuMemoryGib * size) / cpuVcpus)),
+          storageGib: Math.max(1, Math.floor((place.storageGib * size) / place.vcpus)),
+        })),
+      );
+      const note = warning(able.map(({ place }) => place));
+      const description = `${size}x CPU General (${given.memoryGib} GiB)${note}`;
+      const type = toType(`cpu_${size}x_general`, description, { ...given, gpus: 0 });
+      type.price_cents_per_hour = size * centsPerVcpu;
+      return { type, pool: 'cpu', gpuModel: null, ...given };
+    });
+}
+
+function gpuOffers(places: readonly Place[]): Offer[] {
+  const models = [...new Set(places.flatMap(({ gpus }) => gpus.map(({ model }) => model)))];
+  return models.flatMap((model) => {
+    const nodes = places
+      .map((place) => ({ place, gpus: place.gpus.filter((gpu) => gpu.model === model) }))
+      .filter(({ gpus }) => gpus.length > 0);
+    const counts = [...new Set(nodes.flatMap(({ gpus }) => countsUpTo(model, gpus.length)))];
+    return counts
+      .sort((one, other) => other - one)
+      .map((count) => {
+        const able = nodes.filter(({ gpus }) => gpus.length >= count);
+        return gpuOffer(
+          model,
+          count,
+          able[0]?.gpus[0]?.memoryGib ?? 0,
+          able.map(({ place }) => place),
+        );
+      });
+  });
+}
+
+function gpuOffer(model: string, count: number, memoryGib: number, able: readonly Place[]): Offer {
+  const name = `gpu_${count}x_${toSlug(model)}`;
+  const listed = typeCatalog.find((entry) => entry.name === name);
+  const given = leastOf(
+    able.map((place) => {
+      const { gpuVcpus, gpuMemoryGib } = splitNode(place);
+      return {
+        vcpus: gpuVcpus * count,
+        memoryGib: gpuMemoryGib * count,
+        storageGib: Math.max(1, Math.floor((place.storageGib * count) / place.gpus.length)),
+      };
+    }),
+  );
+  const gpu = listed?.gpu ?? `${shorten(model)} (${memoryGib} GB)`;
+  const type = toType(name, `${count}x ${gpu}${warning(able)}`, { ...given, gpus: count });
+  type.price_cents_per_hour = listed?.cents ?? count * centsPerUnknownGpu;
+  return { type, pool: 'gpu', gpuModel: model, ...given };
+}
+
+/** What a place is too small for is cut down when it is placed there. */
+function catalogOffer(entry: CatalogType, options: OfferOptions): Offer {
+  const { name, gpu, vcpus, memoryGib, storageGib, gpus, cents } = entry;
+  const count = gpus || vcpus;
+  const note = options.emulate ? ', emulated without the hardware' : '';
+  const specs = { vcpus, memoryGib, storageGib, gpus };
+  const type = toType(name, `${count}x ${gpu}${note}`, specs);
+  type.price_cents_per_hour = cents;
+  const pool = options.emulate ? 'emulated' : null;
+  return { type, pool, vcpus, memoryGib, storageGib, gpuModel: null };
+}
+
+function toType(
+  name: string,
+  description: string,
+  specs: { vcpus: number; memoryGib: number; storageGib: number; gpus: number },
+): InstanceType {
+  return {
+    name,
+    description,
+    gpu_description: specs.gpus === 0 ? 'N/A' : description.replace(/^\d+x /, ''),
+    price_cents_per_hour: 0,
+    specs: {
+      vcpus: specs.vcpus,
+      memory_gib: specs.memoryGib,
+      storage_gib: specs.storageGib,
+      gpus: specs.gpus,
+    },
+  };
+}
+
+function withPrice(offer: Offer, prices: OfferOptions['prices']): Offer {
+  const price = prices[offer.type.name];
+  if (price === undefined) return offer;
+  return { ...offer, type: { ...offer.type, price_cents_per_hour: price } };
+}
+
+/** 1, 2, 4 ... and the whole. */
+function sizesUpTo(whole: number): number[] {
+  const sizes: number[] = [];
+  for (let size = 1; size < whole; size *= 2) sizes.push(size);
+  return [...sizes, whole];
+}
+
+/** A program can use one slice at a time, so a machine is given one. */
+const countsUpTo = (model: string, whole: number) => (slice.test(model) ? [1] : sizesUpTo(whole));
+
+const warning = (places: readonly Place[]) =>
+  places.every(({ isolated }) => isolated) ? '' : ', not isolated from the host';
+
+/** The end of a GPU's model when it is a part of one, e.g. `NVIDIA H100 PCIe MIG 1g.10gb`. */
+const slice = / MIG (\S+)$/;
+
+const shorten = (model: string) => model.replace(/^NVIDIA (GeForce )?/, '');
+
+function toSlug(model: string): string {
+  const short = shorten(model).replace(slice, '');
+  const known = catalogModels.find(([pattern]) => pattern.test(short))?.[1];
+  const part = slice.exec(model)?.[1];
+  return `${known ?? spell(short)}${part === undefined ? '' : `_mig_${spell(part)}`}`;
+}
+
+const spell = (words: string) => words.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');

@@ -1,0 +1,47 @@
+// What the driver needs to know of an instance, gathered from its rows.
+
+import type { MachineSpec } from '#cloud/drivers/driver.ts';
+import { toPlainPath } from '#cloud/instances/launch.ts';
+import type { Firewall } from '#cloud/resources/firewall.ts';
+import type { InstanceRow } from '#db/cloud-rows.ts';
+import type { Database } from '#db/tables.ts';
+
+export async function loadSpec(
+  db: Database,
+  firewall: Firewall,
+  row: InstanceRow,
+): Promise<MachineSpec> {
+  const gpus = await db
+    .selectFrom('instance_gpus')
+    .select('address')
+    .where('instance_id', '=', row.id)
+    .orderBy('address')
+    .execute();
+  const filesystems = await db
+    .selectFrom('instance_filesystems')
+    .select(['filesystem_id', 'mount_point'])
+    .where('instance_id', '=', row.id)
+    .orderBy('mount_point')
+    .execute();
+  return {
+    id: row.id,
+    node: row.node,
+    hostname: row.hostname ?? defaultHostname(row),
+    ip: row.address || null,
+    vcpus: row.vcpus,
+    memoryGib: row.memory_gib,
+    storageGib: row.storage_gib,
+    gpus: gpus.map(({ address }) => address),
+    authorizedKeys: [row.ssh_public_key],
+    filesystems: filesystems.map(({ filesystem_id, mount_point }) => ({
+      id: filesystem_id,
+      mountPoint: toPlainPath(mount_point),
+    })),
+    userData: row.user_data,
+    image: row.image,
+    firewall: await firewall.rulesOf(row),
+  };
+}
+
+const defaultHostname = ({ id, address }: InstanceRow) =>
+  address === '' ? `i-${id.slice(0, 8)}` : address.replaceAll('.', '-');

@@ -1,0 +1,142 @@
+// What a schema can't say about a request: members that only make sense together.
+
+import { type Written, written } from '#http/body.ts';
+import type { Task } from '#inference/engine.ts';
+import {
+  type InferenceError,
+  invalidRequest,
+  invalidValue,
+  missingParameter,
+} from '#inference/errors.ts';
+import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
+
+/** Throws InferenceError. The schema's own checks come first. A seed too long for a number becomes exact. */
+export function checkTask(task: Task): void {
+  readSeed(task.body);
+  if (task.kind === 'chat') checkChat(task.body);
+  else checkCompletion(task.body);
+}
+
+function readSeed(body: (ChatRequest | CompletionRequest) & Written): void {
+  const digits = body[written]?.seed;
+  if (typeof body.seed !== 'number' || Number.isSafeInteger(body.seed)) return;
+  // Of several that are given the last one holds. Not written as digits, it is what the number is.
+  const seed = BigInt(digits !== undefined && Number(digits) === body.seed ? digits : body.seed);
+  if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed is beyond 64 bits.');
+  body.seed = seed;
+}
+
+function checkChat(body: ChatRequest): void {
+  checkShared(body);
+  body.messages.forEach(checkMessage);
+  if (body.top_logprobs != null && body.logprobs !== true) {
+    throw invalidValue('top_logprobs', 'top_logprobs needs logprobs to be true.');
+  }
+  if (
+    body.response_format?.type === 'json_schema' &&
+    body.response_format.json_schema?.schema == null
+  ) {
+    throw missingParameter('response_format.json_schema.schema');
+  }
+  if (body.continue_final_message === true) checkContinuation(body);
+  checkTools(body);
+}
+
+function checkCompletion(body: CompletionRequest): void {
+  checkShared(body);
+  const { best_of: bestOf, n } = body;
+  if (body.max_tokens === 0 && body.echo !== true) {
+    throw invalidRequest(
+      'integer_below_min_value',
+      'max_tokens',
+      'max_tokens is 0; the least is 1 unless echo is true.',
+    );
+  }
+  if (bestOf != null && bestOf < (n ?? 1)) {
+    throw invalidValue('best_of', `best_of is ${bestOf}, but must be at least n (${n ?? 1}).`);
+  }
+  if (bestOf != null && bestOf > (n ?? 1) && body.stream === true) {
+    throw invalidValue('best_of', 'best_of picks among finished texts and so cannot be streamed.');
+  }
+}
+
+function checkShared(body: ChatRequest | CompletionRequest): void {
+  if (body.stream_options != null && body.stream !== true) {
+    throw invalidValue('stream_options', 'stream_options needs stream to be true.');
+  }
+  const most = 'max_completion_tokens' in body ? body.max_completion_tokens : null;
+  const maxTokens = most ?? body.max_tokens;
+  if (body.min_tokens != null && maxTokens != null && body.min_tokens > maxTokens) {
+    throw invalidValue(
+      'min_tokens',
+      `min_tokens is over the most tokens asked for (${maxTokens}).`,
+    );
+  }
+  if ([body.stop ?? []].flat().includes('')) {
+    throw invalidValue('stop', 'A stop string has at least one character.');
+  }
+  for (const id of Object.keys(body.logit_bias ?? {})) {
+    if (!/^\d{1,10}$/.test(id)) {
+      throw invalidValue('logit_bias', 'The members of logit_bias are token ids, such as "42".');
+    }
+  }
+}
+
+function checkMessage(message: ChatMessage, index: number): void {
+  const at = `messages[${index}]`;
+  if (message.content == null) {
+    if (message.role !== 'assistant' || !message.tool_calls?.length) {
+      throw missingParameter(`${at}.content`);
+    }
+  } else if (typeof message.content !== 'string') {
+    message.content.forEach((part, number) => {
+      const place = `${at}.content[${number}]`;
+      // What else there may be is between the client and the model's backend.
+      if (part.type === 'text' && part.text === undefined) throw missingParameter(`${place}.text`);
+    });
+  }
+  if (message.role === 'tool' && message.tool_call_id == null) {
+    throw missingParameter(`${at}.tool_call_id`);
+  }
+}
+
+function checkContinuation({ messages, add_generation_prompt }: ChatRequest): void {
+  if (add_generation_prompt === true) {
+    throw invalidValue(
+      'add_generation_prompt',
+      'continue_final_message and add_generation_prompt exclude each other.',
+    );
+  }
+  if (messages.at(-1)?.role !== 'assistant') {
+    throw invalidValue(
+      'messages',
+      'continue_final_message needs the last message to be the assistant’s.',
+    );
+  }
+}
+
+function checkTools({ tools, tool_choice: choice, response_format }: ChatRequest): void {
+  const names = (tools ?? []).map((tool) => tool.function.name);
+  const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
+  if (twice >= 0) {
+    throw invalidValue(`tools[${twice}].function.name`, 'Two tools have the same name.');
+  }
+  if (choice == null || choice === 'none') return;
+  if (names.length === 0) throw toolsMissing();
+  if (typeof choice === 'object' && !names.includes(choice.function.name)) {
+    throw invalidValue(
+      'tool_choice.function.name',
+      'tool_choice names a tool that is not in tools.',
+    );
+  }
+  if (choice !== 'auto' && response_format != null && response_format.type !== 'text') {
+    throw invalidRequest(
+      'invalid_value',
+      'response_format',
+      'An answer cannot be both a tool call and of a response_format.',
+    );
+  }
+}
+
+const toolsMissing = (): InferenceError =>
+  invalidValue('tool_choice', 'tool_choice is only allowed together with tools.');

@@ -1,0 +1,124 @@
+// The inference API, route by route.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Authenticator, findPrincipal, principalOf } from '#accounts/authenticate.ts';
+import type { Principal } from '#accounts/principal.ts';
+import { applyDialect, type OnRefused } from '#http/error-format.ts';
+import type { Task } from '#inference/engine.ts';
+import { codeOf, inferenceDialect, modelNotFound } from '#inference/errors.ts';
+import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
+import { type Guest, kinds, modelIn, type Visit } from '#inference/request.ts';
+import { ChatRequest, CompletionRequest, Model, ModelList } from '#inference/schema.ts';
+import type { Recordings } from '#inference/serving/request-accounting.ts';
+import type { Serve } from '#inference/serving/serve.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { checkTask } from './check.ts';
+
+export interface InferenceParts {
+  authenticator: Authenticator;
+  catalog: Catalog;
+  serve: Serve;
+  recordings: Recordings;
+  maxBodyBytes: number;
+}
+
+export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { catalog, maxBodyBytes } = parts;
+  const rules = { maxBytes: maxBodyBytes, anyContentType: false };
+  applyDialect(scope, inferenceDialect, rules, recordRefusal);
+  parts.authenticator.requireScope(scope, 'inference');
+  scope.addHook('onSend', (_request, reply, _payload, done) => {
+    reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
+    done();
+  });
+  const tags = ['Inference'];
+
+  // The list changes only with the configuration, so it is made once for each. A string and not bytes: Node
+  // sends it in one write together with the headers.
+  let listed: readonly CatalogEntry[] = [];
+  let list = '';
+  app.get(
+    '/models',
+    { schema: { tags, summary: 'List models', response: doc(ModelList) } },
+    (_, reply) => {
+      if (listed !== catalog.list()) {
+        listed = catalog.list();
+        list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
+      }
+      reply.type('application/json; charset=utf-8').send(list);
+    },
+  );
+  app.get(
+    '/models/:model',
+    {
+      schema: {
+        tags,
+        summary: 'Get one model',
+        params: Type.Object({ model: Type.String() }),
+        response: doc(Model),
+      },
+    },
+    async (request) => toModel(getEntry(request.params.model)),
+  );
+
+  app.post(
+    '/chat/completions',
+    { schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
+    (request, reply) => serve(request, reply, { kind: 'chat', body: request.body }),
+  );
+  app.post(
+    '/completions',
+    { schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
+    (request, reply) => serve(request, reply, { kind: 'completion', body: request.body }),
+  );
+
+  function serve(request: FastifyRequest, reply: FastifyReply, task: Task): Promise<void> {
+    checkTask(task);
+    reply.hijack();
+    return parts.serve(toVisit(request, reply), task);
+  }
+
+  function recordRefusal(...[request, reply, rendered]: Parameters<OnRefused>): void {
+    const kind = kinds.get(request.routeOptions.url);
+    const principal = findPrincipal(request);
+    if (kind === undefined || principal === null) return;
+    const guest = toGuest(request, reply, principal);
+    const { complete, destroyed } = request.raw;
+    const code = destroyed && !complete ? 'incomplete_request' : codeOf(rendered);
+    parts.recordings.refused(guest, kind, modelIn(request.body), code);
+  }
+
+  function getEntry(model: string): CatalogEntry {
+    const entry = catalog.find(model);
+    if (entry === undefined) throw modelNotFound(model);
+    return entry;
+  }
+}
+
+function toGuest({ id }: FastifyRequest, reply: FastifyReply, principal: Principal): Guest {
+  const { accountId } = principal;
+  const isKey = principal.kind === 'key';
+  const keyId = isKey ? principal.keyId : null;
+  const userId = isKey ? null : principal.userId;
+  const begunMs = performance.now() - reply.elapsedTime;
+  return { id, caller: { accountId, keyId, userId }, begunMs };
+}
+
+const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
+  ...toGuest(request, reply, principalOf(request)),
+  headers: request.headers,
+  bodyBytes: bytesOf(request),
+  response: reply.raw,
+});
+
+/** A body that came in chunks has no length of its own. */
+function bytesOf({ headers, body }: FastifyRequest): number {
+  const length = headers['content-length'];
+  return length === undefined ? Buffer.byteLength(JSON.stringify(body)) : Number(length);
+}
+
+/** For /openapi.json only: a response schema that serialises would drop members it doesn't know. */
+const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

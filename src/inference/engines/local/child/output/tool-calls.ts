@@ -1,0 +1,89 @@
+// Finds tool calls in generated text and passes their parts on as they come. Arguments are forwarded
+// character for character, so they survive any chunk boundary.
+
+import { randomInt } from 'node:crypto';
+import type { ToolCallDelta } from '#inference/engine.ts';
+import { toolClosing, toolOpening } from '#inference/engines/local/child/prompt/chat-template.ts';
+import { createCallReader } from './call-reader.ts';
+import { heldLength } from './text.ts';
+
+export interface ToolCallOutput {
+  content: string;
+  calls: ToolCallDelta[];
+}
+
+export interface ToolCallStream {
+  push(text: string): ToolCallOutput;
+  end(): ToolCallOutput;
+  /** Calls begun so far. */
+  readonly count: number;
+  /** Inside a call: its opening was seen and its JSON has not ended. */
+  readonly inCall: boolean;
+}
+
+export function createToolCallStream(): ToolCallStream {
+  let held = '';
+  let reader: ReturnType<typeof createCallReader> | null = null;
+  let count = 0;
+  let justCalled = false;
+
+  function readText(text: string, output: ToolCallOutput): string {
+    // A call's closing and the line break before the next call are not content.
+    const fresh = justCalled ? text.trimStart() : text;
+    if (justCalled && fresh.startsWith(toolClosing)) return fresh.slice(toolClosing.length);
+    const at = fresh.indexOf(toolOpening);
+    if (at >= 0) {
+      output.content += fresh.slice(0, at).trimEnd();
+      reader = createCallReader(count, toCallId());
+      return fresh.slice(at + toolOpening.length);
+    }
+    const tags = justCalled ? [toolOpening, toolClosing] : [toolOpening];
+    const sure = fresh.slice(0, fresh.length - heldLength(fresh, tags)).trimEnd().length;
+    if (sure > 0) justCalled = false;
+    output.content += fresh.slice(0, sure);
+    held = fresh.slice(sure);
+    return '';
+  }
+
+  function readCall(text: string, output: ToolCallOutput): string {
+    if (reader === null) return text;
+    const { rest, deltas, state } = reader.push(text);
+    output.calls.push(...deltas);
+    if (state === 'open') return '';
+    justCalled = state === 'done';
+    if (justCalled) count++;
+    else output.content += toolOpening + reader.raw;
+    reader = null;
+    return rest;
+  }
+
+  return {
+    get count() {
+      return reader?.begun ? count + 1 : count;
+    },
+    get inCall() {
+      return reader !== null;
+    },
+    push(text) {
+      const output: ToolCallOutput = { content: '', calls: [] };
+      let rest = held + text;
+      held = '';
+      while (rest !== '') rest = reader === null ? readText(rest, output) : readCall(rest, output);
+      return output;
+    },
+    end() {
+      const unread = reader !== null && !reader.begun ? toolOpening + reader.raw : '';
+      if (reader?.begun) count++;
+      reader = null;
+      const content = justCalled ? held.trim() : held;
+      return { content: content + unread, calls: [] };
+    },
+  };
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+function toCallId(): string {
+  const letters = Array.from({ length: 24 }, () => alphabet[randomInt(alphabet.length)]);
+  return `call_${letters.join('')}`;
+}

@@ -1,0 +1,147 @@
+// Text to token ids and back, as bytes: a token may hold half a character, so only the text of a whole
+// answer is sure to be valid UTF-8.
+
+import { findOverlongTokens } from '#inference/engines/local/grammar/overlong.ts';
+import type { RawModel } from './binding.ts';
+
+export interface Vocabulary {
+  readonly size: number;
+  /** Begins every prompt; null where the model has none. */
+  readonly bos: number | null;
+  /** Begins a plain prompt. */
+  readonly textStart: number | null;
+  /** Every token that ends a generation. */
+  readonly endTokens: readonly number[];
+  isEnd(token: number): boolean;
+  /** Tokens that would break a grammar's promise on lengths; off while one is on. */
+  readonly overlongTokens: readonly number[];
+  /** What the token adds to the text; nothing for control tokens. */
+  bytes(token: number): Uint8Array;
+  /** The token's name for people: its text, also for control tokens. */
+  name(token: number): string;
+  nameBytes(token: number): Uint8Array;
+  /** Gives way to other work between pieces, so that a huge prompt stalls nobody. */
+  tokenize(text: string, parseSpecial: boolean): Promise<number[]>;
+  /** Finds the texts of control tokens; null when there are none. */
+  readonly controlTexts: RegExp | null;
+}
+
+const pieceChars = 16_384;
+const attribute = { unknown: 1, control: 8, userDefined: 16, byte: 32 } as const;
+const byteLevelVocabulary = 2;
+
+export function createVocabulary(
+  model: RawModel,
+  size: number,
+  startsText: boolean,
+  giveWay: () => Promise<void>,
+): Vocabulary {
+  const byteLevel = model.getVocabularyType() === byteLevelVocabulary;
+  const toByte = byteLevel ? byteAlphabet() : null;
+  const cache = new Map<number, Uint8Array>();
+  const encoder = new TextEncoder();
+  const allTokens = Array.from({ length: size }, (_, token) => token);
+  const endTokens = allTokens.filter((token) => model.isEogToken(token));
+  const ends = new Set(endTokens);
+  const bos = model.tokenBos() >= 0 ? model.tokenBos() : null;
+
+  function read(token: number): Uint8Array {
+    const text = model.getTokenString(token) ?? '';
+    const attributes = model.getTokenAttributes(token);
+    if (attributes & attribute.byte) return Uint8Array.of(Number.parseInt(text.slice(3, 5), 16));
+    if (attributes & (attribute.control | attribute.unknown | attribute.userDefined))
+      return encoder.encode(text);
+    if (toByte !== null)
+      return Uint8Array.from(
+        [...text].flatMap((char) => toByte.get(char) ?? [...encoder.encode(char)]),
+      );
+    return encoder.encode(text.replaceAll('\u2581', ' '));
+  }
+
+  const vocabulary: Vocabulary = {
+    size,
+    bos: model.shouldPrependBosToken() ? bos : null,
+    textStart: startsText || model.shouldPrependBosToken() ? bos : null,
+    endTokens,
+    isEnd: (token) => ends.has(token),
+    overlongTokens: findOverlongTokens(
+      allTokens.map((token) => model.getTokenString(token) ?? ''),
+      byteLevel ? 'gpt2' : 'llama',
+    ),
+    bytes(token) {
+      if (model.getTokenAttributes(token) & (attribute.control | attribute.unknown)) return nothing;
+      return vocabulary.nameBytes(token);
+    },
+    nameBytes(token) {
+      const known = cache.get(token);
+      if (known !== undefined) return known;
+      const bytes = read(token);
+      cache.set(token, bytes);
+      return bytes;
+    },
+    name: (token) =>
+      new TextDecoder('utf-8', { ignoreBOM: true }).decode(vocabulary.nameBytes(token)),
+    controlTexts: toPattern(
+      allTokens
+        .filter((token) => model.getTokenAttributes(token) & attribute.control)
+        .map((token) => model.getTokenString(token)),
+    ),
+    async tokenize(text, parseSpecial) {
+      const tokens: number[] = [];
+      // Only byte-level vocabularies split words before they merge; elsewhere a cut could be seen.
+      for (const piece of byteLevel ? toPieces(text) : [text]) {
+        for (const token of model.tokenize(piece, parseSpecial)) tokens.push(token);
+        if (piece.length === text.length) break;
+        await giveWay();
+      }
+      return tokens;
+    },
+  };
+  return vocabulary;
+}
+
+const nothing = new Uint8Array(0);
+
+function toPattern(texts: readonly string[]): RegExp | null {
+  const escaped = texts.filter((text) => text.length > 1).map((text) => RegExp.escape(text));
+  return escaped.length === 0 ? null : new RegExp(escaped.join('|'), 'g');
+}
+
+/** Cuts before a space between two letters, where every byte-level tokenizer starts a new word. */
+export function* toPieces(text: string): Generator<string> {
+  let start = 0;
+  while (text.length - start > pieceChars) {
+    let end = start + pieceChars;
+    const least = end - pieceChars / 2;
+    while (end > least && !isWordBreak(text, end)) end--;
+    if (end === least) end = wholeCharacter(text, start + pieceChars);
+    yield text.slice(start, end);
+    start = end;
+  }
+  yield text.slice(start);
+}
+
+function isWordBreak(text: string, at: number): boolean {
+  return text[at] === ' ' && isLetter(text.charCodeAt(at - 1)) && isLetter(text.charCodeAt(at + 1));
+}
+
+function isLetter(code: number): boolean {
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90);
+}
+
+function wholeCharacter(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}
+
+/** Byte-level vocabularies write each byte as a printable character; this is the way back. */
+function byteAlphabet(): Map<string, number> {
+  const alphabet = new Map<string, number>();
+  let next = 256;
+  for (let byte = 0; byte < 256; byte++) {
+    const printable =
+      (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174 && byte <= 255);
+    alphabet.set(String.fromCodePoint(printable ? byte : next++), byte);
+  }
+  return alphabet;
+}

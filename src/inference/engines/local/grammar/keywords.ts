@@ -1,0 +1,240 @@
+// The keywords that speak about one type each: read, checked, and put into that type's shape.
+
+import type { Patterns } from '#inference/engines/local/grammar/regex/pattern.ts';
+import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
+import { findFormatPattern, findFormatRange } from './formats.ts';
+import { largestNumber } from './numbers.ts';
+import { repetitionLimit } from './rules.ts';
+import {
+  type ArrayShape,
+  anyShapes,
+  type NumberShape,
+  type ObjectShape,
+  type Shape,
+  type StringShape,
+} from './shapes.ts';
+import { join, UnsupportedSchema } from './unsupported.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+type TypeName = keyof typeof anyShapes;
+
+const annotations = new Set(
+  '$schema $id $comment $defs definitions title description default examples deprecated readOnly writeOnly contentEncoding contentMediaType discriminator'.split(
+    ' ',
+  ),
+);
+const combinators = new Set(['type', 'enum', 'const', '$ref', 'allOf', 'anyOf', 'oneOf']);
+const typeOf: ReadonlyMap<string, TypeName> = new Map([
+  ['properties', 'object'],
+  ['required', 'object'],
+  ['additionalProperties', 'object'],
+  ['minProperties', 'object'],
+  ['maxProperties', 'object'],
+  ['propertyNames', 'object'],
+  ['items', 'array'],
+  ['prefixItems', 'array'],
+  ['minItems', 'array'],
+  ['maxItems', 'array'],
+  ['minLength', 'string'],
+  ['maxLength', 'string'],
+  ['pattern', 'string'],
+  ['format', 'string'],
+  ['minimum', 'number'],
+  ['maximum', 'number'],
+  ['exclusiveMinimum', 'number'],
+  ['exclusiveMaximum', 'number'],
+  ['multipleOf', 'number'],
+]);
+
+/** One shape for each type that `type` allows, with what the other keywords say about it. */
+export function keywordShapes(schema: Schema, path: string, patterns: Patterns): Shape[] {
+  const mentioned = new Set<TypeName>();
+  for (const keyword of Object.keys(schema)) {
+    if (keyword === 'propertyNames' && !isAnyName(schema[keyword])) {
+      throw new UnsupportedSchema(path, keyword);
+    }
+    const numeric = keyword === 'format' && isNumberFormat(schema.format, path);
+    const type = numeric ? 'number' : typeOf.get(keyword);
+    if (type) mentioned.add(type);
+    else if (keyword === '$id' && path !== '') throw new UnsupportedSchema(path, keyword);
+    else if (!annotations.has(keyword) && !combinators.has(keyword) && !keyword.startsWith('x-')) {
+      throw new UnsupportedSchema(path, keyword);
+    }
+  }
+  const types = readTypes(schema, path);
+  return Object.values(anyShapes).flatMap((any) => {
+    const integerOnly = any.type === 'number' && !types?.has('number');
+    if (types && !types.has(any.type) && !(integerOnly && types.has('integer'))) return [];
+    const shape = constrain(any, schema, path, patterns);
+    const implicit = !types && mentioned.size > 0 && !mentioned.has(any.type as TypeName);
+    return [{ ...shape, implicit, ...(types && integerOnly ? { integer: true } : {}) } as Shape];
+  });
+}
+
+function readTypes(schema: Schema, path: string): Set<string> | undefined {
+  if (schema.type === undefined) return undefined;
+  const types = [schema.type].flat();
+  for (const type of types) {
+    if (typeof type !== 'string' || !(type === 'integer' || Object.hasOwn(anyShapes, type))) {
+      throw new UnsupportedSchema(path, 'type', 'is not a JSON type');
+    }
+  }
+  return new Set(types as string[]);
+}
+
+function constrain(shape: Shape, schema: Schema, path: string, patterns: Patterns): Shape {
+  switch (shape.type) {
+    case 'object':
+      return constrainObject(shape, schema, path);
+    case 'array':
+      return constrainArray(shape, schema, path);
+    case 'string':
+      return constrainString(shape, schema, path, patterns);
+    case 'number':
+      return constrainNumber(shape, schema, path);
+    default:
+      return shape;
+  }
+}
+
+function constrainObject(shape: ObjectShape, schema: Schema, path: string): ObjectShape {
+  const { properties, required = [] } = schema;
+  if (properties !== undefined && !isRecord(properties)) {
+    throw new UnsupportedSchema(path, 'properties', 'must be an object');
+  }
+  if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
+    throw new UnsupportedSchema(path, 'required', 'must be a list of names');
+  }
+  const location = join(path, 'properties');
+  return {
+    ...shape,
+    properties: new Map(
+      Object.entries(properties ?? {}).map(([name, member]) => [
+        name,
+        [{ schema: member, path: join(location, name) }],
+      ]),
+    ),
+    required: [...new Set<string>(required)],
+    additional: readAdditional(schema, path),
+    min: readCount(schema, 'minProperties', path) ?? 0,
+    max: readCount(schema, 'maxProperties', path) ?? Infinity,
+  };
+}
+
+function readAdditional(schema: Schema, path: string): ObjectShape['additional'] {
+  const { properties, additionalProperties: additional } = schema;
+  if (additional === undefined) return properties === undefined ? 'free' : 'unsaid';
+  if (additional === false) return 'none';
+  return additional === true
+    ? []
+    : [{ schema: additional, path: join(path, 'additionalProperties') }];
+}
+
+function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayShape {
+  const { items, prefixItems = [] } = schema;
+  if (!Array.isArray(prefixItems)) {
+    throw new UnsupportedSchema(path, 'prefixItems', 'must be a list of schemas');
+  }
+  if (Array.isArray(items)) {
+    throw new UnsupportedSchema(path, 'items', 'must be one schema (use prefixItems for a list)');
+  }
+  const location = join(path, 'prefixItems');
+  return {
+    ...shape,
+    prefix: prefixItems.map((item, index) => [{ schema: item, path: join(location, index) }]),
+    items:
+      items === undefined || items === true ? [] : [{ schema: items, path: join(path, 'items') }],
+    min: readCount(schema, 'minItems', path) ?? 0,
+    max: readCount(schema, 'maxItems', path) ?? Infinity,
+  };
+}
+
+function constrainString(
+  shape: StringShape,
+  schema: Schema,
+  path: string,
+  patterns: Patterns,
+): StringShape {
+  const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, patterns) : null;
+  const formatPattern = findFormatPattern(schema.format);
+  const format = formatPattern ? compile(formatPattern, 'format', path, patterns) : null;
+  return {
+    ...shape,
+    min: readCount(schema, 'minLength', path) ?? 0,
+    max: readCount(schema, 'maxLength', path) ?? Infinity,
+    automaton: pattern && format ? patterns.both(pattern, format) : (pattern ?? format),
+  };
+}
+
+function compile(pattern: unknown, keyword: string, path: string, patterns: Patterns) {
+  if (typeof pattern !== 'string') throw new UnsupportedSchema(path, keyword, 'must be a string');
+  try {
+    return patterns.compile(pattern);
+  } catch (error) {
+    if (error instanceof PatternError) throw new UnsupportedSchema(path, keyword, error.message);
+    throw error;
+  }
+}
+
+function constrainNumber(shape: NumberShape, schema: Schema, path: string): NumberShape {
+  const bound = (keyword: string) => {
+    const value = schema[keyword];
+    if (value === undefined) return undefined;
+    if (typeof value !== 'number') throw new UnsupportedSchema(path, keyword, 'must be a number');
+    const far = /min/i.test(keyword) ? value : -value;
+    if (far > largestNumber) throw new UnsupportedSchema(path, keyword, 'is too far from zero');
+    return value;
+  };
+  const multiple = bound('multipleOf');
+  if (multiple !== undefined && multiple !== 1) {
+    throw new UnsupportedSchema(path, 'multipleOf', 'is only supported as 1');
+  }
+  const width = findFormatRange(schema.format) ?? { min: -Infinity, max: Infinity };
+  const min = Math.max(
+    width.min,
+    bound('minimum') ?? -Infinity,
+    bound('exclusiveMinimum') ?? -Infinity,
+  );
+  const max = Math.min(
+    width.max,
+    bound('maximum') ?? Infinity,
+    bound('exclusiveMaximum') ?? Infinity,
+  );
+  return {
+    ...shape,
+    min,
+    max,
+    integer: multiple === 1,
+    aboveMin: min === schema.exclusiveMinimum,
+    belowMax: max === schema.exclusiveMaximum,
+  };
+}
+
+/** Tells number formats from string formats, and refuses the rest whatever the type. */
+function isNumberFormat(format: unknown, path: string): boolean {
+  if (findFormatRange(format)) return true;
+  if (findFormatPattern(format)) return false;
+  throw new UnsupportedSchema(path, 'format', 'is not a known format');
+}
+
+/** Names are strings anyway; generators of schemas like to say so. */
+function isAnyName(names: unknown): boolean {
+  if (names === true) return true;
+  return isRecord(names) && Object.entries(names).every((entry) => String(entry) === 'type,string');
+}
+
+function readCount(schema: Schema, keyword: string, path: string): number | undefined {
+  const value = schema[keyword];
+  if (value === undefined) return undefined;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
+    throw new UnsupportedSchema(path, keyword, 'must be a whole number');
+  }
+  if (keyword.startsWith('min') && value > repetitionLimit) {
+    throw new UnsupportedSchema(path, keyword, 'is too large');
+  }
+  return value;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,195 @@
+// What a schema allows, as a list of alternatives that each have one JSON type. Every combinator is then
+// a union or an intersection of such lists; a member's schemas stay a list until that member is needed.
+
+import {
+  type Automaton,
+  intersectAutomata,
+} from '#inference/engines/local/grammar/regex/automaton.ts';
+import type { Spend } from './rules.ts';
+
+export interface Located {
+  readonly schema: unknown;
+  readonly path: string;
+}
+
+/** Schemas that must all hold. None at all is "any value". */
+export type Conjunction = readonly Located[];
+
+/** Generated values must match none of these: the other branches of a `oneOf`. */
+export interface Exclusion {
+  readonly shapes: readonly Shape[];
+  readonly path: string;
+}
+
+interface Common {
+  /** A type that the schema allows only by not mentioning any; not generated if there is another. */
+  readonly implicit: boolean;
+  readonly exclusions: readonly Exclusion[];
+}
+
+export interface ObjectShape extends Common {
+  readonly type: 'object';
+  readonly properties: ReadonlyMap<string, Conjunction>;
+  readonly required: readonly string[];
+  /**
+   * Members beyond `properties`. `free`: nothing is said about members at all, so anything is generated.
+   * `unsaid`: they are valid, but a schema that lists its members wants just those.
+   */
+  readonly additional: Conjunction | 'free' | 'unsaid' | 'none';
+  readonly min: number;
+  readonly max: number;
+}
+
+export interface ArrayShape extends Common {
+  readonly type: 'array';
+  readonly prefix: readonly Conjunction[];
+  readonly items: Conjunction;
+  readonly min: number;
+  readonly max: number;
+}
+
+export interface StringShape extends Common {
+  readonly type: 'string';
+  /** In code points. */
+  readonly min: number;
+  readonly max: number;
+  readonly automaton: Automaton | null;
+}
+
+export interface NumberShape extends Common {
+  readonly type: 'number';
+  readonly integer: boolean;
+  readonly min: number;
+  readonly max: number;
+  readonly aboveMin: boolean;
+  readonly belowMax: boolean;
+}
+
+export interface ConstShape extends Common {
+  readonly type: 'const';
+  readonly value: unknown;
+}
+
+export interface SimpleShape extends Common {
+  readonly type: 'null' | 'boolean';
+}
+
+export type Shape = ObjectShape | ArrayShape | StringShape | NumberShape | ConstShape | SimpleShape;
+
+const common = { implicit: false, exclusions: [] };
+
+export const anyShapes: Readonly<Record<Exclude<Shape['type'], 'const'>, Shape>> = {
+  null: { type: 'null', ...common },
+  boolean: { type: 'boolean', ...common },
+  number: {
+    type: 'number',
+    ...common,
+    integer: false,
+    min: -Infinity,
+    max: Infinity,
+    aboveMin: false,
+    belowMax: false,
+  },
+  string: { type: 'string', ...common, min: 0, max: Infinity, automaton: null },
+  array: { type: 'array', ...common, prefix: [], items: [], min: 0, max: Infinity },
+  object: {
+    type: 'object',
+    ...common,
+    properties: new Map(),
+    required: [],
+    additional: 'free',
+    min: 0,
+    max: Infinity,
+  },
+};
+
+/** What both allow; undefined when nothing is. A constant must have been checked by the caller. */
+export function intersectShapes(a: Shape, b: Shape, spend: Spend): Shape | undefined {
+  spend(100);
+  const shared = {
+    implicit: a.implicit || b.implicit,
+    exclusions: [...new Set([...a.exclusions, ...b.exclusions])],
+  };
+  if (a.type === 'const') return { ...a, ...shared };
+  if (b.type === 'const') return { ...b, ...shared };
+  if (a.type === 'object' && b.type === 'object') {
+    spend(100 * (a.properties.size + b.properties.size + a.required.length + b.required.length));
+    return { ...intersectObjects(a, b), ...shared };
+  }
+  if (a.type === 'array' && b.type === 'array') return { ...intersectArrays(a, b), ...shared };
+  if (a.type === 'number' && b.type === 'number') return { ...intersectNumbers(a, b), ...shared };
+  if (a.type === 'string' && b.type === 'string') {
+    const automaton =
+      a.automaton && b.automaton
+        ? intersectAutomata(a.automaton, b.automaton, spend)
+        : (a.automaton ?? b.automaton);
+    return { ...a, ...bounds(a, b), automaton, ...shared };
+  }
+  return a.type === b.type ? { ...a, ...shared } : undefined;
+}
+
+export function joinConjunctions(a: Conjunction, b: Conjunction): Conjunction {
+  const known = new Set(a.map(({ schema }) => schema));
+  return [...a, ...b.filter(({ schema }) => !known.has(schema))];
+}
+
+/** What an object shape says about one member; undefined when the member is forbidden. */
+export function findMember(shape: ObjectShape, name: string): Conjunction | undefined {
+  const declared = shape.properties.get(name);
+  if (declared) return declared.some(({ schema }) => schema === false) ? undefined : declared;
+  if (shape.additional === 'none') return undefined;
+  return typeof shape.additional === 'string' ? [] : shape.additional;
+}
+
+export const forbidden: Conjunction = [{ schema: false, path: '' }];
+
+function bounds(a: { min: number; max: number }, b: { min: number; max: number }) {
+  return { min: Math.max(a.min, b.min), max: Math.min(a.max, b.max) };
+}
+
+function intersectObjects(a: ObjectShape, b: ObjectShape): ObjectShape {
+  const properties = new Map<string, Conjunction>();
+  for (const name of [...a.properties.keys(), ...b.properties.keys()]) {
+    if (properties.has(name)) continue;
+    const [first, second] = [findMember(a, name), findMember(b, name)];
+    properties.set(name, first && second ? joinConjunctions(first, second) : forbidden);
+  }
+  return {
+    ...a,
+    ...bounds(a, b),
+    properties,
+    required: [...new Set([...a.required, ...b.required])],
+    additional: intersectAdditional(a.additional, b.additional),
+  };
+}
+
+function intersectAdditional(
+  a: ObjectShape['additional'],
+  b: ObjectShape['additional'],
+): ObjectShape['additional'] {
+  if (a === 'none' || b === 'none') return 'none';
+  if (typeof a !== 'string' && typeof b !== 'string') return joinConjunctions(a, b);
+  if (typeof a !== 'string') return a;
+  if (typeof b !== 'string') return b;
+  return a === 'free' && b === 'free' ? 'free' : 'unsaid';
+}
+
+function intersectArrays(a: ArrayShape, b: ArrayShape): ArrayShape {
+  const length = Math.max(a.prefix.length, b.prefix.length);
+  const prefix = Array.from({ length }, (_, index) =>
+    joinConjunctions(a.prefix[index] ?? a.items, b.prefix[index] ?? b.items),
+  );
+  return { ...a, ...bounds(a, b), prefix, items: joinConjunctions(a.items, b.items) };
+}
+
+function intersectNumbers(a: NumberShape, b: NumberShape): NumberShape {
+  const { min, max } = bounds(a, b);
+  return {
+    ...a,
+    min,
+    max,
+    integer: a.integer || b.integer,
+    aboveMin: (a.min === min && a.aboveMin) || (b.min === min && b.aboveMin),
+    belowMax: (a.max === max && a.belowMax) || (b.max === max && b.belowMax),
+  };
+}

@@ -1,0 +1,71 @@
+// Chunks between the child that makes them and the consumer that reads them. It holds at most what one
+// request may generate.
+
+import type { EngineChunk } from '#inference/engine.ts';
+
+export interface ChunkStream extends AsyncIterable<EngineChunk> {
+  push(chunk: EngineChunk): void;
+  /** Nothing comes after it. */
+  end(): void;
+  /** Chunks that were not read yet are dropped; iteration throws once and then ends. */
+  fail(error: unknown): void;
+  /** Resolves when there is something to read; throws what `fail` was given. */
+  first(): Promise<void>;
+}
+
+/** `onLeave` is called when the consumer stops reading before the end. */
+export function createChunkStream(onLeave: () => void): ChunkStream {
+  let chunks: EngineChunk[] = [];
+  let state: 'open' | 'ended' | 'failed' = 'open';
+  let failure: unknown = null;
+  let wake = () => {};
+
+  /** True when there is a chunk, false at the end. */
+  async function available(): Promise<boolean> {
+    while (chunks.length === 0 && state === 'open')
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    if (state === 'failed') {
+      state = 'ended';
+      throw failure;
+    }
+    return chunks.length > 0;
+  }
+
+  return {
+    push(chunk) {
+      if (state !== 'open') return;
+      chunks.push(chunk);
+      wake();
+    },
+    end() {
+      if (state === 'open') state = 'ended';
+      wake();
+    },
+    fail(error) {
+      if (state !== 'open') return;
+      state = 'failed';
+      failure = error;
+      chunks = [];
+      wake();
+    },
+    async first() {
+      await available();
+    },
+    async *[Symbol.asyncIterator]() {
+      try {
+        while (await available()) {
+          const batch = chunks;
+          chunks = [];
+          for (const chunk of batch) {
+            if (state === 'failed') break;
+            yield chunk;
+          }
+        }
+      } finally {
+        onLeave();
+      }
+    },
+  };
+}

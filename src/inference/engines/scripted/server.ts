@@ -1,0 +1,217 @@
+// An upstream server without a model, for tests, demonstrations and measurements: it speaks OpenAI's API on
+// a real socket, answers at once or slowly, and misbehaves in named ways.
+
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Behaviour, behaviours, brokenAltogether, type Intended } from './behaviours.ts';
+import { countWords, type ScriptedBody, writeScript } from './script.ts';
+
+export interface ScriptedUpstreamOptions {
+  behaviour?: Behaviour;
+  /** Words of an answer; fewer when the request asks for fewer. */
+  words?: number;
+  /** Of a stream: who is busy sends several at once. */
+  wordsPerEvent?: number;
+  /** Between the events of a stream; 0 sends them at once. */
+  eventDelayMs?: number;
+  /** Events sent at once are each a write of their own, as a model's are, and not one for all. */
+  apart?: boolean;
+  /** Before anything is sent. */
+  delayMs?: number;
+  /** Streams go out in pieces of so many bytes, wherever they cut. */
+  pieceBytes?: number | null;
+  model?: string;
+  port?: number;
+  /** Asked of every request; null asks for none. */
+  apiKey?: string | null;
+}
+
+export interface ScriptedRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: ScriptedBody & Record<string, unknown>;
+  /** `left`: the client went away before the answer was whole. */
+  state: 'running' | 'answered' | 'left';
+}
+
+export interface ScriptedUpstream {
+  /** With `/v1`. */
+  readonly url: string;
+  /** The last thousand that asked for an answer. */
+  readonly requests: readonly ScriptedRequest[];
+  behave(behaviour: Behaviour): void;
+  close(): Promise<void>;
+}
+
+const maxRequests = 1000;
+const maxPrepared = 100;
+const maxPreparedLength = 16_384;
+const maxBodyBytes = 64 * 1024 * 1024;
+export const scriptedWindow = 8192;
+
+export async function startScriptedUpstream(
+  options: ScriptedUpstreamOptions = {},
+): Promise<ScriptedUpstream> {
+  const { words = 10, wordsPerEvent = 1, eventDelayMs = 0, delayMs = 0 } = options;
+  const { model = 'scripted', apiKey = null, apart = false, pieceBytes = null } = options;
+  const requests: ScriptedRequest[] = [];
+  const prepared = new Map<string, Prepared>();
+  let behaviour = options.behaviour ?? 'answers';
+
+  const server = createServer((request, response) => {
+    const path = request.url ?? '/';
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) request.destroy();
+      else chunks.push(chunk);
+    });
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString();
+      if (apiKey !== null && request.headers.authorization !== `Bearer ${apiKey}`)
+        behaviours.unauthorized(response);
+      else if (path.endsWith('/completions')) generate(path, request.headers, text, response);
+      else if (brokenAltogether.has(behaviour)) behaviours[behaviour]?.(response, nothing);
+      else look(path, text, response);
+    });
+  });
+
+  function generate(
+    path: string,
+    headers: IncomingHttpHeaders,
+    text: string,
+    response: ServerResponse,
+  ): void {
+    const { body, intended } = prepare(path, text);
+    const seen: ScriptedRequest = { path, headers, body, state: 'running' };
+    if (requests.push(seen) > maxRequests) requests.shift();
+    response.once('close', () => {
+      seen.state = response.writableFinished ? 'answered' : 'left';
+    });
+    if (behaviour !== 'answers') behaviours[behaviour](response, intended);
+    else if (delayMs === 0) answer(response, intended);
+    else
+      whileOpen(response, delayMs, () => {
+        answer(response, intended);
+        return false;
+      });
+  }
+
+  /** The same request is answered again without work, so that others can be measured against it. */
+  function prepare(path: string, text: string): Prepared {
+    const known = prepared.get(path + text);
+    if (known !== undefined) return known;
+    const body = JSON.parse(text) as ScriptedRequest['body'];
+    const kind = path.endsWith('/chat/completions') ? 'chat' : 'completion';
+    const script = writeScript(kind, body, { words, wordsPerEvent });
+    const intended = { streams: body.stream === true, ...script };
+    if (prepared.size >= maxPrepared) prepared.clear();
+    if (text.length <= maxPreparedLength) prepared.set(path + text, { body, intended });
+    return { body, intended };
+  }
+
+  function answer(response: ServerResponse, { streams, plain, events }: Intended): void {
+    if (!streams) {
+      sendJson(response, plain);
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+    const all = pieceBytes === null ? events : cutUp(events.join(''), pieceBytes);
+    if (eventDelayMs === 0 && apart) {
+      writeApart(response, all, 0);
+      return;
+    }
+    if (eventDelayMs === 0) {
+      response.cork();
+      for (const event of all) response.write(event);
+      response.end();
+      return;
+    }
+    let next = 0;
+    whileOpen(response, eventDelayMs, () => {
+      const event = all[next++];
+      if (event === undefined) response.end();
+      else response.write(event);
+      return event !== undefined;
+    });
+  }
+
+  /** What is asked beside generating: the models, whether it lives, how long a prompt is. */
+  function look(path: string, text: string, response: ServerResponse): void {
+    const body = text === '' ? {} : (JSON.parse(text) as ScriptedRequest['body']);
+    const row = { id: model, object: 'model', owned_by: 'scripted', max_model_len: scriptedWindow };
+    if (path === '/v1/models') sendJson(response, { object: 'list', data: [row] });
+    else if (path === '/health') sendJson(response, { status: 'ok' });
+    else if (path === '/apply-template')
+      sendJson(response, { prompt: JSON.stringify(body.messages) });
+    else if (path === '/tokenize') {
+      const count = countWords(body.content ?? body.messages ?? body.prompt);
+      const tokens = Array.from({ length: count }, (_, index) => index);
+      sendJson(response, { count, tokens, max_model_len: scriptedWindow });
+    } else {
+      response.statusCode = 404;
+      sendJson(response, { detail: 'Not Found' });
+    }
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    requests,
+    behave(next) {
+      behaviour = next;
+    },
+    close() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+interface Prepared {
+  body: ScriptedRequest['body'];
+  intended: Intended;
+}
+
+const nothing: Intended = { streams: false, plain: '', events: [] };
+
+function sendJson(response: ServerResponse, body: object | string): void {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  response.setHeader('content-type', 'application/json');
+  response.setHeader('content-length', Buffer.byteLength(text));
+  response.end(text);
+}
+
+/** Until the step says false or the client leaves. */
+function whileOpen(response: ServerResponse, everyMs: number, step: () => boolean): void {
+  const timer = setInterval(() => {
+    if (!step()) clearInterval(timer);
+  }, everyMs);
+  response.once('close', () => clearInterval(timer));
+}
+
+function writeApart(
+  response: ServerResponse,
+  events: readonly (string | Buffer)[],
+  next: number,
+): void {
+  const event = events[next];
+  if (event === undefined || response.destroyed) response.end();
+  else {
+    response.write(event);
+    setImmediate(writeApart, response, events, next + 1);
+  }
+}
+
+function cutUp(text: string, pieceBytes: number): Buffer[] {
+  const bytes = Buffer.from(text);
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += pieceBytes)
+    pieces.push(bytes.subarray(at, at + pieceBytes));
+  return pieces;
+}

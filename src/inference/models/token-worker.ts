@@ -1,0 +1,56 @@
+// The thread that counts tokens. Several counts take turns, so that a short one need not wait for a long one.
+
+import { readFile } from 'node:fs/promises';
+import { parentPort } from 'node:worker_threads';
+import { fromBytes } from 'hypertok';
+import { ready } from '#lib/async/thread.ts';
+import type { CountAnswer, CountJob } from './token-thread.ts';
+
+/** Encoded in one go: some two milliseconds. */
+const sliceLength = 32_768;
+
+const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));
+// The package would fetch a vocabulary from the network; we give it the bytes.
+const tokenizer = await fromBytes(await readFile(file), { tier: 'single' });
+
+async function count({ text, lengths, limit }: CountJob): Promise<number> {
+  let total = 0;
+  let sinceRest = 0;
+  let at = 0;
+  for (const length of lengths) {
+    for (const textEnd = at + length; at < textEnd && total <= limit; ) {
+      const end = sliceEnd(text, at, textEnd);
+      sinceRest += end - at;
+      // Also between many small messages.
+      if (sinceRest > sliceLength) {
+        await new Promise(setImmediate);
+        sinceRest = end - at;
+      }
+      total += tokenizer.encodeSync(text.slice(at, end)).length;
+      at = end;
+    }
+    if (total > limit) break;
+  }
+  return total;
+}
+
+/** Before a space between words, where no token crosses; anywhere if the text has none. */
+function sliceEnd(text: string, start: number, textEnd: number): number {
+  const end = start + sliceLength;
+  if (end >= textEnd) return textEnd;
+  for (let at = end; at > end - 4096; at--) {
+    if (text[at] === ' ' && /\w/.test(text[at - 1] ?? '') && /\w/.test(text[at + 1] ?? ''))
+      return at;
+  }
+  return end;
+}
+
+const answer = (given: CountAnswer) => parentPort?.postMessage(given);
+
+parentPort?.on('message', (job: CountJob) => {
+  count(job).then(
+    (counted) => answer({ id: job.id, counted }),
+    (error) => answer({ id: job.id, counted: error }),
+  );
+});
+parentPort?.postMessage(ready);

@@ -1,0 +1,203 @@
+// How an answer that broke off goes on elsewhere: which requests can, what the next backend is asked, and
+// how its stream is joined to what the client has. Pure; who is asked and when is the attempt's business.
+
+import type { ChatChoiceDelta, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
+import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
+import { parseEvents, toWireEvents, type WireEvent } from './transcript.ts';
+
+/** Members by which servers are asked for an answer of a fixed form, which has no middle to go on from. */
+const formMembers = [
+  'guided_json',
+  'guided_regex',
+  'guided_choice',
+  'guided_grammar',
+  'structured_outputs',
+  'grammar',
+  'json_schema',
+  'regex',
+  'ebnf',
+  'format',
+] as const;
+
+/** Whether the rest of such an answer can be told from its text so far. */
+export function canContinue({ continueStreams }: CatalogEntry, { kind, body }: Task): boolean {
+  if (continueStreams === false || (body.n ?? 1) > 1) return false;
+  if (body.stream_options?.continuous_usage_stats === true) return false;
+  const extras: Record<string, unknown> = body;
+  if (formMembers.some((name) => extras[name] != null)) return false;
+  return kind === 'chat' ? canContinueChat(body) : canContinueCompletion(body);
+}
+
+function canContinueChat(body: ChatRequest): boolean {
+  if (body.logprobs === true) return false;
+  if ((body.tools ?? []).length > 0 && body.tool_choice !== 'none') return false;
+  if (body.response_format != null && body.response_format.type !== 'text') return false;
+  return body.add_generation_prompt !== false || body.continue_final_message === true;
+}
+
+function canContinueCompletion(body: CompletionRequest): boolean {
+  const { prompt, suffix, logprobs, prompt_logprobs } = body;
+  if (typeof prompt !== 'string' || (suffix ?? '') !== '') return false;
+  return logprobs == null && prompt_logprobs == null;
+}
+
+export interface Continuation {
+  task: Task;
+  /** At the end of what was sent. They may come again, and are not for the client then. */
+  blanks: string;
+}
+
+/**
+ * What the next backend is asked; `complete` when the client has all it asked for but the word that it
+ * ended; null when it can't go on from here.
+ */
+export function toContinuation(
+  task: Task,
+  sent: string,
+  generatedTokens: number,
+): Continuation | 'complete' | null {
+  const generated = toGenerated(task, sent);
+  const blanks = generated.slice(generated.trimEnd().length);
+  if (sent === blanks) return { task, blanks };
+  // Models write a space together with the word that follows, so who goes on shall write it.
+  const text = sent.slice(0, sent.length - spacesOf(blanks).length);
+  // A stop string may have begun before the seam, and who goes on could not know.
+  if (endsInStop(sent, [task.body.stop ?? []].flat())) return null;
+  const limits = toLimits(task, generatedTokens);
+  if (limits === null) return 'complete';
+  if (task.kind === 'completion') {
+    const prompt = toPrompt(task.body, text);
+    if (prompt === null) return null;
+    const body = { ...task.body, ...limits, prompt, echo: false };
+    return { task: { kind: 'completion', body }, blanks };
+  }
+  const messages = toMessages(task.body, text);
+  const goesOn = { continue_final_message: true, add_generation_prompt: false };
+  return {
+    task: { kind: 'chat', body: { ...task.body, ...limits, ...goesOn, messages } },
+    blanks,
+  };
+}
+
+/** Those of the last line. */
+const spacesOf = (blanks: string) => blanks.slice(blanks.lastIndexOf('\n') + 1);
+
+/** With `echo`, the prompt is the beginning of what was sent. */
+export function toGenerated({ kind, body }: Task, sent: string): string {
+  const isEcho = kind === 'completion' && body.echo === true && typeof body.prompt === 'string';
+  return isEcho ? sent.slice(body.prompt.length) : sent;
+}
+
+function endsInStop(text: string, stops: readonly string[]): boolean {
+  return stops.some((stop) => {
+    for (let length = stop.length - 1; length > 0; length--) {
+      if (text.endsWith(stop.slice(0, length))) return true;
+    }
+    return false;
+  });
+}
+
+/** Null when nothing is left to generate. */
+function toLimits({ kind, body }: Task, generated: number) {
+  const left = (limit: number) => Math.max(0, limit - generated);
+  const limits: Partial<Record<'max_tokens' | 'max_completion_tokens' | 'min_tokens', number>> = {};
+  if (body.max_tokens != null) limits.max_tokens = left(body.max_tokens);
+  if (kind === 'chat' && body.max_completion_tokens != null) {
+    limits.max_completion_tokens = left(body.max_completion_tokens);
+    // It wins over the other, which may be used up.
+    if (body.max_tokens != null) limits.max_tokens = limits.max_completion_tokens;
+  }
+  if (body.min_tokens != null) limits.min_tokens = left(body.min_tokens);
+  return (limits.max_completion_tokens ?? limits.max_tokens) === 0 ? null : limits;
+}
+
+/** With `echo` the prompt itself was sent, or a part of it. */
+function toPrompt({ prompt, echo }: CompletionRequest, text: string): string | null {
+  if (typeof prompt !== 'string') return null;
+  if (echo !== true) return prompt + text;
+  return text.startsWith(prompt) ? text : null;
+}
+
+function toMessages(body: ChatRequest, text: string): ChatMessage[] {
+  const last = body.messages.at(-1);
+  if (body.continue_final_message !== true || last === undefined) {
+    return [...body.messages, { role: 'assistant', content: text }];
+  }
+  const content = Array.isArray(last.content)
+    ? [...last.content, { type: 'text', text }]
+    : (last.content ?? '') + text;
+  return [...body.messages.slice(0, -1), { ...last, content }];
+}
+
+/** The client asked once: its prompt counts once, and all that was generated. */
+export function addUsage(before: Usage | null, since: Usage): Usage {
+  if (before === null) return since;
+  const completion_tokens = before.completion_tokens + since.completion_tokens;
+  // A server that died may not have told; to the next one, the text so far is prompt as well.
+  const untold = Math.max(0, since.prompt_tokens - before.completion_tokens);
+  const prompt_tokens = before.prompt_tokens || untold;
+  const total_tokens = prompt_tokens + completion_tokens;
+  return { ...before, prompt_tokens, completion_tokens, total_tokens };
+}
+
+/** A continued stream without the opening and the blanks that the client has already seen. */
+export async function* afterSeam(
+  items: AsyncIterable<EngineChunk | WireEvents>,
+  blanks: string,
+): AsyncGenerator<EngineChunk | WireEvents> {
+  const withoutOpening = createSeam(blanks);
+  let isOpening = true;
+  for await (const item of items) {
+    if (!isOpening) yield item;
+    else if (typeof item !== 'string') {
+      const choices = item.choices.flatMap(withoutOpening);
+      isOpening = choices.length === 0;
+      yield { ...item, choices };
+    } else {
+      for (const event of parseEvents(item)) {
+        const choices = (event.choices ?? []).flatMap(withoutOpening);
+        if (choices.length === 0) continue;
+        isOpening = false;
+        yield toWireEvents({ ...event, choices });
+      }
+    }
+  }
+}
+
+type Choice = NonNullable<WireEvent['choices']>[number];
+
+/** For the choices of a continued stream until one of them says something new. */
+function createSeam(blanks: string): (choice: Choice) => Choice[] {
+  let left: string | null = null;
+
+  function cut(text: string): string {
+    if (text === '') return '';
+    // Templates may cut a message's end off: then all blanks come again, else those of the last line.
+    left ??= text[0] === blanks[0] ? blanks : spacesOf(blanks);
+    let same = 0;
+    while (same < text.length && text[same] === left[same]) same++;
+    // Once it differs, everything is new.
+    left = same === text.length ? left.slice(same) : '';
+    return text.slice(same);
+  }
+
+  return (choice) => {
+    const isLast = choice.finish_reason != null;
+    if ('text' in choice) {
+      const text = cut(choice.text);
+      return text === '' && !isLast ? [] : [{ ...choice, text }];
+    }
+    const { role: _, ...delta } = choice.delta;
+    if (typeof delta.content === 'string') delta.content = cut(delta.content);
+    return (delta.content ?? '') === '' && !isLast ? [] : [{ ...choice, delta }];
+  };
+}
+
+/** How an answer ends whose last token was sent but not the word that it was the last. */
+export function toLengthEnd(kind: Task['kind']): EngineChunk {
+  const end = { index: 0, logprobs: null, finish_reason: 'length' } as const;
+  const choice: ChatChoiceDelta | Choice =
+    kind === 'chat' ? { ...end, delta: {} } : { ...end, text: '', stop_reason: null };
+  return { choices: [choice], usage: null };
+}

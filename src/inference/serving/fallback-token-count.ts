@@ -1,0 +1,63 @@
+// Token counts of answers whose server gave none: it died, the client left, or it never counts. What was
+// used is billed all the same: exactly for the Llama-3 family, of others as their server says or by a usual length.
+
+import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
+import { estimateTokens, type TokenCounter } from '#inference/models/tokens.ts';
+
+/** Null where it can't be counted, at once or in the end. Never fails. */
+type CountGenerated = (text: string) => Promise<number | null> | null;
+
+export interface MissingCounts {
+  /** For generated text of such a model; undefined where events tell more than a guess would. */
+  forGenerated(entry: CatalogEntry): CountGenerated | undefined;
+  /** Of all prompts of a request together, counted by that engine where only it can. Never fails. */
+  ofPrompt(entry: CatalogEntry, task: Task, engine: Engine | null): Promise<number>;
+}
+
+/** Longer ones are taken for what is usual: whoever waits for the count has its answer already. */
+const longestText = 256 * 1024;
+const longestPrompt = 4_000_000;
+const longestWaitMs = 2000;
+
+export function createMissingCounts(counter: TokenCounter): MissingCounts {
+  async function count(
+    task: Task,
+    { vocabulary }: CatalogEntry,
+    engine: Engine | null,
+  ): Promise<number> {
+    const counted =
+      vocabulary === 'other'
+        ? engine?.countPromptTokens(task, AbortSignal.timeout(longestWaitMs))
+        : counter.count(task, vocabulary, longestPrompt);
+    return (await counted?.catch(() => null)) ?? estimatePrompt(task);
+  }
+
+  return {
+    forGenerated({ vocabulary }) {
+      if (vocabulary === 'other') return undefined;
+      return (text) => {
+        if (text.length > longestText) return null;
+        return counter.countText(text)?.catch(() => null) ?? null;
+      };
+    },
+    async ofPrompt(entry, task, engine) {
+      let total = 0;
+      for (const one of toSinglePrompts(task)) total += await count(one, entry, engine);
+      return total;
+    },
+  };
+}
+
+/** The counter tells the longest of several, but each of them is paid for. */
+function toSinglePrompts(task: Task): Task[] {
+  if (task.kind === 'chat') return [task];
+  const { body } = task;
+  return toGivenPrompts(body).map((prompt) => ({ kind: 'completion', body: { ...body, prompt } }));
+}
+
+function estimatePrompt(task: Task): number {
+  if (task.kind === 'chat') return estimateTokens(JSON.stringify(task.body.messages));
+  const { prompt } = task.body;
+  return typeof prompt === 'string' ? estimateTokens(prompt) : prompt.length;
+}

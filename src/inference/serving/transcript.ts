@@ -1,0 +1,213 @@
+// What clients have been sent of their answers, kept as cheaply as may be in case another backend must go on
+// from there: events in the wire's form are only read once they all take up room, or somebody asks.
+
+import type {
+  ChatChoiceDelta,
+  CompletionChoice,
+  EngineChunk,
+  Task,
+  WireEvents,
+} from '#inference/engine.ts';
+import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
+
+export interface Transcript {
+  add(item: EngineChunk | WireEvents): void;
+  /** Null when it holds more than text, or more text than is kept. */
+  read(): { text: string; isFinished: boolean } | null;
+  /** Nobody will go on from it. */
+  close(): void;
+}
+
+/** What all transcripts together may hold unread: events take some forty times the room of their text. */
+const mostUnread = 2 * 1024 * 1024;
+/** Less than this is not worth the reading. */
+const leastRead = 1024;
+/** Of the block where small events are gathered: less, the more transcripts are open. */
+const leastBlock = 2 * 1024;
+const mostBlock = 16 * 1024;
+const allBlocks = 1024 * 1024;
+/** Small events that a stream may have before they are gathered: most quick ones have few. */
+const mostLoose = 4;
+const mostText = 1024 * 1024;
+const mostPieces = 64;
+
+/** Makes transcripts that share the room for what is unread. */
+export function createTranscripts(): (kind: Task['kind']) => Transcript {
+  const room: Room = { unread: 0, open: 0 };
+  return (kind) => new UnreadTranscript(kind, room);
+}
+
+interface Room {
+  /** Bytes of all transcripts. */
+  unread: number;
+  open: number;
+}
+
+/**
+ * Events that come one by one are copied into a block outside of the heap: each kept as a string would get old
+ * there, and be cleared away late. One transcript is made for every stream, hence a class.
+ */
+class UnreadTranscript implements Transcript {
+  readonly #kind: Task['kind'];
+  readonly #room: Room;
+  /** What is unread: these, and then what is in the block. */
+  readonly #loose: WireEvents[] = [];
+  #block: Buffer | null = null;
+  #blockBytes = 0;
+  /** What of the room is taken. */
+  #taken = 0;
+  #text = '';
+  /** What follows it, and how long both are. */
+  readonly #pieces: string[] = [];
+  #length = 0;
+  #isFinished = false;
+  #isLost = false;
+  #isOpen = true;
+
+  constructor(kind: Task['kind'], room: Room) {
+    this.#kind = kind;
+    this.#room = room;
+    room.open++;
+  }
+
+  add(item: EngineChunk | WireEvents): void {
+    if (this.#isLost) return;
+    if (typeof item !== 'string') {
+      if (this.#taken > 0 || this.#pieces.length >= mostPieces) this.#readUnread();
+      for (const choice of item.choices) this.#see(choice);
+    } else if (item.length < leastRead && this.#isSlow()) this.#gather(item);
+    else this.#keep(item);
+    if (this.#room.unread > mostUnread && this.#taken >= leastRead) this.#readUnread();
+  }
+
+  read(): { text: string; isFinished: boolean } | null {
+    this.#readUnread();
+    this.#joinText();
+    return this.#isLost ? null : { text: this.#text, isFinished: this.#isFinished };
+  }
+
+  close(): void {
+    this.#forgetUnread();
+    this.#block = null;
+    this.#isLost = true;
+    this.#forgetText();
+    if (this.#isOpen) this.#room.open--;
+    this.#isOpen = false;
+  }
+
+  #isSlow(): boolean {
+    return this.#block !== null || this.#loose.length >= mostLoose;
+  }
+
+  #keep(item: WireEvents): void {
+    if (this.#blockBytes > 0) this.#loose.push(this.#gathered());
+    this.#blockBytes = 0;
+    this.#loose.push(item);
+    this.#take(item.length);
+  }
+
+  #gather(item: WireEvents): void {
+    this.#block ??= Buffer.allocUnsafeSlow(toBlockBytes(this.#room));
+    if (this.#blockBytes + item.length > this.#block.length) this.#readUnread();
+    this.#blockBytes += this.#block.write(item, this.#blockBytes, 'latin1');
+    this.#take(item.length);
+  }
+
+  #gathered(): WireEvents {
+    return this.#block?.toString('latin1', 0, this.#blockBytes) ?? '';
+  }
+
+  #take(bytes: number): void {
+    this.#taken += bytes;
+    this.#room.unread += bytes;
+  }
+
+  #readUnread(): void {
+    if (this.#blockBytes > 0) this.#loose.push(this.#gathered());
+    const pieces = this.#pieces;
+    const before = pieces.length;
+    for (const events of this.#loose) {
+      for (const { choices = [] } of parseEvents(events)) {
+        for (const choice of choices) this.#see(choice);
+      }
+    }
+    // Joined, because each may be a part of all that was read and keep it.
+    if (pieces.length > before) pieces.push(pieces.splice(before).join(''));
+    if (pieces.length >= mostPieces) this.#joinText();
+    this.#forgetUnread();
+  }
+
+  #forgetUnread(): void {
+    this.#take(-this.#taken);
+    this.#loose.length = 0;
+    this.#blockBytes = 0;
+  }
+
+  #see(choice: ChatChoiceDelta | CompletionChoice): void {
+    const isChat = this.#kind === 'chat';
+    const piece = isChat ? toText(choice as ChatChoiceDelta) : toPlainText(choice);
+    if (piece === null || this.#length + piece.length > mostText) this.#isLost = true;
+    else {
+      this.#pieces.push(piece);
+      this.#length += piece.length;
+    }
+    if (choice.finish_reason != null) this.#isFinished = true;
+    if (this.#isLost) this.#forgetText();
+  }
+
+  /** In one piece: a chain of a hundred words takes ten times the room of the words. */
+  #joinText(): void {
+    this.#text = [this.#text].concat(this.#pieces).join('');
+    this.#pieces.length = 0;
+  }
+
+  #forgetText(): void {
+    this.#text = '';
+    this.#pieces.length = 0;
+  }
+}
+
+const toBlockBytes = ({ open }: Room) =>
+  Math.min(Math.max(Math.floor(allBlocks / open), leastBlock), mostBlock);
+
+/** One event as it stands on the wire. */
+export interface WireEvent {
+  choices?: (ChatChoiceDelta | CompletionChoice)[];
+  [member: string]: unknown;
+}
+
+export function parseEvents(events: WireEvents): WireEvent[] {
+  return fromBytes(events)
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'))
+    .flatMap((event) => parseEvent(event.slice('data: '.length)));
+}
+
+/** What an upstream sends is served without being parsed, so one may turn out to be broken only here. */
+function parseEvent(data: string): WireEvent[] {
+  try {
+    return [JSON.parse(data) as WireEvent];
+  } catch {
+    return [];
+  }
+}
+
+export const toWireEvents = (event: WireEvent): WireEvents =>
+  toBytes(`data: ${JSON.stringify(event)}\n\n`);
+
+/** Null for a delta that says more than text: a tool call, a thought, whatever else a server sends. */
+function toText({ delta }: ChatChoiceDelta): string | null {
+  for (const [name, value] of Object.entries(delta ?? {})) {
+    if (name !== 'role' && name !== 'content' && isSomething(value)) return null;
+  }
+  return asText(delta?.content ?? '');
+}
+
+const toPlainText = (choice: ChatChoiceDelta | CompletionChoice) =>
+  'text' in choice ? asText(choice.text) : null;
+
+/** Some servers send a list of parts. */
+const asText = (content: unknown) => (typeof content === 'string' ? content : null);
+
+const isSomething = (value: unknown) =>
+  value != null && value !== '' && !(Array.isArray(value) && value.length === 0);

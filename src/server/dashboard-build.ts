@@ -1,0 +1,84 @@
+// The dashboard's files. They are built from web/ once for each version of its sources, in a child process,
+// so that a first start listens at once. Each version has its own folder, put in place by one rename.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyBaseLogger } from 'fastify';
+
+export interface DashboardBuild {
+  /** The folder with index.html and its assets; null as long as there is none. */
+  find(): string | null;
+  /** The build ended and left nothing to serve. */
+  hasFailed(): boolean;
+  /** Returns at once. */
+  start(): void;
+  stop(): void;
+}
+
+const root = join(import.meta.dirname, '../..');
+export const webFolder = join(root, 'web');
+
+/** What the built page has where each answer puts its nonce. */
+export const noncePlaceholder = '__NONCE__';
+
+export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
+  const folder = toBuildFolder();
+  let ready = isBuilt(folder);
+  let failed = false;
+  let child: ChildProcess | null = null;
+
+  function start() {
+    if (ready) return;
+    const startedAt = performance.now();
+    child = spawn(process.execPath, [join(webFolder, 'build.ts')], {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let output = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-4096);
+    });
+    child.once('error', (error) => {
+      failed = true;
+      log.error({ err: error }, 'the dashboard could not be built');
+    });
+    child.once('exit', (code, signal) => {
+      child = null;
+      const ms = Math.round(performance.now() - startedAt);
+      if (code === 0) return log.info({ ms }, 'the dashboard is built');
+      failed = true;
+      if (signal === null) log.error({ output }, 'the dashboard could not be built');
+    });
+  }
+
+  return {
+    find() {
+      ready ||= isBuilt(folder);
+      return ready ? folder : null;
+    },
+    hasFailed: () => failed,
+    start,
+    stop: () => child?.kill(),
+  };
+}
+
+export const isBuilt = (folder: string) => existsSync(join(folder, 'index.html'));
+
+/** Named after all that goes into it: the sources and the versions of what they import. */
+export function toBuildFolder(): string {
+  const hash = createHash('sha256');
+  const files = readdirSync(webFolder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !file.startsWith(join(webFolder, 'dist')))
+    .sort();
+  for (const file of [...files, join(root, 'package-lock.json')]) {
+    hash
+      .update(`${file.slice(root.length)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
+  }
+  return join(webFolder, 'dist', hash.digest('hex').slice(0, 16));
+}

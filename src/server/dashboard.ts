@@ -1,0 +1,109 @@
+// Serves the dashboard: one page and its hashed assets. The page changes its address after the # only, so
+// every other unknown path stays the APIs' to refuse.
+
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import staticFiles from '@fastify/static';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { unknownUrl } from '#lib/errors.ts';
+import { type DashboardBuild, noncePlaceholder, webFolder } from './dashboard-build.ts';
+
+export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuild): Promise<void> {
+  await app.register(staticFiles, {
+    root: webFolder,
+    serve: false,
+    preCompressed: true,
+    cacheControl: false,
+  });
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.headers({
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+    });
+    done();
+  });
+
+  let built: { folder: string; page: string; assets: Set<string> } | undefined;
+  function findBuilt() {
+    const folder = build.find();
+    if (folder === null) return undefined;
+    built ??= {
+      folder,
+      page: readFileSync(join(folder, 'index.html'), 'utf8'),
+      assets: new Set(readdirSync(join(folder, 'assets'))),
+    };
+    return built;
+  }
+
+  app.get('/', (_request, reply) => {
+    const { page } = findBuilt() ?? {};
+    if (page === undefined) sendWaitingPage(reply, build.hasFailed());
+    else sendPage(reply, page);
+  });
+  app.get('/favicon.svg', (request, reply) => {
+    const { folder } = findBuilt() ?? {};
+    if (folder === undefined) throw unknownUrl('GET', request.url);
+    return reply.header('cache-control', 'public, max-age=86400').sendFile('favicon.svg', folder);
+  });
+  app.get<{ Params: { name: string } }>('/assets/:name', ({ params, url }, reply) => {
+    const { folder, assets } = findBuilt() ?? {};
+    if (folder === undefined || !assets?.has(params.name)) throw unknownUrl('GET', url);
+    return reply
+      .header('cache-control', 'public, max-age=31536000, immutable')
+      .sendFile(params.name, join(folder, 'assets'));
+  });
+}
+
+/** Scripts come from files only; styles that components make while they run carry the answer's nonce. */
+function sendPage(reply: FastifyReply, page: string): void {
+  const nonce = randomBytes(16).toString('base64');
+  reply
+    .headers({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      'content-security-policy':
+        `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; ` +
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
+        "frame-ancestors 'none'",
+    })
+    .send(page.replaceAll(noncePlaceholder, nonce));
+}
+
+const waitingStyle =
+  ':root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}' +
+  'body{max-width:32rem;margin:20vh auto 0;padding:0 1rem}';
+
+function sendWaitingPage(reply: FastifyReply, failed: boolean): void {
+  const nonce = randomBytes(16).toString('base64');
+  const [title, text] = failed
+    ? [
+        'The dashboard is not available',
+        'It could not be built; the server’s log says why. <code>npm run build:web</code> builds it ' +
+          'by hand. Both APIs work meanwhile.',
+      ]
+    : [
+        'The dashboard is being prepared',
+        'This happens once, on the first start, and takes a few seconds. The page opens by itself. ' +
+          'Both APIs work already.',
+      ];
+  // A script and not a refresh header: only a reload keeps what stands after the #, such as an invitation.
+  reply
+    .code(503)
+    .headers({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      'retry-after': '2',
+      'content-security-policy': `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; base-uri 'none'; frame-ancestors 'none'`,
+    })
+    .send(
+      `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Millrace</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style nonce="${nonce}">${waitingStyle}</style></head>
+<body><main><h1>${title}</h1><p>${text}</p></main>
+<script nonce="${nonce}">setTimeout(() => location.reload(), ${failed ? 10_000 : 1500})</script>
+</body></html>`,
+    );
+}

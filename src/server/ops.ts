@@ -1,0 +1,74 @@
+// For the people who run it: health, metrics, and the APIs' description for people and for programs.
+
+import type { FastifyInstance } from 'fastify';
+import { sql } from 'kysely';
+import type { Registry } from 'prom-client';
+import type { Database } from '#db/tables.ts';
+import type { ObserveRequest } from '#http/access-log.ts';
+import { renderDocs } from './docs-page.ts';
+
+export interface OpsParts {
+  db: Database;
+  registry: Registry;
+  isDraining(): boolean;
+}
+
+export function opsRoutes(app: FastifyInstance, { db, registry, isDraining }: OpsParts): void {
+  /** The process is alive. */
+  app.get('/healthz', async () => ({ status: 'ok' }));
+
+  /** The process can do its work: send it requests. */
+  app.get('/readyz', async (_request, reply) => {
+    if (isDraining()) return reply.code(503).send({ status: 'draining' });
+    try {
+      await Promise.race([sql`select 1`.execute(db), timeout(readyMs)]);
+      return { status: 'ok' };
+    } catch {
+      return reply.code(503).send({ status: 'database unavailable' });
+    }
+  });
+
+  app.get('/metrics', async (_request, reply) => {
+    reply.type(registry.contentType);
+    return registry.metrics();
+  });
+
+  app.get('/openapi.json', async () => app.swagger());
+
+  let page: string | undefined;
+  app.get('/docs', async (_request, reply) => {
+    page ??= renderDocs(app.swagger());
+    reply.type('text/html; charset=utf-8');
+    reply.header(
+      'content-security-policy',
+      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    );
+    return page;
+  });
+}
+
+/** A database that takes longer is not there for those who ask. */
+const readyMs = 2000;
+
+const timeout = (ms: number) =>
+  new Promise((_, reject) => setTimeout(reject, ms, new Error('too slow')).unref());
+
+/** nginx's status for a client that left before its response began: logged and counted, never sent. */
+const clientLeft = 499;
+
+/**
+ * Gives every request its id, and observes it when it is over. Fastify's onResponse hook is not called when the
+ * client leaves early; `close` always is.
+ */
+export function observeRequests(app: FastifyInstance, observe: ObserveRequest): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { id, method, routeOptions } = request;
+    reply.header('x-request-id', id);
+    reply.raw.once('close', () => {
+      const route = routeOptions.url ?? 'unknown';
+      const status = reply.raw.headersSent ? reply.statusCode : clientLeft;
+      observe({ method, route, status, id, ms: reply.elapsedTime });
+    });
+    done();
+  });
+}

@@ -1,0 +1,38 @@
+// The `cloud` section of the configuration, in the words of the cloud.
+
+import { hostname } from 'node:os';
+import type { CloudOptions } from '#cloud/cloud.ts';
+import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
+import type { Config } from '#config/schema.ts';
+
+export function toCloudOptions({ cloud, database }: Config, ownId: string | null): CloudOptions {
+  const { driver, region } = cloud;
+  return {
+    ownHost:
+      ownId === null || driver === 'none'
+        ? null
+        : { id: ownId, name: cloud.host_name ?? hostname().toLowerCase(), region, driver },
+    hosts: cloud.hosts,
+    hostGraceMs: cloud.host_grace_seconds * 1000,
+    emulate: cloud.emulate,
+    emulatedInstances: cloud.emulated_instances,
+    prices: cloud.prices,
+    instancesPerAccount: cloud.instances_per_account,
+    filesystemsPerAccount: cloud.filesystems_per_account,
+    rulesetsPerAccount: cloud.firewall_rulesets_per_account,
+    sshKeysPerAccount: cloud.ssh_keys_per_account,
+    leaseMs: 10_000,
+    // A SQLite file belongs to one server; PostgreSQL may have many.
+    alone: database.url === null,
+    system: readSystemName(),
+    architecture: readArchitecture(),
+  };
+}
+
+export function toCloudLimits({ cloud }: Config) {
+  if (!cloud.rate_limit) return { requests: null, launches: null };
+  return {
+    requests: { intervalMs: 1000 / cloud.requests_per_second, burst: 1 },
+    launches: { intervalMs: cloud.launch_interval_seconds * 1000, burst: 1 },
+  };
+}

@@ -1,0 +1,25 @@
+// Limits, queue and retention of the configuration, in the words of those who keep to them.
+
+import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
+import type { Others } from '#accounts/limits/settings.ts';
+import { leaseMs } from '#accounts/limits/store.ts';
+import type { Config } from '#config/schema.ts';
+
+/** Of keys that are made from now on. */
+export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
+
+export const toAccountDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.account);
+
+/** Silent means dead sooner than a lease can end, which may have been renewed a third of it before. */
+export const toOthers = ({ database, redis }: Config, processId: string): Others | null =>
+  database.url === null ? null : { processId, silentMs: redis.url === null ? null : leaseMs / 2 };
+
+export const toQueueLimits = ({ inference: { queue } }: Config) => ({
+  length: queue.length,
+  waitMs: queue.wait_seconds * 1000,
+});
+
+export const toUsageRetention = ({ usage }: Config) => ({
+  requestDays: usage.request_days,
+  hourDays: usage.hour_days,
+});

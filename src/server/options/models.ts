@@ -1,0 +1,59 @@
+// The `models` section of the configuration, in the words of the catalog and of the backends.
+
+import type { Config } from '#config/schema.ts';
+import type { BackendSettings } from '#inference/backends/open.ts';
+import type { CatalogChange, CatalogSettings } from '#inference/models/catalog.ts';
+
+type Models = Config['models'];
+
+export function toCatalogSettings({ catalog, builtin_ids }: Models): CatalogSettings {
+  const changes = Object.entries(catalog).map(([id, model]) => [id, toChange(model)] as const);
+  return { builtinIds: builtin_ids, changes: new Map(changes) };
+}
+
+/** Only what is given: the rest stays as it is known. */
+function toChange(model: Models['catalog'][string]): CatalogChange {
+  const change = {
+    ownedBy: model.owned_by,
+    contextWindow: model.context_window,
+    maxOutputTokens: model.max_output_tokens,
+    vocabulary: model.vocabulary,
+    price: model.price,
+    contextFallback: model.context_fallback,
+    continueStreams: model.continue_streams,
+    listed: model.listed,
+  };
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as CatalogChange;
+}
+
+export function toBackendSettings({ catalog, health }: Models): BackendSettings {
+  return {
+    specs: Object.entries(catalog).flatMap(([id, { backends = [] }]) =>
+      backends.map((backend) => ({
+        source: 'file' as const,
+        model: id,
+        name: backend.name,
+        url: backend.url,
+        apiKey: backend.api_key,
+        upstreamModel: backend.model ?? id,
+        server: backend.server,
+        headers: backend.headers,
+        weight: backend.weight,
+        concurrency: backend.concurrency,
+        timeouts: {
+          connectMs: backend.connect_ms,
+          firstByteMs: backend.first_byte_ms,
+          idleMs: backend.idle_ms,
+        },
+        continueStreams: null,
+      })),
+    ),
+    health: {
+      ejectAfter: health.eject_after,
+      ejectMs: health.eject_seconds * 1000,
+      ejectMsMost: health.eject_seconds_most * 1000,
+    },
+    probeMs: health.probe_seconds * 1000,
+  };
+}

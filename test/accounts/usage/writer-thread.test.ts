@@ -1,0 +1,245 @@
+// The thread that writes usage to SQLite: it may die at any moment, it shares the database with a main thread
+// that writes too, and it keeps the write-ahead log small.
+
+import assert from 'node:assert';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { rename, stat } from 'node:fs/promises';
+import { test } from 'node:test';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { pino } from 'pino';
+import { batchRows, createUsage } from '#accounts/usage/usage.ts';
+import { type Batch, createBatch } from '#accounts/usage/writer.ts';
+import { createBatchThread } from '#accounts/usage/writer-thread.ts';
+import { sqliteFile } from '#db/open.ts';
+import { propertySeed } from '#test/support/property-seed.ts';
+import { createRandom } from '#test/support/random.ts';
+import { until } from '#test/support/until.ts';
+import {
+  accountId,
+  assertAgreement,
+  endedRow,
+  nextId,
+  openTestUsage,
+  serveOne,
+  type TestUsage,
+} from '#test/support/usage/usage.ts';
+
+const openThread = ({ dataDir }: TestUsage) => createBatchThread(sqliteFile(dataDir));
+const openUsage = ({ db, clock }: TestUsage, batch: Batch) =>
+  createUsage(db, clock, { log: pino({ level: 'silent' }), batch }, { alone: false });
+const manyRows = (count = batchRows) => Array.from({ length: count }, () => endedRow());
+
+test(`a thread that is killed in mid-work loses and doubles nothing (seed ${propertySeed})`, async (context) => {
+  const made = await openTestUsage('sqlite');
+  const batch = openThread(made);
+  const usage = openUsage(made, batch);
+  const random = createRandom(propertySeed);
+  const kills = 12;
+  let failed = 0;
+  for (let kill = 0; kill < kills; kill++) {
+    serveOne(usage);
+    await usage.flush();
+    for (let turn = 0; turn < 3 * batchRows; turn++) serveOne(usage);
+    const flushed = usage.flush().catch(() => failed++);
+    // Within a batch, between two of them, or when all is done.
+    const at = performance.now() + random(20);
+    while (performance.now() < at) await nextTurn();
+    await batch.close();
+    await flushed;
+  }
+  await usage.stop();
+  context.diagnostic(`${failed} of ${kills} kills met a batch`);
+  assert(failed > 0);
+  assert.equal((await made.rows()).length, kills * (3 * batchRows + 1));
+  await assertAgreement(made.db);
+});
+
+test('what comes while the thread starts is written without it, and then no more', async () => {
+  const made = await openTestUsage('sqlite');
+  const here = createBatch(made.db);
+  let writtenHere = 0;
+  const batch = createBatchThread(sqliteFile(made.dataDir), {
+    ...here,
+    async write(rows) {
+      writtenHere += rows.length;
+      await here.write(rows);
+    },
+  });
+  batch.prepare();
+  await batch.write([endedRow()]);
+  assert.equal(writtenHere, 1);
+  let all = 1;
+  await until('the thread writes', async () => {
+    const before = writtenHere;
+    await batch.write([endedRow()]);
+    all++;
+    return writtenHere === before;
+  });
+  await batch.write([endedRow()]);
+  await batch.close();
+  assert.ok(writtenHere < all);
+  assert.equal((await made.rows()).length, all + 1);
+  await assertAgreement(made.db);
+});
+
+test('a batch that is refused is written whole, and once, when it is taken again', async () => {
+  const made = await openTestUsage('sqlite');
+  const usage = openUsage(made, openThread(made));
+  serveOne(usage);
+  await usage.flush();
+  // The rows are set down before the sums, so that half of a batch was written when this fails.
+  await sql`create trigger away before insert on spend
+    begin select raise(abort, 'the disk is full'); end`.execute(made.db);
+  for (let turn = 0; turn < 200; turn++) serveOne(usage);
+  await assert.rejects(usage.flush(), /the disk is full/);
+  assert.equal((await made.rows()).length, 1);
+  assert.equal(usage.status().pending, 200);
+  await sql`drop trigger away`.execute(made.db);
+  await until('it tries again by itself', () => usage.status().pending === 0);
+  await usage.stop();
+  assert.equal((await made.rows()).length, 201);
+  await assertAgreement(made.db);
+});
+
+test('a database that is out of reach is not made anew, and written to when it is back', async () => {
+  const made = await openTestUsage('sqlite');
+  const usage = openUsage(made, openThread(made));
+  await rename(made.dataDir, `${made.dataDir}-away`);
+  serveOne(usage);
+  await assert.rejects(usage.flush(), /has ended/);
+  assert(!existsSync(made.dataDir));
+  await rename(`${made.dataDir}-away`, made.dataDir);
+  await until('it tries again by itself', () => usage.status().pending === 0);
+  await usage.stop();
+  assert.equal((await made.rows()).length, 1);
+  await assertAgreement(made.db);
+});
+
+test('a batch waits for whoever else writes', async () => {
+  const made = await openTestUsage('sqlite');
+  const batch = openThread(made);
+  await batch.write(manyRows());
+  let isWritten = false;
+  const written = await made.db.transaction().execute(async (tx) => {
+    await tx.insertInto('accounts').values({ id: accountId, name: 'x', created_at: 0 }).execute();
+    const writing = batch.write(manyRows()).then(() => {
+      isWritten = true;
+    });
+    const at = performance.now() + 100;
+    while (performance.now() < at) await nextTurn();
+    assert(!isWritten, 'two wrote at once');
+    return { writing };
+  });
+  await written.writing;
+  assert.equal((await made.rows()).length, 2 * batchRows);
+  await batch.close();
+});
+
+test('while batches are written one after the other, the main thread writes too and waits little', async (context) => {
+  const made = await openTestUsage('sqlite');
+  const { db } = made;
+  await db.insertInto('accounts').values({ id: accountId, name: '0', created_at: 0 }).execute();
+  const batch = openThread(made);
+  await batch.write(manyRows());
+  const waits: number[] = [];
+  let batches = 0;
+  let isDone = false;
+  const writing = (async () => {
+    for (; !isDone; batches++) await batch.write(manyRows());
+  })();
+  const rename = (name: string) => ({ name });
+  const until = performance.now() + 1500;
+  for (let turn = 0; performance.now() < until; turn++) {
+    const begun = performance.now();
+    if (turn % 2 === 0) {
+      await db
+        .updateTable('accounts')
+        .set(rename(`${turn}`))
+        .where('id', '=', accountId)
+        .execute();
+    } else {
+      await db.transaction().execute(async (tx) => {
+        const { name } = await tx.selectFrom('accounts').select('name').executeTakeFirstOrThrow();
+        await tx
+          .updateTable('accounts')
+          .set(rename(`${name}+`))
+          .execute();
+      });
+    }
+    waits.push(performance.now() - begun);
+    // Far more often than ever, and not so often that nobody else gets a turn.
+    await pause(1);
+  }
+  isDone = true;
+  await writing;
+  await batch.close();
+  waits.sort((a, b) => a - b);
+  const [median = 0, p99 = 0, worst = 0] = [0.5, 0.99, 1].map(
+    (share) => waits[Math.ceil(waits.length * share) - 1],
+  );
+  context.diagnostic(
+    `${waits.length} writes beside ${batches} batches: ${median} ms, p99 ${p99}, worst ${worst}`,
+  );
+  assert(batches > 5 && waits.length > 5);
+  assert(median < 100 && worst < 2000, `${median} ms, worst ${worst}`);
+  await assertAgreement(db);
+});
+
+test('a batch takes the main thread less than 5 ms, however many sums it touches', async () => {
+  const made = await openTestUsage('sqlite');
+  const batch = openThread(made);
+  const times: number[] = [];
+  for (let turn = 0; turn < 12; turn++) {
+    const rows = manyRows().map((row) => ({ ...row, key_id: nextId() }));
+    const before = process.threadCpuUsage();
+    await batch.write(rows);
+    const { user, system } = process.threadCpuUsage(before);
+    times.push((user + system) / 1000);
+  }
+  await batch.close();
+  const median = times.sort((a, b) => a - b)[6] ?? 0;
+  assert(median < 5, `${times} ms`);
+});
+
+test('the write-ahead log stays small', async (context) => {
+  const made = await openTestUsage('sqlite');
+  const batch = openThread(made);
+  for (let turn = 0; turn < 120; turn++) {
+    await batch.write(manyRows());
+    // A reader, whose snapshots a checkpoint has to respect.
+    await made.db.selectFrom('spend').selectAll().execute();
+  }
+  const { size } = await stat(`${sqliteFile(made.dataDir)}-wal`);
+  context.diagnostic(`${size} bytes`);
+  assert(size < 8 * 2 ** 20, `${size} bytes`);
+  await batch.close();
+});
+
+test('a stop ends the thread and its connection', async () => {
+  const made = await openTestUsage('sqlite');
+  const usage = openUsage(made, openThread(made));
+  serveOne(usage);
+  await usage.stop();
+  await made.db.destroy();
+  // The last connection that is closed puts the log away.
+  assert(existsSync(sqliteFile(made.dataDir)));
+  assert(!existsSync(`${sqliteFile(made.dataDir)}-wal`));
+});
+
+test('a thread that nobody closed keeps no process alive', async () => {
+  const { dataDir, rows } = await openTestUsage('sqlite');
+  const path = new URL('../../../src/accounts/usage/writer-thread.ts', import.meta.url).href;
+  const code = `
+    const { createBatchThread } = await import(${JSON.stringify(path)});
+    const batch = createBatchThread(${JSON.stringify(sqliteFile(dataDir))});
+    await batch.write([${JSON.stringify(endedRow())}]);`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    stdio: 'inherit',
+    timeout: 30_000,
+  });
+  const exitCode = await new Promise((resolve) => child.once('exit', resolve));
+  assert.equal(exitCode, 0);
+  assert.equal((await rows()).length, 1);
+});

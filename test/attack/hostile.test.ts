@@ -1,0 +1,251 @@
+// Ten thousand hostile requests over every route, on both databases: no 5xx, always JSON, and the process
+// goes on.
+
+import assert from 'node:assert';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { databases } from '#test/support/databases.ts';
+import { createWorld, owner, repo, type World } from '#test/support/hostile/examples.ts';
+import { type HostileRequest, hostileRequest, mutate } from '#test/support/hostile/input.ts';
+import { collectRoutes } from '#test/support/hostile/routes.ts';
+import { startHub } from '#test/support/hub.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+/** Also pages and files, which are no JSON when all is well. */
+const isApi = (path: string) => /^\/(v1|api\/v1|dashboard\/api)\//.test(path);
+/** The one place where 503 is an answer: the model has more to do than it can. */
+const mayOverload = (route: string) => /^POST \/v1\/(chat\/)?completions$/.test(route);
+
+for (const database of databases) {
+  describe(`hostile input, on ${database}`, () => {
+    let server: TestServer;
+    let world: World;
+    let session: SessionFetch;
+    /** Somebody who may lose their session and their password. */
+    let victim: SessionFetch;
+    let victims = 0;
+    let routes: string[];
+    const agent = new Agent({ keepAlive: true, maxSockets: 50 });
+    before(async () => {
+      const hub = await startHub();
+      hub.add(repo, { 'tiny-Q4_K_M.gguf': Buffer.from('GGUF') });
+      routes = await collectRoutes(async () => {
+        server = await startTestServer({
+          database,
+          config: {
+            accounts: { login_attempts: 10_000 },
+            models: { hub_url: hub.url, disk_reserve_gib: 0 },
+          },
+        });
+      });
+      session = await server.join(owner);
+      victim = await invite();
+      world = await createWorld(server, session);
+      await until('the dashboard is built', async () => (await fetch(server.url)).ok);
+    });
+    after(() => agent.destroy());
+
+    test('every route that takes a body has an example, and every example a route', () => {
+      const taking = routes.filter((route) => /^(POST|PUT|PATCH) /.test(route));
+      assert.deepEqual(Object.keys(world.examples).sort(), taking.sort());
+      for (const part of ['/healthz', '/v1/models', '/api/v1/images', '/dashboard/api/me', '/']) {
+        assert(routes.includes(`GET ${part}`));
+      }
+    });
+
+    test('every example is understood: no schema refuses it', async () => {
+      for (const [route, example] of Object.entries(world.examples)) {
+        const [method = '', path = ''] = route.split(' ');
+        const { status, answer } = await send(
+          method,
+          path.replace(':id', world.ids[3] ?? ''),
+          { 'content-type': 'application/json', ...credentials('right', path) },
+          Buffer.from(JSON.stringify(example)),
+        );
+        // What exists and fits may have changed by an earlier one.
+        assert([200, 202, 404, 409].includes(status), `${route} → ${status} ${answer}`);
+      }
+    });
+
+    test('five thousand generated requests give no 5xx, and JSON always', {
+      timeout: 300_000,
+    }, async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(hostileRequest, { minLength: 20, maxLength: 20 }), attackAtOnce),
+        { numRuns: 250, seed: 20_261_115, endOnFailure: true },
+      );
+      assert.equal((await fetch(`${server.url}/healthz`)).status, 200);
+      assert.equal((await server.fetch('/v1/models')).status, 200);
+    });
+
+    async function attackAtOnce(batch: HostileRequest[]): Promise<void> {
+      await Promise.all(batch.map(attack));
+      if (!(await victim('/dashboard/api/me')).ok) victim = await invite();
+    }
+
+    async function invite(): Promise<SessionFetch> {
+      const invitation = await session('/dashboard/api/invitations', { json: { role: 'member' } });
+      const { link } = (await invitation.json()) as { link: string };
+      victims += 1;
+      return server.joinBy(link, `victim-${victims}@example.com`);
+    }
+
+    async function attack(sent: HostileRequest): Promise<void> {
+      const route = routes[sent.route % routes.length] as string;
+      const [usual = '', pattern = ''] = route.split(' ');
+      const method = sent.method ?? usual;
+      const { segment } = sent;
+      const id = typeof segment === 'number' ? world.ids[segment % world.ids.length] : segment;
+      const path = pattern.replace(/:\w+|\*/, id ?? '');
+      const url = sent.query === null ? path : `${path}?${sent.query}`;
+      const { status, type, answer } = await send(
+        method,
+        url,
+        {
+          ...(sent.type === '' ? {} : { 'content-type': sent.type }),
+          ...credentials(sent.credentials, pattern),
+        },
+        bodyOf(route, sent),
+      );
+      const what = `${method} ${url} → ${status} ${answer.slice(0, 200)}`;
+      assert(status < 500 || (status === 503 && mayOverload(`${method} ${pattern}`)), what);
+      assert(!answer.includes('node_modules') && !answer.includes('at async'), what);
+      if (method === 'HEAD' || /event-stream|text\/csv/.test(type)) return;
+      if (isApi(pattern) || status >= 400) assert.doesNotThrow(() => JSON.parse(answer), what);
+    }
+
+    function bodyOf(route: string, { changes, noise }: HostileRequest): Buffer {
+      const example = world.examples[route];
+      if (changes === null || example === undefined) return noise;
+      const body = mutate(example, changes);
+      // The model really answers what is valid; it need not say much.
+      const length = body.max_tokens ?? null;
+      const isLong = length === null || (typeof length === 'number' && length > 4);
+      if (route.includes(' /v1/') && isLong) body.max_tokens = 2;
+      return Buffer.from(JSON.stringify(body));
+    }
+
+    function credentials(kind: string, path: string): Record<string, string> {
+      if (kind === 'none') return {};
+      const isSession = kind === 'session' || (kind === 'right' && path.startsWith('/dashboard/'));
+      const losesIt = /\/(logout|password)$/.test(path);
+      if (isSession) return { cookie: (losesIt ? victim : session).cookie };
+      const isKey = kind === 'key' || kind === 'right';
+      return { authorization: isKey ? `Bearer ${server.key}` : kind };
+    }
+
+    /** Node's own client: fetch refuses to send some methods. */
+    function send(method: string, path: string, headers: Record<string, string>, body: Buffer) {
+      const hasBody = method !== 'GET' && method !== 'HEAD';
+      // Node's client gives the bodies of DELETE, OPTIONS and TRACE no length: their bytes are then the start
+      // of another request, and the answer to that meets whoever has the connection next.
+      const length = hasBody ? { 'content-length': String(body.length) } : {};
+      return new Promise<{ status: number; type: string; answer: string }>((resolve, reject) => {
+        const { hostname, port } = new URL(server.url);
+        const call = request(
+          { hostname, port, method, path, headers: { ...headers, ...length }, agent },
+          (response) => {
+            const { statusCode: status = 0, headers: got } = response;
+            const type = got['content-type'] ?? '';
+            const finish = (answer: string) => resolve({ status, type, answer });
+            if (path.includes('/events') && type.includes('event-stream')) {
+              // It would never end.
+              response.destroy();
+              return finish('');
+            }
+            const chunks: Buffer[] = [];
+            response.on('data', (chunk: Buffer) => chunks.push(chunk));
+            response.once('end', () => finish(Buffer.concat(chunks).toString()));
+            response.once('error', reject);
+          },
+        );
+        call.once('error', (error) => reject(new Error(`${method} ${path}`, { cause: error })));
+        call.setTimeout(20_000, () => call.destroy(new Error('no answer in 20 s')));
+        call.end(hasBody ? body : undefined);
+      });
+    }
+  });
+}
+
+describe('hostile bytes', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer();
+  });
+
+  const rawRequests: [string, string][] = [
+    [
+      'two content lengths',
+      'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx',
+    ],
+    [
+      'both framings',
+      'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['no HTTP at all', 'hello there\r\n\r\n'],
+    ['endless headers', `GET /v1/models HTTP/1.1\r\nhost: x\r\n${'x-a: b\r\n'.repeat(5000)}\r\n`],
+    [
+      'a header of 100 kB',
+      `GET /api/v1/instances HTTP/1.1\r\nhost: x\r\nx-a: ${'b'.repeat(100_000)}\r\n\r\n`,
+    ],
+    [
+      'duplicate authorization',
+      'GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\nconnection: close\r\n\r\n',
+    ],
+    ['a zero byte in the path', 'GET /v1/mod\u0000els HTTP/1.1\r\nhost: x\r\n\r\n'],
+  ];
+  rawRequests.push(
+    [
+      'an expectation nobody knows',
+      'GET /v1/models HTTP/1.1\r\nhost: x\r\nexpect: tea\r\nconnection: close\r\n\r\n',
+    ],
+    ['a tunnel', 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n'],
+    ['no host', 'GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n'],
+    [
+      'a method of another protocol',
+      'QUERY /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
+    ],
+  );
+  for (const [name, bytes] of rawRequests) {
+    test(`${name}: a 4xx in JSON, and the connection ends`, async () => {
+      const answer = await sendRaw(bytes);
+      assert.match(answer, /^HTTP\/1\.1 4\d\d /, answer.slice(0, 200));
+      const [, text = ''] = answer.split('\r\n\r\n');
+      assert(JSON.parse(text).error.message);
+    });
+  }
+
+  test('what is no HTTP is answered behind the answer that runs', async () => {
+    const body = JSON.stringify({
+      ...{ model: 'llama3.1-8b-instruct', prompt: 'Once', stream: true },
+      ...{ max_tokens: 200, ignore_eos: true },
+    });
+    const answer = await sendRaw(
+      `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      'hello there\r\n\r\n',
+    );
+    assert.match(answer, /^HTTP\/1\.1 200 /);
+    assert.equal(answer.split('HTTP/1.1').length - 1, 2, answer.slice(-500));
+    assert.match(answer, /data: \[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /);
+  });
+
+  /** `more` is sent when the answer has begun. */
+  function sendRaw(bytes: string, more = ''): Promise<string> {
+    const { port, hostname } = new URL(server.url);
+    return new Promise((resolve, reject) => {
+      const socket = connect(Number(port), hostname, () => socket.write(bytes));
+      let answer = '';
+      socket.setTimeout(60_000, () => socket.destroy(new Error('no answer in 60 s')));
+      socket.on('data', (chunk) => {
+        if (answer === '' && more !== '') socket.write(more);
+        answer += chunk.toString('latin1');
+      });
+      socket.on('error', (error) => (answer === '' ? reject(error) : resolve(answer)));
+      socket.on('close', () => resolve(answer));
+    });
+  }
+});

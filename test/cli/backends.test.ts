@@ -1,0 +1,93 @@
+// millrace backends, as a person runs it: a child process against a real server and a scripted upstream.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import {
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '#inference/engines/scripted/server.ts';
+import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { password, startTestServer, type TestServer } from '#test/support/server.ts';
+
+const model = 'hermes3-8b';
+const apiKey = 'sk-of-the-upstream';
+const home = makeFolder();
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+before(async () => {
+  upstream = await startScriptedUpstream({ apiKey });
+  server = await startTestServer();
+  const link = server.setupLink ?? '';
+  const { code, stderr } = await run(['login', '--link', link, '--email', 'me@example.com'], {
+    input: `${password}\n`,
+  });
+  assert.equal(code, 0, stderr);
+});
+after(() => upstream.close());
+
+const run = (parameters: string[], { input = '' } = {}) =>
+  runMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+const backends = (...parameters: string[]) => run(['backends', ...parameters]);
+
+describe('millrace backends', () => {
+  it('checks, adds, lists, drains, resumes and removes', async () => {
+    const file = join(home, 'key.txt');
+    writeFileSync(file, `${apiKey}\n`);
+    const about = [model, upstream.url, '--model', 'scripted', '--server', 'vllm'];
+    const wrong = await backends('check', ...about);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stderr, /refused our credentials/);
+    const right = await backends('check', ...about, '--api-key-file', file);
+    assert.match(right.stdout, /^It answers, and has scripted\. \(\d+ ms\)\n$/);
+
+    const piped = await run(
+      ['backends', 'add', ...about, '--name', 'box', '--api-key-file', '-', '--weight', '2'],
+      { input: apiKey },
+    );
+    assert.equal(piped.stdout, `${model}/box answers for ${model} from now on.\n`, piped.stderr);
+    const answer = await server.fetch('/v1/chat/completions', {
+      json: { model, messages: [{ role: 'user', content: 'Hi' }] },
+    });
+    assert.equal(answer.headers.get('x-served-by'), 'box');
+
+    const listed = await backends('list', model);
+    assert.match(listed.stdout, /hermes3-8b +box +live +http:\S+ +healthy +0 /);
+    assert.equal(listed.stdout.trim().split('\n').length, 2);
+    const [row] = JSON.parse((await backends('list', model, '--json')).stdout);
+    assert.equal(row.weight, 2);
+    const models = await run(['models', 'list']);
+    assert.match(models.stdout, /hermes3-8b +NousResearch +box\n/);
+    assert.match(models.stdout, /lfm-40b +LiquidAI +built-in stand-in\n/);
+
+    assert.equal(
+      (await backends('drain', `${model}/box`)).stdout,
+      `${model}/box gets no new requests. It is working on 0.\n`,
+    );
+    assert.match((await backends('list', model)).stdout, /draining, healthy/);
+    assert.match((await run(['models', 'list'])).stdout, /box \(draining, healthy\)/);
+    assert.equal((await backends('resume', `${model}/box`)).code, 0);
+    assert.equal((await backends('remove', `${model}/box`)).code, 0);
+    const gone = await backends('remove', `${model}/box`);
+    assert.equal(gone.code, 1);
+    assert.match(
+      gone.stderr,
+      /There is no backend hermes3-8b\/box\.|"hermes3-8b\/box" does not exist\./,
+    );
+  });
+
+  it('says what is wrong, and how it is used', async () => {
+    const unknown = await backends('add', 'no-such-model', upstream.url);
+    assert.equal(unknown.code, 1);
+    assert.match(unknown.stderr, /There is no model "no-such-model" here.*models\.catalog/s);
+    assert.match((await backends('add', model, 'nowhere')).stderr, /nowhere is not a web address/);
+    assert.equal((await backends('add', model, upstream.url, '--weight', 'x')).code, 2);
+    const header = await backends('add', model, upstream.url, '--header', 'x');
+    assert.match(header.stderr, /A header is written "name: value"/);
+    const help = await backends('add', '--help');
+    assert.match(help.stdout, /--api-key-file <file>/);
+    assert.match(help.stdout, /Examples:/);
+  });
+});

@@ -1,0 +1,166 @@
+// millrace models, as a person runs it: a child process against a real server and a hub on loopback.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createProgressBar, toSize, toTime } from '#cli/models/progress.ts';
+import { startHub, type TestHub } from '#test/support/hub.ts';
+import { password, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const model = 'llama3.2-3b-instruct';
+const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
+const name = `${repo.replace('/', '--')}/Llama-3.2-3B-Instruct-Q4_K_M.gguf`;
+
+let hub: TestHub;
+let server: TestServer;
+let home: string;
+
+before(async () => {
+  hub = await startHub();
+  hub.add(repo, {
+    'Llama-3.2-3B-Instruct-Q4_K_M.gguf': randomBytes(200_000),
+    'Llama-3.2-3B-Instruct-Q8_0.gguf': randomBytes(400_000),
+  });
+  server = await startTestServer({
+    config: { models: { hub_url: hub.url, disk_reserve_gib: 0 }, inference: { preload: false } },
+  });
+  home = await mkdtemp(join(tmpdir(), 'millrace-home-'));
+  const login = millrace(['login', '--link', server.setupLink ?? '', '--email', 'me@example.com']);
+  login.child.stdin?.end(`${password}\n`);
+  assert.equal((await login.ended).code, 0);
+});
+
+after(() => rm(home, { recursive: true, force: true }));
+
+function millrace(parameters: string[]) {
+  const child = spawn(process.execPath, ['src/main.js', ...parameters], {
+    env: { PATH: process.env.PATH, XDG_CONFIG_HOME: home },
+  });
+  const output = { out: '', err: '' };
+  child.stdout.on('data', (chunk) => {
+    output.out += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    output.err += chunk;
+  });
+  const ended = new Promise<{ code: number | null; out: string; err: string }>((done) => {
+    child.once('close', (code) => done({ code, ...output }));
+  });
+  return { child, output, ended };
+}
+
+const run = (...parameters: string[]) => millrace(['models', ...parameters]).ended;
+
+describe('millrace models', () => {
+  it('pulls, lists, shows and removes', async () => {
+    const pulled = await run('pull', model);
+    assert.equal(pulled.err.includes('100%'), true, pulled.err);
+    assert.deepEqual(pulled.out.trim().split('\n'), [
+      `Pulling ${name} (200.0 kB).`,
+      `${model} is served by ${name} now. Its checksum is right.`,
+    ]);
+    assert.equal(pulled.code, 0);
+
+    const listed = await run('list');
+    assert.match(listed.out, /^ID\s+OWNER\s+SERVED BY$/m);
+    assert.match(listed.out, new RegExp(`^${model}\\s+meta-llama\\s+${name}$`, 'm'));
+    assert.match(listed.out, /^hermes3-8b\s+NousResearch\s+built-in stand-in$/m);
+    assert.match(listed.out, new RegExp(`^${name}\\s+200.0 kB\\s+whole\\s+${model}$`, 'm'));
+
+    const shown = await run('show', model);
+    assert.match(shown.out, /^Owner\s+meta-llama$/m);
+    assert.match(shown.out, /^Context window\s+131072 tokens$/m);
+    assert.match(shown.out, /^Price\s+\$0\.015 in, \$0\.025 out, per million tokens$/m);
+    assert.match(shown.out, new RegExp(`^GGUF weights\\s+${repo}$`, 'm'));
+    assert.match(shown.out, new RegExp(`^Served by\\s+${name}$`, 'm'));
+    assert.match(shown.out, new RegExp(`^On disk\\s+${name}, 200.0 kB, Q4_K_M$`, 'm'));
+
+    const removed = await run('remove', model);
+    assert.match(removed.out, /200\.0 kB are free again/);
+    assert.match((await run('show', model)).out, /^Served by\s+built-in stand-in$/m);
+    assert.doesNotMatch((await run('list')).out, /WEIGHTS ON DISK/);
+  });
+
+  it('a chosen quantisation without an id to serve is only on disk', async () => {
+    const pulled = await run('pull', `hf.co/${repo}:Q8_0`, '--json');
+    const pull = JSON.parse(pulled.out);
+    assert.equal(pull.state, 'done');
+    assert.equal(pull.model, null);
+    const listed = JSON.parse((await run('list', '--json')).out) as {
+      id: string;
+      weights: unknown;
+    }[];
+    assert.equal(listed.find(({ id }) => id === model)?.weights, null);
+    assert.equal((await run('remove', pull.name)).code, 0);
+  });
+
+  it('Ctrl-C leaves the server at work, and --cancel ends that', async () => {
+    hub.pauseAfter(1_000);
+    const pulling = millrace(['models', 'pull', model]);
+    await until('it runs', () => hub.sending() === 1);
+    await until('it is watched', () => pulling.output.err.includes('%'));
+    pulling.child.kill('SIGINT');
+    const left = await pulling.ended;
+    assert.equal(left.code, 0);
+    assert.match(
+      left.out,
+      /Stopped watching; the server goes on\. To cancel: millrace models pull/,
+    );
+    assert.equal(hub.sending(), 1);
+    const cancelled = await run('pull', model, '--cancel');
+    assert.match(cancelled.out, /^Cancelled\./);
+    await until('the hub is left alone', () => hub.sending() === 0);
+    assert.match((await run('pull', model, '--cancel')).err, /No pull of .* is under way/);
+    hub.release();
+  });
+
+  it('says in a sentence what is wrong', async () => {
+    for (const [parameters, message] of [
+      [['pull', 'llama3.2-3b-instrct'], /Did you mean llama3\.2-3b-instruct\?/],
+      [['pull', model, '--quant', 'Q2_K'], /has no Q2_K\. It has: Q4_K_M, Q8_0\./],
+      [['pull', '../../etc/passwd'], /names no repository/],
+      [['show', 'nothing-like-it'], /There is no model nothing-like-it here\./],
+      [['remove', 'nothing'], /No weights on disk are called nothing/],
+    ] as const) {
+      const { code, err } = await run(...parameters);
+      assert.equal(code, 1);
+      assert.match(err, message);
+    }
+  });
+});
+
+describe('the progress bar', () => {
+  it('shows percent, rate and the time left on one line that is redrawn', () => {
+    let written = '';
+    let now = 0;
+    const terminal = { isTTY: true, columns: 120, write: (text: string) => (written = text) };
+    const bar = createProgressBar(terminal, () => now);
+    bar.show(0, 100_000_000, '');
+    now = 2_000;
+    bar.show(50_000_000, 100_000_000, '');
+    assert.match(
+      written,
+      /^\r\S+█{12}░{12} {2}50% {2}50\.0 MB of 100\.0 MB {2}25\.0 MB\/s {2}2s left/,
+    );
+  });
+
+  it('is a plain line now and then where there is no terminal', () => {
+    const lines: string[] = [];
+    let now = 0;
+    const bar = createProgressBar({ write: (text) => lines.push(text) }, () => now);
+    for (; now < 12_000; now += 500) bar.show(now * 1000, 12_000_000, '');
+    assert.equal(lines.length, 3);
+    assert.equal(lines[1]?.includes('\r'), false);
+    assert.match(lines[1] ?? '', /^41% {2}5\.00 MB of 12\.0 MB {2}1\.00 MB\/s {2}7s left/);
+  });
+
+  it('sizes and times read as people say them', () => {
+    assert.deepEqual([0, 999, 4_920_000_000].map(toSize), ['0 B', '999 B', '4.92 GB']);
+    assert.deepEqual([5, 65, 3_700].map(toTime), ['5s', '1m 5s', '1h 1m']);
+  });
+});

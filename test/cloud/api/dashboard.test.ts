@@ -1,0 +1,162 @@
+// The cloud through a whole server: the dashboard's cookie on the public API, costs, reasons, live updates.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import type { InstanceDetail, MachineUsage } from '#cloud/schema.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { publicKey } from '#test/support/cloud/cloud.ts';
+import { databases } from '#test/support/databases.ts';
+import { type SessionFetch, startTestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+async function launch(session: SessionFetch, key: object = { public_key: publicKey }) {
+  const name = `laptop ${Object.keys(key)}`;
+  await session('/api/v1/ssh-keys', { json: { name, ...key } });
+  const response = await session('/api/v1/instance-operations/launch', {
+    json: {
+      region_name: 'us-west-1',
+      instance_type_name: 'cpu_2x_general',
+      ssh_key_names: [name],
+    },
+  });
+  const { data } = (await response.json()) as { data: { instance_ids: string[] } };
+  return data.instance_ids[0] as string;
+}
+
+for (const database of databases) {
+  describe(`the dashboard's cloud on ${database}`, () => {
+    test('tags of a machine that exists are replaced, announced and written down', async () => {
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const server = await startTestServer({ database, config: { cloud } });
+      const session = await server.join();
+      const id = await launch(session);
+      const put = (json: unknown, at = id) =>
+        session(`/dashboard/api/instances/${at}/tags`, { method: 'PUT', json });
+      const tags = [
+        { key: 'team', value: 'vision' },
+        { key: 'spare', value: '' },
+      ];
+      assert.equal((await put({ tags })).status, 200);
+      const read = async () => {
+        const response = await session(`/api/v1/instances/${id}`);
+        return ((await response.json()) as { data: { tags?: unknown } }).data.tags;
+      };
+      assert.deepEqual(await read(), tags);
+      assert.equal((await put({ tags: [tags[0], tags[0]] })).status, 400);
+      assert.equal((await put({ tags: [{ key: 'No', value: '' }] })).status, 400);
+      assert.deepEqual(await read(), tags);
+      assert.equal((await put({ tags: [] })).status, 200);
+      assert.equal(await read(), undefined);
+      assert.equal((await put({ tags }, 'f'.repeat(32))).status, 404);
+      const events = await session('/dashboard/api/audit-events?action=instance.updated');
+      const { data } = (await events.json()) as { data: { details: unknown }[] };
+      assert.deepEqual(data.at(-1)?.details, { tags: ['team=vision', 'spare='] });
+    });
+
+    test('usage is seconds times price, cut to the span that was asked for', async () => {
+      const clock = createHandClock();
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const server = await startTestServer({ database, clock, config: { cloud } });
+      const session = await server.join();
+      const id = await launch(session);
+      clock.turn(2 * 3_600_000);
+      const usage = async (from: string, to: string) => {
+        const response = await session(`/dashboard/api/usage/machines?from=${from}&to=${to}`);
+        assert.equal(response.status, 200);
+        return (await response.json()) as {
+          data: MachineUsage[];
+          total: { seconds: number; cents: number };
+        };
+      };
+      const all = await usage('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z');
+      assert.equal(all.data.length, 1);
+      assert.equal(all.data[0]?.instance_id, id);
+      assert.equal(all.data[0]?.seconds, 7200);
+      assert.equal(all.data[0]?.cents, 20);
+      assert.deepEqual(all.total, { seconds: 7200, cents: 20 });
+      const part = await usage('2026-01-01T00:30:00Z', '2026-01-01T01:00:00Z');
+      assert.equal(part.data[0]?.seconds, 1800);
+      assert.equal(part.data[0]?.cents, 5);
+      await session('/api/v1/instance-operations/terminate', { json: { instance_ids: [id] } });
+      await until('the instance is gone', async () => {
+        clock.turn(500);
+        const response = await session(`/api/v1/instances/${id}`);
+        const { data } = (await response.json()) as { data?: { status: string } };
+        return data?.status === 'terminated';
+      });
+      const ended = await usage('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z');
+      clock.turn(24 * 3_600_000);
+      const later = await usage('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z');
+      assert.deepEqual(later.data, ended.data);
+      const outside = await usage('2026-03-01T00:00:00Z', '2026-04-01T00:00:00Z');
+      assert.deepEqual(outside.data, []);
+      for (const end of ['2026-02-01T00:00:00Z', '2026-12-31T23:59:60Z']) {
+        const wrong = await session(
+          `/dashboard/api/usage/machines?from=2026-03-01T00:00:00Z&to=${end}`,
+        );
+        assert.equal(wrong.status, 400);
+      }
+    });
+
+    test('it is known whose private key has a file, and whose was only pasted', async () => {
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const session = await (await startTestServer({ database, config: { cloud } })).join();
+      const pasted = await launch(session);
+      const generated = await launch(session, {});
+      const response = await session('/dashboard/api/instances');
+      const { data } = (await response.json()) as { data: InstanceDetail[] };
+      const files = Object.fromEntries(data.map(({ id, has_key_file }) => [id, has_key_file]));
+      assert.deepEqual(files, { [pasted]: false, [generated]: true });
+    });
+
+    test('the event stream tells of changes as they happen, and ends with the server', async () => {
+      const server = await startTestServer({
+        database,
+        config: { cloud: { driver: 'scripted', rate_limit: false } },
+      });
+      const session = await server.join();
+      const head = await session('/dashboard/api/events', { method: 'HEAD' });
+      assert([404, 405].includes(head.status), 'the answer to a HEAD would never end');
+      const response = await session('/dashboard/api/events');
+      assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
+      assert(response.body !== null);
+      const id = await launch(session);
+      let text = '';
+      for await (const chunk of response.body) {
+        text += Buffer.from(chunk as Uint8Array).toString();
+        if (text.includes('"active"')) break;
+      }
+      assert.match(text, /^data: {"type":"ready"}\n\n/);
+      assert(text.includes(`{"type":"instance","id":"${id}","status":"booting"}`));
+      const details = await (await session('/dashboard/api/instances')).json();
+      assert.equal((details as { data: { id: string }[] }).data[0]?.id, id);
+      const log = await (await session(`/dashboard/api/instances/${id}/boot-log`)).json();
+      assert.match((log as { data: string }).data, /booted/);
+      const open = await session('/dashboard/api/events');
+      await server.stop();
+      for await (const _ of open.body ?? []);
+    });
+
+    test('machines go on after the server was started again', async () => {
+      const config = { cloud: { driver: 'scripted', rate_limit: false } } as const;
+      const server = await startTestServer({ database, config });
+      const session = await server.join();
+      const id = await launch(session);
+      await server.stop();
+      const again = await startTestServer({ on: server, config });
+      const same = again.withCookie(session.cookie);
+      await until('the instance is active', async () => {
+        const response = await same(`/api/v1/instances/${id}`);
+        const { data } = (await response.json()) as { data: { status: string } };
+        return data.status === 'active';
+      });
+    });
+
+    test('the events and costs of machines need a session', async () => {
+      const server = await startTestServer({ database });
+      for (const path of ['events', 'instances', 'usage/machines']) {
+        assert.equal((await server.fetch(`/dashboard/api/${path}`)).status, 403);
+      }
+    });
+  });
+}

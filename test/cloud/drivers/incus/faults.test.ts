@@ -1,0 +1,169 @@
+// What the incus driver survives on a real daemon: the daemon's sudden end, lost events, work that fails
+// after it was accepted; and how little it asks while nothing happens.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { DriverError } from '#cloud/drivers/driver.ts';
+import { instanceName } from '#cloud/drivers/incus/machine.ts';
+import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
+import { eventually } from '#test/support/conformance/ssh-client.ts';
+import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
+import { startUnixProxy, type UnixProxy } from '#test/support/unix-proxy.ts';
+import { until } from '#test/support/until.ts';
+
+describe('incus driver, faults', { skip: noLxd, timeout: 180_000 }, () => {
+  let fixture: Fixture;
+  let proxy: UnixProxy;
+  before(async () => {
+    fixture = await createFixture();
+    proxy = await startUnixProxy(fixture.lxd.socket);
+  });
+  after(async () => {
+    await fixture.close();
+    await proxy.close();
+  });
+
+  const throughProxy = () => fixture.open({ endpoint: { url: `unix:${proxy.path}` } });
+
+  test('a launch that the daemon’s end cut off is told, cleaned and done again', async () => {
+    const { lxd, spec } = fixture;
+    const driver = await throughProxy();
+    const wanted = spec();
+    const launched = driver.launch(wanted);
+    const failed = assert.rejects(launched, (error) => {
+      assert.ok(error instanceof DriverError);
+      assert.equal(error.failure, 'unavailable');
+      return true;
+    });
+    // The create was accepted and is waited for: its image is being unpacked.
+    await until('it is being made', () => proxy.requests.some((line) => line.includes('/wait')));
+    await lxd.kill();
+    await failed.finally(() => lxd.start());
+    assert.match((await driver.inspect(wanted.id)).state, /stopped|absent/);
+    await driver.launch(wanted);
+    const state = await fixture.running(wanted.id);
+    assert.equal(await fixture.output(state, 'hostname'), wanted.hostname);
+    assert.deepEqual(await driver.list(), [wanted.id]);
+    await driver.terminate(wanted.id);
+  });
+
+  test('machines outlive the daemon and are known again when it is back', async () => {
+    const { driver, lxd } = fixture;
+    const machine = await fixture.launch();
+    await lxd.kill();
+    assert.equal(await fixture.output(machine, 'echo alive'), 'alive');
+    await assert.rejects(driver.inspect(machine.id), { failure: 'unavailable' });
+    await lxd.start();
+    const { id, spec: _, ...state } = machine;
+    assert.deepEqual(await fixture.running(id), state);
+    await driver.terminate(id);
+  });
+
+  test('without events every question is asked of the daemon; with them again, none', async () => {
+    const { lxd } = fixture;
+    const driver = await throughProxy();
+    const told: (string | null)[] = [];
+    const stop = driver.watch((id) => void told.push(id));
+    const machine = await fixture.launch({}, driver);
+    const path = `/1.0/instances/${instanceName(machine.id)}/state`;
+    proxy.refuseWebSockets(true);
+    await eventually('the loss is told', () => told.includes(null));
+    await lxd.request('PUT', path, { action: 'stop', force: true, timeout: -1 });
+    assert.equal((await driver.inspect(machine.id)).state, 'stopped');
+    await lxd.request('PUT', path, { action: 'start', timeout: -1 });
+    await fixture.running(machine.id, driver);
+    proxy.refuseWebSockets(false);
+    await eventually('nothing is asked', async () => {
+      const before = proxy.requests.length;
+      await driver.inspect(machine.id);
+      return proxy.requests.length === before;
+    });
+    told.length = 0;
+    await lxd.request('PUT', path, { action: 'stop', force: true, timeout: -1 });
+    await eventually('the stop is told', () => told.includes(machine.id));
+    assert.equal((await driver.inspect(machine.id)).state, 'stopped');
+    stop();
+    await driver.restart(machine.spec);
+    await fixture.running(machine.id, driver);
+    await driver.terminate(machine.id);
+  });
+
+  test('a machine that shuts itself down is stopped, and a restart brings it back', async () => {
+    const { driver } = fixture;
+    const machine = await fixture.launch();
+    await fixture.output(machine, 'touch kept; (sleep 0.2; sudo kill -PWR 1) >/dev/null 2>&1 &');
+    await eventually(
+      'it is stopped',
+      async () => (await driver.inspect(machine.id)).state === 'stopped',
+    );
+    await driver.restart(machine.spec);
+    assert.equal(await fixture.output(await fixture.running(machine.id), 'ls'), 'kept');
+    await driver.terminate(machine.id);
+  });
+
+  test('a machine that does not heed a restart is power-cycled', async () => {
+    const { driver } = fixture;
+    const machine = await fixture.launch();
+    const path = `/1.0/instances/${instanceName(machine.id)}/state`;
+    const init = () => fixture.lxd.request<{ pid: number }>('GET', path);
+    const { pid } = await init();
+    // A stopped init can't shut down.
+    process.kill(pid, 'SIGSTOP');
+    const again = await fixture.open({ gracefulSeconds: 1 });
+    await again.restart(machine.spec);
+    await fixture.running(machine.id, again);
+    assert.notEqual((await init()).pid, pid);
+    await driver.terminate(machine.id);
+  });
+
+  test('work that fails after it was accepted is told with its reason, and leaves nothing', async () => {
+    const { driver, spec } = fixture;
+    const noSuchGpu = spec({ gpus: ['0000:81:00.0'] });
+    await assert.rejects(driver.launch(noSuchGpu), { failure: 'impossible' });
+    const noSuchImage = spec({ image: 'no-such-image' });
+    await assert.rejects(driver.launch(noSuchImage), { failure: 'impossible' });
+    for (const { id } of [noSuchGpu, noSuchImage]) {
+      await driver.terminate(id);
+      assert.deepEqual(await driver.inspect(id), { state: 'absent' });
+    }
+    const first = await fixture.launch();
+    const clash = spec({ ip: first.ip });
+    await assert.rejects(driver.launch(clash), { failure: 'unavailable' });
+    await driver.terminate(clash.id);
+    await driver.terminate(first.id);
+  });
+
+  test('machines of another installation are not ours', async () => {
+    const { driver } = fixture;
+    const other = await fixture.open({ owner: 'somebody-else' });
+    const machine = await fixture.launch();
+    assert.deepEqual(await other.list(), []);
+    assert.deepEqual(await other.inspect(machine.id), { state: 'absent' });
+    await other.terminate(machine.id);
+    assert.equal((await driver.inspect(machine.id)).state, 'running');
+    await driver.terminate(machine.id);
+  });
+
+  test('an idle driver that is asked all the time asks the daemon at most once in ten seconds', async (t) => {
+    // Of its own: drivers of the other tests look now and then, too.
+    const { path, requests, close } = await startUnixProxy(fixture.lxd.socket, 'idle');
+    t.after(close);
+    const driver = await fixture.open({ endpoint: { url: `unix:${path}` } });
+    const machines = await Promise.all([fixture.launch({}, driver), fixture.launch({}, driver)]);
+    // Events of the launches may still be on their way, on a busy machine for seconds.
+    let before = 0;
+    for (let tries = 0; tries < 20 && before < requests.length; tries++) {
+      before = requests.length;
+      await setTimeout(1000);
+    }
+    const end = performance.now() + 10_000;
+    while (performance.now() < end) {
+      for (const { id } of machines) assert.equal((await driver.inspect(id)).state, 'running');
+      await setTimeout(50);
+    }
+    const asked = requests.slice(before);
+    assert.ok(asked.length <= 1, asked.join('\n'));
+    for (const { id } of machines) await driver.terminate(id);
+  });
+});

@@ -1,0 +1,239 @@
+// First boots: user data of both kinds, our own sftp server, how long a launch takes, and what half-made
+// machines turn into.
+
+import assert from 'node:assert/strict';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
+import { bootMachine } from '#cloud/drivers/sandbox/machine/boot.ts';
+import { findRecord, machineDirectory } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
+import { createFixture, type Fixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import {
+  createSshClient,
+  eventually,
+  missingProgram,
+  run,
+} from '#test/support/conformance/ssh-client.ts';
+
+describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
+  let fixture: Fixture;
+  before(async () => {
+    // The strictest mask that an operator may have set.
+    process.umask(0o077);
+    fixture = await createFixture({ sftpServer: 'own' });
+  });
+  after(() => fixture.close());
+
+  test('cloud-config writes files, adds keys and runs commands; packages are refused in the log', async () => {
+    const friend = createSshClient();
+    const machine = await fixture.launch({
+      userData: [
+        '#cloud-config',
+        'packages: [nginx]',
+        `ssh_authorized_keys: ["${friend.publicKey}"]`,
+        'write_files:',
+        '  - {path: /etc/made/file, content: "text\\n", permissions: "0644"}',
+        'runcmd:',
+        '  - [sh, -c, "echo ran as $(id -un) >> /etc/made/file"]',
+        '  - echo the last line',
+      ].join('\n'),
+    });
+    const finished = async () =>
+      (await fixture.driver.bootLog(machine.id)).includes('with status 0');
+    await eventually('user data finished', finished);
+    const inside = await friend.ssh(machine, 'cat /etc/made/file /var/log/cloud-init-output.log');
+    friend.close();
+    assert.match(inside.stdout, new RegExp(`^text\nran as ${isRoot ? 'root' : 'ubuntu'}\n`));
+    assert.match(inside.stdout, /package nginx was not installed: the system is read-only/);
+    assert.match(inside.stdout, /the last line/);
+  });
+
+  test('boots of one machine may meet: one that a crash cut off, and the next', async () => {
+    const { id } = await fixture.launch();
+    const directory = machineDirectory(fixture.dataDir, id);
+    const record = await findRecord(directory);
+    const host = await inspectHost('auto', fixture.dataDir);
+    let ready = 0;
+    const stop = async () => {
+      ready++;
+      throw new Error('far enough');
+    };
+    const boot = () => bootMachine(host, fixture.dataDir, directory, record!, stop);
+    for (let round = 0; round < 3; round++) {
+      const boots = Array.from({ length: 4 }, () => assert.rejects(boot(), /far enough/));
+      await Promise.all(boots);
+    }
+    assert.equal(ready, 12);
+    await fixture.driver.terminate(id);
+  });
+
+  test('a flood of output neither fills the log nor stops the machine', async () => {
+    const machine = await fixture.launch({
+      userData: '#!/bin/sh\nyes flood | head -c 5000000\necho end\n',
+    });
+    await eventually('it finished', async () => {
+      const { code } = await fixture.client.ssh(machine, '! pgrep -x head');
+      return code === 0;
+    });
+    const log = await fixture.driver.bootLog(machine.id);
+    assert.ok(log.length <= 256 * 1024);
+    await fixture.driver.terminate(machine.id);
+  });
+
+  test('our own sftp server serves scp and sftp', {
+    skip: missingProgram('scp', 'sftp'),
+  }, async () => {
+    const machine = await fixture.launch();
+    const file = path.join(fixture.client.folder, 'file');
+    await writeFile(file, Buffer.alloc(2_000_000, 'abc'));
+    const options = ['-q', ...fixture.client.options(machine)];
+    const there = `ubuntu@${machine.ip}:`;
+    assert.equal((await run('scp', [...options, '-p', file, `${there}copy`])).code, 0);
+    assert.equal((await run('scp', [...options, `${there}copy`, `${file}.back`])).code, 0);
+    assert.ok((await readFile(file)).equals(await readFile(`${file}.back`)));
+    const batch = [
+      'mkdir folder',
+      'rename copy folder/moved',
+      'ln -s moved folder/link',
+      'chmod 600 folder/moved',
+      'ls -l folder',
+      '-get folder/missing',
+      'rm folder/link',
+      'rm folder/moved',
+      'rmdir folder',
+      '-ls /root',
+      'pwd',
+      'df',
+    ];
+    const answer = await run('sftp', ['-b', '-', ...options, there], `${batch.join('\n')}\n`);
+    assert.equal(answer.code, 0, answer.stderr);
+    assert.match(answer.stdout, /-rw-------[^\n]*2000000[^\n]*moved/);
+    assert.match(answer.stdout, /Remote working directory: \/home\/ubuntu/);
+    assert.match(answer.stderr, /folder\/missing" not found/);
+    if (isRoot) assert.match(answer.stderr, /\/root\/"\): Permission denied/);
+    assert.equal((await fixture.client.ssh(machine, 'ls')).stdout, '');
+    await fixture.driver.terminate(machine.id);
+  });
+
+  test('a filesystem may be mounted in the home; over the system it may not', async () => {
+    const id = 'ab'.repeat(16);
+    await fixture.driver.createFilesystem(id);
+    const machine = await fixture.launch({
+      filesystems: [{ id, mountPoint: '/home/ubuntu/data' }],
+    });
+    await fixture.client.ssh(machine, 'echo x > data/file');
+    assert.equal((await fixture.client.ssh(machine, 'cat /home/ubuntu/data/file')).stdout, 'x\n');
+    await fixture.driver.terminate(machine.id);
+    for (const mountPoint of [
+      '/usr/lib',
+      '/',
+      '/proc',
+      '/data/../etc',
+      'data',
+      '/data/a b',
+      '/run/x',
+    ]) {
+      const wanted = fixture.spec({ filesystems: [{ id, mountPoint }] });
+      await assert.rejects(fixture.driver.launch(wanted), { failure: 'impossible' }, mountPoint);
+      assert.deepEqual(await fixture.driver.inspect(wanted.id), { state: 'absent' });
+    }
+    await fixture.driver.deleteFilesystem(id);
+    await fixture.driver.deleteFilesystem(id);
+  });
+
+  test('a filesystem over the home, or over all homes, leaves a home to log in to', async () => {
+    const id = 'cd'.repeat(16);
+    await fixture.driver.createFilesystem(id);
+    for (const mountPoint of ['/home', '/home/ubuntu']) {
+      const machine = await fixture.launch({ filesystems: [{ id, mountPoint }] });
+      const command =
+        'pwd; stat -c %U . .bashrc .ssh; touch mine && findmnt -n -o TARGET -T mine; sudo -n true';
+      const { stdout, stderr } = await fixture.client.ssh(machine, command);
+      const owners = 'ubuntu\nubuntu\nubuntu\n';
+      assert.equal(stdout, `/home/ubuntu\n${owners}${mountPoint}\n`, stderr);
+      await fixture.driver.terminate(machine.id);
+    }
+    await fixture.driver.deleteFilesystem(id);
+  });
+
+  test('every host name that the API takes boots', async () => {
+    const hostname = `a${'-'.repeat(62)}`;
+    const machine = await fixture.launch({ hostname });
+    const { stdout } = await fixture.client.ssh(machine, 'uname -n; cat /etc/hostname');
+    assert.equal(stdout, `a\n${hostname}\n`);
+    await fixture.driver.terminate(machine.id);
+    const wanted = fixture.spec({ hostname: 'a b' });
+    await assert.rejects(fixture.driver.launch(wanted), { failure: 'impossible' });
+  });
+
+  test('a half-made machine is listed, and launched or removed as if it were new', async () => {
+    const wanted = fixture.spec();
+    const folder = path.join(fixture.dataDir, 'machines', wanted.id);
+    await mkdir(path.join(folder, 'disk.new', 'etc'), { recursive: true });
+    assert.ok((await fixture.driver.list()).includes(wanted.id));
+    assert.equal((await fixture.driver.inspect(wanted.id)).state, 'stopped');
+    await fixture.driver.launch(wanted);
+    assert.equal((await fixture.driver.inspect(wanted.id)).state, 'running');
+    await rm(path.join(folder, 'machine.json'));
+    await fixture.driver.terminate(wanted.id);
+    assert.deepEqual(await fixture.driver.inspect(wanted.id), { state: 'absent' });
+  });
+
+  test('a machine that ended is stopped, and launched again on its own disk', async () => {
+    const machine = await fixture.launch();
+    await fixture.client.ssh(machine, 'echo kept > file');
+    const file = path.join(fixture.dataDir, 'machines', machine.id, 'process.json');
+    const recorded = JSON.parse(await readFile(file, 'utf8'));
+    process.kill(recorded.init.pid, 'SIGKILL');
+    await eventually('it is stopped', async () => {
+      return (await fixture.driver.inspect(machine.id)).state === 'stopped';
+    });
+    assert.notEqual((await fixture.client.ssh(machine, 'true')).code, 0);
+    // As after a restart of the host, where the same numbers may mean another process.
+    await writeFile(
+      file,
+      JSON.stringify({ ...recorded, boot: 'earlier', init: { pid: 1, startTime: '1' } }),
+    );
+    await fixture.driver.launch(machine.spec);
+    const state = await fixture.driver.inspect(machine.id);
+    assert.equal(state.state === 'running' && state.ip, machine.ip);
+    assert.equal((await fixture.client.ssh(machine, 'cat file')).stdout, 'kept\n');
+    await fixture.driver.terminate(machine.id);
+  });
+
+  test('a machine whose tenant broke its own files only harms itself', async () => {
+    const machine = await fixture.launch();
+    const outside = path.join(fixture.client.folder, 'untouched');
+    await writeFile(outside, 'host');
+    const sudo = isRoot ? 'sudo ' : '';
+    const links = ['/var/log/cloud-init-output.log', '/etc/ld.so.cache', '/etc/hostname', '/tmp/x'];
+    for (const link of links)
+      await fixture.client.ssh(machine, `${sudo}ln -sfn ${outside} ${link}`);
+    await fixture.client.ssh(
+      machine,
+      `${sudo}rm -rf /lambda /data; ${sudo}ln -s ${outside} /lambda`,
+    );
+    await fixture.client.ssh(machine, 'mkdir -p closed/in && chmod 000 closed');
+    await fixture.driver.restart(machine.spec);
+    assert.equal((await fixture.client.ssh(machine, 'hostname')).stdout, 'machine\n');
+    await fixture.driver.terminate(machine.id);
+    assert.equal(await readFile(outside, 'utf8'), 'host');
+    assert.deepEqual(await fixture.driver.inspect(machine.id), { state: 'absent' });
+  });
+
+  test('eight launches at once all answer ssh soon', async () => {
+    const started = performance.now();
+    const machines = await Promise.all(Array.from({ length: 8 }, () => fixture.launch()));
+    await Promise.all(
+      machines.map(async (machine) => {
+        assert.equal((await fixture.client.ssh(machine, 'true')).code, 0);
+      }),
+    );
+    const seconds = (performance.now() - started) / 1000;
+    assert.equal(new Set(machines.map(({ ip }) => ip)).size, 8);
+    // The goal is 6 s on two idle cores; the bound only catches what is broken.
+    assert.ok(seconds < 20, `${seconds} s`);
+    await Promise.all(machines.map(({ id }) => fixture.driver.terminate(id)));
+  });
+});

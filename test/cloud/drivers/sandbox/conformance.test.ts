@@ -1,0 +1,24 @@
+// The sandbox driver against what every driver keeps.
+
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
+import { checkDriver } from '#test/support/conformance/driver.ts';
+import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+
+const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
+const isRoot = process.getuid?.() === 0;
+
+checkDriver({
+  name: isRoot ? 'sandbox, as root' : 'sandbox, as an ordinary user',
+  skip: missingProgram('ssh', 'ssh-keygen', 'ps'),
+  create: () => createSandboxDriver({ dataDir }),
+  inChild: [
+    new URL('../../../../src/cloud/drivers/sandbox/sandbox.ts', import.meta.url),
+    'createSandboxDriver',
+    { dataDir },
+  ],
+  dispose: () => rm(dataDir, { recursive: true, force: true }),
+});

@@ -1,0 +1,62 @@
+// What kills leave behind on the host, as root: taken away where nobody can need it, and an error where it
+// could not be taken away.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { utimes, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import {
+  createGroups,
+  findControlGroups,
+  joinFiles,
+  removeGroups,
+  removeLeftoverGroups,
+} from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { detachNetwork } from '#cloud/drivers/sandbox/network/network.ts';
+import { isRoot } from '#test/support/cloud/sandbox-fixture.ts';
+import { missingProgram } from '#test/support/conformance/ssh-client.ts';
+
+const groups = isRoot ? await findControlGroups() : null;
+const newId = () => randomBytes(16).toString('hex');
+
+describe('leftovers of killed servers', { skip: !isRoot && 'needs root' }, () => {
+  test('old groups without a process go; young ones and those in use stay', {
+    skip: groups === null && 'no control groups',
+  }, async () => {
+    assert(groups);
+    const [old, young, used] = [newId(), newId(), newId()];
+    const isThere = (id: string) => joinFiles(groups, id).map((file) => existsSync(file));
+    for (const id of [old, young, used]) await createGroups(groups, id, { vcpus: 1, memoryGib: 1 });
+    const child = spawn('sleep', ['60']);
+    try {
+      for (const file of joinFiles(groups, used)) await writeFile(file, String(child.pid));
+      const longAgo = new Date(Date.now() - 3_600_000);
+      for (const file of [old, used].flatMap((id) => joinFiles(groups, id))) {
+        await utimes(path.dirname(file), longAgo, longAgo);
+      }
+      await removeLeftoverGroups(groups);
+      assert(!isThere(old).includes(true));
+      assert(!isThere(young).includes(false));
+      assert(!isThere(used).includes(false));
+    } finally {
+      child.kill('SIGKILL');
+      for (const id of [old, young, used]) await removeGroups(groups, id);
+    }
+  });
+
+  test('a network that is not there is detached in silence; a failure is not passed over', {
+    skip: missingProgram('ip', 'nft'),
+  }, async () => {
+    await detachNetwork(newId());
+    const { PATH } = process.env;
+    process.env.PATH = '/nonexistent';
+    try {
+      await assert.rejects(detachNetwork(newId()));
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+});

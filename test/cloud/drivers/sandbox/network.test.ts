@@ -1,0 +1,157 @@
+// A sandbox's own interface, as root: what its rules let in and out. The outside world is a network
+// namespace on this host, so that no packet leaves it.
+
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import {
+  createFixture,
+  type Fixture,
+  isRoot,
+  type Launched,
+  noSsh,
+  sshOpen,
+} from '#test/support/cloud/sandbox-fixture.ts';
+import { eventually, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+
+const skip =
+  noSsh || (!isRoot && 'needs root') || missingProgram('ip', 'nft', 'nsenter', 'perl', 'curl');
+const world = { space: `mrt${process.pid}`, device: `mrt${process.pid}`, ip: '198.51.100.2' };
+const range = { loopback: '127.78', private: '10.78' };
+
+describe("a sandbox's network", { skip, timeout: 60_000 }, () => {
+  let fixture: Fixture;
+  let machine: Launched;
+  const inside = async (command: string) => (await fixture.client.ssh(machine, command)).stdout;
+  const serve = (port: number) =>
+    `setsid perl -MIO::Socket::INET -e '$l=IO::Socket::INET->new(LocalPort=>${port},Listen=>5,` +
+    `ReuseAddr=>1);while($c=$l->accept){print $c $c->peerhost;close $c}' >/dev/null 2>&1 </dev/null &`;
+  const ask = (address: string, port: number) =>
+    `curl -s --http0.9 -m 1 http://${address}:${port}/`;
+  const fromHost = async (port: number, address = machine.privateIp) =>
+    (await run('sh', ['-c', ask(address, port)])).stdout;
+  const fromWorld = async (command: string) =>
+    (await run('ip', ['netns', 'exec', world.space, 'sh', '-c', command])).stdout;
+
+  before(async () => {
+    const { space, device, ip } = world;
+    const commands = [
+      // Packets to a machine that is gone must not leave through the uplink.
+      `ip route add unreachable ${range.private}.0.0/16 metric 9999`,
+      `ip netns add ${space}`,
+      `ip link add ${device} type veth peer name eth0 netns ${space}`,
+      `ip addr add 198.51.100.1/24 dev ${device}`,
+      `ip link set ${device} up`,
+      `ip -n ${space} addr add ${ip}/24 dev eth0`,
+      `ip -n ${space} link set eth0 up`,
+      `ip -n ${space} link set lo up`,
+      `ip -n ${space} route add default via 198.51.100.1`,
+      `sysctl -qw net.ipv4.conf.${device}.forwarding=1 || echo 1 > /proc/sys/net/ipv4/conf/${device}/forwarding`,
+    ];
+    for (const command of commands) {
+      const answer = await run('sh', ['-c', command]);
+      assert.equal(answer.code, 0, `${command}: ${answer.stderr}`);
+    }
+    await fromWorld(serve(8080));
+    fixture = await createFixture({ addresses: range });
+    machine = await fixture.launch({
+      firewall: [
+        sshOpen,
+        { protocol: 'tcp', portRange: [7000, 7001], sourceNetwork: '0.0.0.0/0' },
+        { protocol: 'tcp', portRange: [7002, 7002], sourceNetwork: '192.0.2.77/32' },
+        { protocol: 'all', portRange: [7004, 7005], sourceNetwork: '0.0.0.0/0' },
+        { protocol: 'tcp', portRange: [7006, 7006], sourceNetwork: '127.0.0.0/8' },
+      ],
+    });
+    for (const port of [7000, 7002, 7003, 7004, 7006]) await inside(serve(port));
+    await eventually('it serves', async () => (await fromHost(7000)) !== '');
+  });
+  after(async () => {
+    await fixture?.close();
+    const pids = (await run('ip', ['netns', 'pids', world.space])).stdout.split('\n');
+    for (const pid of pids.filter(Boolean)) process.kill(Number(pid), 'SIGKILL');
+    await run('ip', ['netns', 'delete', world.space]);
+    await run('ip', ['link', 'delete', world.device]);
+    await run('ip', ['route', 'del', 'unreachable', `${range.private}.0.0/16`]);
+  });
+
+  test('outbound connections reach the world, seen under the address of the host', async () => {
+    assert.equal(await inside(ask(world.ip, 8080)), '198.51.100.1');
+  });
+
+  test('an address that is not its own is not let out', async () => {
+    const spoof = '10.78.250.250';
+    const command =
+      `sudo ip addr add ${spoof}/32 dev eth0; curl -s --http0.9 -m 1 --interface ${spoof} ` +
+      `http://${world.ip}:8080/; sudo ip addr del ${spoof}/32 dev eth0`;
+    assert.equal(await inside(command), '');
+  });
+
+  test('only the ports and sources of the rules are let in', async () => {
+    assert.equal(await fromHost(7000), `${range.private}.0.1`);
+    assert.equal(await fromHost(7002), '');
+    assert.equal(await fromHost(7003), '');
+    assert.equal(await fromHost(7004), `${range.private}.0.1`);
+    assert.equal(await fromWorld(ask(machine.privateIp, 7000)), world.ip);
+    assert.equal(await fromWorld(ask(machine.privateIp, 7003)), '');
+  });
+
+  test('the same is found at the address where ssh is', async () => {
+    const at = (port: number) => fromHost(port, machine.ip);
+    assert.equal(await at(7000), `${range.private}.0.1`);
+    assert.equal(await at(7002), '');
+    assert.equal(await at(7003), '');
+    assert.equal(await at(7004), `${range.private}.0.1`);
+    // By the address that the client has there, not by ours towards the machine.
+    assert.equal(await at(7006), `${range.private}.0.1`);
+    assert.equal(await fromHost(7006), '');
+  });
+
+  test('what listens on all addresses of the host is not taken for the machine', async (context) => {
+    const server = createServer((_request, response) => response.end('the host'));
+    context.after(() => server.close());
+    await once(server.listen(7007, '0.0.0.0'), 'listening');
+    assert.equal(await fromHost(7007, machine.ip), '');
+    assert.equal(await fromHost(7007, '127.0.0.1'), 'the host');
+  });
+
+  test("the host's loopback stays closed to a root who knows the way", async (context) => {
+    const listener = createSocket('udp4');
+    context.after(() => listener.close());
+    const heard: string[] = [];
+    listener.on('message', (message) => heard.push(String(message)));
+    listener.bind(0, '127.5.5.5');
+    await once(listener, 'listening');
+    const { port } = listener.address();
+    const send =
+      `perl -MIO::Socket::INET -e 'IO::Socket::INET->new(Proto=>"udp",PeerAddr=>"127.5.5.5",` +
+      `PeerPort=>${port})->send("hello") and print "sent"'`;
+    await inside('sudo ip route del local 127.0.0.0/8 dev lo table local');
+    await inside(`sudo ip route add 127.5.5.5/32 via ${range.private}.0.1`);
+    assert.equal(await inside(send), 'sent');
+    assert.equal(await inside(send), 'sent');
+    assert.deepEqual(heard, []);
+  });
+
+  test('new rules hold at once and survive a restart', async () => {
+    const rule = { protocol: 'tcp', portRange: [7003, 7003], sourceNetwork: '0.0.0.0/0' } as const;
+    await fixture.driver.setFirewall(machine.id, [sshOpen, rule]);
+    for (const address of [machine.privateIp, machine.ip]) {
+      assert.notEqual(await fromHost(7003, address), '');
+      assert.equal(await fromHost(7000, address), '');
+    }
+    await fixture.driver.restart({ ...machine.spec, firewall: [sshOpen, rule] });
+    for (const port of [7000, 7003]) await inside(serve(port));
+    await eventually('it serves again', async () => (await fromHost(7003)) !== '');
+    assert.equal(await fromHost(7000), '');
+    assert.notEqual(await fromHost(7003, machine.ip), '');
+  });
+
+  test("a cloud's metadata service and private networks stay out of reach", async () => {
+    const { stdout } = await run('nft', ['list', 'table', 'inet', `millrace_${machine.id}`]);
+    assert.match(stdout, /169\.254\.0\.0\/16/);
+    assert.equal(await inside(ask('169.254.169.254', 80)), '');
+  });
+});

@@ -1,0 +1,219 @@
+// The parts of the sandbox driver that are text in, text out.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
+import { describeIsolation, describeNetwork } from '#cloud/drivers/sandbox/description.ts';
+import { gpuDevices, parseGpus, parseMinor } from '#cloud/drivers/sandbox/gpus.ts';
+import type { Host } from '#cloud/drivers/sandbox/host.ts';
+import { parseControlGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { findProcess, isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
+import {
+  checkAddress,
+  chooseAddress,
+  defaultRange,
+  toPrivateAddress,
+} from '#cloud/drivers/sandbox/network/addresses.ts';
+import { toRuleset } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
+import { parseNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
+import { parseAuthorizedKeys } from '#cloud/drivers/sandbox/ssh/authorized-keys.ts';
+import { createAdmission } from '#cloud/drivers/sandbox/ssh/source-filter.ts';
+import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
+
+const id = `fe01${'0'.repeat(28)}`;
+
+describe('addresses', () => {
+  test('the id decides where the search begins, and taken ones are passed over', () => {
+    const first = chooseAddress(defaultRange, id, new Set());
+    assert.equal(first, '127.77.254.1');
+    assert.equal(chooseAddress(defaultRange, id, new Set([first])), '127.77.254.2');
+    assert.equal(toPrivateAddress(defaultRange, first), '10.77.254.1');
+  });
+  test('the gateway block and addresses of others are refused', () => {
+    for (const address of ['127.77.0.5', '127.0.0.1', '10.77.1.1', '127.77.1', 'x']) {
+      assert.throws(() => checkAddress(defaultRange, address), DriverError);
+    }
+  });
+});
+
+test('a pid with another start time is another process', async () => {
+  const self = await findProcess(process.pid);
+  assert.ok(self && (await isAlive(self)));
+  assert.equal(await isAlive({ ...self, startTime: '1' }), false);
+  assert.equal(await findProcess(2 ** 22 + 1), undefined);
+});
+
+describe('GPUs', () => {
+  test('are read from nvidia-smi, named by UUID, sized in GiB', () => {
+    const csv =
+      'GPU-aaaa-1, NVIDIA H100 80GB HBM3, 81559, 00000000:1B:00.0\nGPU-bbbb-2, NVIDIA A10, 23028, 00010000:0A:00.0\n';
+    assert.deepEqual(parseGpus(csv), [
+      { address: 'GPU-aaaa-1', model: 'NVIDIA H100 80GB HBM3', memoryGib: 80, bus: '0000:1b:00.0' },
+      { address: 'GPU-bbbb-2', model: 'NVIDIA A10', memoryGib: 22, bus: '00010000:0a:00.0' },
+    ]);
+    assert.deepEqual(parseGpus('No devices were found\n'), []);
+    assert.equal(parseMinor('Model: \t A10\nDevice Minor: \t 3\n'), 3);
+  });
+  test('a GPU that is not there makes a launch impossible', async () => {
+    await assert.rejects(gpuDevices(['GPU-none']), { failure: 'impossible' });
+  });
+});
+
+describe('control groups', () => {
+  const first = ['cpu,cpuacct', 'memory', 'pids'].map(
+    (name) => `cgroup /sys/fs/cgroup/${name} cgroup rw,relatime,${name} 0 0`,
+  );
+  const second = 'cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0';
+  test('version 1 wins on a hybrid host, where it holds the controllers', () => {
+    const found = parseControlGroups([...first, second].join('\n'));
+    assert.equal(found?.version, 1);
+    assert.equal(found?.mounts[0], '/sys/fs/cgroup/cpu,cpuacct');
+  });
+  test('version 2 is taken alone, and nothing without either', () => {
+    assert.deepEqual(parseControlGroups(second), {
+      version: 2,
+      mounts: ['/sys/fs/cgroup/unified'],
+    });
+    assert.equal(parseControlGroups('proc /proc proc rw 0 0'), null);
+  });
+});
+
+test('name servers on the loopback of the host are of no use to machines', () => {
+  const text = 'search x\nnameserver 127.0.0.53\nnameserver 192.0.2.53\nnameserver ::1\n';
+  assert.deepEqual(parseNameservers(text), ['192.0.2.53']);
+});
+
+test('authorized keys with options are left out, since their limits would not be kept', () => {
+  const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3tK2mKuuXyXrz0GhQxFWoBDLyX0d1M9CN7w0Jc8vXf';
+  assert.equal(
+    parseAuthorizedKeys(`${key} me\n# ${key}\ncommand="true" ${key}\nnonsense`).length,
+    1,
+  );
+});
+
+describe('the rules of a machine', () => {
+  const subject = {
+    id,
+    ip: '127.77.254.1',
+    privateIp: '10.77.254.1',
+    sshPorts: [22],
+    nameservers: ['192.0.2.53'],
+  };
+  test('a network that is no network never reaches nftables', () => {
+    const rule = { protocol: 'tcp', portRange: null, sourceNetwork: '0.0.0.0/0; drop' } as const;
+    assert.throws(() => toRuleset(subject, [rule]), { failure: 'impossible' });
+  });
+  test('a range limits a rule for all protocols too, unless it is every port', () => {
+    const ranged = (low: number, high: number) => {
+      const portRange = [low, high] as const;
+      return toRuleset(subject, [{ protocol: 'all', portRange, sourceNetwork: '192.0.2.0/24' }]);
+    };
+    const source = 'ip saddr 192.0.2.0/24';
+    assert(ranged(80, 90).includes(`${source} meta l4proto { tcp, udp } th dport 80-90 accept\n`));
+    assert(!ranged(80, 90).includes(`${source} accept`));
+    assert(ranged(1, 65_535).includes(`${source} accept\n`));
+  });
+  test('every protocol is worded as nftables wants it', () => {
+    const text = toRuleset(subject, [
+      { protocol: 'all', portRange: null, sourceNetwork: '192.0.2.0/24' },
+      { protocol: 'icmp', portRange: null, sourceNetwork: '0.0.0.0/0' },
+      { protocol: 'udp', portRange: [5, 9], sourceNetwork: '0.0.0.0/0' },
+    ]);
+    assert.match(
+      text,
+      /ip saddr 192\.0\.2\.0\/24 accept\n\s+meta l4proto icmp accept\n\s+udp dport 5-9 accept/,
+    );
+  });
+});
+
+test('a port of our own is open to those whom a rule for it names', () => {
+  const admits = (rule: Partial<FirewallRule>, address: string | undefined) =>
+    createAdmission(
+      [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '192.0.2.0/24', ...rule }],
+      22,
+    )(address);
+  for (const address of ['192.0.2.9', '::ffff:192.0.2.9']) {
+    assert(admits({}, address), address);
+    assert(admits({ portRange: [20, 30] }, address));
+    assert(admits({ protocol: 'all', portRange: null }, address));
+    assert(admits({ sourceNetwork: '0.0.0.0/0' }, address));
+    assert(admits({ sourceNetwork: '192.0.2.9' }, address));
+    assert(!admits({ portRange: [23, 65_535] }, address));
+    assert(!admits({ protocol: 'udp' }, address));
+    assert(!admits({ protocol: 'icmp', portRange: null }, address));
+    assert(!admits({ sourceNetwork: '192.0.2.8' }, address));
+    assert(!createAdmission([], 22)(address));
+  }
+  for (const address of ['192.0.3.9', '::ffff:192.0.3.9', '::1', undefined]) {
+    assert(!admits({}, address), String(address));
+  }
+});
+
+test('the description claims only what the host enforces', () => {
+  const host: Host = {
+    mode: 'single',
+    obstacle: null,
+    canRoute: false,
+    controlGroups: null,
+    shell: '/bin/sh',
+    script: null,
+    sftpServer: null,
+  };
+  assert.match(describeIsolation(host), /no root; no CPU, memory, process or disk limits/);
+  assert.match(describeNetwork(host), /No outbound network, because the server is not root/);
+  assert.match(describeIsolation({ ...host, obstacle: 'No.' }), /can't be made here/);
+  assert.equal(describeNetwork({ ...host, obstacle: 'No.' }), '');
+  assert.match(describeIsolation({ ...host, mode: 'none' }), /^NOT ISOLATED/);
+  const controlGroups = { version: 2 as const, mounts: [] };
+  for (const changes of [
+    { mode: 'mapped' as const, controlGroups },
+    { mode: 'mapped' as const, controlGroups, canRoute: true },
+    { mode: 'none' as const },
+    {},
+  ]) {
+    const all = { ...host, ...changes };
+    const text = `${describeIsolation(all)} ${describeNetwork(all)}`;
+    assert(text.length <= 160, `${text.length}: ${text}`);
+  }
+});
+
+describe('user data', () => {
+  /** As far as a shell can check it without running it. */
+  const parses = (script: string) => spawnSync('sh', ['-n'], { input: script }).status === 0;
+
+  test('cloud-config becomes a script that any shell reads, whatever is quoted in it', () => {
+    const script = toFirstBoot(
+      [
+        '#cloud-config',
+        'packages: [nginx]',
+        'write_files:',
+        '  - path: "/tmp/it\'s here"',
+        '    content: "$(touch /tmp/no) \'x\'"',
+        '    permissions: "0640"',
+        'runcmd:',
+        '  - [echo, "a b", "it\'s"]',
+        "  - echo 'two words' | cat",
+        'growpart: {mode: auto}',
+      ].join('\n'),
+    );
+    assert.ok(parses(script), script);
+    assert.match(script, /package nginx was not installed/);
+    assert.match(script, /"growpart" of the cloud-config is not understood/);
+    assert.doesNotMatch(script, /\$\(touch/);
+  });
+  test('packed content is unpacked, but not without bound', () => {
+    const file = (content: Buffer) =>
+      `#cloud-config\nwrite_files:\n  - {path: /f, encoding: gz+b64, content: ${content.toString('base64')}}\n`;
+    const packed = toFirstBoot(file(gzipSync('hello')));
+    assert.match(packed, new RegExp(Buffer.from('hello').toString('base64')));
+    const bomb = toFirstBoot(file(gzipSync(Buffer.alloc(17 * 1024 * 1024))));
+    assert.ok(bomb.includes('be decoded and was left out'));
+  });
+  test('what is neither a script nor cloud-config is said to be left out', () => {
+    assert.match(toFirstBoot('hello'), /was left out/);
+    assert.match(toFirstBoot('#cloud-config\n- a list'), /not a mapping/);
+    assert.match(toFirstBoot('#cloud-config\n{'), /not YAML/);
+  });
+});

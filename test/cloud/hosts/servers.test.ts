@@ -1,0 +1,97 @@
+// Several servers on one database, each with machines of its own: none touches another's, each knows of
+// all, and one that is gone is noticed.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { createScriptedDriver } from '#cloud/drivers/scripted.ts';
+import { startCloud } from '#test/support/cloud/cloud.ts';
+import { databases } from '#test/support/databases.ts';
+
+for (const database of databases) {
+  describe(`servers with hosts of their own, on ${database}`, () => {
+    test('each makes, watches and ends only its own machines', async () => {
+      const one = await startCloud(database, { driver: { report: { vcpus: 4, memoryGib: 16 } } });
+      const driver = createScriptedDriver({ report: { vcpus: 4, memoryGib: 16 } });
+      const other = await one.another({ id: 'b'.repeat(32), driver });
+      await one.lookAfter(1);
+      assert.deepEqual(
+        one.cloud.hosts.all().map(({ row }) => row.name),
+        ['here', 'here-2'],
+      );
+      const ids = [];
+      for (let count = 0; count < 8; count++) ids.push(await one.launch());
+      const work = async () => {
+        for (let turn = 0; turn < 6; turn++) {
+          await Promise.all([one.cloud.reconciler.settle(), other.reconciler.settle()]);
+          one.clock.turn(500);
+        }
+      };
+      await work();
+      const [mine, theirs] = [await one.driver.list(), await driver.list()];
+      assert.equal(mine.length, 4, 'launches are spread over both');
+      assert.equal(theirs.length, 4);
+      assert.deepEqual([...mine, ...theirs].sort(), ids.sort());
+      const addresses = await one.db.selectFrom('instances').select('address').execute();
+      assert.equal(new Set(addresses.map(({ address }) => address)).size, 8);
+
+      for (let look = 0; look < 3; look++) {
+        await Promise.all([one.cloud.reconciler.observeSome(), other.reconciler.observeSome()]);
+        await Promise.all([one.cloud.strangers.sweep(), other.strangers.sweep()]);
+      }
+      assert.equal((await one.driver.list()).length, 4, 'what the other made is no stranger');
+      for (const id of ids) assert.equal((await one.instance(id)).status, 'active');
+
+      await one.call('POST', '/instance-operations/terminate', { instance_ids: ids });
+      await work();
+      for (const id of ids) assert.equal((await one.instance(id)).status, 'terminated');
+      for (const [own, ended] of [
+        [mine, one.driver],
+        [theirs, driver],
+      ] as const) {
+        const touched = new Set(ended.calls.map((call) => call.split(' ')[1]));
+        assert.deepEqual([...touched].sort(), [...own].sort());
+      }
+    });
+
+    test('a server that is gone makes its machines unhealthy until it is back', async () => {
+      const one = await startCloud(database);
+      const driver = createScriptedDriver();
+      const own = { id: 'b'.repeat(32), driver };
+      const other = await one.another(own);
+      const rows = one.db.updateTable('hosts').set({ draining: 1 }).where('name', '=', 'here');
+      await rows.execute();
+      await one.lookAfter(1);
+      const id = await one.launch();
+      for (let turn = 0; turn < 4; turn++) {
+        await other.reconciler.settle();
+        one.clock.turn(500);
+      }
+      assert.equal((await one.instance(id)).status, 'active');
+      // The other is alive as long as it says so.
+      for (let beat = 0; beat < 10; beat++) {
+        one.clock.turn(5_000);
+        await other.hosts.look();
+        await one.cloud.hosts.look();
+      }
+      assert.equal((await one.instance(id)).status, 'active');
+      await other.reconciler.stop();
+      await one.lookAfter(60_000);
+      assert.equal((await one.instance(id)).status, 'unhealthy');
+      const { status_reason } = await one.db
+        .selectFrom('instances')
+        .select('status_reason')
+        .executeTakeFirstOrThrow();
+      assert.match(
+        status_reason ?? '',
+        /^Host here-2 does not answer since .*server does not run\.$/,
+      );
+      const again = await one.another(own);
+      await again.reconciler.settle();
+      assert.equal((await one.instance(id)).status, 'active');
+      assert.deepEqual(
+        driver.calls.filter((call) => call.startsWith('launch')),
+        [`launch ${id}`],
+      );
+    });
+  });
+}

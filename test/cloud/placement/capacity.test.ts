@@ -1,0 +1,167 @@
+// Capacity is real: what is admitted fits, whatever happens at once, and comes back when machines are gone.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import type { InstanceTypes } from '#cloud/schema.ts';
+import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
+import { databases } from '#test/support/databases.ts';
+
+const gpus = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    address: `GPU-${index}`,
+    model: 'NVIDIA H200',
+    memoryGib: 141,
+  }));
+
+const input = (type: string) => ({
+  region_name: 'us-west-1',
+  instance_type_name: type,
+  ssh_key_names: ['laptop'],
+});
+
+async function launchMany({ call }: TestCloud, type: string, count: number) {
+  const answers = await Promise.all(
+    Array.from({ length: count }, () =>
+      call<{ instance_ids: string[] }>('POST', '/instance-operations/launch', input(type)),
+    ),
+  );
+  const refused = answers.filter(({ status }) => status !== 200);
+  for (const { status, body } of refused) {
+    assert.equal(status, 400);
+    assert.equal(body.error.code, 'instance-operations/launch/insufficient-capacity');
+  }
+  return answers
+    .filter(({ status }) => status === 200)
+    .map(({ body }) => body.data.instance_ids[0] as string);
+}
+
+const typesOf = async ({ call }: TestCloud) =>
+  (await call<InstanceTypes>('GET', '/instance-types')).body.data;
+
+for (const database of databases) {
+  describe(`capacity on ${database}`, () => {
+    test('of fifty launches at once exactly those are admitted that fit', async () => {
+      const cloud = await startCloud(database, { driver: { report: { vcpus: 16 } } });
+      const admitted = await launchMany(cloud, 'cpu_2x_general', 50);
+      assert.equal(admitted.length, 8);
+      const rows = await cloud.db.selectFrom('instances').select('address').execute();
+      assert.equal(rows.length, 8, 'a refused launch left a row');
+      assert.equal(new Set(rows.map(({ address }) => address)).size, 8);
+      const types = await typesOf(cloud);
+      assert.deepEqual(types.cpu_1x_general?.regions_with_capacity_available, []);
+    });
+
+    test('a gpu is given to one instance at a time, and no cpu machine can strand it', async () => {
+      const report = { vcpus: 16, memoryGib: 64, gpus: gpus(4) };
+      const cloud = await startCloud(database, { driver: { report } });
+      assert.equal((await launchMany(cloud, 'cpu_8x_general', 3)).length, 1);
+      const admitted = await launchMany(cloud, 'gpu_1x_h200', 50);
+      assert.equal(admitted.length, 4);
+      await cloud.settle();
+      const given = admitted.flatMap((id) => cloud.driver.find(id)?.spec.gpus ?? []);
+      assert.deepEqual(given.toSorted(), ['GPU-0', 'GPU-1', 'GPU-2', 'GPU-3']);
+      assert.equal((await launchMany(cloud, 'gpu_2x_h200', 2)).length, 0);
+    });
+
+    test('capacity comes back when the machine is gone, not before', async () => {
+      const report = { vcpus: 4, gpus: gpus(1) };
+      const cloud = await startCloud(database, { driver: { report } });
+      const [id = ''] = await launchMany(cloud, 'gpu_1x_h200', 1);
+      await cloud.settle();
+      await cloud.call('POST', '/instance-operations/terminate', { instance_ids: [id] });
+      assert.equal((await launchMany(cloud, 'gpu_1x_h200', 1)).length, 0);
+      await cloud.settle();
+      assert.equal((await launchMany(cloud, 'gpu_1x_h200', 1)).length, 1);
+    });
+
+    test('the quota of an account holds under fifty launches at once', async () => {
+      const cloud = await startCloud(database, {
+        instancesPerAccount: 3,
+        driver: { report: { vcpus: 64 } },
+      });
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, () =>
+          cloud.call('POST', '/instance-operations/launch', input('cpu_1x_general')),
+        ),
+      );
+      const codes = answers.map(({ status, body }) => (status === 200 ? 'ok' : body.error.code));
+      assert.equal(codes.filter((code) => code === 'ok').length, 3);
+      assert.equal(codes.filter((code) => code === 'global/quota-exceeded').length, 47);
+    });
+  });
+}
+
+describe('instance types', () => {
+  test('the host is cut into sizes, and the catalog is listed without capacity', async () => {
+    const cloud = await startCloud('sqlite', { driver: { report: { vcpus: 6, memoryGib: 24 } } });
+    const types = await typesOf(cloud);
+    const sizes = Object.keys(types).filter((name) => name.startsWith('cpu_'));
+    assert.deepEqual(sizes, [
+      'cpu_1x_general',
+      'cpu_2x_general',
+      'cpu_4x_general',
+      'cpu_6x_general',
+    ]);
+    assert.deepEqual(types.cpu_4x_general?.instance_type, {
+      name: 'cpu_4x_general',
+      description: '4x CPU General (16 GiB)',
+      gpu_description: 'N/A',
+      price_cents_per_hour: 20,
+      specs: { vcpus: 4, memory_gib: 16, storage_gib: 341, gpus: 0 },
+    });
+    assert.deepEqual(types.cpu_6x_general?.regions_with_capacity_available, [
+      { name: 'us-west-1', description: 'California, USA' },
+    ]);
+    assert.deepEqual(types.gpu_1x_a10, {
+      instance_type: {
+        name: 'gpu_1x_a10',
+        description: '1x A10 (24 GB PCIe)',
+        gpu_description: 'A10 (24 GB PCIe)',
+        price_cents_per_hour: 129,
+        specs: { vcpus: 30, memory_gib: 200, storage_gib: 1400, gpus: 1 },
+      },
+      regions_with_capacity_available: [],
+    });
+  });
+
+  test('the order of the catalog is kept: one client lets later entries win', async () => {
+    const names = Object.keys(await typesOf(await startCloud()));
+    assert(names.indexOf('gpu_1x_a100') < names.indexOf('gpu_1x_a100_sxm4'));
+    assert.equal(names[0], 'gpu_1x_gh200');
+    assert.equal(names.at(-1), 'cpu_8x_general');
+  });
+
+  test("the host's own gpus take the catalog's names and prices where it has them", async () => {
+    const report = {
+      vcpus: 16,
+      gpus: [
+        { address: 'a', model: 'NVIDIA H100 80GB HBM3', memoryGib: 80 },
+        { address: 'b', model: 'NVIDIA GeForce RTX 4090', memoryGib: 24 },
+      ],
+    };
+    const types = await typesOf(await startCloud('sqlite', { driver: { report } }));
+    assert.equal(types.gpu_1x_h100_sxm5?.instance_type.price_cents_per_hour, 429);
+    assert.equal(types.gpu_1x_h100_sxm5?.regions_with_capacity_available.length, 1);
+    assert.equal(types.gpu_1x_rtx_4090?.instance_type.description, '1x RTX 4090 (24 GB)');
+  });
+
+  test('emulation gives the catalog capacity, says so, and is bounded', async () => {
+    const cloud = await startCloud('sqlite', { emulate: true, emulatedInstances: 2 });
+    const types = await typesOf(cloud);
+    const { instance_type, regions_with_capacity_available } = types.gpu_8x_h100_sxm5 ?? {};
+    assert.match(instance_type?.description ?? '', /^8x H100 \(80 GB SXM5\).*emulated/);
+    assert.equal(regions_with_capacity_available?.length, 1);
+    assert.equal((await launchMany(cloud, 'gpu_8x_h100_sxm5', 5)).length, 2);
+  });
+
+  test('types without isolation say so', async () => {
+    const cloud = await startCloud('sqlite', { driver: { report: { isolated: false } } });
+    const { cpu_1x_general } = await typesOf(cloud);
+    assert.match(cpu_1x_general?.instance_type.description ?? '', /not isolated/);
+  });
+
+  test("prices are the operator's to set", async () => {
+    const cloud = await startCloud('sqlite', { prices: { cpu_1x_general: 7 } });
+    assert.equal((await typesOf(cloud)).cpu_1x_general?.instance_type.price_cents_per_hour, 7);
+  });
+});

@@ -1,0 +1,127 @@
+// Several processes, one database: who does what, what happens when one dies, and what idling costs.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { pino } from 'pino';
+import { createClaims } from '#cloud/reconcile/claims.ts';
+import { createStrangers } from '#cloud/reconcile/orphan-machines.ts';
+import { startCloud } from '#test/support/cloud/cloud.ts';
+import { databases } from '#test/support/databases.ts';
+
+for (const database of databases) {
+  describe(`the reconciler on ${database}`, () => {
+    test('processes that look at once share the work: each machine is launched once', async () => {
+      const cloud = await startCloud(database, { driver: { report: { vcpus: 64 } } });
+      const others = await Promise.all([cloud.another(), cloud.another()]);
+      const ids = [];
+      for (let count = 0; count < 20; count++) ids.push(await cloud.launch());
+      const reconcilers = [cloud.cloud, ...others].map(({ reconciler }) => reconciler);
+      for (let turn = 0; turn < 6; turn++) {
+        await Promise.all(reconcilers.map((reconciler) => reconciler.settle()));
+        cloud.clock.turn(500);
+      }
+      for (const id of ids) {
+        assert.equal((await cloud.instance(id)).status, 'active');
+        assert.equal(cloud.driver.calls.filter((call) => call === `launch ${id}`).length, 1);
+      }
+    });
+
+    test('a row can be claimed by one only, and is free when its holder is silent', async () => {
+      const { db, clock, launch, cloud } = await startCloud(database);
+      const hostIds = cloud.hosts.reachable();
+      const id = await launch();
+      const claims = createClaims(db, clock, { leaseMs: 10_000 });
+      const taken = await Promise.all(
+        Array.from({ length: 8 }, () => claims.take('instances', 10, hostIds)),
+      );
+      assert.equal(taken.flat().length, 1);
+      clock.turn(9_999);
+      assert.deepEqual(await claims.take('instances', 10, hostIds), []);
+      clock.turn(1);
+      const [claim] = await claims.take('instances', 10, hostIds);
+      assert.equal(claim?.id, id);
+    });
+
+    test('what a dead process had claimed is finished by another', async () => {
+      const cloud = await startCloud(database);
+      const id = await cloud.launch();
+      const hostIds = cloud.cloud.hosts.reachable();
+      await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10, hostIds);
+      await cloud.cloud.reconciler.settle();
+      assert.deepEqual(cloud.driver.calls, []);
+      cloud.clock.turn(10_000);
+      await cloud.settle();
+      assert.equal((await cloud.instance(id)).status, 'active');
+    });
+
+    test('alone on its database, a new process frees all claims at once', async () => {
+      const cloud = await startCloud(database, { alone: true });
+      const id = await cloud.launch();
+      const hostIds = cloud.cloud.hosts.reachable();
+      await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10, hostIds);
+      const { reconciler } = await cloud.another();
+      await reconciler.settle();
+      assert.deepEqual(cloud.driver.calls, [`launch ${id}`]);
+    });
+
+    test('a wish that comes while the driver works is not overwritten', async () => {
+      const cloud = await startCloud(database);
+      const id = await cloud.launch();
+      const { driver } = cloud;
+      const launch = driver.launch;
+      driver.launch = async (spec) => {
+        await launch(spec);
+        await cloud.call('POST', '/instance-operations/terminate', { instance_ids: [id] });
+      };
+      await cloud.settle();
+      assert.equal((await cloud.instance(id)).status, 'terminated');
+      assert.deepEqual(await driver.list(), []);
+    });
+
+    test('looking after settled machines costs the same however many there are', async () => {
+      const cloud = await startCloud(database, {
+        driver: { report: { vcpus: 128, memoryGib: 256 } },
+      });
+      for (let count = 0; count < 70; count++) await cloud.launch();
+      await cloud.settle();
+      const looked: string[] = [];
+      const inspect = cloud.driver.inspect;
+      cloud.driver.inspect = (id) => {
+        looked.push(id);
+        return inspect(id);
+      };
+      await cloud.cloud.reconciler.settle();
+      assert.equal(looked.length, 0, 'a settled row is not due');
+      await cloud.cloud.reconciler.observeSome();
+      assert.equal(looked.length, 32);
+      await cloud.cloud.reconciler.observeSome();
+      await cloud.cloud.reconciler.observeSome();
+      assert.equal(new Set(looked).size, 70, 'but in the end each is looked at');
+    });
+
+    test('a machine no row knows is reported first and removed at the second look', async () => {
+      const cloud = await startCloud(database);
+      const known = await cloud.launchActive();
+      const lines: string[] = [];
+      const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
+      const strangers = createStrangers(cloud.db, cloud.cloud.hosts, log);
+      cloud.driver.plant('e'.repeat(32));
+      await strangers.sweep();
+      assert.equal((await cloud.driver.list()).length, 2);
+      assert.match(lines.join(''), /belongs to no instance/);
+      await strangers.sweep();
+      assert.deepEqual(await cloud.driver.list(), [known]);
+    });
+
+    test('a machine that outlived its terminated row is removed too', async () => {
+      const cloud = await startCloud(database);
+      const id = await cloud.launchActive();
+      await cloud.call('POST', '/instance-operations/terminate', { instance_ids: [id] });
+      await cloud.settle();
+      cloud.driver.plant(id);
+      await cloud.cloud.strangers.sweep();
+      await cloud.cloud.strangers.sweep();
+      assert.deepEqual(await cloud.driver.list(), []);
+    });
+  });
+}

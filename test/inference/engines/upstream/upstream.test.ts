@@ -1,0 +1,519 @@
+// The upstream engine before a scripted server: requests go out as they came, answers come back as they
+// are, and what the server does wrong stays the server's.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { describe, test } from 'node:test';
+import { parseJson } from '#http/body.ts';
+import { checkTask } from '#inference/api/check.ts';
+import type { CompletionChoice, Engine, EngineAnswer, Task, Usage } from '#inference/engine.ts';
+import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
+import { parseAnswer } from '#inference/engines/upstream/answer.ts';
+import type { UpstreamServer } from '#inference/engines/upstream/count-tokens.ts';
+import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
+import {
+  createUpstreamEngine,
+  probeUpstream,
+  type UpstreamOptions,
+} from '#inference/engines/upstream/upstream.ts';
+import { toInferenceError } from '#inference/errors.ts';
+import { chat, completion } from '#test/support/builtin.ts';
+import { newCall, readStream } from '#test/support/engine-call.ts';
+import { listen } from '#test/support/listen.ts';
+import { until } from '#test/support/until.ts';
+import { createPair, upstreamOptions } from '#test/support/upstream.ts';
+
+const reason = new Error('The client left');
+
+async function readAll(engine: Engine, task = chat('Hi'), call = newCall()): Promise<string> {
+  let text = '';
+  for await (const block of await engine.stream(task, call)) text += block;
+  return text;
+}
+
+describe('the upstream engine', () => {
+  test('passes every member on, and replaces only the name of the model', async (t) => {
+    const overrides = { apiKey: 'secret', headers: { 'x-team': 'mill' } };
+    const { upstream, engine } = await createPair(t, { apiKey: 'secret' }, overrides);
+    const body = {
+      model: 'asked',
+      messages: [{ role: 'user' as const, content: 'Größe 👩‍🔧', vendor: [1] }],
+      temperature: 0,
+      stop: null,
+      guided_json: { type: 'object' },
+      chat_template_kwargs: { enable_thinking: false },
+      stream_options: { continuous_usage_stats: false },
+    };
+    await readAll(engine, { kind: 'chat', body });
+    const { stop, ...kept } = body;
+    const [streamed] = upstream.requests;
+    assert.deepEqual(streamed?.body, {
+      ...kept,
+      model: 'scripted',
+      stream: true,
+      stream_options: { continuous_usage_stats: false, include_usage: true },
+    });
+    assert.equal(streamed?.path, '/v1/chat/completions');
+    assert.equal(streamed?.headers['x-team'], 'mill');
+    assert.equal(streamed?.headers.authorization, 'Bearer secret');
+    const text = { prompt: [1, 2], suffix: 'x', max_tokens: 9 };
+    await engine.answer(completion({ ...text, stream: false }), newCall());
+    const plain = { model: 'scripted', temperature: 0, ...text };
+    assert.deepEqual(upstream.requests[1]?.body, plain);
+    assert.equal(upstream.requests[1]?.path, '/v1/completions');
+  });
+
+  test('sends seeds of 64 bits digit by digit', () => {
+    for (const seed of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '7']) {
+      const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","seed":${seed}}`));
+      const task = { kind: 'completion', body } as Task;
+      checkTask(task);
+      const sent = toRequestBody(task, { model: 'm', server: 'vllm' }, false);
+      assert.equal(/"seed":(-?\d+)/.exec(sent)?.[1], seed);
+    }
+  });
+
+  test('takes a long seed from where it stands, and no other number for it', () => {
+    const long = '9223372036854775807';
+    const seedOf = (members: string) => {
+      const body = parseJson(
+        Buffer.from(`{"model":"m","prompt":"a \\"seed\\": ${long}1",${members}}`),
+      );
+      const task = { kind: 'completion', body } as Task;
+      checkTask(task);
+      return task.body.seed;
+    };
+    assert.equal(seedOf(`"extra":{"seed":9007199254740993},"seed" : ${long} `), BigInt(long));
+    assert.equal(seedOf(`"seed":${long},"seed":5`), 5, 'the last one holds');
+    assert.equal(seedOf(`"other":${long},"seed":7`), 7);
+  });
+
+  test('does not look long at a body for it', () => {
+    const numbers = '1,'.repeat(1_000_000);
+    for (const text of [
+      JSON.stringify('a'.repeat(4_000_000)),
+      `{"seed":9223372036854775807,"a":[${numbers}1]}`,
+    ]) {
+      const begunMs = performance.now();
+      parseJson(Buffer.from(text));
+      // With a reviver, and letter by letter, these took seconds.
+      assert(performance.now() - begunMs < 500, text.slice(0, 20));
+    }
+  });
+
+  test('sends other numbers too long for one as they came', () => {
+    const long = '12345678901234567890';
+    const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","mine":${long},"other":1}`));
+    const task = { kind: 'completion', body } as Task;
+    checkTask(task);
+    const sent = toRequestBody(task, { model: 'm', server: 'vllm' }, false);
+    assert.equal(/"mine":(\d+),"other":1/.exec(sent)?.[1], long);
+  });
+
+  test('tells servers that know only the old word for a limit', () => {
+    const sentTo = (server: UpstreamServer, limits: object) => {
+      const body = JSON.parse(
+        toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server }, true),
+      );
+      return [body.max_tokens, body.max_completion_tokens];
+    };
+    const limits = { max_tokens: 3, max_completion_tokens: 10 };
+    for (const server of ['ollama', 'llama-server'] as const)
+      assert.deepEqual(sentTo(server, limits), [10, 10]);
+    assert.deepEqual(sentTo('openai', limits), [3, 10]);
+    assert.deepEqual(sentTo('ollama', { max_tokens: 3 }), [3, undefined]);
+  });
+
+  test('tells SGLang its own word for a stop string that stays', () => {
+    const sent = (body: object) =>
+      JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang' }, false)).no_stop_trim;
+    assert.equal(sent({ messages: [], include_stop_str_in_output: true }), true);
+    assert.equal(
+      sent({ messages: [], include_stop_str_in_output: true, no_stop_trim: false }),
+      false,
+    );
+    assert.equal(sent({ messages: [] }), undefined);
+  });
+
+  test('tells llama-server what it calls otherwise, and others nothing', () => {
+    const tool = (name: string) => ({ type: 'function' as const, function: { name } });
+    const task = chat({
+      messages: [{ role: 'assistant', content: 'Once' }],
+      continue_final_message: true,
+      repetition_penalty: 1.1,
+      tools: [tool('f'), tool('g')],
+      tool_choice: tool('g'),
+    });
+    const sentTo = (server: 'llama-server' | 'vllm') =>
+      JSON.parse(toRequestBody(task, { model: 'm', server }, false)) as Record<string, unknown>;
+    const { repeat_penalty, tools, tool_choice } = sentTo('llama-server');
+    assert.deepEqual(
+      { repeat_penalty, tools, tool_choice },
+      { repeat_penalty: 1.1, tools: [tool('g')], tool_choice: 'required' },
+    );
+    assert.deepEqual(sentTo('vllm'), { ...task.body, model: 'm', add_generation_prompt: false });
+  });
+
+  test('a text without a limit goes on to its end, also where that is not what a server makes of it', async (t) => {
+    const bodies: Record<string, unknown>[] = [];
+    let hasTokenize = true;
+    const server = createServer(async (request, response) => {
+      const body = JSON.parse(Buffer.concat(await request.toArray()).toString());
+      const isCount = request.url === '/tokenize';
+      response.statusCode = isCount && !hasTokenize ? 404 : 200;
+      response.setHeader('content-type', 'application/json');
+      if (!isCount) bodies.push(body);
+      const choices = [{ index: 0, text: 'x', finish_reason: 'stop' }];
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+      const count = String(body.prompt).length;
+      response.end(JSON.stringify(isCount ? { count, max_model_len: 100 } : { choices, usage }));
+    });
+    const port = await listen(t, server);
+    const limitOf = async (name: UpstreamOptions['server'], task: Task) => {
+      const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name });
+      const engine = createUpstreamEngine(options);
+      await engine.answer(task, newCall());
+      await engine.close();
+      return bodies.pop()?.max_tokens;
+    };
+    const text = completion({ prompt: ['one', 'three'] });
+    assert.equal(await limitOf('vllm', text), 95);
+    assert.equal(await limitOf('sglang', text), 94);
+    const cut = completion({ prompt: 'x'.repeat(100) });
+    Object.assign(cut.body, { truncate_prompt_tokens: 20 });
+    assert.equal(await limitOf('vllm', cut), 80);
+    assert.equal(await limitOf('sglang', completion({ prompt: [[1, 2, 3], [4]] })), 96);
+    for (const name of ['vllm', 'sglang'] as const)
+      assert.equal(await limitOf(name, completion({ prompt: 'one', max_tokens: 7 })), 7);
+    assert.equal(await limitOf('sglang', completion({ prompt: 'x'.repeat(100) })), undefined);
+    for (const name of ['llama-server', 'ollama', 'openai'] as const)
+      assert.equal(await limitOf(name, text), undefined);
+    hasTokenize = false;
+    for (const name of ['vllm', 'sglang'] as const)
+      assert.equal(await limitOf(name, text), undefined);
+  });
+
+  test('gives plain answers with the members that the contract promises', async (t) => {
+    const { engine } = await createPair(t, { words: 3 });
+    const answer = await engine.answer(chat('Hi'), newCall());
+    assert.deepEqual(answer.choices, [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: 'The wheel türnt',
+          tool_calls: null,
+          function_call: null,
+          refusal: null,
+        },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
+    ]);
+    assert.equal(answer.usage.completion_tokens, 3);
+  });
+
+  test('a plain answer of nonsense is the server’s failure, and an empty word for its end is none', () => {
+    const scored = completion({ prompt: 'a', logprobs: 1 });
+    const read = (task: Task, choice: unknown) => {
+      const text = JSON.stringify({ choices: [choice], usage: { completion_tokens: 1 } });
+      return parseAnswer(task, { status: 200, headers: {}, text }, { server: 'vllm' });
+    };
+    const whole = { index: 0, finish_reason: 'stop' };
+    for (const message of ['hi', 5, [1]])
+      assert.throws(() => read(chat('Hi'), { ...whole, message }), { failure: 'unavailable' });
+    for (const logprobs of [{ content: [null] }, { content: 5, tokens: [null], text_offset: [-1] }])
+      assert.throws(() => read(scored, { ...whole, text: 'a', logprobs }), {
+        failure: 'unavailable',
+      });
+    const empty = { index: 0, message: { content: 'Hi' }, finish_reason: '' };
+    const { choices } = read(chat('Hi'), empty) as EngineAnswer;
+    assert.equal(choices[0]?.finish_reason, 'stop');
+  });
+
+  test('a stream of two choices that is cut off before the second is not whole', async (t) => {
+    const choice = { index: 0, delta: { content: 'Hi' }, logprobs: null, finish_reason: 'stop' };
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`data: ${JSON.stringify({ choices: [choice] })}\n\n`);
+      setTimeout(() => response.destroy(), 50);
+    });
+    const engine = createUpstreamEngine(
+      upstreamOptions(`http://127.0.0.1:${await listen(t, server)}/v1`),
+    );
+    t.after(() => engine.close());
+    await assert.rejects(readAll(engine, chat({ messages: [], n: 2 })), { failure: 'unavailable' });
+    await readAll(engine, chat({ messages: [] }));
+  });
+
+  test('streams in as many pieces as the network makes, down to single bytes', async (t) => {
+    const { engine } = await createPair(t, { words: 12, pieceBytes: 1 });
+    const chunks = await readStream(await engine.stream(chat('Hi'), newCall()));
+    const text = chunks.map(({ choices: [choice] }) =>
+      choice !== undefined && 'delta' in choice ? choice.delta.content : '',
+    );
+    assert.equal(text.join(''), 'The wheel türnt 水 and the 👩‍🔧 mill grinds.The wheel');
+  });
+
+  /** What each misbehaviour is to the caller: of a stream, and of a plain request. */
+  const outcomes: [Behaviour, object, object?][] = [
+    ['dies-at-once', { failure: 'unavailable', code: null }],
+    ['dies-before-first-chunk', { failure: 'unavailable', code: null }],
+    ['dies-after-first-chunk', { failure: 'unavailable', code: null }],
+    ['half-a-chunk', { failure: 'unavailable', code: null }],
+    ['ends-early', { failure: 'unavailable', message: /finish reason/ }],
+    ['too-many-requests', { failure: 'overloaded', retryAfterMs: 2000 }],
+    ['html-error', { failure: 'unavailable', message: /status 500/ }],
+    ['unauthorized', { failure: 'unavailable', message: /credentials/ }],
+    ['wrong-content-type', { failure: 'unavailable', message: /text\/html/ }],
+    ['endless-headers', { failure: 'unavailable', message: /headers/ }],
+    ['fails-in-stream', { failure: 'unavailable' }],
+    ['too-large', { failure: 'unavailable', message: /too large/ }],
+    ['slow-headers', { failure: 'unavailable', code: 'upstream_timeout' }],
+    ['goes-silent', { failure: 'unavailable', code: 'upstream_timeout' }],
+    ['only-pings', { failure: 'unavailable', code: 'upstream_timeout' }, {}],
+  ];
+  const short = { connectMs: 500, firstByteMs: 300, idleMs: 300 };
+  for (const [behaviour, streamed, plain = streamed] of outcomes)
+    test(`an upstream that ${behaviour} fails the request and nothing else`, async (t) => {
+      const isTimed = 'code' in streamed && streamed.code === 'upstream_timeout';
+      const overrides = isTimed ? { timeouts: short } : {};
+      const { upstream, engine } = await createPair(t, { behaviour }, overrides);
+      await assert.rejects(readAll(engine), streamed);
+      if (Object.keys(plain).length > 0)
+        await assert.rejects(engine.answer(chat('Hi'), newCall()), plain);
+      upstream.behave('answers');
+      assert.match(await readAll(engine), /finish_reason":"stop"/);
+    });
+
+  test('too slow a server is a 504 to the client, and no server a 502', async (t) => {
+    const { upstream, engine } = await createPair(t, {}, { timeouts: short });
+    upstream.behave('slow-headers');
+    const slow = await engine.answer(chat('Hi'), newCall()).catch((error: unknown) => error);
+    assert.equal(toInferenceError(slow, 'm')?.status, 504);
+    await upstream.close();
+    const none = await engine.answer(chat('Hi'), newCall()).catch((error: unknown) => error);
+    assert.equal(toInferenceError(none, 'm')?.status, 502);
+  });
+
+  for (const behaviour of ['dies-after-first-chunk', 'half-a-chunk', 'fails-in-stream'] as const)
+    test(`what came before a stream that ${behaviour} is handed on, and counted`, async (t) => {
+      const { engine } = await createPair(t, { behaviour });
+      const told: Usage[] = [];
+      const call = newCall({ onUsage: (soFar) => told.push(soFar) });
+      const blocks: string[] = [];
+      await assert.rejects(async () => {
+        for await (const block of await engine.stream(chat('Hi'), call)) blocks.push(String(block));
+      });
+      assert.match(blocks.join(''), /"content":"The"/);
+      assert.deepEqual(told.at(-1), {
+        prompt_tokens: 0,
+        completion_tokens: 1,
+        total_tokens: 1,
+        prompt_tokens_details: null,
+      });
+    });
+
+  for (const behaviour of ['slow-headers', 'only-pings', 'never-ends', 'goes-silent'] as const)
+    test(`a client that leaves ends the work of an upstream that ${behaviour}`, async (t) => {
+      const { upstream, engine } = await createPair(t, { behaviour });
+      for (const streams of [true, false]) {
+        const leaving = new AbortController();
+        const call = newCall({ signal: leaving.signal });
+        const answer = streams
+          ? readAll(engine, chat('Hi'), call)
+          : engine.answer(chat('Hi'), call);
+        const seen = upstream.requests.length;
+        await until('it asks', () => upstream.requests.length > seen);
+        leaving.abort(reason);
+        await assert.rejects(answer, reason);
+        await until('its socket closes', () => upstream.requests.at(-1)?.state === 'left');
+      }
+    });
+
+  test('a client that leaves between chunks is billed for what was generated', async (t) => {
+    const { upstream, engine } = await createPair(t, { words: 500, eventDelayMs: 2 });
+    const leaving = new AbortController();
+    let tokens = 0;
+    const onUsage = (soFar: Usage) => {
+      tokens = soFar.completion_tokens;
+    };
+    const call = newCall({ signal: leaving.signal, onUsage });
+    let blocks = 0;
+    await assert.rejects(async () => {
+      for await (const _ of await engine.stream(chat('Hi'), call))
+        if (++blocks === 20) leaving.abort(reason);
+    }, reason);
+    assert.ok(tokens >= 15 && tokens < 100, String(tokens));
+    await until('its socket closes', () => upstream.requests[0]?.state === 'left');
+  });
+
+  test('a stream ends with its end, and a server that talks on is cut off', async (t) => {
+    const script = { behaviour: 'talks-after-the-end', words: 5 } as const;
+    const { upstream, engine } = await createPair(t, script, { timeouts: short });
+    const text = await readAll(engine);
+    assert.equal(text.split('\n\n').length - 1, 7);
+    await until('its socket closes', () => upstream.requests[0]?.state === 'left');
+  });
+
+  test('a reader that stops reading ends the request', async (t) => {
+    const { upstream, engine } = await createPair(t, { behaviour: 'never-ends' });
+    for await (const _ of await engine.stream(chat('Hi'), newCall())) break;
+    await until('its socket closes', () => upstream.requests[0]?.state === 'left');
+  });
+
+  test('a slow reader holds the server back and loses nothing', async (t) => {
+    const { upstream, engine } = await createPair(t, { words: 40_000 });
+    const stream = await engine.stream(chat('Hi'), newCall());
+    const reader = stream[Symbol.asyncIterator]();
+    const first = String((await reader.next()).value);
+    // Far more is waiting than may be held here; time for a reader that held it all to show.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal(upstream.requests[0]?.state, 'running');
+    let length = first.length;
+    let longest = first.length;
+    let last = first;
+    for (let next = await reader.next(); !next.done; next = await reader.next()) {
+      last = String(next.value);
+      length += last.length;
+      longest = Math.max(longest, last.length);
+    }
+    assert.ok(length > 8_000_000 && longest < 2_000_000, `${length} ${longest}`);
+    assert.match(last, /finish_reason":"stop"/);
+  });
+
+  test('closing fails what runs', async (t) => {
+    const { upstream, engine } = await createPair(t, { behaviour: 'slow-headers' });
+    const answer = engine.answer(chat('Hi'), newCall());
+    const failed = assert.rejects(answer, { failure: 'unavailable' });
+    await until('it asks', () => upstream.requests.length === 1);
+    await engine.close();
+    await failed;
+  });
+
+  test('counts prompts by asking the server, where the server can count', async (t) => {
+    const { upstream, engine } = await createPair(t);
+    const { signal } = new AbortController();
+    const words = chat('one two three');
+    assert.equal(await engine.countPromptTokens(words, signal), 6);
+    const texts = completion({ prompt: ['one', 'one two three'] });
+    assert.equal(await engine.countPromptTokens(texts, signal), 3);
+    for (const [server, task, expected] of [
+      ['llama-server', words, 6],
+      ['sglang', completion({ prompt: 'one two' }), 2],
+      ['openai', completion({ prompt: [[1, 2, 3], [4]] }), 3],
+    ] as const) {
+      const other = createUpstreamEngine(upstreamOptions(upstream.url, { server }));
+      t.after(() => other.close());
+      assert.equal(await other.countPromptTokens(task, signal), expected);
+    }
+    const unable = createUpstreamEngine(upstreamOptions(upstream.url, { server: 'ollama' }));
+    t.after(() => unable.close());
+    assert.equal(await unable.countPromptTokens(words, signal), null);
+  });
+
+  test('counts what the template makes of a chat, with what the template is told', async (t) => {
+    const bodies: unknown[] = [];
+    const server = createServer(async (request, response) => {
+      bodies.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+      response.setHeader('content-type', 'application/json').end('{"count":7}');
+    });
+    const port = await listen(t, server);
+    const { messages } = chat('Hi').body as { messages: unknown };
+    const shared = {
+      chat_template_kwargs: { enable_thinking: false },
+      continue_final_message: true,
+    };
+    const own = {
+      vllm: { add_generation_prompt: false },
+      // It would count something else, or refuse, if it were told what vLLM is.
+      sglang: { tool_choice: 'auto', reasoning_effort: 'low' },
+    };
+    const body = { model: 'm', messages, temperature: 0, ...shared, ...own.vllm, ...own.sglang };
+    for (const name of ['vllm', 'sglang'] as const) {
+      const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name });
+      const engine = createUpstreamEngine(options);
+      t.after(() => engine.close());
+      const task = { kind: 'chat', body } as Task;
+      assert.equal(await engine.countPromptTokens(task, new AbortController().signal), 7);
+      assert.deepEqual(bodies.pop(), { model: 'scripted', messages, ...shared, ...own[name] });
+    }
+  });
+
+  test('an SGLang that warms up or was told to end is not ready, whatever else it answers', async (t) => {
+    let status = 200;
+    const server = createServer(({ url }, response) => {
+      response.statusCode = url === '/ready' ? status : 200;
+      response.setHeader('content-type', 'application/json').end('{"data":[{"id":"scripted"}]}');
+    });
+    const port = await listen(t, server);
+    const { signal } = new AbortController();
+    const probe = (name: 'sglang' | 'vllm') =>
+      probeUpstream(upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name }), signal);
+    assert.deepEqual((await probe('sglang')).models, ['scripted']);
+    status = 503;
+    await assert.rejects(probe('sglang'), { failure: 'unavailable', message: /is not ready/ });
+    await probe('vllm');
+    // As older ones say.
+    status = 404;
+    await probe('sglang');
+  });
+
+  test('says as others do which stop string ended a text of SGLang', async (t) => {
+    const matched: unknown[] = ['ain', 835, 3, null];
+    let stop: unknown = null;
+    const server = createServer(async (request, response) => {
+      const { stream } = JSON.parse(Buffer.concat(await request.toArray()).toString());
+      const choice = {
+        index: 0,
+        text: 'x',
+        logprobs: null,
+        finish_reason: 'stop',
+        matched_stop: stop,
+      };
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+      const answer = JSON.stringify({
+        id: 'a',
+        object: 'text_completion',
+        choices: [choice],
+        usage,
+      });
+      response.setHeader('content-type', stream ? 'text/event-stream' : 'application/json');
+      response.end(stream ? `data: ${answer}\n\ndata: [DONE]\n\n` : answer);
+    });
+    const port = await listen(t, server);
+    const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: 'sglang' });
+    const engine = createUpstreamEngine(options);
+    t.after(() => engine.close());
+    const task = completion({ prompt: 'one', stop_token_ids: [835] });
+    const told = [];
+    for (stop of matched) {
+      const { choices } = await engine.answer(task, newCall());
+      const [chunk] = await readStream(await engine.stream(task, newCall()));
+      told.push(
+        [choices[0], chunk?.choices[0]].map((one) => (one as CompletionChoice).stop_reason),
+      );
+    }
+    // 3 is the end of its model's text, which nobody asked for.
+    assert.deepEqual(told, [
+      ['ain', 'ain'],
+      [835, 835],
+      [null, null],
+      [null, null],
+    ]);
+  });
+
+  test('a probe tells the models, the window and the time it took', async (t) => {
+    const { upstream } = await createPair(t, { apiKey: 'k' });
+    const { signal } = new AbortController();
+    const options = upstreamOptions(upstream.url, { apiKey: 'k' });
+    const { latencyMs, ...report } = await probeUpstream(options, signal);
+    assert.deepEqual(report, { models: ['scripted'], contextWindow: 8192 });
+    assert.ok(latencyMs >= 0);
+    const wrongKey = upstreamOptions(upstream.url, { apiKey: 'other' });
+    await assert.rejects(probeUpstream(wrongKey, signal), /credentials/);
+    upstream.behave('slow-headers');
+    const hasty = upstreamOptions(upstream.url, { apiKey: 'k', timeouts: short });
+    await assert.rejects(probeUpstream(hasty, signal), { code: 'upstream_timeout' });
+  });
+});

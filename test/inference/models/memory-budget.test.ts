@@ -1,0 +1,57 @@
+// Two models and memory for one: the one that nobody uses makes room, the one in use does not.
+
+import assert from 'node:assert';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { EngineError } from '#inference/engine.ts';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
+import { grammars } from '#inference/engines/local/grammar/grammars.ts';
+import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
+import { createMemoryBudget } from '#inference/models/memory-budget.ts';
+import { newCall } from '#test/support/engine-call.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-memory-'));
+const engines: LocalEngine[] = [];
+after(async () => {
+  await Promise.all(engines.map((engine) => engine.close()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('a model that is not used makes room for another; one in use does not', async () => {
+  // The built-in takes about 142 MB with its cache: there is room for one and not for two.
+  const budget = createMemoryBudget(170_000_000);
+  const open = (name: string) => {
+    const modelPath = join(folder, `${name}.gguf`);
+    copyFileSync(builtinModel.modelPath, modelPath);
+    const share = budget.share(modelPath);
+    const options = { name, modelPath, grammars, threads: 1, standIn: true };
+    const engine = createLocalEngine({ ...options, memoryLimit: share.limit, onEvent: share.see });
+    share.own(engine);
+    engines.push(engine);
+    return engine;
+  };
+  const [one, two] = [open('one'), open('two')];
+  const leaving = new AbortController();
+  const call = newCall({ signal: leaving.signal, contextWindow: 4096 });
+  const endless = { model: 'm', prompt: 'Once', ignore_eos: true, max_tokens: 1900 };
+  const stream = await one.stream({ kind: 'completion', body: endless }, call);
+  await assert.rejects(two.preload(), (error) => {
+    assert(error instanceof EngineError);
+    assert.equal(error.failure, 'overloaded');
+    assert.match(error.message, /MiB are allowed/);
+    return true;
+  });
+  assert(one.status().loaded);
+  leaving.abort(new Error('enough'));
+  await assert.rejects(async () => {
+    for await (const _ of stream);
+  }, /enough/);
+  const deadline = Date.now() + 20_000;
+  while (!two.status().loaded) {
+    assert(Date.now() < deadline, 'the second model did not load');
+    await two.preload().catch(() => new Promise((done) => setTimeout(done, 100)));
+  }
+  assert.equal(one.status().loaded, false);
+});

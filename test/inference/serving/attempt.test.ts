@@ -1,0 +1,204 @@
+// Who is asked when a backend fails, what its failure means for its health, and what a client is told.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type EngineChunk, EngineError, type Task } from '#inference/engine.ts';
+import { createCatalog } from '#inference/models/catalog.ts';
+import { createRouter } from '#inference/routing/router.ts';
+import { createAttempts, newTrail } from '#inference/serving/attempt.ts';
+import type { Plan } from '#inference/serving/plan.ts';
+import { systemClock } from '#lib/clock.ts';
+import { listOf, newBackend, newEngine, type TestBackend } from '#test/support/backends.ts';
+import { newCall } from '#test/support/engine-call.ts';
+import { until } from '#test/support/until.ts';
+
+const served = createCatalog().find('hermes3-8b');
+assert(served !== undefined);
+
+const task: Task = {
+  kind: 'chat',
+  body: { model: 'm', stream: true, messages: [{ role: 'user', content: 'Hello' }] },
+};
+
+const plan: Plan = { served, task, promptTokens: null, unfit: new Set() };
+
+const usage = {
+  prompt_tokens: 1,
+  completion_tokens: 1,
+  total_tokens: 2,
+  prompt_tokens_details: null,
+};
+
+async function* hello(): AsyncGenerator<EngineChunk> {
+  const choice = { index: 0, logprobs: null, finish_reason: null };
+  yield { choices: [{ ...choice, delta: { role: 'assistant', content: '' } }], usage: null };
+  yield { choices: [{ ...choice, delta: { content: 'Hi' } }], usage: null };
+  yield { choices: [{ ...choice, delta: {}, finish_reason: 'stop' }], usage: null };
+  yield { choices: [], usage };
+}
+
+const failing = (name: string, error: unknown): TestBackend => {
+  async function* fail(): AsyncGenerator<EngineChunk> {
+    yield Promise.reject(error);
+  }
+  return newBackend(name, { engine: newEngine(name, fail) });
+};
+const well = (name: string): TestBackend => newBackend(name, { engine: newEngine(name, hello) });
+const down = () => new EngineError('unavailable', 'It is down.');
+const full = (retryAfterMs: number) => new EngineError('overloaded', 'Full.', { retryAfterMs });
+
+function attemptsOf(...backends: TestBackend[]) {
+  const list = listOf(...backends);
+  const router = createRouter(list, systemClock, { length: 4, waitMs: 1000 });
+  const failed: string[] = [];
+  const attempts = createAttempts(list, router, {
+    failed: ({ name }, { failure }) => failed.push(`${name} ${failure}`),
+    continued: () => {},
+  });
+  const trail = newTrail();
+  return {
+    failed,
+    trail,
+    answer: (call = newCall(), way = plan) => attempts.answer(way, call, trail),
+    stream: (call = newCall()) => attempts.stream(plan, call, trail),
+  };
+}
+
+describe('an attempt', () => {
+  test('a request that breaks connections is not sent to everybody', async () => {
+    const broken = () => new EngineError('unavailable', 'It broke.', { isBroken: true });
+    const ids: Task = { kind: 'completion', body: { model: 'm', prompt: [5, 99_999_999] } };
+    const stops: Task = { ...task, body: { ...task.body, stop_token_ids: [9_999_999] } } as Task;
+    for (const [asked, most] of [
+      [task, 2],
+      [ids, 1],
+      [stops, 1],
+    ] as const) {
+      const backends = ['a', 'b', 'c'].map((name) => failing(name, broken()));
+      const { failed, answer } = attemptsOf(...backends);
+      await assert.rejects(answer(newCall(), { ...plan, task: asked }), /It broke/);
+      assert.equal(failed.length, most);
+    }
+  });
+
+  test('a backend that fails before its first byte is replaced by another, plain and streamed', async () => {
+    for (const ask of ['answer', 'stream'] as const) {
+      const backends = [failing('a', down()), failing('b', down()), well('c')];
+      const { failed, trail, ...attempts } = attemptsOf(...backends);
+      if (ask === 'answer') await attempts.answer();
+      else {
+        const running = await attempts.stream();
+        assert.equal(backends[2]?.outstanding, 1);
+        await running.deliver(() => undefined);
+      }
+      assert.equal(trail.backend, backends[2]);
+      assert(failed.every((one) => /^[ab] unavailable$/.test(one)));
+      assert.deepEqual(
+        backends.map(({ outstanding }) => outstanding),
+        [0, 0, 0],
+      );
+      for (const name of failed) {
+        const backend = backends.find((one) => name.startsWith(one.name));
+        assert.deepEqual([backend?.health.reason(), backend?.observed.length], ['It is down.', 1]);
+      }
+    }
+  });
+
+  test('each is asked once and no more than three are', async () => {
+    const two = attemptsOf(failing('a', down()), failing('b', down()));
+    await assert.rejects(two.answer(), /It is down/);
+    assert.deepEqual(two.failed.sort(), ['a unavailable', 'b unavailable']);
+    const four = attemptsOf(...['a', 'b', 'c', 'd'].map((name) => failing(name, down())));
+    await assert.rejects(four.answer(), /It is down/);
+    assert.equal(four.failed.length, 3);
+  });
+
+  test('a rejected request is not sent to a second backend and harms nobody’s health', async () => {
+    const wrong = new EngineError('rejected', 'Wrong.');
+    const backends = [failing('a', wrong), failing('b', wrong)];
+    const { failed, answer } = attemptsOf(...backends);
+    await assert.rejects(answer(), wrong);
+    assert.deepEqual(failed, []);
+    assert.equal(backends.flatMap(({ observed }) => observed).length, 1);
+    assert(backends.every(({ health }) => health.reason() === null));
+  });
+
+  test('a request that all of them fail harms nobody’s health, one that another serves does', async () => {
+    const doubtful = () => new EngineError('unavailable', 'It failed.', { isDoubtful: true });
+    const backends = [failing('a', doubtful()), failing('b', doubtful())];
+    const poison = attemptsOf(...backends);
+    for (let at = 0; at < 4; at++) await assert.rejects(poison.answer(), /It failed/);
+    assert.equal(poison.failed.length, 8);
+    assert(backends.every(({ health }) => health.state() === 'healthy'));
+    const broken = failing('a', doubtful());
+    const { answer } = attemptsOf(broken, well('b'));
+    await until('it is out', async () => {
+      await answer();
+      return broken.health.state() === 'ejected';
+    });
+  });
+
+  test('what is too long for one is asked of those that may hold more, and told if nobody does', async () => {
+    const long = new EngineError('rejected', 'Too long.', { code: 'context_length_exceeded' });
+    const small = failing('a', long);
+    const same = { ...failing('b', down()), contextWindow: 4096 };
+    const larger = attemptsOf({ ...small, contextWindow: 4096 }, same, {
+      ...well('c'),
+      contextWindow: 8192,
+    });
+    await larger.answer();
+    assert.equal((larger.trail.backend as TestBackend | null)?.name, 'c');
+    assert(!larger.failed.includes('a unavailable'));
+    await assert.rejects(attemptsOf(small, failing('c', long)).answer(), long);
+    assert.equal(small.health.reason(), null);
+  });
+
+  test('an overloaded one is no failure, and its time to come back is told when all are', async () => {
+    const backends = [failing('a', full(9000)), failing('b', full(4000)), failing('c', down())];
+    const { answer } = attemptsOf(...backends);
+    await assert.rejects(answer(), (error: EngineError) => error.retryAfterMs === 4000);
+    assert.deepEqual(
+      backends.map(({ health }) => health.reason()),
+      [null, null, 'It is down.'],
+    );
+    await attemptsOf(failing('a', full(9000)), well('b')).answer();
+  });
+
+  test('a client that leaves is no failure of the backend, and nobody else is asked', async () => {
+    const leaving = new AbortController();
+    const gone = new Error('The client left');
+    async function* slow(): AsyncGenerator<EngineChunk> {
+      leaving.abort(gone);
+      yield Promise.reject(gone);
+    }
+    const backends = ['a', 'b'].map((name) => newBackend(name, { engine: newEngine(name, slow) }));
+    const { failed, answer } = attemptsOf(...backends);
+    await assert.rejects(answer(newCall({ signal: leaving.signal })), gone);
+    assert.deepEqual(failed, []);
+    assert.deepEqual(
+      backends.flatMap(({ observed }) => observed),
+      [{ firstTokenMs: null, failed: false }],
+    );
+    assert(backends.every(({ outstanding }) => outstanding === 0));
+  });
+
+  test('failing in mid-answer each time adds up to an ejection', async () => {
+    async function* breaking(): AsyncGenerator<EngineChunk> {
+      yield { choices: [], usage: null };
+      throw down();
+    }
+    const backend = newBackend('a', { engine: newEngine('a', breaking) });
+    const { stream } = attemptsOf(backend);
+    for (let at = 0; at < 3; at++) {
+      assert.equal(backend.health.state(), 'healthy');
+      const running = await stream();
+      await assert.rejects(
+        running.deliver(() => undefined),
+        /It is down/,
+      );
+    }
+    assert.equal(backend.health.state(), 'ejected');
+    assert.equal(backend.outstanding, 0);
+    await assert.rejects(stream(), (error: EngineError) => error.code === 'model_unavailable');
+  });
+});

@@ -1,0 +1,106 @@
+// Which files a name means, and which names are refused.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { chooseFiles, parseSource, quantOf } from '#inference/weights/choose.ts';
+
+const sha256 = 'a'.repeat(64);
+const list = (...paths: string[]) => paths.map((path) => ({ path, size: 10, sha256 }));
+const choose = (source: string, paths: string[]) =>
+  chooseFiles(parseSource(source), list(...paths)).map(({ path }) => path);
+
+describe('naming weights', () => {
+  it('a repository, a file in it and an address of the hub are all understood', () => {
+    const whole = { repo: 'owner/name', file: null, quant: null };
+    for (const text of ['owner/name', 'hf.co/owner/name', 'https://huggingface.co/owner/name/']) {
+      assert.deepEqual(parseSource(text), whole);
+    }
+    const file = { repo: 'owner/name', file: 'sub/x-Q8_0.gguf', quant: null };
+    for (const text of [
+      'owner/name/sub/x-Q8_0.gguf',
+      'https://huggingface.co/owner/name/blob/main/sub/x-Q8_0.gguf',
+      'https://hf.co/owner/name/resolve/main/sub/x-Q8_0.gguf?download=true',
+    ]) {
+      assert.deepEqual(parseSource(text), file);
+    }
+    assert.equal(parseSource('hf.co/owner/name:Q8_0').quant, 'Q8_0');
+  });
+
+  it('a name that could leave its folder or its host is refused', () => {
+    for (const text of [
+      '../etc',
+      'owner/..',
+      'owner/na..me',
+      'ow--ner/name',
+      '/owner/name',
+      'owner',
+      'owner/name/../../x.gguf',
+      'owner/name/..%2F..%2Fx.gguf',
+      'owner/name/.hidden.gguf',
+      'owner/name/sub//x.gguf',
+      'owner/name/x.gguf\0',
+      'owner/name/x.safetensors',
+      'owner\\name/x.gguf',
+      'https://other.example/owner/name',
+      'https://huggingface.co/owner/name/resolve/other/x.gguf',
+      'owner/name/%E0%A4%A.gguf',
+    ]) {
+      assert.throws(() => parseSource(text), { name: 'Refusal', code: 'invalid_body' }, text);
+    }
+  });
+
+  it('files that the hub lists under such names are not offered', () => {
+    assert.throws(() => choose('owner/name', ['../x-Q4_K_M.gguf', 'a/../../x-Q4_K_M.gguf']), {
+      message: 'owner/name holds no GGUF weights.',
+    });
+  });
+});
+
+describe('choosing weights', () => {
+  const repo = [
+    'README.md',
+    'm-IQ2_M.gguf',
+    'm-Q8_0.gguf',
+    'm-Q5_K_M.gguf',
+    'mmproj-m-Q4_K_M.gguf',
+  ];
+
+  it('Q4_K_M is taken when there is one, else the next in order', () => {
+    assert.deepEqual(choose('o/n', [...repo, 'm-Q4_K_M.gguf']), ['m-Q4_K_M.gguf']);
+    assert.deepEqual(choose('o/n', repo), ['m-Q5_K_M.gguf']);
+  });
+
+  it('a quantisation that is asked for is taken or refused, never replaced', () => {
+    assert.deepEqual(choose('o/n:q8_0', repo), ['m-Q8_0.gguf']);
+    assert.throws(() => choose('o/n:Q6_K', repo), {
+      message: 'o/n has no Q6_K. It has: IQ2_M, Q8_0, Q5_K_M.',
+    });
+  });
+
+  it('what is in no order is asked for, unless there is only one', () => {
+    assert.deepEqual(choose('o/n', ['tiny.gguf']), ['tiny.gguf']);
+    assert.throws(() => choose('o/n', ['one.gguf', 'two.gguf']), {
+      message: 'Which weights of o/n? Name a file. It has: one.gguf, two.gguf.',
+    });
+  });
+
+  it('split weights are all their parts, whichever was named', () => {
+    const parts = [3, 1, 2].map((part) => `Q4_K_M/m-Q4_K_M-0000${part}-of-00003.gguf`);
+    const sorted = [...parts].sort();
+    assert.deepEqual(choose('o/n', ['m-Q8_0.gguf', ...parts]), sorted);
+    assert.deepEqual(choose(`o/n/${parts[0]}`, parts), sorted);
+    assert.throws(() => choose('o/n', parts.slice(1)), /lacks some of the parts/);
+  });
+
+  it('a file without a checksum is refused', () => {
+    const listed = [{ path: 'x.gguf', size: 10, sha256: null }];
+    assert.throws(() => chooseFiles(parseSource('o/n'), listed), /states no SHA-256/);
+  });
+
+  it('the quantisation is read from the name', () => {
+    assert.equal(quantOf('Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf'), 'Q4_K_M');
+    assert.equal(quantOf('x.q8_0.gguf'), 'Q8_0');
+    assert.equal(quantOf('m-IQ4_XS-00001-of-00002.gguf'), 'IQ4_XS');
+    assert.equal(quantOf('model.gguf'), null);
+  });
+});

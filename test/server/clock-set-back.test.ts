@@ -1,0 +1,33 @@
+// A machine's clock may be set back, by an hour say. What counts on it goes on from there: nobody waits for
+// that hour, and nothing that was to be forgotten is kept for it.
+
+import assert from 'node:assert';
+import { test } from 'node:test';
+import { createRateLimiter } from '#lib/limits/rate-limit.ts';
+import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { createHandClock } from '#test/support/clock.ts';
+
+const hourMs = 3_600_000;
+
+test('a rate waits for no longer than its own interval', () => {
+  const clock = createHandClock();
+  const { take } = createRateLimiter(clock);
+  const rate = { intervalMs: 1000, burst: 2 };
+  assert.deepEqual([take('a', rate), take('a', rate), take('a', rate)], [0, 0, 1000]);
+  clock.turn(-hourMs);
+  assert.equal(take('a', rate), 1000);
+  clock.turn(999);
+  assert.notEqual(take('a', rate), 0);
+  clock.turn(1001);
+  assert.equal(take('a', rate), 0);
+});
+
+test('what was remembered for a second is looked up again', () => {
+  const clock = createHandClock();
+  const cache = createBoundedCache<string>(clock, { maxEntries: 2, maxAgeMs: 1000 });
+  cache.set('key', 'valid', cache.ticket());
+  clock.turn(999);
+  assert.equal(cache.get('key'), 'valid');
+  clock.turn(-hourMs);
+  assert.equal(cache.get('key'), undefined);
+});

@@ -1,0 +1,104 @@
+// The built-in model as an engine for tests, with grammars written by hand, and short ways to ask it.
+
+import type { TestContext } from 'node:test';
+import type { Engine, Task } from '#inference/engine.ts';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
+import {
+  createLocalEngine,
+  type LocalEngineOptions,
+} from '#inference/engines/local/parent/local.ts';
+import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
+import { newCall, readStream } from './engine-call.ts';
+
+export const weatherTool = {
+  type: 'function' as const,
+  function: {
+    name: 'get_weather',
+    description: 'The weather in a city',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
+};
+
+const truth = String.raw`root ::= "{\"answer\": " ("true" | "false") "}"`;
+const object = String.raw`root ::= "{\"" [a-z]+ "\": \"" [a-z]+ "\"}"`;
+
+function weatherCalls(names: readonly string[], parallel: boolean): string {
+  const name = names.map((text) => `"\\"${text}\\""`).join(' | ');
+  return String.raw`root ::= call${parallel ? String.raw` ("\n" call)?` : ''}
+call ::= "<tool_call>{\"name\": " (${name}) ", \"arguments\": {\"city\": \"" [A-Z] [a-z]{1,12} "\"}}</tool_call>"`;
+}
+
+/** Closed after the test, so that a failed one leaves no process behind. */
+export function createBuiltinFor(test: TestContext, options: Partial<LocalEngineOptions> = {}) {
+  const engine = createBuiltin(options);
+  test.after(() => engine.close());
+  return engine;
+}
+
+export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
+  return createLocalEngine({
+    ...builtinModel,
+    threads: 1,
+    // The same suites run on a machine with a GPU, except that answers repeat exactly on the CPU alone.
+    gpu: process.env.MILLRACE_TEST_GPU === '1' ? 'auto' : false,
+    grammars: {
+      jsonObject: () => object,
+      // A schema may bring its grammar along.
+      jsonSchema: (schema) => (schema as { gbnf?: string }).gbnf ?? truth,
+      toolCalls: (tools, { parallel }) =>
+        weatherCalls(
+          tools.map(({ name }) => name),
+          parallel,
+        ),
+    },
+    ...options,
+  });
+}
+
+export function chat(body: Partial<ChatRequest> | string): Task {
+  const given = typeof body === 'string' ? { messages: toMessages(body) } : body;
+  return { kind: 'chat', body: { model: 'm', temperature: 0, messages: [], ...given } };
+}
+
+export function toMessages(content: string): ChatRequest['messages'] {
+  return [{ role: 'user', content }];
+}
+
+export function completion(body: Partial<CompletionRequest>): Task {
+  return { kind: 'completion', body: { model: 'm', temperature: 0, prompt: 'Once', ...body } };
+}
+
+export const call = newCall;
+export const collect = readStream;
+
+export async function completionOf(engine: Engine, body: Partial<CompletionRequest>) {
+  const answer = await engine.answer(completion(body), call());
+  return {
+    usage: answer.usage,
+    choices: answer.choices.map((choice) => {
+      if ('message' in choice) throw new Error('A completion was answered as a chat');
+      return choice;
+    }),
+  };
+}
+
+export async function chatOf(engine: Engine, body: Partial<ChatRequest> | string) {
+  const answer = await engine.answer(chat(body), call());
+  return {
+    usage: answer.usage,
+    choices: answer.choices.map((choice) => {
+      if ('text' in choice) throw new Error('A chat was answered as a completion');
+      return choice;
+    }),
+  };
+}
+
+/** Waits for a condition of another process; fails loudly instead of hanging. */
+export async function until(condition: () => boolean, timeoutMs = 10_000): Promise<number> {
+  const start = performance.now();
+  while (!condition()) {
+    if (performance.now() - start > timeoutMs) throw new Error('It did not come true in time');
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  return performance.now() - start;
+}

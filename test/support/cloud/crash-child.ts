@@ -1,0 +1,178 @@
+// The process that crash.test.ts kills: the cloud on its database and driver, commanding itself at random.
+// What it has acknowledged stands on stdout, written at once, so that a kill can't take it back.
+
+import assert from 'node:assert';
+import { writeSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { pino } from 'pino';
+import { createAudit } from '#accounts/audit.ts';
+import type { KeyPrincipal } from '#accounts/principal.ts';
+import { createCloud } from '#cloud/cloud.ts';
+import type { Driver } from '#cloud/drivers/driver.ts';
+import { createDriver } from '#cloud/drivers/index.ts';
+import { CloudError } from '#cloud/errors.ts';
+import { createEndpoints } from '#cloud/hosts/endpoints.ts';
+import { toRow } from '#cloud/hosts/host-changes.ts';
+import { readHostId } from '#cloud/hosts/own-host.ts';
+import { openDatabase } from '#db/open.ts';
+import { systemClock } from '#lib/clock.ts';
+import { createRandom } from '#test/support/random.ts';
+
+export interface CrashOptions {
+  dataDir: string;
+  driver: 'sandbox' | 'scripted' | 'incus';
+  /** Of `incus`. */
+  endpoint?: { url: string; network: string };
+  accountId: string;
+  seed: number;
+  /** `storm` commands at random until killed; `calm` ends everything and exits. */
+  mode: 'storm' | 'calm';
+}
+
+const options = JSON.parse(process.argv[2] ?? '') as CrashOptions;
+const { dataDir, accountId } = options;
+const random = createRandom(options.seed);
+const say = (line: string) => writeSync(1, `${line}\n`);
+
+const db = await openDatabase({ url: null, poolSize: 1, dataDir });
+const region = 'us-west-1';
+const driver = await openDriver();
+say(`found ${JSON.stringify(await takeStock())}`);
+const cloud = await createCloud(
+  db,
+  systemClock,
+  {
+    audit: createAudit(systemClock),
+    drivers: {
+      canOpen: () => true,
+      open: async () => driver,
+      enrol: () => Promise.reject(new Error('nothing is enrolled here')),
+      check: async () => [],
+    },
+    log: pino({ level: 'silent' }),
+  },
+  {
+    ownHost:
+      options.driver === 'incus'
+        ? null
+        : { id: readHostId(dataDir), name: 'here', region, driver: options.driver },
+    hosts: options.endpoint ? [{ name: 'there', region, ...options.endpoint }] : [],
+    hostGraceMs: 15_000,
+    emulate: false,
+    emulatedInstances: 1,
+    prices: {},
+    instancesPerAccount: 1000,
+    filesystemsPerAccount: 24,
+    rulesetsPerAccount: 10,
+    sshKeysPerAccount: 10,
+    leaseMs: 10_000,
+    alone: true,
+    system: 'test',
+    architecture: 'x86_64',
+  },
+);
+const principal: KeyPrincipal = {
+  kind: 'key',
+  keyId: '0'.repeat(32),
+  accountId,
+  scopes: ['cloud'],
+  address: '127.0.0.1',
+};
+await cloud.hosts.look();
+// Otherwise the cache is written at the end, which a killed process does not have.
+flushCompileCache();
+cloud.reconciler.start();
+say('ready');
+await (options.mode === 'storm' ? storm() : calm());
+
+async function openDriver(): Promise<Driver> {
+  const log = () => {};
+  if (options.driver !== 'incus') {
+    return createDriver(options.driver, { dataDir, isolation: 'auto', log });
+  }
+  const { url = '', network } = options.endpoint ?? {};
+  const certificate = () => assert.fail('a socket needs none');
+  const endpoints = createEndpoints({ installationId: readHostId(dataDir), certificate, log });
+  return endpoints.open(
+    toRow({ name: 'there', region, network }, { url, fingerprint: null }, Date.now()),
+  );
+}
+
+/** Machines without a living row, and instances that had booted and have no machine. */
+async function takeStock(): Promise<{ strays: string[]; lost: string[] }> {
+  const machines = await driver.list();
+  const rows = await db.selectFrom('instances').select(['id', 'status', 'booted_at']).execute();
+  const living = new Set(rows.flatMap(({ id, status }) => (status === 'terminated' ? [] : [id])));
+  const booted = rows.filter(({ status, booted_at }) => status === 'active' && booted_at !== null);
+  return {
+    strays: machines.filter((id) => !living.has(id)),
+    lost: booted.map(({ id }) => id).filter((id) => !machines.includes(id)),
+  };
+}
+
+async function storm(): Promise<never> {
+  for (;;) {
+    await pause(random(10));
+    const instances = await cloud.instances.list(accountId);
+    const { id } = instances[random(instances.length)] ?? { id: '' };
+    try {
+      switch (random(4)) {
+        case 0:
+        case 1:
+          say(`launched ${await launch()}`);
+          break;
+        case 2:
+          if (id === '') break;
+          await cloud.instances.restart(principal, [id], 'restart');
+          say(`restarted ${id}`);
+          break;
+        default:
+          if (id === '' || instances.length < 2) break;
+          await cloud.instances.terminate(principal, [id]);
+          say(`terminated ${id}`);
+      }
+    } catch (error) {
+      // Full, busy or just gone: what a client would be told.
+      if (!(error instanceof CloudError)) throw error;
+    }
+  }
+}
+
+function launch(): Promise<string> {
+  return cloud.launch(principal, {
+    region_name: region,
+    instance_type_name: 'cpu_1x_general',
+    ssh_key_names: ['laptop'],
+  });
+}
+
+async function calm(): Promise<void> {
+  await endAll();
+  say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
+  let launches = 0;
+  while (await launch().then(Boolean, () => false)) launches++;
+  say(`capacity ${launches} of ${cloud.offers().totals.vcpus}`);
+  await endAll();
+  await cloud.reconciler.stop();
+  await driver.close();
+  await db.destroy();
+}
+
+async function endAll(): Promise<void> {
+  const living = await cloud.instances.list(accountId);
+  await cloud.instances.terminate(
+    principal,
+    living.map(({ id }) => id),
+  );
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const left = await cloud.details.list(accountId);
+    if (left.length === 0) return;
+    if (Date.now() > deadline) throw new Error(`not gone in a minute: ${JSON.stringify(left)}`);
+    await pause(20);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((done) => setTimeout(done, ms));
+}

@@ -1,0 +1,209 @@
+// What every driver keeps, whatever makes its machines: run over each of them from a test of its own.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Driver, MachineSpec, MachineState } from '#cloud/drivers/driver.ts';
+import { createSshClient, eventually, type SshClient } from './ssh-client.ts';
+
+export interface DriverSubject {
+  readonly name: string;
+  /** A reason not to run, or false. */
+  readonly skip: string | false;
+  /** Over the same state each time, as a new start of the server would make it. */
+  create(): Promise<Driver>;
+  /** Module, exported function and its argument, for a driver in a process that is killed. */
+  readonly inChild: readonly [module: URL, exported: string, argument: unknown];
+  dispose(): Promise<void>;
+}
+
+type Running = Extract<MachineState, { state: 'running' }>;
+
+export function checkDriver(subject: DriverSubject) {
+  describe(`driver ${subject.name}`, { skip: subject.skip, timeout: 240_000 }, () => {
+    let driver: Driver;
+    let client: SshClient;
+    const filesystem = randomBytes(16).toString('hex');
+
+    before(async () => {
+      client = createSshClient();
+      driver = await subject.create();
+    });
+    beforeEach(() => client.forgetHosts());
+    after(async () => {
+      for (const id of await driver.list()) await driver.terminate(id);
+      await driver.deleteFilesystem(filesystem);
+      await driver.close();
+      await subject.dispose();
+      client.close();
+    });
+
+    function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
+      const id = randomBytes(16).toString('hex');
+      return {
+        id,
+        node: null,
+        hostname: `i-${id.slice(0, 8)}`,
+        ip: null,
+        vcpus: 1,
+        memoryGib: 1,
+        storageGib: 8,
+        gpus: [],
+        authorizedKeys: [client.publicKey],
+        filesystems: [],
+        userData: null,
+        image: 'default',
+        firewall: [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '0.0.0.0/0' }],
+        ...changes,
+      };
+    }
+
+    async function running(id: string, of: Driver = driver): Promise<Running> {
+      let state = await of.inspect(id);
+      await eventually(`${id} runs`, async () => {
+        state = await of.inspect(id);
+        return state.state === 'running';
+      });
+      return state as Running;
+    }
+
+    async function output(at: Running, command: string): Promise<string> {
+      const answer = await client.ssh(at, command);
+      assert.equal(answer.code, 0, `${command}: ${answer.stderr}`);
+      return answer.stdout.trim();
+    }
+
+    test('an id that was never launched is absent, and terminating it is silent', async () => {
+      const { id } = spec();
+      assert.deepEqual(await driver.inspect(id), { state: 'absent' });
+      await driver.terminate(id);
+    });
+
+    test('the report says what is isolated and how large the host is', async () => {
+      const report = await driver.describe();
+      assert.ok(report.isolation.length > 10 && report.network.length > 10);
+      assert.ok(report.vcpus > 0 && report.memoryGib > 0 && report.storageGib >= 0);
+    });
+
+    test('launching twice at once makes one machine that answers ssh by its host name', async () => {
+      const wanted = spec();
+      await Promise.all([driver.launch(wanted), driver.launch(wanted)]);
+      const state = await running(wanted.id);
+      assert.equal(await output(state, 'hostname'), wanted.hostname);
+      await driver.launch(wanted);
+      assert.deepEqual(await running(wanted.id), state);
+      assert.ok((await driver.list()).includes(wanted.id));
+      await driver.terminate(wanted.id);
+      await driver.terminate(wanted.id);
+      assert.deepEqual(await driver.inspect(wanted.id), { state: 'absent' });
+      assert.ok(!(await driver.list()).includes(wanted.id));
+    });
+
+    test('a restart ends processes and keeps disk, address and host key', async () => {
+      const wanted = spec();
+      await driver.launch(wanted);
+      const first = await running(wanted.id);
+      await output(first, 'echo kept > ~/file; setsid sleep 987654 >/dev/null 2>&1 </dev/null &');
+      await driver.restart(wanted);
+      const second = await running(wanted.id);
+      assert.equal(second.ip, first.ip);
+      // The client has stored the first host key and refuses any other.
+      assert.equal(await output(second, 'cat ~/file'), 'kept');
+      assert.equal(await output(second, 'ps -eo args | grep -c "[s]leep 987654" || true'), '0');
+      await driver.terminate(wanted.id);
+    });
+
+    test('user data runs once, and what it printed is in the boot log', async () => {
+      const userData = '#!/bin/sh\necho "counted by user data"\necho x >> /home/ubuntu/count\n';
+      const wanted = spec({ userData });
+      await driver.launch(wanted);
+      await running(wanted.id);
+      const ran = async () => (await driver.bootLog(wanted.id)).includes('counted by user data');
+      await eventually('user data ran', ran);
+      await driver.restart(wanted);
+      const state = await running(wanted.id);
+      assert.equal(await output(state, 'wc -l < /home/ubuntu/count'), '1');
+      await driver.terminate(wanted.id);
+      assert.equal(await driver.bootLog(wanted.id), '');
+    });
+
+    test('a filesystem is shared between machines and outlives them', async () => {
+      await driver.createFilesystem(filesystem);
+      await driver.createFilesystem(filesystem);
+      const filesystems = [{ id: filesystem, mountPoint: '/lambda/nfs/shared' }];
+      const machines = [spec({ filesystems }), spec({ filesystems })] as const;
+      await Promise.all(machines.map((machine) => driver.launch(machine)));
+      const [first, second] = [await running(machines[0].id), await running(machines[1].id)];
+      await output(first, 'echo from-first > /lambda/nfs/shared/note');
+      assert.equal(await output(second, 'cat /lambda/nfs/shared/note'), 'from-first');
+      const used = await driver.filesystemUsage(filesystem);
+      assert.ok(used === null || used > 0);
+      await Promise.all(machines.map(({ id }) => driver.terminate(id)));
+      client.forgetHosts();
+      const later = spec({ filesystems });
+      await driver.launch(later);
+      assert.equal(
+        await output(await running(later.id), 'cat /lambda/nfs/shared/note'),
+        'from-first',
+      );
+      await driver.terminate(later.id);
+    });
+
+    test('machines of a killed server run on and are served again by the next one', async () => {
+      const wanted = spec();
+      const { child, lines } = await startChild(subject);
+      child.stdin!.write(`${JSON.stringify(wanted)}\n`);
+      const [line] = await once(lines, 'line');
+      const before = JSON.parse(line) as Running;
+      await output(before, 'setsid sleep 123456 >/dev/null 2>&1 </dev/null & echo started');
+      await kill(child);
+
+      const next = await subject.create();
+      try {
+        assert.deepEqual(await running(wanted.id, next), before);
+        assert.equal(await output(before, 'ps -eo args | grep -c "[s]leep 123456"'), '1');
+        assert.ok((await next.list()).includes(wanted.id));
+        await next.terminate(wanted.id);
+      } finally {
+        await next.close();
+      }
+    });
+
+    test('a launch that a crash cut off is finished by calling it again, or ended by terminate', async () => {
+      for (const delayMs of [2, 60, 120]) {
+        client.forgetHosts();
+        const [again, never] = [spec(), spec()];
+        const { child } = await startChild(subject);
+        for (const wanted of [again, never]) child.stdin!.write(`${JSON.stringify(wanted)}\n`);
+        await setTimeout(delayMs);
+        await kill(child);
+        await driver.launch(again);
+        assert.equal(await output(await running(again.id), 'hostname'), again.hostname);
+        await driver.terminate(again.id);
+        await driver.terminate(never.id);
+        const left = await driver.list();
+        assert.ok(!left.includes(again.id) && !left.includes(never.id));
+      }
+    });
+  });
+}
+
+async function startChild({ inChild: [module, exported, argument] }: DriverSubject) {
+  const program = fileURLToPath(new URL('./driver-process.ts', import.meta.url));
+  const argv = [program, module.href, exported, JSON.stringify(argument)];
+  const child = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout! });
+  await once(lines, 'line');
+  return { child, lines };
+}
+
+async function kill(child: ChildProcess) {
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}

@@ -1,0 +1,86 @@
+// Callers of the inference API for tests of its limits: keys with limits, short and endless requests, and
+// many of them at once.
+
+import assert from 'node:assert';
+import type { Limits } from '#accounts/schema.ts';
+import { createCatalog } from '#inference/models/catalog.ts';
+import { toAsk } from '#inference/serving/estimate-reservation.ts';
+import type { SessionFetch, TestServer } from '#test/support/server.ts';
+
+export const model = 'llama3.1-8b-instruct';
+
+/** One token of answer. */
+export const brief = { model, prompt: 'Once upon a time', max_tokens: 1, temperature: 0 };
+/** Runs until its caller leaves. */
+export const endless = { ...brief, max_tokens: 100_000, ignore_eos: true, stream: true };
+
+export interface KeyView {
+  id: string;
+  key: string;
+  label: string;
+  limits: Required<Limits>;
+  spend: { month: string; cost: number; tokens: number; requests: number };
+}
+
+export interface Failure {
+  message: string;
+  type: string;
+  param: string | null;
+  code: string;
+}
+
+export const readError = async (response: Response) =>
+  ((await response.json()) as { error: Failure }).error;
+
+export async function newKey(session: SessionFetch, limits: Limits, label = 'limited') {
+  const response = await session('/dashboard/api/api-keys', { json: { label, limits } });
+  assert.equal(response.status, 200);
+  return (await response.json()) as KeyView;
+}
+
+export async function listKeys(session: SessionFetch): Promise<KeyView[]> {
+  const response = await session('/dashboard/api/api-keys');
+  return ((await response.json()) as { data: KeyView[] }).data;
+}
+
+export const complete = (
+  server: TestServer,
+  { key }: Pick<KeyView, 'key'>,
+  body: object,
+  signal?: AbortSignal,
+) =>
+  server.fetch('/v1/completions', {
+    json: body,
+    headers: { authorization: `Bearer ${key}` },
+    ...(signal === undefined ? {} : { signal }),
+  });
+
+/** What a request may cost at most, in nano-dollars: what a budget holds for it. */
+export function worstCost(body: typeof brief): number {
+  const entry = createCatalog().find(model);
+  assert(entry !== undefined);
+  const bytes = Buffer.byteLength(JSON.stringify(body));
+  return toAsk({ kind: 'completion', body }, bytes, [entry]).costNano;
+}
+
+/** Asks 200 times at once, in turn at each server, and ends what was let in when all have been told. */
+export async function storm(
+  servers: TestServer[],
+  key: Pick<KeyView, 'key'>,
+  body: object,
+): Promise<{ granted: Response[]; refused: Failure[] }> {
+  const leave = new AbortController();
+  const responses = await Promise.all(
+    Array.from({ length: 200 }, (_, index) =>
+      complete(servers[index % servers.length] as TestServer, key, body, leave.signal),
+    ),
+  );
+  const granted = responses.filter(({ status }) => status === 200);
+  const refused = await Promise.all(
+    responses.filter(({ status }) => status === 429).map(readError),
+  );
+  assert.equal(granted.length + refused.length, 200);
+  leave.abort();
+  await Promise.allSettled(granted.map((response) => response.text()));
+  return { granted, refused };
+}

@@ -1,0 +1,129 @@
+// Usage on a real database with a clock turned by hand, and the sums that must always agree.
+
+import assert from 'node:assert';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { pino } from 'pino';
+import type { UsageFacts } from '#accounts/usage/entry.ts';
+import { tally } from '#accounts/usage/tally.ts';
+import { createUsage, type Usage, type UsageOptions } from '#accounts/usage/usage.ts';
+import { createBatch } from '#accounts/usage/writer.ts';
+import { createBatchThread } from '#accounts/usage/writer-thread.ts';
+import { openDatabase, sqliteFile } from '#db/open.ts';
+import type { Database, UsageRequestRow } from '#db/tables.ts';
+import { createIdSequence } from '#lib/ids.ts';
+import { createHandClock, type HandClock } from '#test/support/clock.ts';
+import { createDatabase, type DatabaseKind, stopOwnPostgres } from '#test/support/databases.ts';
+
+export const accountId = 'a'.repeat(32);
+export const keyId = 'b'.repeat(32);
+export const nextId = createIdSequence();
+
+export interface TestUsage {
+  db: Database;
+  dataDir: string;
+  clock: HandClock;
+  usage: Usage;
+  /** Another server on the same database. What it shall reach it through instead also writes its batches. */
+  another(options?: Partial<UsageOptions>, through?: Database): Usage;
+  rows(): Promise<UsageRequestRow[]>;
+}
+
+const cleanups: (() => Promise<void>)[] = [];
+
+after(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  await stopOwnPostgres();
+});
+
+export async function openTestUsage(
+  kind: DatabaseKind,
+  options: Partial<UsageOptions> = {},
+): Promise<TestUsage> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'millrace-usage-'));
+  const { url, drop } = await createDatabase(kind);
+  const db = await openDatabase({ url, poolSize: 4, dataDir });
+  const clock = createHandClock();
+  cleanups.push(
+    () => rm(dataDir, { recursive: true, force: true }),
+    drop,
+    () => db.destroy(),
+  );
+  const another: TestUsage['another'] = (over = {}, through = db) => {
+    const isThread = kind === 'sqlite' && through === db;
+    const batch = isThread ? createBatchThread(sqliteFile(dataDir)) : createBatch(through);
+    const log = pino({ level: 'silent' });
+    const made = createUsage(through, clock, { log, batch }, { alone: false, ...over });
+    cleanups.push(() => made.stop());
+    return made;
+  };
+  return { db, dataDir, clock, usage: another(options), another, rows: () => readRows(db) };
+}
+
+/** Null prototypes are SQLite's own. */
+export async function readRows(db: Database): Promise<UsageRequestRow[]> {
+  const rows = await db.selectFrom('usage_requests').selectAll().orderBy('id').execute();
+  return rows.map((row) => ({ ...row }));
+}
+
+export const facts = (over: Partial<UsageFacts> = {}): UsageFacts => ({
+  id: nextId(),
+  accountId,
+  keyId,
+  userId: null,
+  operation: 'chat',
+  model: 'm',
+  ...over,
+});
+
+/** One that ended, as it is written. */
+export const endedRow = (over: Partial<UsageRequestRow> = {}): UsageRequestRow => ({
+  id: nextId(),
+  account_id: accountId,
+  key_id: null,
+  user_id: null,
+  operation: 'chat',
+  model: 'm',
+  served_model: 'm',
+  backend: 'one',
+  at: Date.UTC(2026, 0, 1),
+  status: 'done',
+  code: null,
+  prompt_tokens: 10,
+  completion_tokens: 5,
+  cached_tokens: 0,
+  first_token_ms: 7,
+  duration_ms: 20,
+  cost_nano: 25,
+  process: null,
+  ...over,
+});
+
+/** Ten tokens in, five out, a cost of 100. */
+export function serveOne(usage: Usage, over: Partial<UsageFacts> = {}): string {
+  const given = facts(over);
+  const entry = usage.open(given);
+  entry.progress({ servedModel: given.model, backend: 'one', promptTokens: 10 });
+  entry.progress({ completionTokens: 5, cachedTokens: 2, firstTokenMs: 7, costNano: 100 });
+  entry.close({ status: 'done', code: null, durationMs: 20 });
+  return given.id;
+}
+
+/** What the rows add up to is what the hours and the months say, to the last token. */
+export async function assertAgreement(db: Database): Promise<void> {
+  const ended = (await readRows(db)).filter(({ status }) => status !== 'running');
+  const { hours, spend } = tally(ended);
+  const inDatabase = {
+    hours: await db.selectFrom('usage_hours').selectAll().execute(),
+    spend: await db.selectFrom('spend').selectAll().execute(),
+  };
+  assert.deepEqual(sorted(inDatabase.hours), sorted(hours));
+  assert.deepEqual(sorted(inDatabase.spend), sorted(spend));
+}
+
+const sorted = (rows: object[]) =>
+  rows
+    .map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
+    .sort();
