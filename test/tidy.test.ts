@@ -18,95 +18,149 @@ const sources = files.filter((file) => /^(src|test|bench|web)\/.*\.(ts|tsx|js)$/
 /** What each part of src may import from; itself always. */
 const mayImport: Record<string, string[]> = {
   lib: [],
+  http: ['lib'],
   db: ['lib'],
-  config: ['lib', 'cloud/regions.ts', 'inference/builtin-models.ts'],
-  accounts: ['db', 'lib'],
-  inference: ['accounts', 'db', 'lib'],
-  cloud: ['accounts', 'db', 'lib'],
-  cli: [
-    'config',
-    'lib',
-    'accounts/schema.ts',
-    'accounts/usage/schema.ts',
-    'inference/schema.ts',
-    'inference/weights/schema.ts',
-    'inference/backends/schema.ts',
-    'cloud/schema.ts',
-    'cloud/hosts/schema.ts',
-    'server.ts',
-    'package.json',
-  ],
+  config: ['lib', 'cloud/regions.ts', 'inference/models/builtin-models.ts'],
+  accounts: ['db', 'http', 'lib'],
+  inference: ['accounts', 'db', 'http', 'lib'],
+  cloud: ['accounts', 'db', 'http', 'lib'],
+  cli: ['config', 'lib', 'server/start.ts', 'package.json'],
 };
 
-const partOf = (file: string) => file.split('/')[1] as string;
+/** Wire types: the CLI and the dashboard may import them from every part. */
+const isSchema = (path: string) => path.endsWith('/schema.ts');
 
-function importsOf(file: string): string[] {
-  const text = readFileSync(join(root, file), 'utf8');
-  const paths = [...text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(
-    ([, path]) => path as string,
-  );
-  return paths.map((path) => relative(root, resolve(root, dirname(file), path)));
+/** Files of src that others import; programs that run as a process of their own may keep state. */
+const isModule = (file: string) =>
+  file.startsWith('src/') && !/sandbox\/agent\/|local\/child\/main\.ts$/.test(file);
+
+const partOf = (file: string) => file.split('/')[1] as string;
+const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
+
+/** Every specifier in a file that names another file of ours, as it is written. */
+function specifiersOf(file: string): string[] {
+  const found = textOf(file).matchAll(/(?:from|import\(|import)\s*'([.#][^']+)'/g);
+  return [...found].map(([, specifier]) => specifier as string);
 }
 
-/** The first import cycle among these files, as the list of files in it; empty if there is none. */
-function findImportCycle(among: string[]): string[] {
-  const finished = new Set<string>();
-  const follow = (file: string, path: string[]): string[] => {
+function toPath(file: string, specifier: string): string {
+  if (specifier.startsWith('#test/')) return specifier.slice(1);
+  if (specifier.startsWith('#')) return `src/${specifier.slice(1)}`;
+  return relative(root, resolve(root, dirname(file), specifier));
+}
+
+const importsOf = (file: string) => specifiersOf(file).map((one) => toPath(file, one));
+
+/** `file imports target` for every import that breaks a rule. */
+const importsThat = (breaks: (file: string, target: string) => boolean) =>
+  sources.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => breaks(file, target))
+      .map((target) => `${file} imports ${target}`),
+  );
+
+/** The first import cycle found from a file, as a list of files; undefined if there is none. */
+function findCycle(graph: ReadonlyMap<string, string[]>): string[] | undefined {
+  const done = new Set<string>();
+  const visit = (file: string, path: string[]): string[] | undefined => {
     if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
-    if (finished.has(file) || !among.includes(file)) return [];
-    for (const target of importsOf(file)) {
-      const cycle = follow(target, [...path, file]);
-      if (cycle.length > 0) return cycle;
+    if (done.has(file)) return undefined;
+    for (const next of graph.get(file) ?? []) {
+      const cycle = visit(next, [...path, file]);
+      if (cycle !== undefined) return cycle;
     }
-    finished.add(file);
-    return [];
+    done.add(file);
+    return undefined;
   };
-  return among.map((file) => follow(file, [])).find((cycle) => cycle.length > 0) ?? [];
+  for (const file of graph.keys()) {
+    const cycle = visit(file, []);
+    if (cycle !== undefined) return cycle;
+  }
+  return undefined;
 }
 
 describe('tidy', () => {
   test('each part imports only what it may', () => {
-    const wrong: string[] = [];
-    for (const file of sources.filter((one) => one.startsWith('src/'))) {
-      const allowed = mayImport[partOf(file)];
-      if (allowed === undefined) continue;
-      for (const target of importsOf(file)) {
-        const path = target.replace(/^src\//, '');
-        const fine =
-          partOf(target) === partOf(file) ||
-          allowed.some((one) => path === one || path.startsWith(`${one}/`));
-        if (!fine) wrong.push(`${file} imports ${target}`);
-      }
-    }
+    const wrong = importsThat((file, target) => {
+      const allowed = file.startsWith('src/') ? mayImport[partOf(file)] : undefined;
+      if (allowed === undefined || partOf(target) === partOf(file)) return false;
+      const path = target.replace(/^src\//, '');
+      if (partOf(file) === 'cli' && isSchema(target)) return false;
+      return !allowed.some((one) => path === one || path.startsWith(`${one}/`));
+    });
     assert.deepEqual(wrong, []);
   });
 
-  test('engines and drivers know their boundary, wire types and lib, not the product', () => {
+  test('engines and drivers know their boundary, wire types, http and lib, not the product', () => {
+    const wrong = importsThat(
+      (file, target) =>
+        /^src\/(inference\/engines|cloud\/drivers)\//.test(file) &&
+        /^src\/(accounts|db|config|server)/.test(target),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
+  test('no driver imports another driver, and no engine another engine', () => {
+    const familyOf = (path: string) =>
+      /^src\/(?:inference\/engines|cloud\/drivers)\/([^/]+)\//.exec(path)?.[1];
+    const wrong = importsThat((file, target) => {
+      const [from, to] = [familyOf(file), familyOf(target)];
+      return from !== undefined && to !== undefined && from !== to && to !== 'shared';
+    });
+    assert.deepEqual(wrong, []);
+  });
+
+  test('the two processes of a local model share only their protocol', { todo: true }, () => {
+    const sideOf = (path: string) =>
+      /^src\/inference\/engines\/local\/(parent|child)\//.exec(path)?.[1];
+    const wrong = importsThat((file, target) => {
+      const [from, to] = [sideOf(file), sideOf(target)];
+      return from !== undefined && to !== undefined && from !== to;
+    });
+    assert.deepEqual(wrong, []);
+  });
+
+  test('the dashboard imports only wire types from the server', () => {
+    const wrong = importsThat(
+      (file, target) =>
+        file.startsWith('web/src/') && target.startsWith('src/') && !isSchema(target),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
+  test('no import cycles, not even of types', { todo: true }, () => {
+    const graph = new Map(sources.map((file) => [file, importsOf(file)]));
+    assert.deepEqual(findCycle(graph), undefined);
+  });
+
+  test('imports across folders are by #path, so that moving a file breaks nothing', () => {
     const wrong = sources
-      .filter((file) => /^src\/(inference\/engines|cloud\/drivers)\//.test(file))
-      .flatMap((file) => importsOf(file).map((target) => ({ file, target })))
-      .filter(({ target }) => /^src\/(accounts|db|config|app|server)/.test(target))
-      .map(({ file, target }) => `${file} imports ${target}`);
+      .filter((file) => /^(src|test)\//.test(file) && !file.includes('/sandbox/agent/'))
+      .flatMap((file) => specifiersOf(file).map((specifier) => `${file} imports ${specifier}`))
+      .filter(
+        (line) => /imports \.(\.|\/[^/]+\/)/.test(line) && !/\/web\/|package\.json/.test(line),
+      );
     assert.deepEqual(wrong, []);
   });
 
-  test('the dashboard imports only wire schemas from src', () => {
-    const wrong = sources
-      .filter((file) => file.startsWith('web/src/'))
-      .flatMap((file) => importsOf(file).map((target) => ({ file, target })))
-      .filter(({ target }) => target.startsWith('src/') && !target.endsWith('/schema.ts'))
-      .map(({ file, target }) => `${file} imports ${target}`);
+  test('no module keeps state: what lives is created by a function', { todo: true }, () => {
+    const mutable =
+      /^(?:export )?(?:let|var) |^(?:export )?const \w+(?:: [^=]+)? = (?:new (?:Map|Set|WeakMap|WeakSet)(?:<.*>)?\(\)|\[\]|\{\});/m;
+    const wrong = sources.filter((file) => isModule(file) && mutable.test(textOf(file)));
     assert.deepEqual(wrong, []);
   });
 
-  test('the dashboard has no import cycles, not even of types', () => {
-    const dashboard = sources.filter((file) => file.startsWith('web/src/'));
-    assert.deepEqual(findImportCycle(dashboard), []);
+  test('no test sleeps: it waits for a condition or turns a clock', { todo: true }, () => {
+    const sleeps = /timers\/promises|setTimeout\((?:resolve|done|go|r)\b|\bsleep\(/;
+    const wrong = sources.filter(
+      (file) => /^test\/(?!support\/|tidy)/.test(file) && sleeps.test(textOf(file)),
+    );
+    assert.deepEqual(wrong, []);
   });
 
-  test('only the composition root and the CLI’s serve start the server', () => {
+  test('only the CLI’s serve starts the server', () => {
     const starters = sources.filter(
-      (file) => file.startsWith('src/') && importsOf(file).includes('src/server.ts'),
+      (file) => file.startsWith('src/') && importsOf(file).includes('src/server/start.ts'),
     );
     assert.deepEqual(starters, ['src/cli/serve.ts']);
   });
@@ -126,7 +180,7 @@ describe('tidy', () => {
   const allowedEnvironment = [
     'src/config/load.ts',
     'src/cli/credentials.ts',
-    'src/inference/engines/local/model-process.ts',
+    'src/inference/engines/local/parent/model-process.ts',
   ];
 
   test('the repository stands alone: no machine paths, no registry hosts', () => {

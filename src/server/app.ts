@@ -14,7 +14,6 @@ import Fastify, {
 import { accountsDialect } from '#accounts/errors.ts';
 import { type AccountParts, accountRoutes } from '#accounts/routes.ts';
 import { type UsageParts, usageRoutes } from '#accounts/usage/routes.ts';
-import { answerSocket, createBadHttpHandler, dialectOf, jsonHeaders } from '#bad-http.ts';
 import { cloudDashboardRoutes } from '#cloud/api/dashboard-routes.ts';
 import { type CloudParts, cloudRoutes } from '#cloud/api/routes.ts';
 import { isTerminal, terminalRoutes } from '#cloud/api/terminal.ts';
@@ -28,6 +27,7 @@ import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts'
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
 import { createIdSequence, newId } from '#lib/ids.ts';
+import { answerSocket, createBadHttpHandler, dialectOf, jsonHeaders } from './bad-http.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
 import { openapi } from './openapi.ts';

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const skip = process.getuid?.() !== 0 && 'already an ordinary user';
-const files = ['', '-ssh', '-boot', '-isolation'].map((part) => `sandbox${part}.test.ts`);
+const files = ['conformance', 'ssh', 'boot', 'isolation'].map((part) => `${part}.test.ts`);
 for (const file of files) {
   test(`an ordinary user gets the same: ${file}`, { skip, timeout: 120_000 }, async () => {
     const target = fileURLToPath(new URL(file, import.meta.url));

@@ -63,7 +63,7 @@ describe('the child', () => {
 
   test('ends when its parent does, also while it generates', async () => {
     const script = `
-      import { createBuiltin } from './test/inference/builtin.ts';
+      import { createBuiltin } from '#test/support/builtin.ts';
       const engine = createBuiltin();
       const body = { model: 'm', prompt: 'Once', max_tokens: 1500, ignore_eos: true };
       const call = { signal: new AbortController().signal, caller: 'a', contextWindow: 2048 };
