@@ -82,7 +82,7 @@ async function measure(name: string, modelPath: string): Promise<Record<string, 
     modelPath,
     threads: 1,
     contextSize: 2048,
-    grammars: { jsonObject: () => '', jsonSchema: () => '', toolCalls: () => '' },
+    grammars: { compile: async () => ({ grammar: '' }) },
     onEvent(event) {
       if (event.kind === 'ready') memoryBytes = event.memoryBytes;
     },

@@ -2,7 +2,6 @@
 // Start and stop order are here and nowhere else.
 
 import type { AddressInfo } from 'node:net';
-import { totalmem } from 'node:os';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createApiKeys } from '#accounts/api-keys.ts';
@@ -35,8 +34,7 @@ import type { Config } from '#config/schema.ts';
 import { makeDataDirectory } from '#db/data-directory.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { openBackends } from '#inference/backends/open.ts';
-import { builtinModel } from '#inference/engines/local/builtin.ts';
-import { grammars } from '#inference/engines/local/grammar/grammars.ts';
+import { createGrammarThread } from '#inference/engines/local/grammar/grammar-thread.ts';
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
 import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream/upstream.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
@@ -65,6 +63,7 @@ import {
   toQueueLimits,
   toUsageRetention,
 } from '#server/options/limits.ts';
+import { toMemoryLimit, toStandIn } from '#server/options/local-models.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { createApp } from './app.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
@@ -144,6 +143,7 @@ export async function startServer(
   const shared = await openSharedState(config.redis.url, clock, { log, registry });
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
+  const grammars = createGrammarThread(clock);
   const standIn = openLocalEngine(toStandIn(config));
   const counter = createLlama3Counter();
   const missing = createMissingCounts(counter);
@@ -352,6 +352,7 @@ export async function startServer(
     await endWork();
     await usage.stop();
     await counter.close();
+    await grammars.close();
     await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
     await shared.close();
     await cloud.reconciler.stop();
@@ -381,14 +382,6 @@ async function openTraces({ telemetry }: Config): Promise<Traces | null> {
   const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
   return url === null ? null : createTraces({ url, headers, sampleRatio });
 }
-
-function toStandIn({ inference }: Config) {
-  if (inference.stand_in === null) return builtinModel;
-  return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
-}
-
-const toMemoryLimit = ({ inference }: Config) =>
-  inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;
 
 /** How machines are kept apart here, and how many other hosts there are. */
 function describeMachines(hosts: readonly Host[], ownId: string | null): string {

@@ -3,6 +3,7 @@
 import type { TestContext } from 'node:test';
 import type { Engine, Task } from '#inference/engine.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
+import type { GrammarRequest } from '#inference/engines/local/parent/grammar-choice.ts';
 import {
   createLocalEngine,
   type LocalEngineOptions,
@@ -41,18 +42,17 @@ export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
     threads: 1,
     // The same suites run on a machine with a GPU, except that answers repeat exactly on the CPU alone.
     gpu: process.env.MILLRACE_TEST_GPU === '1' ? 'auto' : false,
-    grammars: {
-      jsonObject: () => object,
-      // A schema may bring its grammar along.
-      jsonSchema: (schema) => (schema as { gbnf?: string }).gbnf ?? truth,
-      toolCalls: (tools, { parallel }) =>
-        weatherCalls(
-          tools.map(({ name }) => name),
-          parallel,
-        ),
-    },
+    grammars: { compile: async (request) => ({ grammar: toHandwritten(request) }) },
     ...options,
   });
+}
+
+function toHandwritten(request: GrammarRequest): string {
+  if (request.kind === 'json_object') return object;
+  // A schema may bring its grammar along.
+  if (request.kind === 'json_schema') return (request.schema as { gbnf?: string }).gbnf ?? truth;
+  const names = request.tools.map(({ name }) => name);
+  return weatherCalls(names, request.parallel);
 }
 
 export function chat(body: Partial<ChatRequest> | string): Task {

@@ -7,10 +7,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { EngineError } from '#inference/engine.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
-import { grammars } from '#inference/engines/local/grammar/grammars.ts';
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
 import { createMemoryBudget } from '#inference/models/memory-budget.ts';
 import { newCall } from '#test/support/engine-call.ts';
+
+/** None of these requests asks for a grammar. */
+const noGrammars = { compile: () => assert.fail('a grammar was asked for') };
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-memory-'));
 const engines: LocalEngine[] = [];
@@ -26,7 +28,7 @@ test('a model that is not used makes room for another; one in use does not', asy
     const modelPath = join(folder, `${name}.gguf`);
     copyFileSync(builtinModel.modelPath, modelPath);
     const share = budget.share(modelPath);
-    const options = { name, modelPath, grammars, threads: 1, standIn: true };
+    const options = { name, modelPath, grammars: noGrammars, threads: 1, standIn: true };
     const engine = createLocalEngine({ ...options, memoryLimit: share.limit, onEvent: share.see });
     share.own(engine);
     engines.push(engine);

@@ -1,18 +1,31 @@
 // Which grammar a chat request calls for: from the first token, or from the moment the model opens a
 // tool call by itself.
 
-import { EngineError } from '#inference/engine.ts';
+import { type Call, EngineError } from '#inference/engine.ts';
 import type { ChatRequest, Tool } from '#inference/schema.ts';
 
-/** JSON schemas to GBNF. Each may throw for a schema that it can't express. */
-export interface Grammars {
-  jsonObject(): string;
-  jsonSchema(schema: unknown): string;
+export type GrammarRequest =
+  | { readonly kind: 'json_object' }
+  | { readonly kind: 'json_schema'; readonly schema: unknown }
   /**
    * What a model writes to call one of the tools: `<tool_call>{"name": ..., "arguments": ...}</tool_call>`,
    * opening and closing included; several on lines of their own when `parallel`.
    */
-  toolCalls(tools: { name: string; parameters: unknown }[], options: { parallel: boolean }): string;
+  | {
+      readonly kind: 'tool_calls';
+      readonly tools: readonly { name: string; parameters: unknown }[];
+      readonly parallel: boolean;
+    };
+
+/** GBNF, or the reason why the schema can't be expressed: `'properties.a.not' is not supported`. */
+export type Compiled = { readonly grammar: string } | { readonly refusal: string };
+
+export type GrammarCaller = Pick<Call, 'caller' | 'priority' | 'signal'>;
+
+/** JSON schemas to GBNF. */
+export interface Grammars {
+  /** Throws EngineError `overloaded` when too many wait, and the signal's reason when that aborts. */
+  compile(request: GrammarRequest, caller: GrammarCaller): Promise<Compiled>;
 }
 
 export interface GrammarChoice {
@@ -22,8 +35,13 @@ export interface GrammarChoice {
 
 const none: GrammarChoice = { grammar: null, lazyGrammar: null };
 
-/** Throws EngineError `rejected`. */
-export function chooseGrammar(body: ChatRequest, grammars: Grammars): GrammarChoice {
+/** Throws EngineError `rejected`, and what `compile` throws. */
+export async function chooseGrammar(
+  body: ChatRequest,
+  grammars: Grammars,
+  caller: GrammarCaller,
+): Promise<GrammarChoice> {
+  const compile = (request: GrammarRequest) => grammars.compile(request, caller);
   const choice = body.tool_choice ?? 'auto';
   const tools = body.tools ?? [];
   const forced = choice === 'required' || typeof choice === 'object';
@@ -31,54 +49,55 @@ export function chooseGrammar(body: ChatRequest, grammars: Grammars): GrammarCho
     throw refused('tool_choice asks for a call, and there are no tools.', 'tool_choice');
   if (forced) {
     const callable = typeof choice === 'object' ? [findTool(tools, choice.function.name)] : tools;
-    return { ...none, grammar: toolGrammar(callable, body, grammars) };
+    return { ...none, grammar: await toolGrammar(callable, body, compile) };
   }
-  const format = formatGrammar(body, grammars);
+  const format = await formatGrammar(body, compile);
   if (format !== null) return { ...none, grammar: format };
   if (tools.length === 0 || choice === 'none') return none;
-  return { ...none, lazyGrammar: toolGrammar(tools, body, grammars) };
+  return { ...none, lazyGrammar: await toolGrammar(tools, body, compile) };
 }
 
-function formatGrammar(body: ChatRequest, grammars: Grammars): string | null {
+type Compile = (request: GrammarRequest) => Promise<Compiled>;
+
+async function formatGrammar(body: ChatRequest, compile: Compile): Promise<string | null> {
   const format = body.response_format;
   if (format == null || format.type === 'text') return null;
-  if (format.type === 'json_object') return grammars.jsonObject();
+  const param = 'response_format.json_schema.schema';
+  if (format.type === 'json_object')
+    return orRefused(await compile({ kind: 'json_object' }), 'response_format');
   const schema = format.json_schema?.schema;
-  if (schema == null)
-    throw refused('A json_schema format needs a schema.', 'response_format.json_schema.schema');
-  try {
-    return grammars.jsonSchema(schema);
-  } catch (error) {
-    throw unenforceable(error, 'response_format.json_schema.schema');
-  }
+  if (schema == null) throw refused('A json_schema format needs a schema.', param);
+  return orRefused(await compile({ kind: 'json_schema', schema }), param);
 }
 
 /** Tools that are not strict promise an object only, so a schema that can't be enforced is no obstacle. */
-function toolGrammar(tools: readonly Tool[], body: ChatRequest, grammars: Grammars): string {
+async function toolGrammar(
+  tools: readonly Tool[],
+  body: ChatRequest,
+  compile: Compile,
+): Promise<string> {
   // A named tool is called once.
   const parallel = (body.parallel_tool_calls ?? true) && typeof body.tool_choice !== 'object';
   const exact = tools.map(({ function: tool }) => ({
     name: tool.name,
     parameters: tool.parameters ?? { type: 'object', properties: {} },
   }));
-  try {
-    return grammars.toolCalls(exact, { parallel });
-  } catch (error) {
-    if (tools.some(({ function: tool }) => tool.strict)) throw unenforceable(error, 'tools');
-    const loose = exact.map(({ name }) => ({ name, parameters: { type: 'object' } }));
-    return grammars.toolCalls(loose, { parallel });
-  }
+  const compiled = await compile({ kind: 'tool_calls', tools: exact, parallel });
+  if ('grammar' in compiled || tools.some(({ function: tool }) => tool.strict))
+    return orRefused(compiled, 'tools');
+  const loose = exact.map(({ name }) => ({ name, parameters: { type: 'object' } }));
+  return orRefused(await compile({ kind: 'tool_calls', tools: loose, parallel }), 'tools');
+}
+
+function orRefused(compiled: Compiled, param: string): string {
+  if ('grammar' in compiled) return compiled.grammar;
+  throw refused(`This schema can't be enforced: ${compiled.refusal}`, param);
 }
 
 function findTool(tools: readonly Tool[], name: string): Tool {
   const found = tools.find((tool) => tool.function.name === name);
   if (found !== undefined) return found;
   throw refused(`No tool is named "${name}".`, 'tool_choice.function.name');
-}
-
-function unenforceable(error: unknown, param: string): EngineError {
-  if (error instanceof EngineError) return error;
-  return refused(`This schema can't be enforced: ${(error as Error).message}`, param);
 }
 
 function refused(message: string, param: string): EngineError {

@@ -97,8 +97,9 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     },
   );
 
-  function begin(task: Task, call: Call): ChunkStream {
-    const grammars = task.kind === 'chat' ? chooseGrammar(task.body, options.grammars) : noGrammar;
+  async function begin(task: Task, call: Call): Promise<ChunkStream> {
+    const grammars =
+      task.kind === 'chat' ? await chooseGrammar(task.body, options.grammars, call) : noGrammar;
     const { caller, priority, contextWindow } = call;
     const context = { caller, priority, contextWindow, ...grammars };
     const stream = createChunkStream(() => giveUp());
@@ -117,13 +118,13 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   return {
     name: options.name,
     async stream(task, call) {
-      const stream = begin(task, call);
+      const stream = await begin(task, call);
       await stream.first();
       return stream;
     },
     async answer(task, call): Promise<EngineAnswer> {
       const chunks: EngineChunk[] = [];
-      for await (const chunk of begin(task, call)) chunks.push(chunk);
+      for await (const chunk of await begin(task, call)) chunks.push(chunk);
       return foldChunks(task.kind, chunks);
     },
     async countPromptTokens(task, signal) {

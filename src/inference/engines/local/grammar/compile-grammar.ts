@@ -1,0 +1,25 @@
+// Compiles what an engine asks for to GBNF. Runs in the grammar thread: a large request takes over a second.
+
+import type { Compiled, GrammarRequest } from '#inference/engines/local/parent/grammar-choice.ts';
+import { jsonObjectGrammar, toGrammar } from './schema-grammar.ts';
+import { toToolGrammar } from './tool-grammar.ts';
+
+/** Never throws: a schema that can't be expressed is a refusal. */
+export function compileGrammar(request: GrammarRequest): Compiled {
+  try {
+    return { grammar: toText(request) };
+  } catch (error) {
+    return { refusal: (error as Error).message };
+  }
+}
+
+function toText(request: GrammarRequest): string {
+  switch (request.kind) {
+    case 'json_object':
+      return jsonObjectGrammar;
+    case 'json_schema':
+      return toGrammar(request.schema);
+    case 'tool_calls':
+      return toToolGrammar(request.tools, { parallel: request.parallel });
+  }
+}
