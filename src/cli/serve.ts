@@ -1,4 +1,4 @@
-// millrace serve: starts the server, prints the start-up table once, and drains on SIGTERM.
+// millrace serve: starts the server, prints the start-up table, reloads on SIGHUP and drains on SIGTERM.
 
 import { flushCompileCache } from 'node:module';
 import { isatty } from 'node:tty';
@@ -7,16 +7,18 @@ import { runInNewContext } from 'node:vm';
 import { Command } from 'commander';
 import { orExplain } from '#cli/config/command.ts';
 import { loadConfig } from '#config/load.ts';
-import { overrides } from '#config/schema.ts';
+import { overrides } from '#config/overrides.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError } from './output.ts';
 
 export function serveCommand(): Command {
   const command = new Command('serve')
-    .description('start the server')
-    .option('--config <file>', 'the configuration; millrace.yaml when there is one');
-  for (const { flag, env } of overrides) if (flag !== null) command.option(flag, `also ${env}`);
+    .description('Start the server')
+    .option('--config <file>', 'Configuration file (default: millrace.yaml, if it exists)');
+  for (const { flag, path, env } of overrides) {
+    if (flag !== null) command.option(flag, `Overrides ${path} and ${env}`);
+  }
   return command.action(serve);
 }
 
@@ -29,18 +31,18 @@ async function serve(options: Record<string, string>): Promise<void> {
   );
   const load = () => loadConfig({ ...flags, config: options.config });
   const server = await start(orExplain(load));
-  const stopping = signalled(() => server.reload(load));
+  const stopping = waitForStopSignal(() => server.reload(load));
   process.stdout.write(renderTable(server));
-  // Otherwise written at the end, and whoever starts beside this server would compile everything anew.
+  // Otherwise it is written at exit, and a process started meanwhile would compile everything again.
   flushCompileCache();
-  giveBackMemory();
+  releaseStartupMemory();
   await stopping;
-  console.error('Stopping. Running requests may finish; a second signal ends at once.');
+  console.error('Stopping. Waiting for running requests; send the signal again to stop at once.');
   await server.stop();
 }
 
 async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServer> {
-  // Only this command pays for loading the server.
+  // Loaded here so that other commands start quickly.
   const { startServer } = await import('#server/start.ts');
   try {
     return await startServer(loaded);
@@ -49,22 +51,24 @@ async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServ
   }
 }
 
-/** What the database and the files refuse says so itself; what is left of the network is listening. */
+/** Database and file errors explain themselves as a StartError. What is left is listening. */
 function explain(error: unknown, { host, port }: { host: string; port: number }): unknown {
   if (error instanceof StartError) return new CliError(error.message, 1, error.cause);
   const { syscall, code, message } = error as NodeJS.ErrnoException;
   if (syscall === 'getaddrinfo') {
-    return new CliError(`Can't listen on ${host}: no address is known by this name (${code}).`);
+    return new CliError(
+      `Can't listen on ${host}: the name does not resolve to an address (${code}). Set --host to an address of this machine.`,
+    );
   }
   if (syscall !== 'listen') return error;
   if (code === 'EADDRINUSE') {
-    return new CliError(`Port ${port} on ${host} is taken. Choose another with --port.`);
+    return new CliError(`Port ${port} on ${host} is already in use. Choose another with --port.`);
   }
   return new CliError(`Can't listen on ${host}:${port}: ${message}`);
 }
 
-/** Resolves at the first signal to stop; the second ends the process where it stands. */
-function signalled(reload: () => void): Promise<void> {
+/** Resolves at the first SIGTERM or SIGINT. The second one exits immediately. */
+function waitForStopSignal(reload: () => void): Promise<void> {
   return new Promise((resolve) => {
     let seen = false;
     const receive = () => {
@@ -73,20 +77,20 @@ function signalled(reload: () => void): Promise<void> {
       resolve();
     };
     for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, receive);
-    // The same signal says that the terminal was closed, and then it means to stop.
+    // SIGHUP also reports that the terminal was closed. Then it means stop, not reload.
     const hadTerminal = isatty(0);
     process.on('SIGHUP', () => (hadTerminal && !isatty(0) ? receive() : reload()));
   });
 }
 
-/** What starting took and serving does not need; the heap grows again when there is work for it. */
-function giveBackMemory(): void {
+/** Starting needs more heap than serving does. It grows again under load. */
+function releaseStartupMemory(): void {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (how: object) => void;
   collect({ type: 'major', flavor: 'last-resort' });
 }
 
-const builtinSentence = 'the small built-in model answers until a model has its own backend';
+const builtinSentence = 'The small built-in model stands in for every model without a backend.';
 
 function renderTable(server: RunningServer): string {
   const { url, firstApiKey, setupLink, database, standIn, machines } = server;
@@ -98,7 +102,9 @@ function renderTable(server: RunningServer): string {
     ...(firstApiKey === null ? [] : [['First API key', `${firstApiKey}  (not shown again)`]]),
     [
       'Models',
-      standIn === 'builtin' ? builtinSentence : `${standIn} answers until a model has its own`,
+      standIn === 'builtin'
+        ? builtinSentence
+        : `${standIn} stands in for every model without a backend.`,
     ],
     ['Machines', machines],
     ['State', database],
@@ -107,7 +113,7 @@ function renderTable(server: RunningServer): string {
   return `\n  Millrace\n\n${rows.map(([name, value]) => `  ${name?.padEnd(14)} ${value}`).join('\n')}\n\n`;
 }
 
-/** `--data-dir <path>` is `dataDir` among commander's options. */
+/** Commander stores `--data-dir <path>` as `dataDir`. */
 function toOptionName(flag: string): string {
   const word = (flag.split(' ')[0] as string).slice(2);
   return word.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());

@@ -1,9 +1,9 @@
-// What a schema can't say about models: fallbacks that lead somewhere and end, names that tell backends
-// apart, and keys that are in the environment.
+// What a schema can't express about models: fallbacks that exist and do not form a cycle, unique names of
+// backends, and API keys that are in the environment.
 
 import { builtinModels, standInNames } from '#inference/models/builtin-models.ts';
 import { nearest } from '#lib/nearest.ts';
-import type { PlaceOf } from './cross-check.ts';
+import type { PlaceOf } from './place.ts';
 import type { Config } from './schema.ts';
 
 type Models = Config['models'];
@@ -16,8 +16,8 @@ export function checkModels(models: Models, placeOf: PlaceOf): string[] {
   ];
 }
 
-/** Puts the keys that `api_key_env` names into their places. */
-export function resolveKeys(
+/** Replaces `api_key_env` by the API key in that variable. Returns the problems. */
+export function resolveApiKeys(
   { catalog }: Models,
   environment: Record<string, string | undefined>,
   placeOf: PlaceOf,
@@ -26,11 +26,11 @@ export function resolveKeys(
     if (backend.api_key_env === null) return [];
     const place = placeOf([...path, 'api_key_env']);
     if (backend.api_key !== null)
-      return [`${place}: set ${name}.api_key or its api_key_env, not both.`];
+      return [`${place}: set either ${name}.api_key or its api_key_env, not both.`];
     const key = environment[backend.api_key_env];
     if (key === undefined || !/^[!-~]{1,4096}$/.test(key)) {
       return [
-        `${place}: ${name}.api_key_env names ${backend.api_key_env}, which is not set to a key in the environment.`,
+        `${place}: ${name}.api_key_env refers to ${backend.api_key_env}, which the environment does not set to an API key.`,
       ];
     }
     backend.api_key = key;
@@ -53,14 +53,16 @@ function checkFallbacks({ catalog, builtin_ids }: Models, placeOf: PlaceOf): str
     if (!targets.has(to)) {
       const match = nearest(to, [...targets.keys()]);
       return [
-        `${place}: ${name} leads to ${to}, which is no model here.${match ? ` Did you mean ${match}?` : ''}`,
+        `${place}: ${name} refers to ${to}, which is not a model.${match ? ` Did you mean ${match}?` : ''}`,
       ];
     }
-    return leadsBack(id, targets) ? [`${place}: ${name} leads back to ${id}.`] : [];
+    return isInCycle(id, targets)
+      ? [`${place}: ${name} leads back to ${id}. Fallbacks must not form a cycle.`]
+      : [];
   });
 }
 
-function leadsBack(id: string, targets: ReadonlyMap<string, string | undefined>): boolean {
+function isInCycle(id: string, targets: ReadonlyMap<string, string | undefined>): boolean {
   let next = targets.get(id);
   for (let steps = 0; next !== undefined && steps < targets.size; steps++) {
     if (next === id) return true;
@@ -76,24 +78,28 @@ function checkBackends({ catalog }: Models, placeOf: PlaceOf): string[] {
     const key = `${id}/${backend.name}`;
     const place = placeOf([...path, 'name']);
     if (seen.has(key))
-      problems.push(`${place}: another backend of ${id} is called ${backend.name}.`);
+      problems.push(
+        `${place}: another backend of ${id} is called ${backend.name}. Names must be unique.`,
+      );
     seen.add(key);
     if (standInNames.includes(backend.name)) {
       problems.push(
-        `${place}: ${name}.name is ${backend.name}, which means the model that stands in.`,
+        `${place}: ${name}.name must not be ${backend.name}, which is reserved for the stand-in.`,
       );
     }
     if (!URL.canParse(backend.url)) {
-      problems.push(`${placeOf([...path, 'url'])}: ${name}.url is not a web address.`);
+      problems.push(
+        `${placeOf([...path, 'url'])}: ${name}.url must be a URL such as http://10.0.0.5:8000/v1.`,
+      );
     }
     return problems;
   });
 }
 
 function checkEjection({ health }: Models, placeOf: PlaceOf): string[] {
-  if (health.eject_seconds <= health.eject_seconds_most) return [];
+  if (health.eject_seconds <= health.max_eject_seconds) return [];
   const place = placeOf(['models', 'health', 'eject_seconds']);
-  return [`${place}: models.health.eject_seconds is more than eject_seconds_most.`];
+  return [`${place}: models.health.eject_seconds must not be more than max_eject_seconds.`];
 }
 
 function everyBackend(catalog: Models['catalog']) {

@@ -1,12 +1,13 @@
-// Renders the schema as the example file: every setting once, at its default, explained.
+// Renders the example file from the schema: every setting once, with its default and its description.
 
 import type { TSchema } from 'typebox';
-import { ConfigSchema, overrides } from './schema.ts';
+import { overrides } from './overrides.ts';
+import { ConfigSchema } from './schema.ts';
 
 const opening = [
   '# yaml-language-server: $schema=./millrace.schema.json',
-  '# Every setting of Millrace at its default. Copy what you change to millrace.yaml.',
-  '# Check a file with `./millrace config check`.',
+  '# Every setting of Millrace with its default. Copy the ones you change to millrace.yaml.',
+  '# Check your file with `./millrace config check`.',
 ];
 
 export function renderExample(): string {
@@ -19,7 +20,9 @@ function render(schema: TSchema, indent: string, path: string): string[] {
     const { description, default: value } = member as { description?: string; default?: unknown };
     const full = path === '' ? name : `${path}.${name}`;
     const override = overrides.find((one) => one.path === full);
-    const notes = [description, override && `Also ${override.env}.`].filter(Boolean).join(' ');
+    const notes = [description, override && `Environment: ${override.env}.`]
+      .filter(Boolean)
+      .join(' ');
     const comment = notes === '' ? [] : [`${indent}# ${notes}`];
     if ('properties' in member) {
       return ['', ...comment, `${indent}${name}:`, ...render(member, `${indent}  `, full)];

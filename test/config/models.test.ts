@@ -1,11 +1,12 @@
-// The models section: what it may hold, what is checked beyond its shape, and that no key is repeated.
+// The section models: defaults, checks beyond the schema, and that errors never repeat a secret.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { ConfigError, loadConfig } from '#config/load.ts';
+import { ConfigError } from '#config/error.ts';
+import { loadConfig } from '#config/load.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 
@@ -33,7 +34,7 @@ const toCatalog = (...given: Parameters<typeof load>) =>
   createCatalog(toCatalogSettings(load(...given)));
 
 describe('models in the configuration', () => {
-  it('a backend needs a name and an address; everything else has a default', () => {
+  it('a backend needs a name and a URL; everything else has a default', () => {
     const models = load('hermes3-8b:\n  backends: [{ name: a, url: "http://h:8000/v1" }]');
     assert.deepEqual(toBackendSettings(models), {
       specs: [
@@ -61,7 +62,7 @@ describe('models in the configuration', () => {
     ]);
   });
 
-  it('an id of the built-in list changes only what is given', () => {
+  it('an entry for a built-in model changes only what it sets', () => {
     const before = createCatalog().find('hermes3-8b');
     const catalog = toCatalog('hermes3-8b:\n  price: { input: 1, output: 2 }\n  listed: false');
     assert.deepEqual(catalog.find('hermes3-8b'), {
@@ -73,7 +74,7 @@ describe('models in the configuration', () => {
     assert.equal(catalog.all().length, 13);
   });
 
-  it('a new id comes after the twelve, and without the built-in ones only what is named is offered', () => {
+  it('a new model follows the built-in ones, and with builtin_ids: false only the catalog is offered', () => {
     const text = 'my-model:\n  owned_by: acme\n  context_window: 32768\nhermes3-8b:';
     const ids = (more: string) =>
       toCatalog(text, {}, more)
@@ -86,7 +87,7 @@ describe('models in the configuration', () => {
     assert.deepEqual([entry?.ownedBy, entry?.contextWindow], ['acme', 32_768]);
   });
 
-  it('any model may have a fallback, which must exist and not lead back', () => {
+  it('the fallback of a model must exist and must not form a cycle', () => {
     const fallback = (from: string, to: string) =>
       `${from}:\n  context_fallback: { above: 100, to: ${to} }\n`;
     const catalog = toCatalog(`${fallback('hermes3-8b', 'mine')}mine:`);
@@ -96,12 +97,12 @@ describe('models in the configuration', () => {
       null,
     );
     assert.deepEqual(problems(fallback('hermes3-8b', 'hermes3-70c')), [
-      'millrace.yaml:4: models.catalog.hermes3-8b.context_fallback leads to hermes3-70c, which is no model here. Did you mean hermes3-70b?',
+      'millrace.yaml:4: models.catalog.hermes3-8b.context_fallback refers to hermes3-70c, which is not a model. Did you mean hermes3-70b?',
     ]);
     assert.deepEqual(problems(fallback('a', 'b') + fallback('b', 'c') + fallback('c', 'a')), [
-      'millrace.yaml:4: models.catalog.a.context_fallback leads back to a.',
-      'millrace.yaml:6: models.catalog.b.context_fallback leads back to b.',
-      'millrace.yaml:8: models.catalog.c.context_fallback leads back to c.',
+      'millrace.yaml:4: models.catalog.a.context_fallback leads back to a. Fallbacks must not form a cycle.',
+      'millrace.yaml:6: models.catalog.b.context_fallback leads back to b. Fallbacks must not form a cycle.',
+      'millrace.yaml:8: models.catalog.c.context_fallback leads back to c. Fallbacks must not form a cycle.',
     ]);
     assert.match(problems(fallback('a', 'a'))[0] ?? '', /leads back to a/);
     assert.match(
@@ -110,7 +111,7 @@ describe('models in the configuration', () => {
     );
   });
 
-  it('a wrong key is named with its line and the nearest right one, also inside of lists', () => {
+  it('a wrong name is reported with its line and the nearest setting, also inside lists', () => {
     assert.deepEqual(problems('mine:\n  context_windw: 5'), [
       'millrace.yaml:4: models.catalog.mine.context_windw is not a setting. Did you mean models.catalog.mine.context_window?',
     ]);
@@ -122,24 +123,27 @@ describe('models in the configuration', () => {
     );
   });
 
-  it('names tell the backends of a model apart, and addresses are addresses', () => {
+  it('names of backends are unique per model, and URLs are valid', () => {
     const one = (name: string, url = 'http://h/v1') => `    - { name: ${name}, url: "${url}" }\n`;
     const list = (...backends: string[]) => problems(`m:\n  backends:\n${backends.join('')}`);
     assert.deepEqual(list(one('a'), one('b')), []);
     assert.deepEqual(list(one('a'), one('a')), [
-      'millrace.yaml:6: another backend of m is called a.',
+      'millrace.yaml:6: another backend of m is called a. Names must be unique.',
     ]);
-    assert.match(list(one('builtin'))[0] ?? '', /means the model that stands in/);
-    assert.match(list(one('a', 'http://h:99999/v1'))[0] ?? '', /url is not a web address/);
+    assert.match(
+      list(one('builtin'))[0] ?? '',
+      /must not be builtin, which is reserved for the stand-in/,
+    );
+    assert.match(list(one('a', 'http://h:99999/v1'))[0] ?? '', /url must be a URL such as/);
     assert.match(list(one('a', 'h:8000'))[0] ?? '', /begins with http/);
-    assert.match(problems('"a b":')[0] ?? '', /models\.catalog has an id that is not/);
+    assert.match(problems('"a b":')[0] ?? '', /models\.catalog has an invalid model id\./);
   });
 
-  it('a key may be in the environment, and must be there then', () => {
+  it('api_key_env must refer to a variable that is set', () => {
     const text = 'm:\n  backends:\n    - { name: a, url: "http://h/v1", api_key_env: KEY }';
     assert.equal(load(text, { KEY: 'sk-1' }).catalog.m?.backends?.[0]?.api_key, 'sk-1');
     assert.deepEqual(problems(text), [
-      'millrace.yaml:5: models.catalog.m.backends[0].api_key_env names KEY, which is not set to a key in the environment.',
+      'millrace.yaml:5: models.catalog.m.backends[0].api_key_env refers to KEY, which the environment does not set to an API key.',
     ]);
     assert.match(
       problems(text.replace('api_key_env', 'api_key: sk-2, api_key_env'), { KEY: 'sk-1' })[0] ?? '',
@@ -147,7 +151,7 @@ describe('models in the configuration', () => {
     );
   });
 
-  it('no problem repeats a key or a header', () => {
+  it('no error repeats a key or a header', () => {
     const secret = 'sk-not-to-be-seen';
     for (const wrong of [
       `[{ name: a, url: "http://h/v1", api_key: "${secret} x" }]`,
@@ -163,10 +167,12 @@ describe('models in the configuration', () => {
     assert(!problems('m:', { MILLRACE_SECRET_KEY: secret }).join('\n').includes(secret));
   });
 
-  it('the time away grows to its limit, not from beyond it', () => {
-    assert.deepEqual(
-      problems('m:', {}, '  health: { eject_seconds: 9, eject_seconds_most: 3 }\n'),
-      ['millrace.yaml:4: models.health.eject_seconds is more than eject_seconds_most.'],
-    );
+  it('the first ejection must not be longer than the longest, and the old name is explained', () => {
+    assert.deepEqual(problems('m:', {}, '  health: { eject_seconds: 9, max_eject_seconds: 3 }\n'), [
+      'millrace.yaml:4: models.health.eject_seconds must not be more than max_eject_seconds.',
+    ]);
+    assert.deepEqual(problems('m:', {}, '  health: { eject_seconds_most: 3 }\n'), [
+      'millrace.yaml:4: models.health.eject_seconds_most was renamed. Use models.health.max_eject_seconds.',
+    ]);
   });
 });

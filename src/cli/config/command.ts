@@ -1,38 +1,44 @@
-// millrace config: check a file without starting, and print what an editor or a person needs.
+// millrace config: checks a configuration without starting the server, and prints the example file and the
+// JSON Schema.
 
 import { Command } from 'commander';
 import { CliError, printJson } from '#cli/output.ts';
+import { ConfigError } from '#config/error.ts';
 import { renderExample } from '#config/example.ts';
-import { ConfigError, loadConfig } from '#config/load.ts';
+import { loadConfig } from '#config/load.ts';
 import { toFileSchema } from '#config/schema.ts';
 
 export function configCommand(): Command {
   return new Command('config')
-    .description('check and explain the configuration')
+    .description('Check the configuration, print an example or its JSON Schema')
     .addCommand(
       new Command('check')
-        .description('check the file and the environment without starting')
-        .argument('[file]', 'millrace.yaml by default')
+        .description('Check the file and the environment without starting the server')
+        .argument('[file]', 'Configuration file (default: millrace.yaml, if it exists)')
         .action(check),
     )
     .addCommand(
       new Command('example')
-        .description('print every setting at its default, as YAML')
+        .description('Print every setting with its default and description, as YAML')
         .action(() => void process.stdout.write(renderExample())),
     )
     .addCommand(
       new Command('schema')
-        .description('print the JSON Schema of the file')
+        .description('Print the JSON Schema of the configuration file, for editors')
         .action(() => printJson(toFileSchema())),
     );
 }
 
 function check(file: string | undefined): void {
   const loaded = orExplain(() => loadConfig({ config: file }));
-  console.log(loaded.file === null ? 'No file: the defaults are used.' : `${loaded.file} is fine.`);
+  console.log(
+    loaded.file === null
+      ? 'No configuration file found. The defaults and the environment are valid.'
+      : `${loaded.file} is valid.`,
+  );
 }
 
-/** Problems of the configuration are the reader's to fix: sentences, no stack. */
+/** Reports configuration problems as sentences without a stack: the operator fixes them. */
 export function orExplain<Value>(load: () => Value): Value {
   try {
     return load();

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import { withDefaults } from '#config/load.ts';
+import { withDefaults } from '#config/defaults.ts';
 import { type Config, ConfigSchema } from '#config/schema.ts';
 import { databases } from '#test/support/databases.ts';
 import { brief, complete, listKeys, newKey } from '#test/support/limits/callers.ts';

@@ -351,7 +351,7 @@ describe('backends', () => {
       probe_seconds: 0.05,
       eject_after: 2,
       eject_seconds: 60,
-      eject_seconds_most: 60,
+      max_eject_seconds: 60,
     };
     const server = await startTestServer({ config: { models: { health } } });
     const owner = await server.join();

@@ -27,7 +27,7 @@ it('a server elsewhere and weights here share an id: by prefix, by window, by ki
         hub_url: hub.url,
         disk_reserve_gib: 0,
         catalog: { [model]: { backends } },
-        health: { probe_seconds: 3600, eject_seconds: 0.1, eject_seconds_most: 0.2 },
+        health: { probe_seconds: 3600, eject_seconds: 0.1, max_eject_seconds: 0.2 },
       } as object,
       inference: { preload: false },
     },

@@ -1,16 +1,14 @@
-// What no schema can say: values that only make sense together, and files that must be there. Each problem
-// is a sentence that begins with its place.
+// What a schema can't express: settings that depend on each other, and files that must exist. Each problem is
+// a sentence that begins with its place.
 
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { toReason } from '#lib/start-error.ts';
 import { checkModels } from './check-models.ts';
+import type { PlaceOf } from './place.ts';
 import type { Config } from './schema.ts';
 
-/** Where a setting was made: `millrace.yaml:3`, a variable or a flag. */
-export type PlaceOf = (path: readonly (string | number)[]) => string;
-
-export function crossCheck(config: Config, placeOf: PlaceOf): string[] {
+export function checkConfig(config: Config, placeOf: PlaceOf): string[] {
   const { server, database, redis, models, cloud } = config;
   return [
     ...checkTls(server, placeOf),
@@ -23,20 +21,23 @@ export function crossCheck(config: Config, placeOf: PlaceOf): string[] {
 
 function checkHosts(cloud: Config['cloud'], placeOf: PlaceOf): string[] {
   const { client_certificate, client_key, hosts } = cloud;
+  const place = placeOf(['cloud', 'hosts']);
   const names = hosts.map(({ name }) => name);
-  const twice = names.filter((name, index) => names.indexOf(name) !== index);
+  const duplicates = names.filter((name, index) => names.indexOf(name) !== index);
   const unreadable = hosts.filter(({ url }) => url.startsWith('https:') && !URL.canParse(url));
+  const hasHalfPair = (client_certificate === null) !== (client_key === null);
   return [
     ...unreadable.map(
-      ({ name }) =>
-        `${placeOf(['cloud', 'hosts'])}: the url of host ${name} is not an address such as https://host:8443.`,
+      ({ name }) => `${place}: the url of host ${name} must be a URL such as https://host:8443.`,
     ),
-    ...((client_certificate === null) === (client_key === null)
-      ? []
-      : [
+    ...(hasHalfPair
+      ? [
           `${placeOf(['cloud'])}: set both cloud.client_certificate and cloud.client_key, or neither.`,
-        ]),
-    ...twice.map((name) => `${placeOf(['cloud', 'hosts'])}: two hosts are called ${name}.`),
+        ]
+      : []),
+    ...duplicates.map(
+      (name) => `${place}: two hosts are called ${name}. Names of hosts must be unique.`,
+    ),
   ];
 }
 
@@ -54,7 +55,7 @@ function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {
       return readFileSync(file);
     } catch (error) {
       const place = placeOf(['server', name]);
-      problems.push(`${place}: server.${name} ${file} can't be read: ${toReason(error)}.`);
+      problems.push(`${place}: can't read server.${name} ${file}: ${toReason(error)}.`);
       return '';
     }
   };
@@ -66,23 +67,23 @@ function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {
   } catch (error) {
     const place = placeOf(['server', 'tls_certificate']);
     return [
-      `${place}: server.tls_certificate and server.tls_key are not a PEM pair: ${(error as Error).message}.`,
+      `${place}: server.tls_certificate and server.tls_key must be PEM files of the same key pair: ${(error as Error).message}.`,
     ];
   }
 }
 
-/** The sentence does not show the address: it holds a password. */
+/** The problem never repeats the URL: it contains a password. */
 function checkDatabaseUrl(url: string | null, placeOf: PlaceOf): string[] {
-  // The driver takes an address without a host, as for a socket, and one with spaces.
+  // The driver accepts a URL without a host, as for a socket, and one with spaces.
   if (url === null || URL.canParse(url.replace('@/', '@host/').replaceAll(' ', '%20'))) return [];
   return [
-    `${placeOf(['database', 'url'])}: database.url is not an address such as postgres://user:password@host:5432/name.`,
+    `${placeOf(['database', 'url'])}: database.url must be a URL such as postgres://user:password@host:5432/name.`,
   ];
 }
 
 function checkRedisUrl(url: string | null, placeOf: PlaceOf): string[] {
   if (url === null || URL.canParse(url)) return [];
   return [
-    `${placeOf(['redis', 'url'])}: redis.url is not an address such as redis://:password@host:6379/0.`,
+    `${placeOf(['redis', 'url'])}: redis.url must be a URL such as redis://:password@host:6379/0.`,
   ];
 }

@@ -1,0 +1,118 @@
+// The cloud API at /api/v1 and the hosts of its instances: the section cloud.
+
+import { regions } from '#cloud/regions.ts';
+import { NullableString, section } from '#config/field.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { OneOf } from '#lib/schema/validation-error.ts';
+import { type HostSetting, HostSettings } from './hosts.ts';
+
+const accountLimits = {
+  rate_limit: Type.Boolean({
+    default: true,
+    description:
+      'Limit each account to requests_per_second, and to one launch per launch_interval_seconds.',
+  }),
+  requests_per_second: Type.Number({
+    default: 1,
+    exclusiveMinimum: 0,
+    maximum: 100_000,
+    description: 'API requests per second and account, if rate_limit is on.',
+  }),
+  launch_interval_seconds: Type.Number({
+    default: 10,
+    minimum: 0,
+    maximum: 86_400,
+    description: 'Seconds between two launches of an account, if rate_limit is on.',
+  }),
+  ssh_keys_per_account: Type.Integer({
+    default: 1024,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'Maximum number of SSH keys of an account.',
+  }),
+  instances_per_account: Type.Integer({
+    default: 100,
+    minimum: 0,
+    maximum: 60_000,
+    description: 'Maximum number of instances of an account at the same time.',
+  }),
+  filesystems_per_account: Type.Integer({
+    default: 24,
+    minimum: 0,
+    maximum: 10_000,
+    description: 'Maximum number of filesystems of an account.',
+  }),
+  firewall_rulesets_per_account: Type.Integer({
+    default: 100,
+    minimum: 0,
+    maximum: 10_000,
+    description: 'Maximum number of firewall rulesets of an account.',
+  }),
+};
+
+const ownHost = {
+  driver: Type.Unsafe<'sandbox' | 'scripted' | 'none'>({
+    ...OneOf(['sandbox', 'scripted', 'none']),
+    default: 'sandbox',
+    description:
+      'What runs instances on this computer. sandbox uses Linux namespaces. none runs them only on other hosts. scripted is for tests: it records instances and runs nothing.',
+  }),
+  host_name: NullableString("Name of this host. If null, the computer's hostname."),
+};
+
+const otherHosts = {
+  hosts: Type.Unsafe<readonly HostSetting[]>({
+    ...HostSettings,
+    default: [],
+    description:
+      'LXD and Incus hosts that are defined in this file. Add others while the server runs, with `millrace hosts add`. See docs/scaling-out.md.',
+  }),
+  host_grace_seconds: Type.Integer({
+    default: 15,
+    minimum: 1,
+    maximum: 3600,
+    description: 'Seconds that a host may be unreachable before its instances become unhealthy.',
+  }),
+  client_certificate: NullableString(
+    'PEM file with the certificate that identifies this server to hosts. It must be the same for all servers on one database. If null, one is created in data_dir.',
+  ),
+  client_key: NullableString('PEM file with the private key of client_certificate.'),
+};
+
+const offer = {
+  isolation: Type.Unsafe<'auto' | 'none'>({
+    ...OneOf(['auto', 'none']),
+    default: 'auto',
+    description:
+      'Isolation of sandboxes. auto uses Linux namespaces and refuses to launch where they are not available. none runs sandboxes as plain processes; use it only among people who trust each other.',
+  }),
+  region: Type.Unsafe<string>({
+    ...OneOf(regions.map(({ name }) => name)),
+    default: 'us-west-1',
+    description:
+      'Region that this host reports: a code that clients know, such as us-west-1 or europe-central-1.',
+  }),
+  emulate: Type.Boolean({
+    default: false,
+    description:
+      'Offer every instance type of the public catalog, without its hardware. For trying out clients.',
+  }),
+  emulated_instances: Type.Integer({
+    default: 16,
+    minimum: 1,
+    maximum: 10_000,
+    description: 'Maximum number of emulated instances at the same time.',
+  }),
+  prices: Type.Unsafe<Record<string, number>>({
+    type: 'object',
+    additionalProperties: { type: 'integer', minimum: 0, maximum: 10_000_000 },
+    default: {},
+    description:
+      'Prices by instance type, in US cents per hour, e.g. {"cpu_1x_general": 5}. Types that are not listed keep their own price.',
+  }),
+};
+
+export const CloudSettings = Type.Object(
+  { ...accountLimits, ...ownHost, ...otherHosts, ...offer },
+  { ...section, description: 'The cloud API at /api/v1.' },
+);

@@ -1,0 +1,69 @@
+// How the server listens, and where its state is: the sections server, database and redis.
+
+import { NullablePattern, NullableString, section, webAddress } from '#config/field.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+
+export const ServerSettings = Type.Object(
+  {
+    host: Type.String({
+      default: '127.0.0.1',
+      minLength: 1,
+      description:
+        'Address to listen on. The default accepts only connections from this computer; 0.0.0.0 accepts connections from the network.',
+    }),
+    port: Type.Integer({
+      default: 8080,
+      minimum: 0,
+      maximum: 65535,
+      description: 'TCP port to listen on. 0 chooses a free port.',
+    }),
+    public_url: NullablePattern(
+      webAddress,
+      'URL under which people reach the server; used in links. If null, it is made from host and port.',
+    ),
+    trusted_proxies: Type.Integer({
+      default: 0,
+      minimum: 0,
+      maximum: 10,
+      description:
+        'Number of reverse proxies in front of the server that append to x-forwarded-for. With 0, the header is ignored.',
+    }),
+    tls_certificate: NullableString(
+      'PEM file with the TLS certificate. Set it together with tls_key to serve HTTPS. If null, the server speaks HTTP.',
+    ),
+    tls_key: NullableString('PEM file with the private key of tls_certificate.'),
+    drain_seconds: Type.Integer({
+      default: 30,
+      minimum: 0,
+      maximum: 3600,
+      description: 'Seconds that running requests have to finish after SIGTERM.',
+    }),
+  },
+  { ...section, description: 'How the server listens.' },
+);
+
+export const DatabaseSettings = Type.Object(
+  {
+    url: NullablePattern(
+      '^postgres(ql)?://',
+      'PostgreSQL database, as postgres://user:password@host/name. If null, SQLite in data_dir is used.',
+    ),
+    pool_size: Type.Integer({
+      default: 10,
+      minimum: 1,
+      maximum: 1000,
+      description: 'Maximum number of connections to PostgreSQL.',
+    }),
+  },
+  { ...section, description: 'The database.' },
+);
+
+export const RedisSettings = Type.Object(
+  {
+    url: NullablePattern(
+      '^rediss?://',
+      'Valkey or Redis, as redis://host:6379. Needed only by several servers on one database, to share limits. If null, each server counts for itself.',
+    ),
+  },
+  { ...section, description: 'State that several servers on one database share outside of it.' },
+);
