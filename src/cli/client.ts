@@ -7,13 +7,13 @@ import { CliError } from './output.ts';
 export interface Client {
   readonly url: string;
   get<Answer>(path: string): Promise<Answer>;
-  /** For what is not JSON. */
+  /** For responses that are not JSON. */
   download(path: string): Promise<Response>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
   patch<Answer>(path: string, body: unknown): Promise<Answer>;
   put<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
-  /** For what may take many minutes: a large upload, or work that is answered at its end. */
+  /** Without a timeout, for requests that may take many minutes: a large upload, or a long operation. */
   postLong<Answer>(path: string, body: LongBody): Promise<Answer>;
 }
 
@@ -23,7 +23,7 @@ export interface LongBody {
   readonly content: Readable | string;
 }
 
-/** The server understood, and says no. */
+/** The server understood the request and refused it. */
 export class RefusedError extends CliError {
   readonly status: number;
 
@@ -34,14 +34,14 @@ export class RefusedError extends CliError {
 }
 
 const timeoutMs = 60_000;
-const maxWaits = 5;
-const maxWaitSeconds = 15;
+const maxRetries = 5;
+const maxRetryAfterSeconds = 15;
 
-/** `session`: the dashboard's endpoints need a sign-in. `any`: a key will do. */
+/** `session` requires a sign-in, as the dashboard's endpoints do. `any` also accepts an API key. */
 export function createClient(needs: 'session' | 'any', credentials = loadCredentials()): Client {
   const authorization = authorize(needs, credentials);
   const ask = async (method: string, path: string, body?: unknown): Promise<Response> => {
-    const response = await sendPatiently(() =>
+    const response = await sendWithRetry(() =>
       send(credentials.url, method, path, authorization, body),
     );
     if (response.ok) return response;
@@ -66,13 +66,13 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
   };
 }
 
-/** The cloud API takes one request a second, and some commands need two or three. */
-async function sendPatiently(sendOnce: () => Promise<Response>): Promise<Response> {
-  for (let wait = 0; ; wait++) {
+/** The cloud API allows one request per second, and some commands need two or three. */
+async function sendWithRetry(sendOnce: () => Promise<Response>): Promise<Response> {
+  for (let retry = 0; ; retry++) {
     const response = await sendOnce();
     const seconds = Number(response.headers.get('retry-after'));
-    const worthIt = response.status === 429 && seconds > 0 && seconds <= maxWaitSeconds;
-    if (!worthIt || wait >= maxWaits) return response;
+    const mayRetry = response.status === 429 && seconds > 0 && seconds <= maxRetryAfterSeconds;
+    if (!mayRetry || retry >= maxRetries) return response;
     await response.body?.cancel();
     await new Promise((done) => setTimeout(done, seconds * 1000));
   }
@@ -96,19 +96,19 @@ export async function send(
       signal: AbortSignal.timeout(timeoutMs),
     });
   } catch (error) {
-    throw notAnswering(url, error);
+    throw unreachable(url, error);
   }
 }
 
-function notAnswering(url: string, error: unknown): CliError {
+function unreachable(url: string, error: unknown): CliError {
   const { cause, code, name } = error as Error & { cause?: { code?: string }; code?: string };
   return new CliError(
-    `${url} does not answer (${cause?.code ?? code ?? name}). ` +
-      'Is the server running? Set MILLRACE_URL if it is elsewhere.',
+    `Can't reach the server at ${url} (${cause?.code ?? code ?? name}). ` +
+      'Check that it is running, or set MILLRACE_URL to its address.',
   );
 }
 
-/** By undici itself: the built-in fetch gives up on an answer after five minutes. */
+/** Uses undici directly: the built-in fetch times out after five minutes without a response. */
 async function sendLong(
   url: string,
   path: string,
@@ -126,7 +126,7 @@ async function sendLong(
     });
     return new Response(await body.text(), { status: statusCode });
   } catch (error) {
-    throw notAnswering(url, error);
+    throw unreachable(url, error);
   }
 }
 
@@ -137,7 +137,7 @@ export function explain(response: Response, text: string): string {
     const { error } = JSON.parse(text) as { error: { message: string; suggestion?: string } };
     return `${error.message}${error.suggestion ? ` ${error.suggestion}` : ''}${suffix}`;
   } catch {
-    return `The server answered ${response.status}${suffix}.`;
+    return `The server responded with status ${response.status}${suffix}.`;
   }
 }
 

@@ -1,4 +1,5 @@
-// Who the CLI is: MILLRACE_URL and MILLRACE_API_KEY, or what `millrace login` wrote down.
+// The server and the credentials that commands use: MILLRACE_URL and MILLRACE_API_KEY, or the session that
+// `millrace login` saved.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -8,7 +9,7 @@ import { CliError } from './output.ts';
 
 export interface Credentials {
   url: string;
-  /** The session's token; null when not signed in. */
+  /** The session token; null if not signed in. */
   session: string | null;
   apiKey: string | null;
 }
@@ -19,7 +20,7 @@ export function loadCredentials(environment = process.env): Credentials {
   const file = credentialsFile(environment);
   const saved = existsSync(file) ? parseSaved(file) : null;
   const url = (environment.MILLRACE_URL ?? saved?.url ?? defaultUrl).replace(/\/+$/, '');
-  // A session belongs to the server it was made on and is never sent to another.
+  // A session is sent only to the server that issued it.
   const session = saved !== null && saved.url === url ? saved.session : null;
   return { url, session, apiKey: environment.MILLRACE_API_KEY ?? null };
 }
@@ -30,7 +31,7 @@ function parseSaved(file: string): { url: string; session: string } {
     if (typeof url === 'string' && typeof session === 'string') return { url, session };
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof TypeError)) {
-      throw new CliError(`${file} can't be read: ${toReason(error)}.`, 1, error);
+      throw new CliError(`Can't read ${file}: ${toReason(error)}.`, 1, error);
     }
   }
   throw new CliError(`${file} is damaged. Delete it and run \`millrace login\` again.`);

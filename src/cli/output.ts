@@ -1,6 +1,6 @@
-// What the terminal sees: tables, JSON for programs, and errors that say what to do.
+// What commands print: tables for people, JSON for programs, and the error that ends a command.
 
-/** Ends the command with its message on stderr, if it has one, and an exit code. */
+/** Ends the command: prints the message, unless it is empty, to stderr and exits with the code. */
 export class CliError extends Error {
   readonly exitCode: number;
 
@@ -10,12 +10,12 @@ export class CliError extends Error {
   }
 }
 
-/** Names may be anybody's: what a terminal would obey, or show in another order, is shown as a sign. */
-export const toShown = (text: string) =>
+/** Replaces control and bidirectional characters, so that a name can't command the terminal. */
+export const toPrintable = (text: string) =>
   text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '�');
 
 export function printTable(headers: string[], given: string[][]): void {
-  const rows = given.map((row) => row.map(toShown));
+  const rows = given.map((row) => row.map(toPrintable));
   const widths = headers.map((header, column) =>
     Math.max(header.length, ...rows.map((row) => (row[column] ?? '').length)),
   );

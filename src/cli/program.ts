@@ -1,4 +1,4 @@
-// Every command, as a table of contents. Each verb is a file in the folder of its noun.
+// The table of all commands. Each noun has a folder, each verb a file in it.
 
 import { Command, CommanderError } from 'commander';
 import { backendsCommand } from '#cli/backends/command.ts';
@@ -17,15 +17,14 @@ import { sshKeysCommand } from '#cli/ssh-keys/command.ts';
 import { usageCommand } from '#cli/usage/command.ts';
 import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
-import { CliError, toShown } from './output.ts';
+import { CliError, toPrintable } from './output.ts';
 import { serveCommand } from './serve.ts';
 
-/** Resolves to the exit code: 0 done, 1 refused or failed, 2 not understood. */
+/** Resolves to the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted. */
 export async function runCli(argv: readonly string[]): Promise<number> {
   const program = new Command('millrace')
     .description('A GPU cloud and model API on your own machines.')
-    .version(millrace.version)
-    .showHelpAfterError('(add --help for how it is used)')
+    .version(millrace.version, '-V, --version', 'Print the version')
     .addCommand(serveCommand())
     .addCommand(configCommand())
     .addCommand(loginCommand())
@@ -41,14 +40,15 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(usageCommand());
-  forEveryCommand(program, (command) => command.exitOverride());
+  forEveryCommand(program, configure);
   try {
     await program.parseAsync(argv);
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (error instanceof CliError) {
-      if (error.message !== '') console.error(error.message.split('\n').map(toShown).join('\n'));
+      if (error.message !== '')
+        console.error(error.message.split('\n').map(toPrintable).join('\n'));
       if (error.cause !== undefined && wantsDetails()) console.error(toStack(error.cause));
       return error.exitCode;
     }
@@ -56,20 +56,29 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** The last resort: a stack is for those who asked for one. */
+/** Handles an error that no command expected. The stack is printed only on request. */
 function reportUnexpected(error: unknown): number {
   const { message } = error instanceof Error ? error : { message: String(error) };
   console.error(
     wantsDetails()
       ? toStack(error)
-      : `Something went wrong: ${message.split('\n')[0]} (MILLRACE_LOG_LEVEL=debug shows details.)`,
+      : `Unexpected error: ${message.split('\n')[0]} (Set MILLRACE_LOG_LEVEL=debug for the stack trace.)`,
   );
   return 1;
 }
 
-/** The text alone: an error's other members can hold secrets, such as the address of a database. */
+/** Only the text: other members of an error can hold secrets, such as a database URL. */
 const toStack = (error: unknown) =>
   error instanceof Error ? (error.stack ?? error.message) : String(error);
+
+/** Commander copies these settings only to commands it creates itself. */
+function configure(command: Command): void {
+  command
+    .exitOverride()
+    .showHelpAfterError('Run it with --help to see its usage.')
+    .helpOption('-h, --help', 'Show this help');
+  if (command.commands.length > 0) command.helpCommand('help [command]', 'Show help for a command');
+}
 
 function forEveryCommand(command: Command, action: (command: Command) => void): void {
   action(command);

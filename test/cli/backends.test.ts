@@ -47,7 +47,11 @@ describe('millrace backends', () => {
       ['backends', 'add', ...about, '--name', 'box', '--api-key-file', '-', '--weight', '2'],
       { input: apiKey },
     );
-    assert.equal(piped.stdout, `${model}/box answers for ${model} from now on.\n`, piped.stderr);
+    assert.equal(
+      piped.stdout,
+      `Added ${model}/box. It now receives requests for ${model}.\n`,
+      piped.stderr,
+    );
     const answer = await server.fetch('/v1/chat/completions', {
       json: { model, messages: [{ role: 'user', content: 'Hi' }] },
     });
@@ -64,13 +68,16 @@ describe('millrace backends', () => {
 
     assert.equal(
       (await backends('drain', `${model}/box`)).stdout,
-      `${model}/box gets no new requests. It is working on 0.\n`,
+      `${model}/box gets no new requests. Requests still running: 0.\n`,
     );
     assert.match((await backends('list', model)).stdout, /draining, healthy/);
     assert.match((await run(['models', 'list'])).stdout, /box \(draining, healthy\)/);
     assert.equal((await backends('resume', `${model}/box`)).code, 0);
-    assert.equal((await backends('remove', `${model}/box`)).code, 0);
-    const gone = await backends('remove', `${model}/box`);
+    const refused = await run(['backends', 'remove', `${model}/box`], { input: 'y\n' });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^Remove backend hermes3-8b\/box\? .* needs --yes\./);
+    assert.equal((await backends('remove', `${model}/box`, '--yes')).code, 0);
+    const gone = await backends('remove', `${model}/box`, '--yes');
     assert.equal(gone.code, 1);
     assert.match(
       gone.stderr,
@@ -78,14 +85,14 @@ describe('millrace backends', () => {
     );
   });
 
-  it('says what is wrong, and how it is used', async () => {
+  it('reports wrong usage', async () => {
     const unknown = await backends('add', 'no-such-model', upstream.url);
     assert.equal(unknown.code, 1);
     assert.match(unknown.stderr, /There is no model "no-such-model" here.*models\.catalog/s);
-    assert.match((await backends('add', model, 'nowhere')).stderr, /nowhere is not a web address/);
+    assert.match((await backends('add', model, 'nowhere')).stderr, /nowhere is not a URL/);
     assert.equal((await backends('add', model, upstream.url, '--weight', 'x')).code, 2);
     const header = await backends('add', model, upstream.url, '--header', 'x');
-    assert.match(header.stderr, /A header is written "name: value"/);
+    assert.match(header.stderr, /--header must be "name: value", got "x"/);
     const help = await backends('add', '--help');
     assert.match(help.stdout, /--api-key-file <file>/);
     assert.match(help.stdout, /Examples:/);

@@ -1,7 +1,7 @@
-// The CLI as people use it: a real server, real commands, exit codes and what they print.
+// The CLI as people use it: a real server, real commands, their exit codes and their output.
 
 import assert from 'node:assert';
-import { existsSync, statSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import {
@@ -19,7 +19,7 @@ describe('the CLI', () => {
     env = { HOME: makeFolder(), MILLRACE_URL: server.url };
   });
 
-  test('help says what there is, and an unknown command exits 2', async () => {
+  test('help lists the commands, and an unknown command exits 2', async () => {
     const help = await runMillrace(['--help']);
     assert.equal(help.code, 0);
     for (const word of ['serve', 'config', 'login', 'keys', 'ssh-keys', 'models']) {
@@ -28,12 +28,12 @@ describe('the CLI', () => {
     assert.equal((await runMillrace(['fly'])).code, 2);
   });
 
-  test('without a sign-in it says how to sign in', async () => {
+  test('a command that needs a session says how to sign in', async () => {
     const { code, stderr } = await runMillrace(['keys', 'list'], { env });
     assert.deepEqual([code, stderr], [1, 'Not signed in. Run `millrace login`.\n']);
   });
 
-  test('the set-up link signs in, keys are made, listed, used and revoked', async () => {
+  test('the set-up link signs in; keys are created, listed, limited, used and revoked', async () => {
     const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
     const joined = await runMillrace(['login', '--link', link, '--email', 'me@example.com'], {
       env,
@@ -77,7 +77,7 @@ describe('the CLI', () => {
     const bounded = await account('set', '--concurrent', '50', '--budget', '100');
     assert.match(
       bounded.stdout,
-      /^limits: 50 at once, \$100 a month\n\d{4}-\d\d: \$0\.0000 for 0 /,
+      /^Limits: 50 at once, \$100 a month\n\d{4}-\d\d: \$0\.0000 for 0 /,
     );
     assert.equal((await account('show')).stdout, bounded.stdout);
     assert.equal((await account('set')).code, 2);
@@ -86,7 +86,18 @@ describe('the CLI', () => {
     const { id } = (JSON.parse(list.stdout) as { id: string; label: string }[]).find(
       ({ label }) => label === 'ci',
     ) as { id: string };
-    assert.equal((await runMillrace(['keys', 'revoke', id], { env })).code, 0);
+    const unconfirmed = await runMillrace(['keys', 'revoke', id], { env, input: 'y\n' });
+    assert.deepEqual(
+      [unconfirmed.code, unconfirmed.stderr],
+      [
+        1,
+        `Revoke API key ci (${id})? Requests with it will fail. Standard input is not a terminal, so this needs --yes. Nothing was changed.\n`,
+      ],
+    );
+    const unknown = await runMillrace(['keys', 'revoke', 'cd', '--yes'], { env });
+    assert.match(unknown.stderr, /^No API key has the id or label cd\. /);
+    const revoked = await runMillrace(['keys', 'revoke', 'ci', '--yes'], { env });
+    assert.equal(revoked.stdout, 'Revoked API key ci.\n', revoked.stderr);
     const refused = await runMillrace(['models', 'list'], {
       env: { ...env, MILLRACE_API_KEY: key },
     });
@@ -103,47 +114,90 @@ describe('the CLI', () => {
     assert.equal(signedIn.stdout, `Signed in to ${server.url} as me@example.com.\n`);
   });
 
-  test('input that ends before an answer is an error with a sentence', async () => {
+  test('input that ends before an answer is an error', async () => {
     for (const [args, question] of [
-      [['login'], 'E-mail:'],
-      [['login', '--email', 'me@example.com'], 'Password:'],
+      [['login'], 'E-mail'],
+      [['login', '--email', 'me@example.com'], 'Password'],
     ] as const) {
       const { code, stderr } = await runMillrace([...args], { env });
-      assert.deepEqual([code, stderr], [1, `The input ended before an answer to "${question}".\n`]);
+      assert.deepEqual(
+        [code, stderr],
+        [1, `Standard input ended before the answer to "${question}".\n`],
+      );
     }
   });
 
-  test('ssh keys are generated into a file only the owner can read, and deleted', async () => {
+  test('a generated private key is saved to ~/.ssh, for its owner only, and never overwritten', async () => {
     const cwd = makeFolder();
+    const folder = join(env.HOME as string, '.ssh');
     const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
-    const withKey = { ...env, MILLRACE_API_KEY: key };
-    const config = { env: withKey, cwd };
-    const made = await runMillrace(['ssh-keys', 'generate', 'laptop'], config);
-    assert.equal(made.code, 0, made.stderr);
-    assert.equal(statSync(join(cwd, 'laptop.pem')).mode & 0o777, 0o400);
-    const twice = await runMillrace(['ssh-keys', 'generate', 'laptop'], config);
-    assert.deepEqual([twice.code, twice.stderr], [1, 'laptop.pem exists already.\n']);
-    // The name that the dashboard gives it.
-    const odd = await runMillrace(['ssh-keys', 'generate', 'my / laptop'], config);
-    assert.deepEqual([odd.code, odd.stdout], [0, 'Saved the private key as my-laptop.pem.\n']);
-    assert.ok(existsSync(join(cwd, 'my-laptop.pem')));
+    const withKey = { env: { ...env, MILLRACE_API_KEY: key }, cwd };
+    const generate = (...words: string[]) =>
+      runMillrace(['ssh-keys', 'generate', ...words], withKey);
+    const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+    const made = await generate('laptop');
+    const file = join(folder, 'laptop.pem');
+    assert.equal(made.stdout, `Saved the private key to ${file}.\n`, made.stderr);
+    assert.deepEqual([modeOf(folder), modeOf(file)], [0o700, 0o600]);
+    assert.match(readFileSync(file, 'utf8'), /^-----BEGIN .*PRIVATE KEY-----/);
+    assert.deepEqual(readdirSync(cwd), []);
+
+    const twice = await generate('laptop');
+    assert.deepEqual(
+      [twice.code, twice.stderr],
+      [1, `${file} already exists. Choose another name, or another file with --out.\n`],
+    );
+    // The same file name as the dashboard's download.
+    const odd = await generate('my / laptop');
+    assert.equal(odd.stdout, `Saved the private key to ${join(folder, 'my-laptop.pem')}.\n`);
+    assert.equal((await generate('desk', '--out', 'desk.pem')).code, 0);
+    assert.equal(modeOf(join(cwd, 'desk.pem')), 0o600);
   });
 
-  test('a server that is not there is named', async () => {
+  test('an SSH key is deleted by name or id, with --yes without a terminal', async () => {
+    const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
+    const run = (...words: string[]) =>
+      runMillrace(['ssh-keys', ...words], {
+        env: { ...env, MILLRACE_API_KEY: key },
+        input: 'y\n',
+      });
+    assert.equal((await run('generate', 'old')).code, 0);
+    const refused = await run('delete', 'old');
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^Delete SSH key old \(\w+\)\? .* needs --yes\./);
+    assert.match((await run('list')).stdout, / old /);
+    const deleted = await run('delete', 'old', '--yes');
+    assert.equal(deleted.stdout, 'Deleted SSH key old. Instances that have it keep it.\n');
+    assert.match((await run('delete', 'old', '--yes')).stderr, /^There is no SSH key old\./);
+  });
+
+  test('a server that does not respond is named', async () => {
     const lost = await runMillrace(['models', 'list'], {
       env: { MILLRACE_URL: 'http://127.0.0.1:9', MILLRACE_API_KEY: 'x' },
     });
     assert.equal(lost.code, 1);
-    assert.match(lost.stderr, /^http:\/\/127\.0\.0\.1:9 does not answer/);
+    assert.match(lost.stderr, /^Can't reach the server at http:\/\/127\.0\.0\.1:9 \(/);
   });
 
-  test('config check says what is wrong without starting', async () => {
+  test('config check reports problems without starting the server', async () => {
     const fine = await runMillrace(['config', 'check']);
-    assert.deepEqual([fine.code, fine.stdout], [0, 'No file: the defaults are used.\n']);
+    assert.deepEqual(
+      [fine.code, fine.stdout],
+      [0, 'No configuration file found. The defaults and the environment are valid.\n'],
+    );
     const bad = await runMillrace(['config', 'check'], { env: { MILLRACE_PORT: 'x' } });
     assert.deepEqual(
       [bad.code, bad.stderr],
-      [1, 'MILLRACE_PORT: server.port is "x", but must be integer.\n'],
+      [1, 'MILLRACE_PORT: server.port must be an integer, got "x".\n'],
     );
+  });
+
+  test('the prompts are loaded only when a command needs them, so never by serve', () => {
+    const root = join(import.meta.dirname, '../..');
+    const wrong = globSync('src/**/*.ts', { cwd: root }).filter((file) =>
+      /^(import|export) .*'@clack\//m.test(readFileSync(join(root, file), 'utf8')),
+    );
+    assert.deepEqual(wrong, []);
   });
 });

@@ -1,4 +1,4 @@
-// The CLI's words for machines, against a real server: what they print and how they end.
+// The CLI's commands for instances and filesystems against a real server: their output and exit codes.
 
 import assert from 'node:assert';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import {
   serveMillrace,
 } from '#test/support/process.ts';
 
-describe('the CLI and machines', () => {
+describe('the CLI and instances', () => {
   let env: Record<string, string>;
   let server: RunningProcess;
   const run = (...words: string[]) => runMillrace(words, { env });
@@ -29,12 +29,12 @@ describe('the CLI and machines', () => {
     assert.equal(added.code, 0, added.stderr);
   });
 
-  test('the start-up table says how machines are kept apart and what they reach', () => {
+  test('the start-up table says how instances are isolated and what they can reach', () => {
     const [, machines] = /Machines +(.*)/.exec(server.stdout()) ?? [];
     assert.match(machines ?? '', /^Scripted: .*\. Scripted: rules are remembered, not enforced\.$/);
   });
 
-  test('a second server on the same data directory is refused, not one after a kill', async () => {
+  test('a second server on the same data directory is refused, but not one after a kill', async () => {
     const config = join(makeFolder(), 'millrace.yaml');
     writeFileSync(config, 'cloud:\n  driver: scripted\n');
     const first = await serveMillrace(['--config', config]);
@@ -48,7 +48,7 @@ describe('the CLI and machines', () => {
     assert.match(third.url, /^http/);
   });
 
-  test('a machine is launched, waited for, listed, restarted and terminated', async () => {
+  test('an instance is launched, waited for, listed, restarted and terminated', async () => {
     const launched = await run('instances', 'launch', 'cpu_1x_general', '--name', 'box', '--wait');
     assert.equal(launched.code, 0, launched.stderr);
     assert.match(launched.stdout, /^[0-9a-f]{32}\n$/);
@@ -57,11 +57,21 @@ describe('the CLI and machines', () => {
     assert.match(list.stdout, /^ID +NAME +STATUS/);
     assert.match(list.stdout, /box +active +127\.77\.\d+\.\d+ +cpu_1x_general +us-west-1/);
     assert.equal((await run('instances', 'restart', 'box')).code, 0);
-    const ended = await run('instances', 'terminate', launched.stdout.slice(0, 8), '--yes');
+    const terminate = ['instances', 'terminate', launched.stdout.slice(0, 8)];
+    for (const input of ['n\n', 'y\n', '']) {
+      const refused = await runMillrace(terminate, { env, input });
+      assert.deepEqual([refused.code, refused.stdout], [1, '']);
+      assert.match(
+        refused.stderr,
+        /^Terminate box \(\w+\)\? .* needs --yes\. Nothing was changed\.\n$/,
+      );
+    }
+    assert.match((await run('instances', 'list')).stdout, /box +(active|booting)/);
+    const ended = await run(...terminate, '--yes');
     assert.equal(ended.stdout, `Terminating ${launched.stdout.trim()}.\n`);
   });
 
-  test('--json prints what a program can read', async () => {
+  test('--json prints JSON', async () => {
     const launched = await run('instances', 'launch', 'cpu_1x_general', '--wait', '--json');
     const instance = JSON.parse(launched.stdout) as Instance;
     assert.equal(instance.status, 'active');
@@ -69,9 +79,9 @@ describe('the CLI and machines', () => {
     assert((JSON.parse(stdout) as Instance[]).some(({ id }) => id === instance.id));
   });
 
-  test('a machine is entered with the key that was saved in this folder', async () => {
+  test('instances ssh uses the key in ~/.ssh, or else the one in the current directory', async () => {
     const cwd = makeFolder();
-    // Says what it was asked instead of going there: these machines are none.
+    // Prints its arguments instead of connecting: scripted instances have no ssh server.
     writeFileSync(join(cwd, 'ssh'), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
     const path = `${cwd}:${process.env.PATH}`;
     const enter = async () => {
@@ -82,9 +92,13 @@ describe('the CLI and machines', () => {
     assert.match(await enter(), / -p 22 ubuntu@127\.77\.\d+\.\d+ -- ls -l\n$/);
     writeFileSync(join(cwd, 'laptop.pem'), '');
     assert.match(await enter(), / -i laptop\.pem ubuntu@127/);
+    const folder = join(env.HOME ?? '', '.ssh');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'laptop.pem'), '');
+    assert((await enter()).includes(` -i ${folder}/laptop.pem ubuntu@127`));
   });
 
-  test('names can not command the terminal, nor make a row of their own', async () => {
+  test('a name can neither control the terminal nor forge a table row', async () => {
     const name = 'evil\u001b[31m\nfake  row';
     const added = await fetch(`${server.url}/api/v1/ssh-keys`, {
       method: 'POST',
@@ -99,7 +113,7 @@ describe('the CLI and machines', () => {
     assert.match(stdout, /evil\ufffd\[31m\ufffdfake {2}row/);
   });
 
-  test('what cannot be done is said, with exit code 1', async () => {
+  test('an impossible request exits 1 and says why', async () => {
     const type = await run('instances', 'launch', 'gpu_1x_a10');
     assert.deepEqual(
       [type.code, type.stderr],
@@ -110,16 +124,16 @@ describe('the CLI and machines', () => {
     assert.match(ssh.stderr, /There is no instance nobody\./);
   });
 
-  test('why an instance is unhealthy is said to people, and keys are told where to look', async () => {
+  test('a session sees why an instance is unhealthy, and an API key is told where to look', async () => {
     const launch = () =>
       run('instances', 'launch', 'cpu_1x_general', '--hostname', 'impossible', '--wait');
     const byKey = await launch();
     assert.equal(byKey.code, 1);
     assert.match(
       byKey.stderr,
-      /is unhealthy after \d+ s.*\nThe reason is in the dashboard at http/,
+      /is unhealthy after \d+ s.*\nFor the reason, see the dashboard at http/,
     );
-    assert.match((await run('instances', 'list')).stderr, /here after `millrace login`/);
+    assert.match((await run('instances', 'list')).stderr, /or run `millrace login` and try again/);
 
     await signIn();
     const reason = /[0-9a-f]{32}: The scripted host can never run this machine\.\n$/;
@@ -142,8 +156,14 @@ describe('the CLI and machines', () => {
 
   test('filesystems are created, listed and deleted', async () => {
     const made = await run('filesystems', 'create', 'data', 'us-west-1');
-    assert.match(made.stdout, /^Created data \([0-9a-f]{32}\)\. Machines see it at \/lambda\/nfs/);
+    assert.match(
+      made.stdout,
+      /^Created filesystem data \([0-9a-f]{32}\)\. Instances mount it at \/lambda\/nfs/,
+    );
     assert.match((await run('filesystems', 'list')).stdout, /data +us-west-1/);
+    const refused = await runMillrace(['filesystems', 'delete', 'data'], { env, input: 'y\n' });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^Delete filesystem data and everything in it\? .* needs --yes\./);
     assert.equal((await run('filesystems', 'delete', 'data', '--yes')).code, 0);
     assert.equal((await run('filesystems', 'delete', 'data', '--yes')).code, 1);
   });

@@ -7,7 +7,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createProgressBar, toSize, toTime } from '#cli/models/progress.ts';
+import { toDuration, toSize } from '#cli/format.ts';
+import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -62,7 +63,7 @@ describe('millrace models', () => {
     assert.equal(pulled.err.includes('100%'), true, pulled.err);
     assert.deepEqual(pulled.out.trim().split('\n'), [
       `Pulling ${name} (200.0 kB).`,
-      `${model} is served by ${name} now. Its checksum is right.`,
+      `${model} is now served by ${name}. Its checksum is correct.`,
     ]);
     assert.equal(pulled.code, 0);
 
@@ -80,8 +81,14 @@ describe('millrace models', () => {
     assert.match(shown.out, new RegExp(`^Served by\\s+${name}$`, 'm'));
     assert.match(shown.out, new RegExp(`^On disk\\s+${name}, 200.0 kB, Q4_K_M$`, 'm'));
 
-    const removed = await run('remove', model);
-    assert.match(removed.out, /200\.0 kB are free again/);
+    const refused = await run('remove', model);
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.err,
+      /^Delete \S+ \(200\.0 kB\) from the server's disk\? .* needs --yes\./,
+    );
+    const removed = await run('remove', model, '--yes');
+    assert.match(removed.out, /and freed 200\.0 kB\./);
     assert.match((await run('show', model)).out, /^Served by\s+built-in stand-in$/m);
     assert.doesNotMatch((await run('list')).out, /WEIGHTS ON DISK/);
   });
@@ -96,35 +103,38 @@ describe('millrace models', () => {
       weights: unknown;
     }[];
     assert.equal(listed.find(({ id }) => id === model)?.weights, null);
-    assert.equal((await run('remove', pull.name)).code, 0);
+    assert.equal((await run('remove', pull.name, '--yes')).code, 0);
   });
 
-  it('Ctrl-C leaves the server at work, and --cancel ends that', async () => {
+  it('Ctrl-C exits 130 while the server continues the download, and --cancel cancels it', async () => {
     hub.pauseAfter(1_000);
     const pulling = millrace(['models', 'pull', model]);
     await until('it runs', () => hub.sending() === 1);
     await until('it is watched', () => pulling.output.err.includes('%'));
     pulling.child.kill('SIGINT');
     const left = await pulling.ended;
-    assert.equal(left.code, 0);
+    assert.equal(left.code, 130);
     assert.match(
-      left.out,
-      /Stopped watching; the server goes on\. To cancel: millrace models pull/,
+      left.err,
+      /Stopped watching\. The server continues the download\. To cancel: millrace models pull/,
     );
     assert.equal(hub.sending(), 1);
     const cancelled = await run('pull', model, '--cancel');
     assert.match(cancelled.out, /^Cancelled\./);
     await until('the hub is left alone', () => hub.sending() === 0);
-    assert.match((await run('pull', model, '--cancel')).err, /No pull of .* is under way/);
+    assert.match((await run('pull', model, '--cancel')).err, /No pull of .* is in progress/);
     hub.release();
   });
 
-  it('says in a sentence what is wrong', async () => {
+  it('reports an error in one sentence', async () => {
     for (const [parameters, message] of [
       [['pull', 'llama3.2-3b-instrct'], /Did you mean llama3\.2-3b-instruct\?/],
       [['pull', model, '--quant', 'Q2_K'], /has no Q2_K\. It has: Q4_K_M, Q8_0\./],
       [['pull', '../../etc/passwd'], /names no repository/],
-      [['show', 'nothing-like-it'], /There is no model nothing-like-it here\./],
+      [
+        ['show', 'nothing-like-it'],
+        /There is no model nothing-like-it\. See `millrace models list`\./,
+      ],
       [['remove', 'nothing'], /No weights on disk are called nothing/],
     ] as const) {
       const { code, err } = await run(...parameters);
@@ -134,33 +144,31 @@ describe('millrace models', () => {
   });
 });
 
-describe('the progress bar', () => {
-  it('shows percent, rate and the time left on one line that is redrawn', () => {
-    let written = '';
+describe('progress', () => {
+  it('shows percent, size, the rate of the last seconds and the time left', () => {
     let now = 0;
-    const terminal = { isTTY: true, columns: 120, write: (text: string) => (written = text) };
-    const bar = createProgressBar(terminal, () => now);
-    bar.show(0, 100_000_000, '');
+    const measureRate = createRate(() => now);
+    const describe = (done: number, note = '') =>
+      describeBytes(done, 100_000_000, { rate: measureRate(done), note });
+    assert.equal(describe(0), '0%  0 B of 100.0 MB');
     now = 2_000;
-    bar.show(50_000_000, 100_000_000, '');
-    assert.match(
-      written,
-      /^\r\S+█{12}░{12} {2}50% {2}50\.0 MB of 100\.0 MB {2}25\.0 MB\/s {2}2s left/,
-    );
+    assert.equal(describe(50_000_000), '50%  50.0 MB of 100.0 MB  25.0 MB/s  2s left');
+    now = 3_000;
+    assert.equal(describe(1_000, 'queued'), '0%  1.00 kB of 100.0 MB  queued');
   });
 
-  it('is a plain line now and then where there is no terminal', () => {
+  it('without a terminal is at most one line every five seconds, and the last state', () => {
     const lines: string[] = [];
     let now = 0;
-    const bar = createProgressBar({ write: (text) => lines.push(text) }, () => now);
-    for (; now < 12_000; now += 500) bar.show(now * 1000, 12_000_000, '');
-    assert.equal(lines.length, 3);
-    assert.equal(lines[1]?.includes('\r'), false);
-    assert.match(lines[1] ?? '', /^41% {2}5\.00 MB of 12\.0 MB {2}1\.00 MB\/s {2}7s left/);
+    const plain = createPlainLines({ write: (text) => lines.push(text) }, () => now);
+    for (; now < 12_000; now += 500) plain.show(String(now));
+    plain.end();
+    plain.end();
+    assert.deepEqual(lines, ['0\n', '5000\n', '10000\n', '11500\n']);
   });
 
-  it('sizes and times read as people say them', () => {
+  it('formats sizes and durations', () => {
     assert.deepEqual([0, 999, 4_920_000_000].map(toSize), ['0 B', '999 B', '4.92 GB']);
-    assert.deepEqual([5, 65, 3_700].map(toTime), ['5s', '1m 5s', '1h 1m']);
+    assert.deepEqual([5, 65, 3_700].map(toDuration), ['5s', '1m 5s', '1h 1m']);
   });
 });

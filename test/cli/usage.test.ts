@@ -1,4 +1,4 @@
-// millrace usage, as people use it: a real server, a real request, a table, JSON and CSV.
+// millrace usage against a real server after a real request: table, JSON and CSV.
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
@@ -26,7 +26,7 @@ describe('millrace usage', () => {
     await until('it is counted', async () => (await run()).stdout.includes('$'));
   });
 
-  test('a table says who used how much, by the label of the key', async () => {
+  test('the table groups usage by the label of the key', async () => {
     const { stdout } = await run('--by', 'key', '--step', 'hour');
     const [header, line] = stdout.split('\n');
     assert.match(
@@ -36,7 +36,7 @@ describe('millrace usage', () => {
     assert.match(line ?? '', /^\d{4}-\d\d-\d\d \d\d:00 +first +1 +0 +0 +\d+ +0 +3 +\d+ ms +\$0\.0/);
   });
 
-  test('JSON and CSV say the same', async () => {
+  test('JSON and CSV show the same values', async () => {
     const { data } = JSON.parse((await run('--by', 'model', '--json')).stdout) as UsageSummary;
     assert.deepEqual(
       data.map(({ group, requests, completion_tokens }) => [group, requests, completion_tokens]),
@@ -49,7 +49,7 @@ describe('millrace usage', () => {
     assert.equal(end, '');
   });
 
-  test('what it does not understand exits 2, what the server refuses exits 1 and says why', async () => {
+  test('wrong usage exits 2, and a request that the server refuses exits 1 and says why', async () => {
     assert.equal((await run('--by', 'color')).code, 2);
     assert.equal((await run('--from', 'whenever')).code, 2);
     for (const format of [[], ['--csv']]) {

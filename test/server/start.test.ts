@@ -1,4 +1,4 @@
-// A start that can't be is refused in one sentence that names the cause, and never with a stack.
+// A start that fails says why in one sentence, without a stack.
 
 import assert from 'node:assert';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const refuse = async (args: string[], env: Record<string, string> = {}) => {
   return stderr.trimEnd();
 };
 
-describe('a start that is refused', () => {
+describe('a start that fails', () => {
   test('a data directory that is a file, or below one', async () => {
     const file = join(makeFolder(), 'file');
     writeFileSync(file, '');
@@ -24,7 +24,7 @@ describe('a start that is refused', () => {
     assert.equal(await refuse(['--data-dir', join(file, 'sub')]), sentence);
   });
 
-  test('a data directory where no folder can be made is refused, not waited for', {
+  test('a data directory that can never be created fails at once', {
     skip: !existsSync('/proc/self'),
     timeout: 30_000,
   }, async () => {
@@ -32,10 +32,10 @@ describe('a start that is refused', () => {
     assert.match(said, /^The data directory .*\/proc/);
   });
 
-  test('a data directory that may not be made is about the folder, not about listening', () => {
+  test('a data directory without write permission is reported as such, not as a listen error', () => {
     const folder = makeFolder();
     chmodSync(folder, 0o500);
-    // Root may do everything, so it becomes nobody for a moment.
+    // Root ignores permissions, so the test runs as the user `nobody` for a moment.
     const isRoot = process.geteuid?.() === 0;
     if (isRoot) process.seteuid?.(65534);
     try {
@@ -48,7 +48,7 @@ describe('a start that is refused', () => {
     }
   });
 
-  test('a database file that is none', async () => {
+  test('a database file that is not a database', async () => {
     const folder = makeFolder();
     writeFileSync(join(folder, 'millrace.db'), 'this is not a database'.repeat(100));
     assert.equal(
@@ -57,7 +57,7 @@ describe('a start that is refused', () => {
     );
   });
 
-  test('a database that does not answer is named as such, without its password', async () => {
+  test('a database that does not respond is reported without its password', async () => {
     const said = await refuse(['--data-dir', makeFolder()], {
       DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/x',
     });
@@ -65,24 +65,24 @@ describe('a start that is refused', () => {
     assert(!said.includes('secret'));
   });
 
-  test('a host that is not known is about listening, not about the database', async () => {
+  test('a host name that does not resolve is a listen error, not a database error', async () => {
     const said = await refuse(['--data-dir', makeFolder(), '--host', 'nosuch.invalid']);
     assert.match(said, /^Can't listen on nosuch\.invalid: /);
   });
 
-  test('a port that is taken', async () => {
+  test('a port that is in use', async () => {
     const other = createServer();
     await new Promise<void>((done) => other.listen(0, '127.0.0.1', done));
     const { port } = other.address() as { port: number };
     const said = await refuse(['--data-dir', makeFolder(), '--port', String(port)]);
     other.close();
-    assert.equal(said, `Port ${port} on 127.0.0.1 is taken. Choose another with --port.`);
+    assert.equal(said, `Port ${port} on 127.0.0.1 is already in use. Choose another with --port.`);
   });
 
-  test('what nobody foresaw is one line, and a stack for those who ask', async () => {
+  test('an unexpected error is one line, and has a stack only at log level debug', async () => {
     const folder = makeFolder();
     writeFileSync(join(folder, 'models'), 'a file where a folder belongs');
-    assert.match(await refuse(['--data-dir', folder]), /^Something went wrong: EEXIST/);
+    assert.match(await refuse(['--data-dir', folder]), /^Unexpected error: EEXIST/);
     const { code, stderr } = await runMillrace(['serve', '--port', '0', '--data-dir', folder], {
       env: { MILLRACE_LOG_LEVEL: 'debug' },
     });
@@ -91,8 +91,8 @@ describe('a start that is refused', () => {
   });
 });
 
-describe('what a start leaves', () => {
-  test('the data directory and the database are for their owner alone', async () => {
+describe('files of a started server', () => {
+  test('only their owner can read the data directory and the database', async () => {
     const dataDir = join(makeFolder(), 'new', 'data');
     await serveMillrace(['--data-dir', dataDir]);
     const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
@@ -103,15 +103,15 @@ describe('what a start leaves', () => {
   });
 });
 
-describe('what the CLI says of itself', () => {
-  test('its version is the package’s', async () => {
+describe('the CLI without a server', () => {
+  test('--version prints the version of the package', async () => {
     const { version } = JSON.parse(
       readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'),
     );
     assert.equal((await runMillrace(['--version'])).stdout, `${version}\n`);
   });
 
-  test('a damaged session file is named, with what to do', async () => {
+  test('a damaged session file is named, with a fix', async () => {
     const home = makeFolder();
     const file = join(home, '.config', 'millrace', 'session.json');
     mkdirSync(join(home, '.config', 'millrace'), { recursive: true });

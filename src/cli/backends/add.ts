@@ -1,4 +1,4 @@
-// millrace backends add: a backend for a model, at once and without a restart.
+// millrace backends add: adds a backend to a model without a restart.
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
@@ -8,8 +8,8 @@ import { type BackendOptions, toNewBackend, withBackendOptions } from './new-bac
 
 export function addCommand(): Command {
   return withBackendOptions(new Command('add'))
-    .description('add a backend to a model; it gets requests at once')
-    .option('--json', 'print JSON')
+    .description('Add a backend to a model; it receives requests at once')
+    .option('--json', 'Print JSON')
     .addHelpText(
       'after',
       '\nExamples:\n' +
@@ -26,5 +26,5 @@ async function add(model: string, url: string, options: BackendOptions & { json?
     toNewBackend(model, url, options),
   );
   if (options.json) return printJson(made);
-  console.log(`${made.id} answers for ${model} from now on.`);
+  console.log(`Added ${made.id}. It now receives requests for ${model}.`);
 }

@@ -1,4 +1,4 @@
-// millrace backends check: tries a server from where Millrace runs, without adding it.
+// millrace backends check: tests a backend from the Millrace server, without adding it.
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
@@ -8,8 +8,8 @@ import { type BackendOptions, toNewBackend, withBackendOptions } from './new-bac
 
 export function checkCommand(): Command {
   return withBackendOptions(new Command('check'))
-    .description('try a backend before adding it: does it answer, has it the model')
-    .option('--json', 'print JSON')
+    .description('Test a backend before adding it: whether it responds and has the model')
+    .option('--json', 'Print JSON')
     .action(check);
 }
 

@@ -1,4 +1,4 @@
-// millrace backends: what answers for each model, and changes to that while the server runs.
+// millrace backends: the servers that answer for each model, changed while Millrace runs.
 
 import { Command } from 'commander';
 import { addCommand } from './add.ts';
@@ -9,7 +9,7 @@ import { removeCommand } from './remove.ts';
 
 export function backendsCommand(): Command {
   return new Command('backends')
-    .description('see, add, drain and remove what answers for a model')
+    .description('List, add, check, drain and remove the backends of models')
     .addCommand(listCommand())
     .addCommand(addCommand())
     .addCommand(checkCommand())

@@ -7,18 +7,18 @@ import { toBackendPath } from './path.ts';
 
 export function drainCommand(): Command {
   return new Command('drain')
-    .description('give a backend no new requests; those it has may finish')
-    .argument('<id>', 'as model/name, from `millrace backends list`')
+    .description('Send a backend no new requests; running ones finish')
+    .argument('<id>', 'Id as model/name, from `millrace backends list`')
     .action(async (id: string) => {
       const { outstanding } = await setDraining(id, true);
-      console.log(`${id} gets no new requests. It is working on ${outstanding}.`);
+      console.log(`${id} gets no new requests. Requests still running: ${outstanding}.`);
     });
 }
 
 export function resumeCommand(): Command {
   return new Command('resume')
-    .description('give a drained backend requests again')
-    .argument('<id>', 'as model/name, from `millrace backends list`')
+    .description('Send requests to a drained backend again')
+    .argument('<id>', 'Id as model/name, from `millrace backends list`')
     .action(async (id: string) => {
       await setDraining(id, false);
       console.log(`${id} gets requests again.`);

@@ -7,9 +7,9 @@ import type { BackendView } from '#inference/backends/schema.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list backends, how they are and what they do')
-    .argument('[model]', 'only those of this model')
-    .option('--json', 'print JSON')
+    .description('List backends with their health, load and errors')
+    .argument('[model]', 'Only the backends of this model')
+    .option('--json', 'Print JSON')
     .action(list);
 }
 

@@ -1,4 +1,4 @@
-// The options that describe a backend, shared by the commands that add one and that only try it.
+// The options that describe a backend, shared by `backends add` and `backends check`.
 
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -21,18 +21,37 @@ export interface BackendOptions {
 
 export function withBackendOptions(command: Command): Command {
   return command
-    .argument('<model>', 'the id it answers for, from `millrace models list`')
-    .argument('<url>', 'where its API begins, such as http://10.0.0.5:8000/v1')
-    .option('--name <name>', 'what to call it; made from the address when not given')
-    .option('--model <name>', 'what it calls the model; the id when not given')
-    .option('--server <kind>', 'vllm, sglang, llama-server, ollama, or openai for any other')
-    .option('--api-key-file <file>', 'a file with its key; - reads it from stdin')
-    .option('--header <name: value...>', 'a header to send with every request')
-    .option('--weight <number>', 'its share of the work, relative to others', toNumber)
-    .option('--concurrency <number>', 'requests it takes at once', toNumber)
-    .option('--connect-ms <ms>', 'how long connecting may take', toNumber)
-    .option('--first-byte-ms <ms>', 'how long the beginning of an answer may take', toNumber)
-    .option('--idle-ms <ms>', 'how long it may be silent in the middle of one', toNumber);
+    .argument('<model>', 'Model id to answer for, from `millrace models list`')
+    .argument('<url>', 'Base URL of its API, e.g. http://10.0.0.5:8000/v1')
+    .option('--name <name>', 'Name for the backend (default: from the URL)')
+    .option('--model <name>', 'Name of the model on the backend (default: the model id)')
+    .option(
+      '--server <kind>',
+      'vllm, sglang, llama-server, ollama, or openai for any other (default: openai)',
+    )
+    .option('--api-key-file <file>', 'File with its API key; - reads standard input')
+    .option('--header <name: value...>', 'Header to send with every request')
+    .option(
+      '--weight <number>',
+      'Share of the load relative to other backends (default: 1)',
+      toNumber,
+    )
+    .option('--concurrency <number>', 'Maximum concurrent requests (default: no limit)', toNumber)
+    .option(
+      '--connect-ms <ms>',
+      'Timeout for connecting, in milliseconds (default: 2000)',
+      toNumber,
+    )
+    .option(
+      '--first-byte-ms <ms>',
+      'Timeout for the first byte of a response, in milliseconds (default: 120000)',
+      toNumber,
+    )
+    .option(
+      '--idle-ms <ms>',
+      'Timeout between two chunks of a response, in milliseconds (default: 60000)',
+      toNumber,
+    );
 }
 
 export function toNewBackend(model: string, url: string, options: BackendOptions): NewBackend {
@@ -43,7 +62,7 @@ export function toNewBackend(model: string, url: string, options: BackendOptions
     name: options.name ?? toName(url),
     api_key: options.apiKeyFile === undefined ? null : readKey(options.apiKeyFile),
     upstream_model: options.model ?? null,
-    // The server says which kinds there are.
+    // The server validates the kind.
     server: (options.server ?? null) as NewBackend['server'] & (string | null),
     headers: Object.fromEntries((options.header ?? []).map(parseHeader)),
     weight: options.weight ?? null,
@@ -56,26 +75,27 @@ export function toNewBackend(model: string, url: string, options: BackendOptions
   };
 }
 
-/** `10.0.0.5-8000`: different for different servers, and the same each time. */
+/** `10.0.0.5-8000`: unique per server, and the same on every call. */
 function toName(url: string): string {
-  if (!URL.canParse(url)) throw new CliError(`${url} is not a web address.`);
+  if (!URL.canParse(url))
+    throw new CliError(`${url} is not a URL. Give one such as http://10.0.0.5:8000/v1.`);
   const name = new URL(url).host.replaceAll(/[^A-Za-z0-9.-]+/g, '-');
   return name.replace(/^[^A-Za-z0-9]+/, '').slice(0, 64);
 }
 
-/** Never from a flag: a command line is there for every user of the machine to read. */
+/** Never from a flag: every user of the computer can read a command line. */
 function readKey(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8').trim();
   } catch (error) {
-    throw new CliError(`${file} can't be read: ${toReason(error)}.`);
+    throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
   }
 }
 
 function parseHeader(text: string): [string, string] {
   const [, name, value] = /^([A-Za-z0-9-]+):\s*(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) {
-    throw new CliError(`A header is written "name: value", not ${JSON.stringify(text)}.`);
+    throw new CliError(`--header must be "name: value", got ${JSON.stringify(text)}.`);
   }
   return [name, value];
 }
@@ -83,6 +103,6 @@ function parseHeader(text: string): [string, string] {
 function toNumber(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value))
-    throw new InvalidArgumentError('Not a number.');
+    throw new InvalidArgumentError('Give a number.');
   return value;
 }

@@ -1,5 +1,5 @@
-// The address of a backend from its id. A model id or the name of weights may have slashes in it, so the
-// server's list says where one ends.
+// The API path of a backend from its id. Model ids and names of weights may contain slashes, so the server's
+// list tells where the model ends and the name begins.
 
 import { CliError } from '#cli/output.ts';
 import { nearest } from '#lib/nearest.ts';
@@ -13,7 +13,8 @@ export async function toBackendPath(id: string): Promise<string> {
       id,
       backends.map((backend) => backend.id),
     );
-    throw new CliError(`There is no backend ${id}.${match ? ` Did you mean ${match}?` : ''}`);
+    const hint = match ? `Did you mean ${match}?` : 'See `millrace backends list`.';
+    throw new CliError(`There is no backend ${id}. ${hint}`);
   }
   const { model, name } = found;
   return `/dashboard/api/backends/${encodeURIComponent(model)}/${encodeURIComponent(name)}`;

@@ -2,14 +2,18 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { confirm } from '#cli/prompts.ts';
 import { toBackendPath } from './path.ts';
 
 export function removeCommand(): Command {
   return new Command('remove')
-    .description('remove a backend that was added live; requests it has may finish')
-    .argument('<id>', 'as model/name, from `millrace backends list`')
-    .action(async (id: string) => {
-      await createClient('session').delete(await toBackendPath(id));
-      console.log(`${id} gets no new requests, and is gone when it has answered those it has.`);
+    .description('Remove a backend that was added live; its running requests finish first')
+    .argument('<id>', 'Id as model/name, from `millrace backends list`')
+    .option('--yes', 'Do not ask for confirmation')
+    .action(async (id: string, { yes }: { yes?: true }) => {
+      const path = await toBackendPath(id);
+      await confirm(`Remove backend ${id}?`, yes);
+      await createClient('session').delete(path);
+      console.log(`${id} gets no new requests. It is removed once its running requests finish.`);
     });
 }

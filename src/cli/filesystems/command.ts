@@ -1,4 +1,4 @@
-// millrace filesystems: storage that outlives machines.
+// millrace filesystems: storage that outlives instances.
 
 import { Command } from 'commander';
 import { createCommand } from './create.ts';
@@ -7,7 +7,7 @@ import { listCommand } from './list.ts';
 
 export function filesystemsCommand(): Command {
   return new Command('filesystems')
-    .description('create, list and delete filesystems')
+    .description('Create, list and delete filesystems')
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(deleteCommand());

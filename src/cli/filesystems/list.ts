@@ -7,8 +7,8 @@ import type { Filesystem } from '#cloud/schema.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list filesystems')
-    .option('--json', 'print JSON')
+    .description('List filesystems')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const { data } = await createClient('any').get<{ data: Filesystem[] }>(
         '/api/v1/file-systems',

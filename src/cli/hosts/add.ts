@@ -21,21 +21,30 @@ interface Options {
 
 export function addCommand(): Command {
   return new Command('add')
-    .description('add an LXD or Incus host, or a cluster of them')
-    .argument('<name>', 'what it shall be called')
-    .requiredOption('--region <region>', 'where it is, e.g. us-west-1')
-    .option('--token <token>', 'from `incus config trust add` or `lxc config trust add` there')
-    .option('--url <url>', 'https://host:8443, or unix:/path of a socket on the server')
-    .option('--fingerprint <sha256>', "of the host's certificate, when there is no token")
-    .option('--target <target>', "one member of the cluster, or a group as '@name'")
-    .option('--pool <pool>', 'its storage pool')
-    .option('--network <network>', 'its network for machines')
-    .option('--project <project>', 'its project')
-    .option('--filesystems-path <path>', 'a directory that all hosts of the region share')
-    .option('--json', 'print JSON')
+    .description('Add an LXD or Incus host, or a cluster')
+    .argument('<name>', 'Name for the host')
+    .requiredOption('--region <region>', 'Region of the host, e.g. us-west-1')
+    .option(
+      '--token <token>',
+      'Trust token, from `incus config trust add` or `lxc config trust add` on the host',
+    )
+    .option('--url <url>', 'Address: https://host:8443, or unix:/path of a socket on the server')
+    .option(
+      '--fingerprint <sha256>',
+      'SHA-256 fingerprint of its certificate, if there is no token',
+    )
+    .option('--target <target>', 'Cluster member, or a cluster group as @name')
+    .option('--pool <pool>', 'Storage pool')
+    .option('--network <network>', 'Network for instances')
+    .option('--project <project>', 'Project')
+    .option('--filesystems-path <path>', 'Directory that all hosts of the region share')
+    .option('--json', 'Print JSON')
     .action(async (name: string, { json, filesystemsPath, ...options }: Options) => {
       if (options.token === undefined && options.url === undefined) {
-        throw new CliError('Give --token, or --url of a host that trusts the server already.', 2);
+        throw new CliError(
+          'Give --token, or the --url of a host that already trusts the server.',
+          2,
+        );
       }
       const client = createClient('session');
       const host = await client.post<HostView>('/dashboard/api/hosts', {
@@ -44,8 +53,8 @@ export function addCommand(): Command {
         ...(filesystemsPath === undefined ? {} : { filesystems_path: filesystemsPath }),
       });
       if (json) return printJson(host);
-      console.log(`Added ${host.name} to ${host.region}.`);
-      // It was added whatever is wrong with it: what that is should be said now, not at the first launch.
+      console.log(`Added host ${host.name} to ${host.region}.`);
+      // The host is added even if a check fails. Report it now rather than at the first launch.
       await printChecks(client, name);
     });
 }

@@ -1,4 +1,4 @@
-// millrace hosts check: what a host needs, tried one by one.
+// millrace hosts check: tests one by one what a host needs.
 
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
@@ -7,9 +7,9 @@ import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
 
 export function checkCommand(): Command {
   return new Command('check')
-    .description('verify that hosts can be reached and have what machines need')
-    .argument('[name]', 'one host; all when left out')
-    .option('--json', 'print JSON')
+    .description('Check that hosts are reachable and have what instances need')
+    .argument('[name]', 'Host to check (default: all)')
+    .option('--json', 'Print JSON')
     .action(async (name: string | undefined, { json }: { json?: true }) => {
       const client = createClient('session');
       const names = name === undefined ? await listNames(client) : [name];
@@ -19,16 +19,16 @@ export function checkCommand(): Command {
         if (all.some(({ ok }) => !ok)) throw new CliError('');
         return;
       }
-      let broken = 0;
+      let failed = 0;
       for (const one of names) {
         if (names.length > 1) console.log(one);
-        broken += (await printChecks(client, one)) ? 0 : 1;
+        failed += (await printChecks(client, one)) ? 0 : 1;
       }
-      if (broken > 0) throw new CliError('');
+      if (failed > 0) throw new CliError('');
     });
 }
 
-/** Says whether all is well. */
+/** Resolves to true if every check passed. */
 export async function printChecks(client: Client, name: string): Promise<boolean> {
   const { ok, checks } = await check(client, name);
   for (const one of checks) {

@@ -1,4 +1,4 @@
-// millrace hosts: what machines are placed on.
+// millrace hosts: the hosts that instances run on.
 
 import { Command } from 'commander';
 import { addCommand } from './add.ts';
@@ -9,7 +9,7 @@ import { removeCommand } from './remove.ts';
 
 export function hostsCommand(): Command {
   return new Command('hosts')
-    .description('add, check, drain and remove the hosts that machines run on')
+    .description('List, add, check, drain and remove the hosts that instances run on')
     .addCommand(listCommand())
     .addCommand(addCommand())
     .addCommand(checkCommand())

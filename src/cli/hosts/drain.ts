@@ -11,20 +11,20 @@ const setDraining = (name: string, draining: boolean) =>
 
 export function drainCommand(): Command {
   return new Command('drain')
-    .description('place nothing new on a host; its machines run on')
-    .argument('<name>')
+    .description('Place no new instances on a host; running ones continue')
+    .argument('<name>', 'Name, from `millrace hosts list`')
     .action(async (name: string) => {
       const { instances } = await setDraining(name, true);
-      console.log(`Draining ${name}: ${instances} machine${instances === 1 ? '' : 's'} left.`);
+      console.log(`Draining host ${name}. Instances still on it: ${instances}.`);
     });
 }
 
 export function resumeCommand(): Command {
   return new Command('resume')
-    .description('place machines on a drained host again')
-    .argument('<name>')
+    .description('Place instances on a drained host again')
+    .argument('<name>', 'Name, from `millrace hosts list`')
     .action(async (name: string) => {
       const { status } = await setDraining(name, false);
-      console.log(`Resumed ${name}: it is ${status}.`);
+      console.log(`Resumed host ${name}. Its status is ${status}.`);
     });
 }

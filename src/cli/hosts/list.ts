@@ -7,15 +7,15 @@ import type { HostView } from '#cloud/hosts/schema.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list hosts, what they have and what is taken')
-    .option('--json', 'print JSON')
+    .description('List hosts with their used and total resources')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const { data } = await createClient('session').get<{ data: HostView[] }>(
         '/dashboard/api/hosts',
       );
       if (json) return printJson(data);
       printTable(
-        ['NAME', 'REGION', 'STATUS', 'ENGINE', 'NODES', 'VCPUS', 'MEMORY', 'GPUS', 'MACHINES'],
+        ['NAME', 'REGION', 'STATUS', 'ENGINE', 'NODES', 'VCPUS', 'MEMORY', 'GPUS', 'INSTANCES'],
         data.map((host) => [
           host.name,
           host.region,

@@ -1,4 +1,4 @@
-// millrace images build: the small image, made by the server from the programs of its own computer.
+// millrace images build: builds the small image from programs installed on the server, and imports it.
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
@@ -7,13 +7,11 @@ import { addHost, chooseHosts, postImage } from './hosts.ts';
 
 export function buildCommand(): Command {
   return new Command('build')
-    .description(
-      'make a small image for trying out, from the programs of the server, and import it',
-    )
-    .option('--alias <name>', 'what launches shall call it', 'millrace-small')
+    .description('Build a small test image from programs installed on the server, and import it')
+    .option('--alias <name>', 'Image name for launches', 'millrace-small')
     .option(
       '--host <name>',
-      'where to; may be repeated (default: every LXD or Incus host)',
+      'Target host; may be repeated (default: every LXD and Incus host)',
       addHost,
     )
     .action(async ({ alias, host }: { alias: string; host?: string[] }) => {

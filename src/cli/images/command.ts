@@ -1,4 +1,4 @@
-// millrace images: what machines on LXD and Incus hosts can boot.
+// millrace images: the images that LXD and Incus hosts boot instances from.
 
 import { Command } from 'commander';
 import { buildCommand } from './build.ts';
@@ -7,7 +7,7 @@ import { listCommand } from './list.ts';
 
 export function imagesCommand(): Command {
   return new Command('images')
-    .description('see, import and build the images that hosts boot machines from')
+    .description('List, import and build the images that hosts boot instances from')
     .addCommand(listCommand())
     .addCommand(importCommand())
     .addCommand(buildCommand());

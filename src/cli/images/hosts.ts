@@ -1,23 +1,24 @@
-// Which hosts an image goes to, and the request that tells one where to find it.
+// Chooses the hosts that an image is sent to, and sends the request that imports it.
 
 import type { Client } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
 import type { HostImage, HostView, ImageOrigin } from '#cloud/hosts/schema.ts';
 
+/** Collects a repeated --host option. */
 export const addHost = (name: string, before: string[] = []) => [...before, name];
 
-/** All that take images when none is named. */
+/** Returns the named hosts, or every LXD and Incus host if none is named. */
 export async function chooseHosts(client: Client, names: readonly string[] = []) {
   const { data } = await client.get<{ data: HostView[] }>('/dashboard/api/hosts');
   const known = data.filter(({ driver }) => driver === 'incus').map(({ name }) => name);
   const missing = names.find((name) => !known.includes(name));
   if (missing !== undefined) {
     throw new CliError(
-      `${missing} is no LXD or Incus host. There are: ${known.join(', ') || '-'}.`,
+      `${missing} is not an LXD or Incus host. Known hosts: ${known.join(', ') || 'none'}.`,
     );
   }
   if (known.length === 0) {
-    throw new CliError('There is no LXD or Incus host yet: see `millrace hosts add`.');
+    throw new CliError('There is no LXD or Incus host. Add one with `millrace hosts add`.');
   }
   return names.length > 0 ? names : known;
 }

@@ -7,8 +7,8 @@ import type { HostImage } from '#cloud/hosts/schema.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list the images of every host')
-    .option('--json', 'print JSON')
+    .description('List the images of every host')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const { data } = await createClient('session').get<{ data: HostImage[] }>(
         '/dashboard/api/images',

@@ -1,5 +1,5 @@
-// Image files on their way to the server: one as it is, two as the multipart form that engines take. Read as
-// they are sent, whatever their size.
+// The request body of an image upload: one file as it is, or two files as the multipart form that LXD and
+// Incus accept. Files are streamed, whatever their size.
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -8,10 +8,11 @@ import { basename } from 'node:path';
 import { Readable } from 'node:stream';
 import type { LongBody } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
+import { toReason } from '#lib/start-error.ts';
 
 const boundary = 'millrace-image-part-5d1f0c27';
 
-/** As engines know an image: of one file, or of both behind each other. */
+/** The SHA-256 by which LXD and Incus identify an image: of one file, or of both concatenated. */
 export async function fingerprintOf(files: readonly string[]): Promise<string> {
   const hash = createHash('sha256');
   for (const file of files) for await (const chunk of read(file)) hash.update(chunk);
@@ -22,7 +23,7 @@ type Piece = { readonly file: string } | { readonly text: string };
 
 export async function openUpload(
   files: readonly string[],
-  progress: (done: number, total: number) => void,
+  onProgress: (done: number) => void,
 ): Promise<LongBody> {
   const [first = '', rootfs] = files;
   const pieces: Piece[] =
@@ -46,7 +47,7 @@ export async function openUpload(
     for (const piece of pieces) {
       for await (const chunk of 'text' in piece ? [Buffer.from(piece.text)] : read(piece.file)) {
         done += chunk.length;
-        progress(done, bytes);
+        onProgress(done);
         yield chunk;
       }
     }
@@ -64,7 +65,7 @@ export async function openUpload(
 const header = (name: string, file: string) =>
   `--${boundary}\r\nContent-Disposition: form-data; name="${name}"; filename="${basename(file).replace(/["\\\r\n]/g, '_')}"\r\nContent-Type: application/octet-stream\r\n\r\n`;
 
-/** Of a virtual machine. */
+/** True for the qcow2 disk of a virtual machine; containers have a squashfs or a tarball. */
 async function isDisk(file: string): Promise<boolean> {
   const handle = await open(file);
   try {
@@ -79,6 +80,6 @@ async function* read(file: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(file, { highWaterMark: 256 * 1024 });
   } catch (error) {
-    throw new CliError(`${file} could not be read: ${(error as Error).message}.`);
+    throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
   }
 }

@@ -1,4 +1,4 @@
-// millrace instances: machines, from launch to termination.
+// millrace instances: from launch to termination.
 
 import { Command } from 'commander';
 import { launchCommand } from './launch.ts';
@@ -10,7 +10,7 @@ import { typesCommand } from './types.ts';
 
 export function instancesCommand(): Command {
   return new Command('instances')
-    .description('launch, list, restart, terminate and enter machines')
+    .description('Launch, list, restart and terminate instances, and connect to them by SSH')
     .addCommand(typesCommand())
     .addCommand(launchCommand())
     .addCommand(listCommand())

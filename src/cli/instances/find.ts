@@ -1,19 +1,23 @@
-// Instances may be named by their id, the beginning of it, or their name, as long as that is one of them.
+// Finds an instance by its id, a unique prefix of it with at least four characters, or a unique name.
 
 import type { Client } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
 import type { Instance } from '#cloud/schema.ts';
+
+const minPrefixLength = 4;
 
 export async function listInstances(client: Client): Promise<Instance[]> {
   const { data } = await client.get<{ data: Instance[] }>('/api/v1/instances');
   return data;
 }
 
+/** Throws a CliError if no instance matches, or several do. */
 export function pickInstance(instances: readonly Instance[], wanted: string): Instance {
   const exact = instances.find(({ id }) => id === wanted);
   if (exact !== undefined) return exact;
   const matches = instances.filter(
-    ({ id, name }) => name === wanted || (wanted.length >= 4 && id.startsWith(wanted)),
+    ({ id, name }) =>
+      name === wanted || (wanted.length >= minPrefixLength && id.startsWith(wanted)),
   );
   const [only, second] = matches;
   if (only === undefined) {
@@ -21,7 +25,7 @@ export function pickInstance(instances: readonly Instance[], wanted: string): In
   }
   if (second !== undefined) {
     const ids = matches.map(({ id }) => id).join(', ');
-    throw new CliError(`${wanted} fits several instances (${ids}). Give the id.`);
+    throw new CliError(`${wanted} matches several instances. Give the id: ${ids}.`);
   }
   return only;
 }

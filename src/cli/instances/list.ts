@@ -8,8 +8,8 @@ import { explainInstances } from './reasons.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list running instances')
-    .option('--json', 'print JSON')
+    .description('List instances')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const data = await listInstances(createClient('any'));
       if (json) return printJson(data);

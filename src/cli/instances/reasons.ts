@@ -1,5 +1,5 @@
-// Why instances are not well. The public API has no member for it that strict clients would take, so this
-// asks as the person who is signed in, and without one says where to look.
+// Why instances are unhealthy. Strict clients of the public API would reject an extra member, so the reason
+// comes from the dashboard's API, which needs a session. Without one, the user is told where to look.
 
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
@@ -11,14 +11,14 @@ interface Detail {
   last_error: string | null;
 }
 
-/** A sentence for each id that has a reason, or one for all of them. */
+/** One sentence per id that has a reason, or one sentence that says where to find the reasons. */
 export async function explainInstances(ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const { url, session } = loadCredentials();
-  const elsewhere = [
-    `The reason is in the dashboard at ${url}, and here after \`millrace login\`.`,
+  const whereToLook = [
+    `For the reason, see the dashboard at ${url}, or run \`millrace login\` and try again.`,
   ];
-  if (session === null) return elsewhere;
+  if (session === null) return whereToLook;
   try {
     const { data } = await createClient('session').get<{ data: Detail[] }>(
       '/dashboard/api/instances',
@@ -28,8 +28,8 @@ export async function explainInstances(ids: readonly string[]): Promise<string[]
       return reason !== null && ids.includes(id) ? [`${id}: ${reason}`] : [];
     });
   } catch (error) {
-    // A session that has ended must not hide what the key could see.
-    if (error instanceof CliError) return elsewhere;
+    // An expired session must not hide what the API key can see.
+    if (error instanceof CliError) return whereToLook;
     throw error;
   }
 }

@@ -6,9 +6,9 @@ import { listInstances, pickInstance } from './find.ts';
 
 export function restartCommand(): Command {
   return new Command('restart')
-    .description('restart machines; disks and addresses stay')
-    .argument('<instance...>', 'ids or names')
-    .option('--hard', 'turn them off and on instead')
+    .description('Restart instances; they keep their disks and addresses')
+    .argument('<instance...>', 'Ids or names')
+    .option('--hard', 'Power-cycle them instead of a clean restart')
     .action(async (wanted: string[], { hard }: { hard?: true }) => {
       const client = createClient('any');
       const instances = await listInstances(client);

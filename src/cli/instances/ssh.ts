@@ -1,37 +1,32 @@
-// millrace instances ssh: enters a machine with the system's ssh.
+// millrace instances ssh: connects to an instance with the ssh program of this computer.
 
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
-import { toPemName } from '#cli/ssh-keys/pem-name.ts';
+import { findPrivateKeyFile } from '#cli/ssh-keys/private-key-file.ts';
 import type { Instance } from '#cloud/schema.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function sshCommand(): Command {
   return new Command('ssh')
-    .description('enter a machine, or run a command in it')
-    .argument('<instance>', 'id or name')
-    .argument('[command...]', 'put -- before it when it has options')
+    .description('Connect to an instance by SSH, or run a command in it')
+    .argument('<instance>', 'Id or name')
+    .argument('[command...]', 'Command to run; put -- before one that has options')
     .option(
       '-i, --identity <file>',
-      'the private key to use; <SSH key>.pem if it is in this folder',
+      'Private key (default: ~/.ssh/<SSH key>.pem or ./<SSH key>.pem, if it exists)',
     )
     .action(async (wanted: string, command: string[], { identity }: { identity?: string }) => {
       const instance = pickInstance(await listInstances(createClient('any')), wanted);
       if (instance.ip === undefined || instance.status !== 'active') {
-        throw new CliError(`${wanted} is ${instance.status}; it can be entered once it is active.`);
+        throw new CliError(`Instance ${wanted} is ${instance.status}. Connect once it is active.`);
       }
-      const key = identity ?? findIdentity(instance);
+      const key = identity ?? findPrivateKeyFile(instance.ssh_key_names);
       const code = await run(toArguments(instance, instance.ip, key, command));
       if (code !== 0) throw new CliError('', code);
     });
 }
-
-/** As `ssh-keys generate` saves it. */
-const findIdentity = ({ ssh_key_names }: Instance) =>
-  ssh_key_names.map(toPemName).find((file) => existsSync(file));
 
 function toArguments(
   { id, ssh_port }: Instance,
@@ -40,7 +35,7 @@ function toArguments(
   command: readonly string[],
 ): string[] {
   return [
-    // Addresses are used again by later machines, ids never are.
+    // Later instances reuse addresses, but never ids.
     ...['-o', `HostKeyAlias=millrace-${id}`, '-o', 'StrictHostKeyChecking=accept-new'],
     ...['-p', String(ssh_port ?? 22)],
     ...(identity === undefined ? [] : ['-i', identity]),
@@ -52,7 +47,13 @@ function toArguments(
 function run(options: string[]): Promise<number> {
   return new Promise((done, fail) => {
     const child = spawn('ssh', options, { stdio: 'inherit' });
-    child.once('error', () => fail(new CliError('ssh is not installed on this computer.')));
+    child.once('error', () =>
+      fail(
+        new CliError(
+          'The ssh program is not installed on this computer. Install OpenSSH and try again.',
+        ),
+      ),
+    );
     child.once('exit', (code) => done(code ?? 255));
   });
 }

@@ -1,4 +1,4 @@
-// millrace instances types: what can be launched, first what has capacity now.
+// millrace instances types: the instance types that can be launched now, or all of them.
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
@@ -7,9 +7,9 @@ import type { InstanceTypes } from '#cloud/schema.ts';
 
 export function typesCommand(): Command {
   return new Command('types')
-    .description('list instance types that have capacity')
-    .option('--all', 'also those without capacity')
-    .option('--json', 'print JSON')
+    .description('List instance types that have capacity')
+    .option('--all', 'Include types without capacity')
+    .option('--json', 'Print JSON')
     .action(async ({ all, json }: { all?: true; json?: true }) => {
       const { data } = await createClient('any').get<{ data: InstanceTypes }>(
         '/api/v1/instance-types',

@@ -1,4 +1,4 @@
-// millrace keys: API keys of the account.
+// millrace keys: the API keys of the account.
 
 import { Command } from 'commander';
 import { createCommand } from './create.ts';
@@ -8,7 +8,7 @@ import { revokeCommand } from './revoke.ts';
 
 export function keysCommand(): Command {
   return new Command('keys')
-    .description('make, list, limit and revoke API keys')
+    .description('Create, list, limit and revoke API keys')
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(limitCommand())

@@ -1,4 +1,4 @@
-// millrace keys create: prints the key, once, alone on stdout so that scripts can take it.
+// millrace keys create: prints the key once, alone on stdout so that scripts can capture it.
 
 import { Command, InvalidArgumentError } from 'commander';
 import type { ApiKey } from '#accounts/schema.ts';
@@ -14,12 +14,16 @@ interface Options extends LimitOptions {
 
 export function createCommand(): Command {
   const command = new Command('create')
-    .description('make a key; it is shown once')
-    .argument('<label>', 'what it is for')
-    .option('--scope <scope...>', 'inference, cloud, or both (the default)')
-    .option('--expires <when>', 'a date such as 2027-01-31, or days such as 90d', parseExpiry);
+    .description('Create an API key; it is shown only once')
+    .argument('<label>', 'Label that says what the key is for')
+    .option('--scope <scope...>', 'APIs that it may use: inference, cloud (default: both)')
+    .option(
+      '--expires <when>',
+      'Expiry: a date such as 2027-01-31, or days from now such as 90d (default: never)',
+      parseExpiry,
+    );
   return addLimitOptions(command)
-    .option('--json', 'print JSON')
+    .option('--json', 'Print JSON')
     .action(async (label: string, { scope, expires, json, ...options }: Options) => {
       const made = await createClient('session').post<ApiKey>('/dashboard/api/api-keys', {
         label,
@@ -28,7 +32,7 @@ export function createCommand(): Command {
         limits: toLimits(options),
       });
       if (json) return printJson(made);
-      console.error('Keep it safe: it is not shown again.');
+      console.error('Save this key now. It is not shown again.');
       console.log(made.key);
     });
 }
@@ -36,6 +40,7 @@ export function createCommand(): Command {
 function parseExpiry(text: string): string {
   const days = /^(\d{1,4})d$/.exec(text)?.[1];
   const at = days === undefined ? Date.parse(text) : Date.now() + Number(days) * 86_400_000;
-  if (Number.isNaN(at)) throw new InvalidArgumentError('Give a date (2027-01-31) or days (90d).');
+  if (Number.isNaN(at))
+    throw new InvalidArgumentError('Give a date such as 2027-01-31, or days from now such as 90d.');
   return new Date(at).toISOString();
 }

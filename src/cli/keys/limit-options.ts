@@ -1,9 +1,9 @@
-// The options that name limits, the same wherever a key gets some.
+// The options that set limits, shared by the commands for keys and for the account.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Limits } from '#accounts/schema.ts';
 
-/** Not null for none: to commander that is no value. */
+/** `none` instead of null: commander takes null as an option that was not given. */
 type Given = number | 'none';
 
 export interface LimitOptions {
@@ -15,13 +15,17 @@ export interface LimitOptions {
 
 export function addLimitOptions(command: Command): Command {
   return command
-    .option('--requests-per-minute <n>', 'a number, or none', parseCount)
-    .option('--tokens-per-minute <n>', 'prompt and answer together, or none', parseCount)
-    .option('--concurrent <n>', 'requests at the same time, or none', parseCount)
-    .option('--budget <usd>', 'US dollars a calendar month (UTC), or none', parseMoney);
+    .option('--requests-per-minute <n>', 'Requests per minute, or none', parseCount)
+    .option(
+      '--tokens-per-minute <n>',
+      'Tokens per minute, prompt and completion together, or none',
+      parseCount,
+    )
+    .option('--concurrent <n>', 'Requests running at the same time, or none', parseCount)
+    .option('--budget <usd>', 'US dollars per calendar month (UTC), or none', parseMoney);
 }
 
-/** Only what was named. */
+/** Contains only the limits that were given. */
 export function toLimits(options: LimitOptions): Limits {
   const name = (member: keyof Limits, given: Given | undefined): Limits =>
     given === undefined ? {} : { [member]: given === 'none' ? null : given };
@@ -33,7 +37,7 @@ export function toLimits(options: LimitOptions): Limits {
   };
 }
 
-/** In few words: `60 rpm, 10000 tpm, 4 at once, $5`. */
+/** A short text such as `60 rpm, 10000 tpm, 4 at once, $5 a month`. */
 export function describeLimits(limits: Limits): string {
   const { requests_per_minute, tokens_per_minute, concurrent_requests, monthly_budget } = limits;
   const parts = [
@@ -48,7 +52,7 @@ export function describeLimits(limits: Limits): string {
 function parseCount(text: string): Given {
   if (text === 'none') return text;
   if (!/^[1-9]\d{0,9}$/.test(text)) {
-    throw new InvalidArgumentError('Give a whole number of at least 1, or none.');
+    throw new InvalidArgumentError('Give an integer of at least 1, or none.');
   }
   return Number(text);
 }
@@ -57,7 +61,7 @@ function parseMoney(text: string): Given {
   if (text === 'none') return text;
   const dollars = /^\$?(\d{1,7}(\.\d{1,9})?)$/.exec(text)?.[1];
   if (dollars === undefined || Number(dollars) === 0) {
-    throw new InvalidArgumentError('Give US dollars such as 25 or 0.50, or none.');
+    throw new InvalidArgumentError('Give an amount in US dollars such as 25 or 0.50, or none.');
   }
   return Number(dollars);
 }

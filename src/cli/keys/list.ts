@@ -8,8 +8,8 @@ import { describeLimits } from './limit-options.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list keys')
-    .option('--json', 'print JSON')
+    .description('List the API keys of the account')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const { data } = await createClient('session').get<{ data: ApiKey[] }>(
         '/dashboard/api/api-keys',
@@ -22,9 +22,9 @@ export function listCommand(): Command {
           key.label,
           key.hint,
           key.scopes.join(','),
-          toDay(key.created_at),
-          toDay(key.expires_at),
-          toDay(key.last_used_at),
+          toMinute(key.created_at),
+          toMinute(key.expires_at),
+          toMinute(key.last_used_at),
           describeLimits(key.limits),
           `$${key.spend.cost.toFixed(4)}`,
         ]),
@@ -32,5 +32,5 @@ export function listCommand(): Command {
     });
 }
 
-const toDay = (time: string | null) =>
+const toMinute = (time: string | null) =>
   time === null ? 'never' : time.slice(0, 16).replace('T', ' ');

@@ -2,13 +2,19 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { confirm } from '#cli/prompts.ts';
+import { getKey } from './find.ts';
 
 export function revokeCommand(): Command {
   return new Command('revoke')
-    .description('revoke a key at once')
-    .argument('<id>', 'from `millrace keys list`')
-    .action(async (id: string) => {
-      await createClient('session').delete(`/dashboard/api/api-keys/${encodeURIComponent(id)}`);
-      console.log('Revoked.');
+    .description('Revoke an API key; it stops working at once')
+    .argument('<key>', 'Id or label, from `millrace keys list`')
+    .option('--yes', 'Do not ask for confirmation')
+    .action(async (wanted: string, { yes }: { yes?: true }) => {
+      const client = createClient('session');
+      const { id, label } = await getKey(client, wanted);
+      await confirm(`Revoke API key ${label} (${id})? Requests with it will fail.`, yes);
+      await client.delete(`/dashboard/api/api-keys/${encodeURIComponent(id)}`);
+      console.log(`Revoked API key ${label}.`);
     });
 }

@@ -1,4 +1,4 @@
-// millrace limits: those of the account, which all its keys and people share.
+// millrace limits: the limits of the account, shared by all its keys and members.
 
 import { Command } from 'commander';
 import { setCommand } from './set.ts';
@@ -6,7 +6,7 @@ import { showCommand } from './show.ts';
 
 export function limitsCommand(): Command {
   return new Command('limits')
-    .description('show and change the limits of the account')
+    .description('Show and change the limits of the account')
     .addCommand(showCommand())
     .addCommand(setCommand());
 }

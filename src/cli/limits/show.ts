@@ -13,8 +13,8 @@ export interface AccountLimits {
 
 export function showCommand(): Command {
   return new Command('show')
-    .description('the limits of the account, and what this month has cost')
-    .option('--json', 'print JSON')
+    .description('Show the limits of the account and the spend of this month')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const account = await createClient('session').get<AccountLimits>('/dashboard/api/limits');
       if (json) return printJson(account);
@@ -23,7 +23,7 @@ export function showCommand(): Command {
 }
 
 export function printLimits({ limits, spend }: AccountLimits): void {
-  console.log(`limits: ${describeLimits(limits)}`);
+  console.log(`Limits: ${describeLimits(limits)}`);
   const { month, cost, requests, tokens } = spend;
   console.log(`${month}: $${cost.toFixed(4)} for ${requests} requests and ${tokens} tokens`);
 }

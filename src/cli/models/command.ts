@@ -1,4 +1,4 @@
-// millrace models: what the server answers with, and the weights behind it.
+// millrace models: the models of the server and the weights on its disk.
 
 import { Command } from 'commander';
 import { listCommand } from './list.ts';
@@ -8,7 +8,7 @@ import { showCommand } from './show.ts';
 
 export function modelsCommand(): Command {
   return new Command('models')
-    .description('see the models on offer; pull and remove their weights')
+    .description('List models; pull and remove weights')
     .addCommand(listCommand())
     .addCommand(showCommand())
     .addCommand(pullCommand())

@@ -4,25 +4,25 @@ import { Command } from 'commander';
 import { readBackends, toState } from '#cli/backends/list.ts';
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
+import { toSize } from '#cli/format.ts';
 import { printJson, printTable } from '#cli/output.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { Model } from '#inference/schema.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
-import { toSize } from './progress.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list model ids, what serves each, and the weights on disk')
-    .option('--json', 'print JSON')
+    .description('List models, their backends, and the weights on disk')
+    .option('--json', 'Print JSON')
     .addHelpText(
       'after',
-      '\nWhat serves an id, and what is on disk, is shown to those who are signed in.',
+      '\nBackends and weights are shown only if you are signed in. An API key lists the models alone.',
     )
     .action(list);
 }
 
 async function list({ json }: { json?: true }): Promise<void> {
-  // An API key may list models, but only people see what is on the server's disk.
+  // An API key may list models, but backends and weights need a session.
   const isSignedIn = loadCredentials().session !== null;
   const overview = isSignedIn ? await readOverview() : null;
   const backends = isSignedIn ? await readBackends() : [];
@@ -49,7 +49,7 @@ async function list({ json }: { json?: true }): Promise<void> {
       overview.data.map(({ name, bytes, bytes_on_disk, state, models: served }) => [
         name,
         state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
-        isPulled(overview, name) ? 'being pulled' : state,
+        isBeingPulled(overview, name) ? 'being pulled' : state,
         served.length === 0 ? '-' : served.join(', '),
       ]),
     );
@@ -70,7 +70,7 @@ export function servedBy(backends: readonly BackendView[], id: string): string {
     .join(', ');
 }
 
-/** Nothing, for those who may not see it, which is not the same as null. */
+/** Empty without a session, which is not the same as null: a model without weights. */
 function toDetail(
   overview: WeightsOverview | null,
   backends: readonly BackendView[],
@@ -83,5 +83,5 @@ function toDetail(
   };
 }
 
-export const isPulled = ({ pulls }: WeightsOverview, name: string) =>
+export const isBeingPulled = ({ pulls }: WeightsOverview, name: string) =>
   pulls.some((pull) => pull.name === name && (pull.state === 'queued' || pull.state === 'running'));

@@ -1,12 +1,13 @@
-// millrace models pull: asks the server for weights and watches them come. The server does the work, so
-// leaving costs nothing.
+// millrace models pull: makes the server download weights, and shows the progress. The server does the work,
+// so the command may be interrupted at any time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
+import { toSize } from '#cli/format.ts';
 import { CliError, printJson } from '#cli/output.ts';
+import { startByteProgress } from '#cli/progress.ts';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
-import { createProgressBar, toSize } from './progress.ts';
 
 interface Options {
   quant?: string;
@@ -17,6 +18,8 @@ interface Options {
   json?: true;
 }
 
+const pollIntervalMs = 300;
+
 const examples = `
 Examples:
   millrace models pull llama3.1-8b-instruct
@@ -25,20 +28,20 @@ Examples:
   millrace models pull hf.co/owner/repository:Q4_K_M --detach
   millrace models pull llama3.1-8b-instruct --cancel
 
-Without --quant or a file: Q4_K_M if there is one, else the nearest to it in use. Ctrl-C stops watching;
-the server goes on.`;
+Without --quant or a file, Q4_K_M is pulled, or the most similar quantisation in common use. Ctrl-C stops
+watching; the server continues the download.`;
 
 export function pullCommand(): Command {
   return new Command('pull')
-    .description('fetch GGUF weights from the hub to the server’s disk, and serve them')
-    .argument('<id or repository>', 'a model id, owner/repository, or an address on the hub')
-    .argument('[file]', 'a file of the repository; of split weights any part')
-    .option('--quant <name>', 'a quantisation, e.g. Q8_0')
-    .option('--as <id>', 'the model id that these weights shall serve')
-    .option('--detach', 'do not wait for it')
-    .option('--cancel', 'cancel this pull, named as it was asked for or by its id')
-    .option('--keep', 'with --cancel: keep what has come, for another time')
-    .option('--json', 'print the pull as JSON when it ends')
+    .description("Download GGUF weights from the hub to the server's disk, and serve them")
+    .argument('<id or repository>', 'Model id, owner/repository, or URL on the hub')
+    .argument('[file]', 'File of the repository; any part of split weights')
+    .option('--quant <name>', 'Quantisation, e.g. Q8_0')
+    .option('--as <id>', 'Model id that the weights will serve')
+    .option('--detach', 'Return at once; the server continues the download')
+    .option('--cancel', 'Cancel a pull, named by the same arguments or by its id')
+    .option('--keep', 'With --cancel: keep the downloaded part for a later pull')
+    .option('--json', 'Print the pull as JSON when it ends')
     .addHelpText('after', examples)
     .action(pull);
 }
@@ -57,45 +60,35 @@ async function pull(what: string, file: string | undefined, options: Options): P
   if (options.detach) {
     return options.json
       ? printJson(started)
-      : console.log(`The server goes on. ${toHint(started)}`);
+      : console.log(`The server continues the download. ${toHint(started)}`);
   }
   const ended = await watch(client, started);
-  if (ended === null)
-    return console.log(`Stopped watching; the server goes on. ${toHint(started)}`);
   if (options.json) printJson(ended);
   if (ended.state === 'failed') throw new CliError(ended.error ?? 'The pull failed.');
   if (ended.state === 'cancelled') throw new CliError('The pull was cancelled.');
   if (options.json) return;
   console.log(
     ended.model === null
-      ? `${ended.name} is on disk, verified. Give it an id to serve with --as.`
-      : `${ended.model} is served by ${ended.name} now. Its checksum is right.`,
+      ? `${ended.name} is on disk and its checksum is correct. Pull it again with --as to serve it.`
+      : `${ended.model} is now served by ${ended.name}. Its checksum is correct.`,
   );
 }
 
-/** Null when the person would rather not wait. */
-async function watch(client: Client, started: Pull): Promise<Pull | null> {
-  const bar = createProgressBar(process.stderr);
-  const left = new AbortController();
-  const leave = () => left.abort();
-  process.once('SIGINT', leave);
+/** Polls the pull until it ends. Ctrl-C exits the process; the server continues. */
+async function watch(client: Client, started: Pull): Promise<Pull> {
+  const progress = await startByteProgress(started.bytes_total, {
+    onInterrupt: `Stopped watching. The server continues the download. ${toHint(started)}`,
+  });
   try {
     for (let pull = started; ; ) {
-      if (pull.state === 'running' || pull.state === 'queued') {
-        bar.show(pull.bytes_done, pull.bytes_total, pull.state === 'queued' ? 'waiting' : '');
-      } else {
-        if (pull.state === 'done') bar.show(pull.bytes_total, pull.bytes_total, '');
-        return pull;
-      }
-      await sleep(300, undefined, { signal: left.signal });
+      if (pull.state === 'done') progress.show(pull.bytes_total);
+      if (pull.state !== 'running' && pull.state !== 'queued') return pull;
+      progress.show(pull.bytes_done, pull.state === 'queued' ? 'queued' : '');
+      await sleep(pollIntervalMs);
       pull = await client.get<Pull>(`/dashboard/api/weights/pulls/${pull.id}`);
     }
-  } catch (error) {
-    if (left.signal.aborted) return null;
-    throw error;
   } finally {
-    process.off('SIGINT', leave);
-    bar.end();
+    progress.end();
   }
 }
 
@@ -113,13 +106,13 @@ async function cancel(
       (file === undefined || files.includes(file)),
   );
   const [only] = found;
-  if (only === undefined) throw new CliError(`No pull of ${what} is under way.`);
+  if (only === undefined) throw new CliError(`No pull of ${what} is in progress.`);
   if (found.length > 1) {
     const ids = found.map(({ id, name }) => `${id} (${name})`).join(', ');
-    throw new CliError(`Several pulls match; name one by its id: ${ids}.`);
+    throw new CliError(`Several pulls match ${what}. Give the id: ${ids}.`);
   }
   await client.delete(`/dashboard/api/weights/pulls/${only.id}${keep ? '?keep=true' : ''}`);
-  console.log(keep ? 'Cancelled. What has come is kept.' : 'Cancelled. What had come is removed.');
+  console.log(`Cancelled. The downloaded part is ${keep ? 'kept' : 'deleted'}.`);
 }
 
 const toHint = ({ id }: Pull) => `To cancel: millrace models pull ${id} --cancel`;

@@ -2,32 +2,41 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { toSize } from '#cli/format.ts';
 import { CliError } from '#cli/output.ts';
+import { confirm } from '#cli/prompts.ts';
 import { readOverview } from './list.ts';
-import { toSize } from './progress.ts';
+
+const examples = `
+Examples:
+  millrace models remove llama3.1-8b-instruct
+  millrace models remove owner--repository/file-Q4_K_M.gguf`;
 
 export function removeCommand(): Command {
   return new Command('remove')
-    .description('remove weights from the disk; models they served fall back to the stand-in')
-    .argument('<name or id>', 'weights from `millrace models list`, or the model id they serve')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  millrace models remove llama3.1-8b-instruct\n' +
-        '  millrace models remove owner--repository/file-Q4_K_M.gguf',
+    .description(
+      "Delete weights from the server's disk; the stand-in answers for their models then",
     )
+    .argument('<name or id>', 'Weights from `millrace models list`, or the model id they serve')
+    .option('--yes', 'Do not ask for confirmation')
+    .addHelpText('after', examples)
     .action(remove);
 }
 
-async function remove(wanted: string): Promise<void> {
+async function remove(wanted: string, { yes }: { yes?: true }): Promise<void> {
   const { data } = await readOverview();
   const weights = data.find(({ name, models }) => name === wanted || models.includes(wanted));
   if (weights === undefined) {
-    throw new CliError(`No weights on disk are called ${wanted} or serve it.`);
+    throw new CliError(
+      `No weights on disk are called ${wanted} or serve it. See \`millrace models list\`.`,
+    );
   }
+  const size = toSize(weights.bytes_on_disk);
+  await confirm(`Delete ${weights.name} (${size}) from the server's disk?`, yes);
   const path = weights.name.split('/').map(encodeURIComponent).join('/');
   await createClient('session').delete(`/dashboard/api/weights/${path}`);
-  console.log(`Removed ${weights.name}: ${toSize(weights.bytes_on_disk)} are free again.`);
+  console.log(`Removed ${weights.name} and freed ${size}.`);
   if (weights.models.length > 0) {
-    console.log(`Served by the built-in stand-in from now on: ${weights.models.join(', ')}.`);
+    console.log(`The built-in stand-in now answers for ${weights.models.join(', ')}.`);
   }
 }

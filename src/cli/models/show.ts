@@ -1,17 +1,17 @@
-// millrace models show: one model, and what stands behind it on this server.
+// millrace models show: one model, its backends and its weights.
 
 import { Command } from 'commander';
 import { readBackends } from '#cli/backends/list.ts';
+import { toSize } from '#cli/format.ts';
 import { CliError, printJson } from '#cli/output.ts';
 import { nearest } from '#lib/nearest.ts';
-import { isPulled, readOverview, servedBy } from './list.ts';
-import { toSize } from './progress.ts';
+import { isBeingPulled, readOverview, servedBy } from './list.ts';
 
 export function showCommand(): Command {
   return new Command('show')
-    .description('show a model: owner, window, prices, hub repositories, what serves it')
-    .argument('<id>', 'from `millrace models list`')
-    .option('--json', 'print JSON')
+    .description('Show the owner, context window, prices, hub repositories and backends of a model')
+    .argument('<id>', 'Model id, from `millrace models list`')
+    .option('--json', 'Print JSON')
     .addHelpText('after', '\nExample:\n  millrace models show llama3.1-8b-instruct')
     .action(show);
 }
@@ -24,7 +24,8 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
       id,
       overview.models.map((one) => one.id),
     );
-    throw new CliError(`There is no model ${id} here.${match ? ` Did you mean ${match}?` : ''}`);
+    const hint = match ? `Did you mean ${match}?` : 'See `millrace models list`.';
+    throw new CliError(`There is no model ${id}. ${hint}`);
   }
   const stored = overview.data.filter(
     ({ models, repo }) => models.includes(id) || repo === model.gguf_repo,
@@ -36,7 +37,7 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
     ['Context window', `${model.context_window} tokens`],
     ['Price', `$${model.price.input} in, $${model.price.output} out, per million tokens`],
     ['GGUF weights', model.gguf_repo ?? 'none known'],
-    ['Whole weights', model.safetensors_repo ?? 'none known'],
+    ['Full weights', model.safetensors_repo ?? 'none known'],
     ['Served by', servedBy(backends, id)],
     ...stored.map(({ name, bytes, bytes_on_disk, state, quant }) => [
       'On disk',
@@ -44,12 +45,12 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
         name,
         state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
         quant ?? 'unknown quantisation',
-        ...(isPulled(overview, name) ? ['being pulled'] : []),
+        ...(isBeingPulled(overview, name) ? ['being pulled'] : []),
       ].join(', '),
     ]),
   ];
   console.log(rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n'));
   if (model.weights === null && model.gguf_repo !== null) {
-    console.log(`\nFetch the real weights with: millrace models pull ${id}`);
+    console.log(`\nPull the real weights with: millrace models pull ${id}`);
   }
 }

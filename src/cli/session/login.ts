@@ -1,10 +1,10 @@
-// millrace login: sign in, or join by the link that the server printed.
+// millrace login: signs in with e-mail and password, or joins by an invitation or set-up link.
 
 import { Command } from 'commander';
 import { explain, send } from '#cli/client.ts';
 import { loadCredentials, saveSession } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
-import { withQuestions } from '#cli/questions.ts';
+import { ask } from '#cli/prompts.ts';
 
 interface Options {
   url?: string;
@@ -14,13 +14,16 @@ interface Options {
 
 export function loginCommand(): Command {
   return new Command('login')
-    .description('sign in with e-mail and password, or join by an invitation or set-up link')
-    .option('--url <url>', 'the server, e.g. http://127.0.0.1:8080')
-    .option('--email <address>', 'asked for when not given')
-    .option('--link <link>', 'an invitation or the set-up link from the server’s start')
+    .description('Sign in with e-mail and password, or join by an invitation or set-up link')
+    .option('--url <url>', 'Server to sign in to, e.g. http://127.0.0.1:8080')
+    .option('--email <address>', 'E-mail address (default: ask)')
+    .option(
+      '--link <link>',
+      'Invitation link, or the set-up link that the server prints at its first start',
+    )
     .addHelpText(
       'after',
-      '\nWhat is asked for is read from standard input, line by line, when that is a pipe.',
+      '\nWithout a terminal, e-mail and password are read from standard input, one per line.',
     )
     .action(login);
 }
@@ -28,10 +31,11 @@ export function loginCommand(): Command {
 async function login(options: Options): Promise<void> {
   const link = options.link === undefined ? null : parseLink(options.link);
   const url = (link?.url ?? options.url ?? loadCredentials().url).replace(/\/+$/, '');
-  const { email, password } = await withQuestions(async ({ ask, askSecret }) => ({
-    email: options.email ?? (await ask('E-mail: ')),
-    password: await askSecret(link === null ? 'Password: ' : 'Choose a password: '),
-  }));
+  const secret = { message: link === null ? 'Password' : 'Choose a password', secret: true };
+  const questions = options.email === undefined ? [{ message: 'E-mail' }, secret] : [secret];
+  const answers = await ask(questions);
+  const email = options.email ?? (answers[0] as string);
+  const password = answers.at(-1) as string;
   const response =
     link === null
       ? await send(url, 'POST', '/dashboard/api/login', {}, { email, password })
@@ -40,7 +44,8 @@ async function login(options: Options): Promise<void> {
   if (!response.ok) throw new CliError(explain(response, text));
   const cookie = response.headers.getSetCookie().find((one) => one.startsWith('millrace_session='));
   const session = cookie?.split(';')[0]?.split('=')[1];
-  if (session === undefined) throw new CliError('The server did not start a session.');
+  if (session === undefined)
+    throw new CliError(`${url} accepted the sign-in but sent no session. Is it a Millrace server?`);
   saveSession(url, session);
   console.log(`Signed in to ${url} as ${email}.`);
 }
@@ -48,7 +53,7 @@ async function login(options: Options): Promise<void> {
 function parseLink(link: string): { url: string; token: string } {
   const [, url, token] = /^(https?:\/\/[^#]+?)\/*#\/join\/([A-Za-z0-9]+)$/.exec(link) ?? [];
   if (url === undefined || token === undefined) {
-    throw new CliError('This is not a Millrace link. It looks like http://host:8080/#/join/....');
+    throw new CliError('--link must be a Millrace link such as http://host:8080/#/join/....');
   }
   return { url, token };
 }

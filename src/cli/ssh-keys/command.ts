@@ -1,4 +1,4 @@
-// millrace ssh-keys: the keys that launched machines accept.
+// millrace ssh-keys: the SSH keys that launched instances accept.
 
 import { Command } from 'commander';
 import { addCommand } from './add.ts';
@@ -8,7 +8,7 @@ import { listCommand } from './list.ts';
 
 export function sshKeysCommand(): Command {
   return new Command('ssh-keys')
-    .description('add, generate, list and delete SSH keys')
+    .description('Add, generate, list and delete SSH keys')
     .addCommand(addCommand())
     .addCommand(generateCommand())
     .addCommand(listCommand())

@@ -1,39 +1,49 @@
-// millrace ssh-keys generate: a new pair; the private key is saved here and nowhere else.
+// millrace ssh-keys generate: creates a key pair. The private key is saved on this computer only.
 
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
 import type { SshKey } from '#cloud/schema.ts';
-import { toPemName } from './pem-name.ts';
+import { toReason } from '#lib/start-error.ts';
+import { toPrivateKeyFile } from './private-key-file.ts';
 
 export function generateCommand(): Command {
   return new Command('generate')
-    .description('generate a key pair and save the private key')
-    .argument('<name>')
-    .option('--out <file>', 'where to save it; <name>.pem by default, - for odd characters')
-    .action(async (name: string, { out = toPemName(name) }: { out?: string }) => {
-      const client = createClient('any');
-      const file = reserve(out);
-      try {
-        const { data } = await client.post<{ data: SshKey }>('/api/v1/ssh-keys', { name });
-        writeSync(file, data.private_key ?? '');
-      } catch (error) {
-        rmSync(out, { force: true });
-        throw error;
-      } finally {
-        closeSync(file);
-      }
-      console.log(`Saved the private key as ${out}.`);
-    });
+    .description('Generate a key pair and save the private key on this computer')
+    .argument('<name>', 'Name for the key')
+    .option('--out <file>', 'File for the private key (default: ~/.ssh/<name>.pem)')
+    .action(generate);
 }
 
-/** Taken before the key is made: a key whose private half has no place to go would be lost. */
+async function generate(name: string, options: { out?: string }): Promise<void> {
+  const path = options.out ?? toPrivateKeyFile(name);
+  const client = createClient('any');
+  if (options.out === undefined) mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const file = reserve(path);
+  try {
+    const { data } = await client.post<{ data: SshKey }>('/api/v1/ssh-keys', { name });
+    writeSync(file, data.private_key ?? '');
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+  console.log(`Saved the private key to ${path}.`);
+}
+
+/** Called before the key exists: a private key that can't be saved would be lost. */
 function reserve(path: string): number {
   try {
-    return openSync(path, 'wx', 0o400);
+    return openSync(path, 'wx', 0o600);
   } catch (error) {
-    const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
-    throw new CliError(exists ? `${path} exists already.` : `${path} can't be written.`);
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+      throw new CliError(
+        `${path} already exists. Choose another name, or another file with --out.`,
+      );
+    }
+    throw new CliError(`Can't write ${path}: ${toReason(error)}.`);
   }
 }

@@ -7,8 +7,8 @@ import type { SshKey } from '#cloud/schema.ts';
 
 export function listCommand(): Command {
   return new Command('list')
-    .description('list keys')
-    .option('--json', 'print JSON')
+    .description('List the SSH keys of the account')
+    .option('--json', 'Print JSON')
     .action(async ({ json }: { json?: true }) => {
       const { data } = await createClient('any').get<{ data: SshKey[] }>('/api/v1/ssh-keys');
       if (json) return printJson(data);

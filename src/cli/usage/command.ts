@@ -18,13 +18,19 @@ interface Options {
 
 export function usageCommand(): Command {
   return new Command('usage')
-    .description('what requests used and cost, by default of the last 7 days')
-    .addOption(new Option('--by <what>', 'a row for each').choices(['model', 'key', 'backend']))
-    .option('--from <when>', 'a date such as 2026-11-01, or days ago such as 30d', parseTime)
-    .option('--to <when>', 'until now unless given', parseTime)
-    .addOption(new Option('--step <length>', 'day unless given').choices(['hour', 'day']))
-    .option('--csv', 'print CSV')
-    .option('--json', 'print JSON')
+    .description('Show requests, tokens and costs over time')
+    .addOption(new Option('--by <what>', 'Group by').choices(['model', 'key', 'backend']))
+    .option(
+      '--from <when>',
+      'Start: a date such as 2026-11-01, or days ago such as 30d (default: 7d)',
+      parseTime,
+    )
+    .option('--to <when>', 'End, in the same form (default: now)', parseTime)
+    .addOption(
+      new Option('--step <length>', 'Length of a row (default: day)').choices(['hour', 'day']),
+    )
+    .option('--csv', 'Print CSV')
+    .option('--json', 'Print JSON')
     .action(async ({ csv, json, ...query }: Options) => {
       const client = createClient('session');
       const search = `?${new URLSearchParams(query as Record<string, string>)}`;
@@ -36,7 +42,7 @@ export function usageCommand(): Command {
 }
 
 async function print({ body }: Response): Promise<void> {
-  if (body === null) throw new CliError('The server sent nothing.');
+  if (body === null) throw new CliError('The server sent an empty response.');
   await pipeline(Readable.fromWeb(body), process.stdout, { end: false });
 }
 
@@ -67,6 +73,7 @@ const toCells = (bucket: UsageBucket) => [
 function parseTime(text: string): string {
   const days = /^(\d{1,4})d$/.exec(text)?.[1];
   const at = days === undefined ? Date.parse(text) : Date.now() - Number(days) * 86_400_000;
-  if (Number.isNaN(at)) throw new InvalidArgumentError('Give a date (2026-11-01) or days (30d).');
+  if (Number.isNaN(at))
+    throw new InvalidArgumentError('Give a date such as 2026-11-01, or days ago such as 30d.');
   return new Date(at).toISOString();
 }

@@ -179,7 +179,7 @@ describe('the CLI and hosts', () => {
   test('hosts are added, listed, checked, drained and removed', async () => {
     const added = await run('hosts', 'add', 'far', '--region', dead.region, '--url', dead.url);
     assert.equal(added.code, 0, added.stderr);
-    assert.match(added.stdout, /^Added far to us-east-1\.\n {2}FAIL {2}reachability/);
+    assert.match(added.stdout, /^Added host far to us-east-1\.\n {2}FAIL {2}reachability/);
     const list = await run('hosts', 'list');
     assert.match(list.stdout, /^NAME +REGION +STATUS/);
     assert.match(list.stdout, /here +us-west-1 +online +scripted +1\/1 +0\/8 +0\/32 GiB +0\/0 +0/);
@@ -189,10 +189,20 @@ describe('the CLI and hosts', () => {
     assert.equal(own.code, 0, own.stdout);
     const all = await run('hosts', 'check');
     assert.equal(all.code, 1, 'something is wrong with one of them');
-    assert.equal((await run('hosts', 'drain', 'far')).stdout, 'Draining far: 0 machines left.\n');
-    assert.equal((await run('hosts', 'resume', 'far')).stdout, 'Resumed far: it is offline.\n');
-    assert.equal((await run('hosts', 'remove', 'far')).stdout, 'Removed far.\n');
-    assert.equal((await run('hosts', 'remove', 'far')).stderr, 'Host far does not exist.\n');
+    assert.equal(
+      (await run('hosts', 'drain', 'far')).stdout,
+      'Draining host far. Instances still on it: 0.\n',
+    );
+    assert.equal(
+      (await run('hosts', 'resume', 'far')).stdout,
+      'Resumed host far. Its status is offline.\n',
+    );
+    const refused = await run('hosts', 'remove', 'far');
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^Remove host far\? .* needs --yes\. Nothing was changed\.\n$/);
+    const remove = () => run('hosts', 'remove', 'far', '--yes');
+    assert.equal((await remove()).stdout, 'Removed host far.\n');
+    assert.equal((await remove()).stderr, 'Host far does not exist.\n');
   });
 
   test('without a token or an address nothing is asked', async () => {

@@ -156,9 +156,9 @@ describe('images', { skip: noLxd, timeout: 240_000 }, () => {
     assert.equal(far.code, 1);
     assert.match(far.stderr, /127\.0\.0\.1:9/, 'the host itself tried, and says so');
     const host = await run('import', '/etc/hostname', '--alias', 'x', '--host', 'nowhere');
-    assert.match(host.stderr, /nowhere is no LXD or Incus host\. There are: near, far\./);
+    assert.match(host.stderr, /nowhere is not an LXD or Incus host\. Known hosts: near, far\./);
     const file = await run('import', '/nonexistent', '--alias', 'x');
-    assert.match(file.stderr, /\/nonexistent could not be read/);
+    assert.match(file.stderr, /Can't read \/nonexistent: there is no such file\./);
     const both = await run('import', '/etc/hostname', '--remote', 'a:b', '--alias', 'x');
     assert.equal(both.code, 2);
     const invited = await owner('/dashboard/api/invitations', { json: { role: 'member' } });

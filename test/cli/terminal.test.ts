@@ -1,0 +1,106 @@
+// The CLI on a terminal: a real pseudo-terminal, keys as a person presses them, and the exit codes.
+
+import assert from 'node:assert';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { stripVTControlCharacters } from 'node:util';
+import { spawn } from '@lydell/node-pty';
+import { startHub } from '#test/support/hub.ts';
+import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { until } from '#test/support/until.ts';
+
+const ctrlC = '\u0003';
+const ctrlD = '\u0004';
+const email = 'me@example.com';
+const password = 'a long enough password';
+
+describe('the CLI on a terminal', () => {
+  let env: Record<string, string>;
+  let hub: Awaited<ReturnType<typeof startHub>>;
+
+  before(async () => {
+    hub = await startHub();
+    hub.add('owner/weights', { 'weights-Q4_K_M.gguf': Buffer.alloc(200_000, 1) });
+    const server = await serveMillrace(['--hub-url', hub.url]);
+    env = { HOME: makeFolder(), MILLRACE_URL: server.url, PATH: process.env.PATH ?? '' };
+    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const login = ['login', '--link', link, '--email', email];
+    const joined = await runMillrace(login, { env, input: `${password}\n` });
+    assert.equal(joined.code, 0, joined.stderr);
+  });
+
+  /** Presses each key once the screen shows the text before it, and resolves when the command ends. */
+  async function type(words: string[], ...steps: [shown: string, keys: string][]) {
+    const program = join(import.meta.dirname, '../../millrace');
+    const terminal = spawn(program, words, { cwd: makeFolder(), env, cols: 100, rows: 30 });
+    let raw = '';
+    let code: number | null = null;
+    terminal.onData((data) => {
+      raw += data;
+    });
+    terminal.onExit(({ exitCode }) => {
+      code = exitCode;
+    });
+    const screen = () => stripVTControlCharacters(raw);
+    for (const [shown, keys] of steps) {
+      await until(`the screen shows ${shown}`, () => {
+        assert.equal(code, null, screen());
+        return screen().includes(shown);
+      });
+      terminal.write(keys);
+    }
+    await until(`${words.join(' ')} ends`, () => code !== null);
+    return { code, screen: screen() };
+  }
+
+  const labels = async () => {
+    const { stdout } = await runMillrace(['keys', 'list', '--json'], { env });
+    return (JSON.parse(stdout) as { label: string }[]).map(({ label }) => label);
+  };
+
+  test('login asks for e-mail and password, and masks the password', async () => {
+    const { code, screen } = await type(
+      ['login'],
+      ['E-mail', `${email}\r`],
+      ['Password', `${password}\r`],
+    );
+    assert.equal(code, 0, screen);
+    assert.match(screen, /Signed in to http\S+ as me@example\.com\./);
+    assert(!screen.includes(password), screen);
+  });
+
+  test('Ctrl-C and Ctrl-D at a question exit 130', async () => {
+    for (const key of [ctrlC, ctrlD]) {
+      const { code, screen } = await type(['login'], ['E-mail', key]);
+      assert.equal(code, 130, screen);
+      assert.match(screen, /Cancelled\. Nothing was changed\./);
+    }
+  });
+
+  test('a destructive command does nothing unless the answer is yes', async () => {
+    const made = await runMillrace(['keys', 'create', 'doomed'], { env });
+    assert.equal(made.code, 0, made.stderr);
+    const answers = [
+      { key: '\r', code: 1, said: 'Nothing was changed.' },
+      { key: 'n', code: 1, said: 'Nothing was changed.' },
+      { key: ctrlC, code: 130, said: 'Cancelled. Nothing was changed.' },
+    ];
+    for (const { key, code, said } of answers) {
+      const ended = await type(['keys', 'revoke', 'doomed'], ['Revoke API key doomed', key]);
+      assert.deepEqual([ended.code, ended.screen.includes(said)], [code, true], ended.screen);
+      assert((await labels()).includes('doomed'));
+    }
+    const ended = await type(['keys', 'revoke', 'doomed'], ['Revoke API key doomed', 'y']);
+    assert.equal(ended.code, 0, ended.screen);
+    assert(!(await labels()).includes('doomed'));
+  });
+
+  test('Ctrl-C at a progress bar exits 130, says what continues, and the server goes on', async () => {
+    hub.pauseAfter(1_000);
+    const { code, screen } = await type(['models', 'pull', 'owner/weights'], ['% ', ctrlC]);
+    assert.equal(code, 130, screen);
+    assert.match(screen, /Stopped watching\. The server continues the download\. To cancel: /);
+    await until('the server is downloading', () => hub.sending() === 1);
+    hub.release();
+  });
+});
