@@ -1,5 +1,5 @@
-// argv in, a running server or a CLI command out. Plain JavaScript, so that an old Node gets as far as
-// the sentence that explains what is wrong.
+// The entry point: checks the Node version, then hands argv to the CLI. It is plain JavaScript so that an old
+// Node can run it and print the error below.
 
 import { enableCompileCache } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url';
 const [major = 0] = process.versions.node.split('.').map(Number);
 if (major < 26) {
   console.error(
-    `Millrace needs Node 26, but this is Node ${process.versions.node}. Run "npm ci", then start it with ` +
-      '"npm start" or "./millrace": they use the Node that npm installed.',
+    `Millrace needs Node 26 or later, but this is Node ${process.versions.node}. Run "npm ci", then start Millrace ` +
+      'with "npm start" or "./millrace". They use the Node that npm installed.',
   );
   process.exit(1);
 }
 
-// Keeps the stripped and compiled sources: from the second start on, 30 MB and half a second less.
+// Caches the stripped and compiled sources. Later starts take 30 MB and half a second less.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/millrace', import.meta.url)));
 
 await import('#lib/memory/v8-tick-shape-workaround.ts');

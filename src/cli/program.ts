@@ -75,7 +75,7 @@ const toStack = (error: unknown) =>
 function configure(command: Command): void {
   command
     .exitOverride()
-    .showHelpAfterError('Run it with --help to see its usage.')
+    .showHelpAfterError('Add --help to see the usage.')
     .helpOption('-h, --help', 'Show this help');
   if (command.commands.length > 0) command.helpCommand('help [command]', 'Show help for a command');
 }

@@ -6,6 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Command } from 'commander';
 import { orExplain } from '#cli/config/command.ts';
+import { schemaAt } from '#config/explain.ts';
 import { loadConfig } from '#config/load.ts';
 import { overrides } from '#config/overrides.ts';
 import { StartError } from '#lib/start-error.ts';
@@ -17,9 +18,15 @@ export function serveCommand(): Command {
     .description('Start the server')
     .option('--config <file>', 'Configuration file (default: millrace.yaml, if it exists)');
   for (const { flag, path, env } of overrides) {
-    if (flag !== null) command.option(flag, `Overrides ${path} and ${env}`);
+    if (flag !== null) command.option(flag, `${summarize(path)} (${path}, ${env})`);
   }
   return command.action(serve);
+}
+
+/** The first sentence of the setting's description. */
+function summarize(path: string): string {
+  const { description = '' } = schemaAt(path.split('.')) ?? {};
+  return description.split(/[.;](?: |$)/)[0] ?? '';
 }
 
 async function serve(options: Record<string, string>): Promise<void> {

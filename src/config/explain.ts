@@ -111,6 +111,7 @@ function explainUnknown(path: Violation['path'], name: string): string {
 }
 
 interface SchemaNode {
+  description?: string;
   type?: unknown;
   properties?: Record<string, TSchema>;
   items?: TSchema;

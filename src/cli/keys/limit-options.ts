@@ -15,14 +15,18 @@ export interface LimitOptions {
 
 export function addLimitOptions(command: Command): Command {
   return command
-    .option('--requests-per-minute <n>', 'Requests per minute, or none', parseCount)
+    .option('--requests-per-minute <n>', 'Maximum requests per minute, or none', parseCount)
     .option(
       '--tokens-per-minute <n>',
-      'Tokens per minute, prompt and completion together, or none',
+      'Maximum tokens per minute, prompt and completion together, or none',
       parseCount,
     )
-    .option('--concurrent <n>', 'Requests running at the same time, or none', parseCount)
-    .option('--budget <usd>', 'US dollars per calendar month (UTC), or none', parseMoney);
+    .option('--concurrent <n>', 'Maximum concurrent requests, or none', parseCount)
+    .option(
+      '--budget <usd>',
+      'Maximum spend in US dollars per calendar month (UTC), or none',
+      parseMoney,
+    );
 }
 
 /** Contains only the limits that were given. */

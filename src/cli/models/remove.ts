@@ -15,7 +15,7 @@ Examples:
 export function removeCommand(): Command {
   return new Command('remove')
     .description(
-      "Delete weights from the server's disk; the stand-in answers for their models then",
+      "Delete weights from the server's disk; the stand-in then answers for their models",
     )
     .argument('<name or id>', 'Weights from `millrace models list`, or the model id they serve')
     .option('--yes', 'Do not ask for confirmation')
