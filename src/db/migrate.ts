@@ -13,6 +13,7 @@ import * as backends from '#db/migrations/0006-backends.ts';
 import * as hosts from '#db/migrations/0007-hosts.ts';
 import * as usageOrder from '#db/migrations/0008-usage-order.ts';
 import * as generatedKeys from '#db/migrations/0009-generated-keys.ts';
+import * as reservedUsage from '#db/migrations/0010-reserved-usage.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -25,6 +26,7 @@ const migrations: Record<string, Migration> = {
   '0007-hosts': hosts,
   '0008-usage-order': usageOrder,
   '0009-generated-keys': generatedKeys,
+  '0010-reserved-usage': reservedUsage,
 };
 
 /** Time for a log line to be seen. */

@@ -247,6 +247,8 @@ export interface UsageRequestRow {
   duration_ms: number;
   /** Billionths of a US dollar. */
   cost_nano: number;
+  /** 1 if tokens and cost are those that were reserved, because those that were used are not known. */
+  reserved: 0 | 1;
   /** Who works on it, while it runs. */
   process: string | null;
 }

@@ -19,6 +19,14 @@ export function toGivenPrompts({ prompt }: CompletionRequest): (string | number[
 export const countPrompts = ({ kind, body }: Task) =>
   kind === 'chat' ? 1 : toGivenPrompts(body).length;
 
+/** Sequences generated for each prompt, also those that are not returned. */
+export const countChoices = ({ kind, body }: Task): number =>
+  Math.max(body.n ?? 1, (kind === 'completion' ? body.best_of : null) ?? 1);
+
+/** Tokens that each choice may have; null if the request does not say. */
+export const toMaxTokens = ({ kind, body }: Task): number | null =>
+  (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? null;
+
 /** Engines may die of ids that their model does not have, and nobody else knows which those are. */
 export function namesTokens({ kind, body }: Task): boolean {
   if ((body.stop_token_ids ?? []).length > 0) return true;
@@ -53,6 +61,11 @@ export interface Call {
    * aborted or fails can be billed for what was generated until then: the last call has the totals.
    */
   readonly onUsage?: (soFar: Usage) => void;
+  /**
+   * Told true when the request has been written to a server that reports no counts until its response ends or
+   * goes on, and false when that server has failed it. Whatever it generated in between is unknown.
+   */
+  readonly onWork?: (isAtWork: boolean) => void;
   /** Told what a server says of a stream besides its choices: `timings`, what its filters found. */
   readonly onRest?: ((members: Record<string, unknown>) => void) | undefined;
 }
@@ -112,6 +125,8 @@ export class EngineError extends Error {
   readonly isDoubtful: boolean;
   /** The connection broke: the engine may have died of this very request. */
   readonly isBroken: boolean;
+  /** This server closed the connection, so the engine may have generated something that is not known here. */
+  readonly isCutOff: boolean;
 
   constructor(
     failure: EngineFailure,
@@ -122,6 +137,7 @@ export class EngineError extends Error {
       retryAfterMs?: number;
       isDoubtful?: boolean;
       isBroken?: boolean;
+      isCutOff?: boolean;
       cause?: unknown;
     } = {},
   ) {
@@ -133,12 +149,15 @@ export class EngineError extends Error {
     this.retryAfterMs = detail.retryAfterMs ?? null;
     this.isDoubtful = detail.isDoubtful ?? false;
     this.isBroken = detail.isBroken ?? false;
+    this.isCutOff = detail.isCutOff ?? false;
   }
 }
 
 /** Another engine, or a later try, may do. */
 export const isRetryable = (error: unknown): error is EngineError =>
   error instanceof EngineError && error.failure !== 'rejected';
+
+export const isCutOff = (error: unknown): boolean => error instanceof EngineError && error.isCutOff;
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 

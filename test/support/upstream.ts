@@ -11,6 +11,7 @@ import {
   createUpstreamEngine,
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
+import { UsageCheck } from '#inference/engines/upstream/usage-check.ts';
 
 export const upstreamOptions = (
   url: string,
@@ -26,6 +27,13 @@ export const upstreamOptions = (
   timeouts: { connectMs: 2000, firstByteMs: 20_000, idleMs: 20_000 },
   ...overrides,
 });
+
+/** Believes every count. */
+export const newTrust = () => {
+  const any = Number.POSITIVE_INFINITY;
+  const bounds = { promptTokens: any, completionTokens: any, unseenTokens: any };
+  return new UsageCheck(bounds, undefined);
+};
 
 /** A scripted upstream and an engine before it, both closed after the test. */
 export async function createPair(

@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream';
 
-type Cell = string | number | null;
+type Cell = string | number | boolean | null;
 
 /** One line of names, then the rows' values under them. Reads on only when what it gave was taken. */
 export function toCsv<Row extends object>(
@@ -24,6 +24,7 @@ const toLine = (cells: readonly Cell[]) => `${cells.map(toCell).join(',')}\r\n`;
 function toCell(value: Cell): string {
   if (value === null) return '';
   if (typeof value === 'number') return toNumber(value);
+  if (typeof value === 'boolean') return String(value);
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

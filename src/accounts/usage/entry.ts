@@ -24,6 +24,8 @@ export interface UsageProgress {
   readonly cachedTokens: number;
   readonly firstTokenMs: number | null;
   readonly costNano: number;
+  /** Tokens and cost are those that were reserved, because those that were used are not known. */
+  readonly isReserved: boolean;
 }
 
 export interface UsageEnd extends Partial<UsageProgress> {
@@ -71,6 +73,7 @@ export class OpenEntry implements UsageEntry, Member {
       first_token_ms: null,
       duration_ms: 0,
       cost_nano: 0,
+      reserved: 0,
       process,
     };
     this.#onClosed = onClosed;
@@ -103,6 +106,7 @@ function apply(row: UsageRequestRow, update: Partial<UsageProgress>): void {
   }
   if (update.cachedTokens !== undefined) row.cached_tokens = toCount(update.cachedTokens);
   if (update.costNano !== undefined) row.cost_nano = toCount(update.costNano);
+  if (update.isReserved !== undefined) row.reserved = update.isReserved ? 1 : 0;
   if (update.firstTokenMs !== undefined) {
     row.first_token_ms = update.firstTokenMs === null ? null : toCount(update.firstTokenMs);
   }

@@ -10,7 +10,7 @@ export interface PackedRows {
   readonly cells: Float64Array;
 }
 
-const width = 18;
+const width = 19;
 
 export function packRows(rows: readonly UsageRequestRow[]): PackedRows {
   const places = new Map<string | null, number>();
@@ -40,7 +40,8 @@ export function packRows(rows: readonly UsageRequestRow[]): PackedRows {
     cells[at + 14] = row.first_token_ms ?? Number.NaN;
     cells[at + 15] = row.duration_ms;
     cells[at + 16] = row.cost_nano;
-    cells[at + 17] = placeOf(row.process);
+    cells[at + 17] = row.reserved;
+    cells[at + 18] = placeOf(row.process);
     at += width;
   }
   return { texts: [...places.keys()], cells };
@@ -70,7 +71,8 @@ export function unpackRows({ texts, cells }: PackedRows): UsageRequestRow[] {
       first_token_ms: Number.isNaN(number(at + 14)) ? null : number(at + 14),
       duration_ms: number(at + 15),
       cost_nano: number(at + 16),
-      process: textOrNull(at + 17),
+      reserved: number(at + 17) as 0 | 1,
+      process: textOrNull(at + 18),
     });
   return rows;
 }

@@ -108,4 +108,5 @@ const toRequest = (row: UsageRequestRow & { key_label: string | null }): UsageRe
   first_token_ms: row.first_token_ms,
   duration_ms: row.duration_ms,
   cost: toDollars(row.cost_nano),
+  reserved: row.reserved === 1,
 });

@@ -126,4 +126,5 @@ const requestColumns: readonly (keyof UsageRequest)[] = [
   'first_token_ms',
   'duration_ms',
   'cost',
+  'reserved',
 ];

@@ -83,6 +83,8 @@ export interface UsageRequest {
   first_token_ms: number | null;
   duration_ms: number;
   cost: number;
+  /** Tokens and cost are those that were reserved, because those that were used are not known. */
+  reserved: boolean;
 }
 
 export interface UsageRequestPage {

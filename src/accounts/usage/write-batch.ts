@@ -25,6 +25,7 @@ const types: UpsertOptions<UsageRequestRow>['types'] = {
   first_token_ms: 'bigint',
   duration_ms: 'bigint',
   cost_nano: 'bigint',
+  reserved: 'bigint',
   process: 'text',
 };
 /** Known from the start. */

@@ -34,6 +34,13 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
   for (const { id, health, reason } of data) {
     if (health !== 'healthy' && reason !== null) console.log(`\n${id}: ${reason}`);
   }
+  for (const { id, implausible_counts: count } of data) {
+    const times = count === 1 ? 'once' : `${count} times`;
+    if (count > 0)
+      console.log(
+        `\n${id}: reported implausible token counts ${times} in 24 hours; counted here instead.`,
+      );
+  }
 }
 
 export const readBackends = async () =>

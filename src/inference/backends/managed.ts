@@ -7,12 +7,14 @@ import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Backend } from './backend.ts';
 import { alwaysHealthy, type HealthRecord } from './health.ts';
+import { type ImplausibleRecord, neverImplausible } from './implausible-counts.ts';
 import { canContinue, type UpstreamSpec } from './spec.ts';
 import { createStatistics, type Statistics } from './statistics.ts';
 
 export interface ManagedBackend extends Backend {
   readonly health: HealthRecord;
   readonly statistics: Statistics;
+  readonly implausible: ImplausibleRecord;
   source: 'file' | 'live' | 'weights' | 'builtin';
   /** Null for engines on this machine. */
   spec: UpstreamSpec | null;
@@ -25,6 +27,8 @@ export interface ManagedBackend extends Backend {
   checkedAt: number | null;
 }
 
+/** What is known of it from its requests. */
+type Records = Pick<ManagedBackend, 'health' | 'implausible'>;
 type Fixed = Pick<ManagedBackend, 'name' | 'model' | 'engine' | 'kind' | 'source'>;
 type LocalFixed = Fixed & { engine: LocalEngine };
 
@@ -32,26 +36,27 @@ export function newUpstreamBackend(
   clock: Clock,
   spec: UpstreamSpec,
   engine: Engine,
-  health: HealthRecord,
+  records: Records,
 ): ManagedBackend {
   const { name, model, source } = spec;
-  return newBackend(clock, { name, model, engine, kind: 'upstream', source }, health);
+  return newBackend(clock, { name, model, engine, kind: 'upstream', source }, records);
 }
 
 /** On this machine. It has a queue of its own and looks after itself. */
 export function newLocalBackend(clock: Clock, fixed: LocalFixed): ManagedBackend {
-  const backend = newBackend(clock, fixed, alwaysHealthy);
+  const records = { health: alwaysHealthy, implausible: neverImplausible };
+  const backend = newBackend(clock, fixed, records);
   // How much memory there is decides at each load.
   const get = () => fixed.engine.contextWindow();
   return Object.defineProperty(backend, 'contextWindow', { get, enumerable: true });
 }
 
-function newBackend(clock: Clock, fixed: Fixed, health: HealthRecord): ManagedBackend {
+function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBackend {
   const statistics = createStatistics(clock);
   return {
     ...fixed,
     id: `${fixed.model}/${fixed.name}`,
-    health,
+    ...records,
     statistics,
     observe: statistics.observe,
     spec: null,

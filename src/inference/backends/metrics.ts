@@ -29,16 +29,23 @@ export function watchBackends(registry: Registry, list: () => readonly ManagedBa
     'Requests a backend is working on.',
     ({ outstanding }) => outstanding,
   );
-  new Counter({
-    name: 'millrace_backend_ejections_total',
-    help: 'How often a backend was ejected.',
-    labelNames,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { model, name, health } of list()) {
-        this.labels(model, name).inc(health.ejections());
-      }
-    },
-  });
+  const count = (name: string, help: string, value: (backend: ManagedBackend) => number) =>
+    new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const backend of list()) this.labels(backend.model, backend.name).inc(value(backend));
+      },
+    });
+  count('millrace_backend_ejections_total', 'How often a backend was ejected.', ({ health }) =>
+    health.ejections(),
+  );
+  count(
+    'millrace_backend_implausible_counts_total',
+    'Responses whose token counts could not be true and were counted here instead.',
+    ({ implausible }) => implausible.total(),
+  );
 }

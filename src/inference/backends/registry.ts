@@ -8,6 +8,7 @@ import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { BackendList } from './backend.ts';
 import { createHealth, type HealthSettings } from './health.ts';
+import { createImplausibleRecord } from './implausible-counts.ts';
 import { describe, type ManagedBackend, newLocalBackend, newUpstreamBackend } from './managed.ts';
 import { createRetirement, type RetirementOptions } from './retirement.ts';
 import { type OpenUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
@@ -86,14 +87,16 @@ export function createRegistry(
   }
 
   function openBackend(spec: UpstreamSpec, entry: CatalogEntry): ManagedBackend {
+    const id = `${spec.model}/${spec.name}`;
     const health = createHealth(clock, {
       settings: () => healthSettings,
-      onEjected: (reason, forMs) =>
-        log.warn({ backend: `${spec.model}/${spec.name}`, reason, forMs }, 'backend ejected'),
+      onEjected: (reason, forMs) => log.warn({ backend: id, reason, forMs }, 'backend ejected'),
     });
+    const implausible = createImplausibleRecord(clock, log, id);
     const isDown = () => health.state() === 'ejected';
-    const engine = openUpstream({ ...toUpstreamOptions(spec), isDown }, entry);
-    return newUpstreamBackend(clock, spec, engine, health);
+    const onImplausible = implausible.add;
+    const engine = openUpstream({ ...toUpstreamOptions(spec), isDown, onImplausible }, entry);
+    return newUpstreamBackend(clock, spec, engine, { health, implausible });
   }
 
   function weightsBackend(entry: CatalogEntry, weights: ServingWeights, keep: Keep) {

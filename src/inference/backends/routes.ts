@@ -91,7 +91,7 @@ function toWishes({ draining, weight, concurrency }: BackendChange) {
 }
 
 function toBackendView(backend: ManagedBackend, { clock, queuedFor }: BackendParts): BackendView {
-  const { spec, health, statistics, checkedAt } = backend;
+  const { spec, health, statistics, implausible, checkedAt } = backend;
   const retryMs = health.retryAfterMs();
   return {
     id: backend.id,
@@ -114,5 +114,6 @@ function toBackendView(backend: ManagedBackend, { clock, queuedFor }: BackendPar
     requests_per_second: Math.round(statistics.requestsPerSecond() * 1000) / 1000,
     first_token_ms: statistics.firstTokenMs(),
     errors: statistics.errors(),
+    implausible_counts: implausible.recent(),
   };
 }

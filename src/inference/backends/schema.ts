@@ -88,6 +88,8 @@ export const BackendView = Type.Object({
   first_token_ms: NullableNumber,
   /** In the last five minutes. */
   errors: Type.Integer(),
+  /** Responses in the last 24 hours whose token counts could not be true and were counted here instead. */
+  implausible_counts: Type.Integer(),
 });
 
 export const BackendCheck = Type.Object({

@@ -6,6 +6,7 @@ import {
   type Call,
   type EngineAnswer,
   EngineError,
+  isCutOff,
   isRetryable,
   namesTokens,
   type Task,
@@ -108,6 +109,8 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
         const nowMs = performance.now();
         trail.engineMs += nowMs - startMs;
         conclude(lease, signal.aborted ? null : error, null);
+        // What it generated for a client that left, or before it was closed here, is paid for.
+        if (!signal.aborted && !isCutOff(error)) call.onWork?.(false);
         if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
         if (error.isBroken && ++broken >= (namesTokens(task) ? 1 : mostBroken)) throw error;
         if (error.isDoubtful) doubted = [...doubted, { backend, error }];

@@ -4,10 +4,15 @@
 
 import type { Amount } from '#accounts/limits/store.ts';
 import { findOtherPart } from '#inference/content-parts.ts';
-import { countPrompts, type Task } from '#inference/engine.ts';
+import {
+  countChoices,
+  countPrompts,
+  type Task,
+  toMaxTokens,
+  type Usage,
+} from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { costOf } from './cost.ts';
-import { toMaxTokens } from './plan.ts';
 
 /** Completion tokens of a choice that are reserved when none were named. Most answers are shorter. */
 const unnamedCompletion = 1024;
@@ -31,13 +36,25 @@ export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEnt
   };
   const usage = { ...most, total_tokens: 0, prompt_tokens_details: null };
   return {
-    tokens: Math.min(Math.ceil(bodyBytes / bytesPerToken), room) + completion,
+    tokens: Math.min(estimatePrompt(bodyBytes), room) + completion,
     costNano: Math.max(...served.map(({ price }) => costOf(price, usage))),
   };
 }
 
-const isText = ({ kind, body }: Task) => kind !== 'chat' || findOtherPart(body.messages) === null;
-
-function countChoices({ kind, body }: Task): number {
-  return Math.max(body.n ?? 1, (kind === 'completion' ? body.best_of : null) ?? 1);
+/**
+ * What a request is charged if its response was cut off and its backend had not said what it used: the tokens
+ * that were reserved for it. Costs at most what was held of a budget.
+ */
+export function toReserved(task: Task, bodyBytes: number, served: CatalogEntry): Usage {
+  const sequences = countPrompts(task);
+  const longest = served.maxOutputTokens ?? served.contextWindow;
+  const each = Math.min(toMaxTokens(task) ?? unnamedCompletion, longest);
+  const prompt_tokens = Math.min(estimatePrompt(bodyBytes), served.contextWindow * sequences);
+  const completion_tokens = each * sequences * countChoices(task);
+  const total_tokens = prompt_tokens + completion_tokens;
+  return { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details: null };
 }
+
+const estimatePrompt = (bodyBytes: number) => Math.ceil(bodyBytes / bytesPerToken);
+
+const isText = ({ kind, body }: Task) => kind !== 'chat' || findOtherPart(body.messages) === null;

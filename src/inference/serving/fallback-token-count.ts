@@ -2,6 +2,7 @@
 // used is billed all the same: exactly for the Llama-3 family, of others as their server says or by a usual length.
 
 import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';
+import { toCountBounds } from '#inference/engines/upstream/usage-check.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens, type TokenCounter } from '#inference/models/tokens.ts';
 
@@ -23,14 +24,17 @@ const longestWaitMs = 2000;
 export function createMissingCounts(counter: TokenCounter): MissingCounts {
   async function count(
     task: Task,
-    { vocabulary }: CatalogEntry,
+    { vocabulary, contextWindow }: CatalogEntry,
     engine: Engine | null,
   ): Promise<number> {
     const counted =
       vocabulary === 'other'
         ? engine?.countPromptTokens(task, AbortSignal.timeout(longestWaitMs))
         : counter.count(task, vocabulary, longestPrompt);
-    return (await counted?.catch(() => null)) ?? estimatePrompt(task);
+    const tokens = (await counted?.catch(() => null)) ?? null;
+    if (tokens === null) return estimatePrompt(task);
+    const isOwn = vocabulary !== 'other';
+    return isOwn || tokens <= mostOf(task, contextWindow) ? tokens : estimatePrompt(task);
   }
 
   return {
@@ -48,6 +52,10 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
     },
   };
 }
+
+/** A server that counts prompts may be as wrong as one that counts its answers. */
+const mostOf = (task: Task, contextWindow: number) =>
+  toCountBounds(task, contextWindow, Buffer.byteLength(JSON.stringify(task.body))).promptTokens;
 
 /** The counter tells the longest of several, but each of them is paid for. */
 function toSinglePrompts(task: Task): Task[] {

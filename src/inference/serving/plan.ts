@@ -6,7 +6,7 @@ import { setImmediate as othersTurn } from 'node:timers/promises';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { findOtherPart } from '#inference/content-parts.ts';
-import type { Task } from '#inference/engine.ts';
+import { type Task, toMaxTokens } from '#inference/engine.ts';
 import { contextLengthExceeded, tooManyTokens, unsupportedContentType } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { TokenCounter } from '#inference/models/tokens.ts';
@@ -169,8 +169,4 @@ function withOutputCap(task: Task, { id, maxOutputTokens: cap }: CatalogEntry): 
     throw tooManyTokens(isNew ? 'max_completion_tokens' : 'max_tokens', { asked, cap, model: id });
   }
   return task;
-}
-
-export function toMaxTokens({ kind, body }: Task): number | null {
-  return (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? null;
 }

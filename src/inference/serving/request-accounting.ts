@@ -11,6 +11,7 @@ import type { Clock } from '#lib/clock.ts';
 import { createRateLimiter, type Rate } from '#lib/limits/rate-limit.ts';
 import type { Trail } from './attempt.ts';
 import { costOf } from './cost.ts';
+import { toReserved } from './estimate-reservation.ts';
 import type { MissingCounts } from './fallback-token-count.ts';
 import type { Meter, Served } from './meter.ts';
 import type { Plan } from './plan.ts';
@@ -34,9 +35,12 @@ export interface Recording {
   planned(plan: Plan): void;
   used(soFar: Usage): void;
   usage(): Usage | null;
-  /** The client has left. A server that was at work by then has the prompt, which counts. */
-  left(): void;
-  /** Counts what the backend did not. Undefined when there is nothing to wait for. */
+  /** A server is at work on it that says what it used only later, or is not any more. */
+  worked(isAtWork: boolean): void;
+  /**
+   * Counts what the backend did not. A response that was cut off while a backend was at work on it counts too:
+   * a stream by its prompt, a plain one by what was reserved. Undefined when there is nothing to wait for.
+   */
   complete(): Promise<void> | undefined;
   /** Its answer begins; tells the milliseconds spent here so far, neither in the engine nor in the queue. */
   begun(): number;
@@ -95,7 +99,12 @@ class OpenedRecording implements Recording {
   readonly #row: UsageEntry;
   readonly #trace: Trace | undefined;
   #served: CatalogEntry;
+  /** As planned; undefined before that. */
+  #plan: Plan | undefined;
   #promptTokens: number | null = null;
+  #isAtWork = false;
+  /** The usage is what was reserved, because what was used is not known. */
+  #isReserved = false;
   #usage: Usage | null = null;
   #firstTokenMs: number | null = null;
   #overheadMs = 0;
@@ -129,31 +138,61 @@ class OpenedRecording implements Recording {
     const usage = isKnown ? soFar : withPrompt(soFar, this.#promptTokens ?? 0);
     this.#usage = usage;
     if (soFar.completion_tokens > 0) this.#firstTokenMs ??= elapsedMs(this.#visit);
-    const costNano = costOf(this.#served.price, usage);
-    this.#row.progress(toCounts(usage, this.#firstTokenMs, costNano));
+    this.#progress(usage, false);
   }
 
-  planned({ served, promptTokens }: Plan): void {
-    this.#served = served;
-    this.#promptTokens = promptTokens;
-    this.#row.progress({ servedModel: served.id });
+  #progress(usage: Usage, isReserved: boolean): void {
+    const costNano = costOf(this.#served.price, usage);
+    this.#row.progress(toCounts(usage, this.#firstTokenMs, { costNano, isReserved }));
+  }
+
+  planned(plan: Plan): void {
+    this.#plan = plan;
+    this.#served = plan.served;
+    this.#promptTokens = plan.promptTokens;
+    this.#row.progress({ servedModel: plan.served.id });
+  }
+
+  /** A killed server leaves the row as it is, so the row of a plain request has what was reserved from here on. */
+  worked(isAtWork: boolean): void {
+    this.#isAtWork = isAtWork;
+    if (this.#usage !== null || this.#task.body.stream === true) return;
+    this.#progress(isAtWork ? this.#toReserved() : nothingYet, isAtWork);
+    this.#row.progress({ backend: isAtWork ? (this.#trail.backend?.name ?? '') : '' });
+  }
+
+  /** With the prompt's length as it was counted, where it was. */
+  #toReserved(): Usage {
+    const task = this.#plan?.task ?? this.#task;
+    const reserved = toReserved(task, this.#visit.bodyBytes, this.#served);
+    return this.#promptTokens === null ? reserved : withPrompt(reserved, this.#promptTokens);
   }
 
   usage(): Usage | null {
     return this.#usage;
   }
 
-  left(): void {
-    if (this.#trail.backend?.kind === 'upstream') this.#usage ??= nothingYet;
+  complete(): Promise<void> | undefined {
+    if (this.#usage === null) {
+      if (!this.#isAtWork) return undefined;
+      this.#isReserved = this.#task.body.stream !== true;
+      this.#usage = this.#isReserved ? this.#toReserved() : nothingYet;
+      if (this.#promptTokens !== null) {
+        this.#counted(this.#promptTokens);
+        return undefined;
+      }
+    } else if (this.#usage.prompt_tokens > 0) return undefined;
+    const engine = this.#trail.backend?.engine ?? null;
+    return this.#listeners.missing
+      .ofPrompt(this.#served, this.#task, engine)
+      .then((tokens) => this.#counted(tokens));
   }
 
-  complete(): Promise<void> | undefined {
-    if (this.#usage === null || this.#usage.prompt_tokens > 0) return undefined;
-    const engine = this.#trail.backend?.engine ?? null;
-    return this.#listeners.missing.ofPrompt(this.#served, this.#task, engine).then((tokens) => {
-      this.#promptTokens = tokens;
-      if (this.#usage !== null) this.used(this.#usage);
-    });
+  #counted(promptTokens: number): void {
+    this.#promptTokens = promptTokens;
+    if (this.#usage === null) return;
+    this.#usage = withPrompt(this.#usage, promptTokens);
+    this.#progress(this.#usage, this.#isReserved);
   }
 
   begun(): number {
@@ -208,10 +247,15 @@ const withPrompt = (usage: Usage, promptTokens: number): Usage => ({
   total_tokens: promptTokens + usage.completion_tokens,
 });
 
-const toCounts = (usage: Usage, firstTokenMs: number | null, costNano: number) => ({
+const toCounts = (
+  usage: Usage,
+  firstTokenMs: number | null,
+  { costNano, isReserved }: { costNano: number; isReserved: boolean },
+) => ({
   promptTokens: usage.prompt_tokens,
   completionTokens: usage.completion_tokens,
   cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
   firstTokenMs,
   costNano,
+  isReserved,
 });

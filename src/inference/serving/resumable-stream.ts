@@ -7,6 +7,7 @@ import {
   type Call,
   type Engine,
   type EngineChunk,
+  isCutOff,
   isRetryable,
   type TakeItem,
   type Task,
@@ -148,6 +149,7 @@ export class RunningStream {
     const { trail, call } = this.#request;
     const failed = this.#lease?.backend;
     this.#end(call.signal.aborted ? null : error);
+    if (!call.signal.aborted && !isCutOff(error)) call.onWork?.(false);
     if (call.signal.aborted || !isRetryable(error)) throw error;
     if (++this.#continuations > mostContinuations) throw error;
     const counter = this.#findCounter(failed);

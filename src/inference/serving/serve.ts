@@ -84,6 +84,7 @@ export function createServe(parts: ServingParts): Serve {
         contextWindow: served.contextWindow,
         headers: recording.traceHeaders,
         onUsage: (soFar) => recording.used(soFar),
+        onWork: (isAtWork) => recording.worked(isAtWork),
         onRest: showsUsage ? (members) => Object.assign(rest, members) : undefined,
       };
       if (task.body.stream !== true) {
@@ -108,7 +109,6 @@ export function createServe(parts: ServingParts): Serve {
       announce(headers, trail, recording);
       throw told ?? error;
     } finally {
-      if (signal.aborted) recording.left();
       const counting = recording.complete();
       if (counting !== undefined) await counting;
       recording.close(signal.aborted);

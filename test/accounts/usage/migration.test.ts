@@ -1,4 +1,5 @@
-// Rows from before they were kept under another key are all there afterwards, each once.
+// Rows from before they were kept under another key are all there afterwards, each once, and none of them is
+// taken for one with a reserved amount.
 
 import assert from 'node:assert';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,6 +9,7 @@ import { describe, test } from 'node:test';
 import { Kysely } from 'kysely';
 import { up as make } from '#db/migrations/0004-usage.ts';
 import { up as order } from '#db/migrations/0008-usage-order.ts';
+import { up as addReserved } from '#db/migrations/0010-reserved-usage.ts';
 import { createPostgresDialect } from '#db/postgres.ts';
 import { createSqliteDialect } from '#db/sqlite.ts';
 import type { Database, Tables } from '#db/tables.ts';
@@ -31,8 +33,10 @@ for (const database of databases) {
         endedRow({ status: 'running', process: 'p', first_token_ms: null, at: 101 }),
         endedRow({ served_model: 's', status: 'failed', code: 'upstream_error', at: 102 }),
       ];
-      await db.insertInto('usage_requests').values(rows).execute();
+      const before = rows.map(({ reserved: _, ...row }) => row) as typeof rows;
+      await db.insertInto('usage_requests').values(before).execute();
       await untyped.transaction().execute(order);
+      await untyped.transaction().execute(addReserved);
 
       assert.deepEqual(await readRows(db), rows);
       const again = db

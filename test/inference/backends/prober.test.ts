@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createHealth } from '#inference/backends/health.ts';
+import { neverImplausible } from '#inference/backends/implausible-counts.ts';
 import { newUpstreamBackend } from '#inference/backends/managed.ts';
 import { createProber } from '#inference/backends/prober.ts';
 import type { ProbeUpstream, UpstreamSpec } from '#inference/backends/spec.ts';
@@ -28,12 +29,10 @@ function start(probe: ProbeUpstream, names = ['a']) {
   const clock = createHandClock();
   const settings = () => ({ ejectAfter: 2, ejectMs: 60_000, ejectMsMost: 60_000 });
   const backends = names.map((name) => {
-    const backend = newUpstreamBackend(
-      clock,
-      spec(name),
-      {} as Engine,
-      createHealth(clock, { settings, random: () => 1 }),
-    );
+    const backend = newUpstreamBackend(clock, spec(name), {} as Engine, {
+      health: createHealth(clock, { settings, random: () => 1 }),
+      implausible: neverImplausible,
+    });
     backend.spec = spec(name);
     return backend;
   });

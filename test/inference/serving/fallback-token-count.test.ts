@@ -30,6 +30,7 @@ interface Row {
   status: string;
   prompt_tokens: number;
   completion_tokens: number;
+  reserved: boolean;
 }
 
 async function start(t: TestContext, options: Partial<GatewayOptions> & { words?: number }) {
@@ -59,19 +60,19 @@ describe('what a server did not count', () => {
     assert(row.completion_tokens > 0 && row.completion_tokens < 4000, `${row.completion_tokens}`);
   });
 
-  it('one that leaves before anything came pays for its prompt, streamed or not', async (t) => {
+  it('one that leaves before anything came pays for its prompt, and unstreamed for what it reserved', async (t) => {
     for (const stream of [false, true]) {
       const { chat, lastRow, upstreams } = await start(t, {
         upstreams: [{ behaviour: 'slow-headers' }],
       });
       const leaving = new AbortController();
-      const asked = chat({ messages, stream }, { signal: leaving.signal });
+      const asked = chat({ messages, stream, max_tokens: 50, n: 2 }, { signal: leaving.signal });
       await until('it is asked', () => upstreams[0]?.requests.length === 1);
       leaving.abort();
       await assert.rejects(asked);
       const row = await lastRow();
-      const counted = [row.status, row.prompt_tokens, row.completion_tokens];
-      assert.deepEqual(counted, ['aborted', exact, 0]);
+      const counted = [row.status, row.prompt_tokens, row.completion_tokens, row.reserved];
+      assert.deepEqual(counted, ['aborted', exact, stream ? 0 : 100, !stream]);
     }
   });
 

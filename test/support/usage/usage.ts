@@ -97,6 +97,7 @@ export const endedRow = (over: Partial<UsageRequestRow> = {}): UsageRequestRow =
   first_token_ms: 7,
   duration_ms: 20,
   cost_nano: 25,
+  reserved: 0,
   process: null,
   ...over,
 });

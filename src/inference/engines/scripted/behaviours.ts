@@ -81,6 +81,16 @@ export const behaviours = {
     const spoken = events.filter((event) => !event.includes('"choices":[]'));
     response.end(streams ? spoken.join('') : JSON.stringify(uncounted));
   },
+  /** Reports a trillion tokens. */
+  'counts-far-too-many': (response, intended) =>
+    recount(response, intended, { completion_tokens: 1e12, total_tokens: 1e12 }),
+  'counts-below-zero': (response, intended) =>
+    recount(response, intended, { prompt_tokens: -7, completion_tokens: -1_000_000 }),
+  /** Reports fractions and words where whole numbers belong. */
+  'counts-without-numbers': (response, intended) =>
+    recount(response, intended, { prompt_tokens: 2.5, completion_tokens: 'NaN' }),
+  'counts-more-cached-than-read': (response, intended) =>
+    recount(response, intended, { prompt_tokens_details: { cached_tokens: 1_000_000 } }),
   /** Words without end, and for plain requests white space without end. */
   'never-ends': (response, { streams, events }) => {
     response.writeHead(200, streams ? streamType : jsonType);
@@ -129,6 +139,26 @@ export const behaviours = {
     response.end(streams ? `${events.slice(0, 2).join('')}data: ${error}\n\n` : error);
   },
 } as const satisfies Record<string, Act | null>;
+
+/** Says all, with other counts than it used. */
+function recount(
+  response: ServerResponse,
+  { streams, events, plain }: Intended,
+  counts: object,
+): void {
+  response.writeHead(200, streams ? streamType : jsonType);
+  response.end(streams ? events.map(withCounts).join('') : withOther(plain));
+
+  function withCounts(event: string): string {
+    if (!event.includes('"choices":[]')) return event;
+    return `data: ${withOther(event.slice('data: '.length))}\n\n`;
+  }
+
+  function withOther(text: string): string {
+    const said = JSON.parse(text) as { usage: object };
+    return JSON.stringify({ ...said, usage: { ...said.usage, ...counts } });
+  }
+}
 
 function cut(response: ServerResponse): void {
   response.socket?.destroy();

@@ -10,10 +10,12 @@ import type { UpstreamServer } from './count-tokens.ts';
 import { brokenOff, isBrokenOff, orUnreadable, toEventFailure, unavailable } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
 import { generatedOnly, toUsage } from './usage.ts';
+import type { UsageCheck } from './usage-check.ts';
 
 export interface Counting {
   server: UpstreamServer;
   countGenerated?: CountText | undefined;
+  check: UsageCheck;
 }
 
 /** Throws EngineError when it is no answer. To be waited for only where it has to be counted. */
@@ -32,7 +34,7 @@ export function parseAnswer(
 function read(
   task: Task,
   { headers, text }: WholeAnswer,
-  { server, countGenerated }: Counting,
+  { server, countGenerated, check }: Counting,
 ): EngineAnswer | Promise<EngineAnswer> {
   const parsed = parse(text);
   if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
@@ -54,8 +56,9 @@ function read(
   const answer = parsed as EngineAnswer;
   // llama-server tells that of the first choice alone.
   const isOneOfMany = server === 'llama-server' && choices.length > 1;
-  const counts = isOneOfMany ? null : toUsage(usage);
-  if (counts === null) return countAnswer(answer, toText(choices), countGenerated);
+  const reported = isOneOfMany ? null : toUsage(usage);
+  const counts = reported === null ? null : check.accept(reported, Buffer.byteLength(text));
+  if (counts === null) return countAnswer(answer, toText(choices), countGenerated, check);
   answer.usage = counts;
   return answer;
 }
@@ -64,9 +67,10 @@ async function countAnswer(
   answer: EngineAnswer,
   said: string,
   countGenerated: CountText | undefined,
+  check: UsageCheck,
 ): Promise<EngineAnswer> {
   const counted = (await countGenerated?.(said)) ?? estimateTokens(said);
-  answer.usage = generatedOnly(counted);
+  answer.usage = generatedOnly(check.cap(counted));
   return answer;
 }
 

@@ -14,10 +14,14 @@ export interface WholeAnswer {
 export const maxAnswerBytes = 64 * 1024 * 1024;
 
 /** Throws EngineError when none came, or the signal's reason. */
-export function ask(connection: Connection, what: Send): Promise<WholeAnswer> {
+export function ask(
+  connection: Connection,
+  what: Send,
+  onWork?: (isAtWork: boolean) => void,
+): Promise<WholeAnswer> {
   return new Promise((resolve, reject) => {
     if (what.signal.aborted) reject(what.signal.reason);
-    else connection.send(what, new WholeReceiver(resolve, reject));
+    else connection.send(what, new WholeReceiver(resolve, reject, onWork));
   });
 }
 
@@ -25,12 +29,22 @@ class WholeReceiver implements Receiver {
   readonly #resolve: (answer: WholeAnswer) => void;
   readonly #body = new BoundedBody(maxAnswerBytes);
   readonly failed: (error: unknown) => void;
+  readonly #onWork: ((isAtWork: boolean) => void) | undefined;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
 
-  constructor(resolve: (answer: WholeAnswer) => void, reject: (error: unknown) => void) {
+  constructor(
+    resolve: (answer: WholeAnswer) => void,
+    reject: (error: unknown) => void,
+    onWork: ((isAtWork: boolean) => void) | undefined,
+  ) {
     this.#resolve = resolve;
     this.failed = reject;
+    this.#onWork = onWork;
+  }
+
+  sent(): void {
+    this.#onWork?.(true);
   }
 
   started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void {

@@ -20,6 +20,8 @@ export interface ConnectionOptions {
 
 /** Who takes an answer as it comes. Bytes that were received count as progress only when it says so. */
 export interface Receiver {
+  /** The request is being written to a connection; again if that one turns out to be stale. */
+  sent?(): void;
   started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void;
   /** The bytes are good until this returns. */
   received(exchange: Exchange, bytes: Buffer): void;
@@ -134,6 +136,7 @@ export class Exchange implements Handler, Member {
 
   sent(link: Link): void {
     this.#link = link;
+    this.#receiver.sent?.();
   }
 
   head(status: number, headers: IncomingHttpHeaders): void {

@@ -103,7 +103,9 @@ export async function countTextTokens(
   text: string,
 ): Promise<number | null> {
   const post = toAsk(connection, AbortSignal.timeout(longestWaitMs), doesNotCount);
-  return countText(post, server, model, text, false).catch(() => null);
+  const count = await countText(post, server, model, text, false).catch(() => null);
+  // A token that the model wrote is at least one byte.
+  return count === null || count > Buffer.byteLength(text) ? null : count;
 }
 
 /** With what begins every prompt, unless it is no prompt. */
@@ -127,7 +129,7 @@ async function countText(
 }
 
 function toCount({ count, tokens }: Record<string, unknown>): number {
-  if (typeof count === 'number') return count;
+  if (typeof count === 'number' && Number.isSafeInteger(count) && count >= 0) return count;
   if (Array.isArray(tokens)) return tokens.length;
   throw unavailable('did not say how many tokens there are');
 }

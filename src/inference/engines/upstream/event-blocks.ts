@@ -10,8 +10,9 @@ import type { Exchange, Receiver } from './connection.ts';
 import type { Shapes } from './envelope.ts';
 import { toFailure, unavailable } from './failures.ts';
 import type { GeneratedCount } from './generated-text.ts';
-import { Rewriter } from './rewriter.ts';
+import { Rewriter, type StreamCounting } from './rewriter.ts';
 import { generatedOnly } from './usage.ts';
+import type { UsageCheck } from './usage-check.ts';
 
 /** Bytes that may wait for the end of a turn, until which a socket may bring megabytes. */
 const mostWaiting = 64 * 1024;
@@ -31,6 +32,7 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   readonly #task: Task;
   readonly #call: Call;
   readonly #generated: GeneratedCount;
+  readonly #check: UsageCheck;
   readonly #rewriter: Rewriter;
   readonly #onTurnEnd = () => {
     this.#willLook = false;
@@ -54,11 +56,16 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
   #wake: (() => void) | null = null;
   #tellAt = performance.now() + progressMs;
 
-  constructor(task: Task, call: Call, generated: GeneratedCount, shapes: Shapes) {
+  constructor(task: Task, call: Call, counting: StreamCounting, shapes: Shapes) {
     this.#task = task;
     this.#call = call;
-    this.#generated = generated;
-    this.#rewriter = new Rewriter(task, call, generated, shapes);
+    this.#generated = counting.generated;
+    this.#check = counting.check;
+    this.#rewriter = new Rewriter(task, call, counting, shapes);
+  }
+
+  sent(): void {
+    this.#call.onWork?.(true);
   }
 
   started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void {
@@ -202,7 +209,7 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
     this.#failure = isWhole ? null : (failure ?? otherwise());
     this.#state = 'counting';
     // What was generated counts, however it ended. Who was left by the client, or is done, can be asked.
-    const isThere = signal.aborted || isWhole;
+    const isThere = (signal.aborted || isWhole) && !this.#check.isDistrusted;
     const tokens = this.#rewriter.usage === null ? this.#generated.total(isThere) : null;
     this.#generated.forget();
     if (tokens instanceof Promise) tokens.then((counted) => this.#settled(isWhole, counted));
@@ -211,7 +218,8 @@ export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterato
 
   /** Null for tokens that the server has counted. */
   #settled(isWhole: boolean, tokens: number | null): void {
-    if (tokens !== null && (tokens > 0 || isWhole)) this.#call.onUsage?.(generatedOnly(tokens));
+    if (tokens !== null && (tokens > 0 || isWhole))
+      this.#call.onUsage?.(generatedOnly(this.#check.cap(tokens)));
     this.#state = isWhole ? 'ended' : 'failed';
     this.#wakeReader();
   }

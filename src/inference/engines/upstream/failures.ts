@@ -156,7 +156,11 @@ export function toConnectionFailure(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
   const code = (error as { code?: unknown })?.code;
   if (code === 'connect_timeout') return tooSlow('could not be reached in time', error);
-  if (code === 'closed') return unavailable('was closed', error);
+  if (code === 'closed')
+    return new EngineError('unavailable', 'The backend was closed.', {
+      isCutOff: true,
+      cause: error,
+    });
   if (code === 'head_too_large') return unavailable('sent endless headers', error);
   if (code === 'not_http') return unavailable('answered with something that is not HTTP', error);
   if (code === 'ECONNREFUSED') return unavailable('is not listening', error);

@@ -35,6 +35,7 @@ import {
 import { brokenOff, isBrokenOff, orUnreadable, toEventFailure, unavailable } from './failures.ts';
 import { type GeneratedCount, toText } from './generated-text.ts';
 import { Tally, toUsage } from './usage.ts';
+import type { UsageCheck } from './usage-check.ts';
 
 const maxEventBytes = 1024 * 1024;
 /** Of all events without choices. */
@@ -50,17 +51,24 @@ interface Alike {
   readonly seam: string;
 }
 
+/** What the tokens of a stream are counted with. */
+export interface StreamCounting {
+  readonly generated: GeneratedCount;
+  readonly check: UsageCheck;
+}
+
 /** One is made for every stream, hence a class: its methods are made once. */
 export class Rewriter {
   /** `[DONE]` came, or a failure: whatever follows is not for us. */
   isDone = false;
   /** What an event said went wrong, or what is wrong with an event; null while all is well. */
   failure: EngineError | null = null;
-  /** As the server says, or null when it said nothing. */
+  /** As the server says, or null when it said nothing, or nothing that can be true. */
   usage: Usage | null = null;
   readonly #task: Task;
   readonly #call: Call;
   readonly #generated: GeneratedCount;
+  readonly #check: UsageCheck;
   readonly #shapes: Shapes;
   readonly #opening: string;
   readonly #includeUsage: boolean;
@@ -76,6 +84,7 @@ export class Rewriter {
   readonly #mayCall: boolean;
   #alike: Alike | null = null;
   #carry = '';
+  #receivedBytes = 0;
   #heldReturn = false;
   #restBytes = 0;
   /** Indexes of choices. */
@@ -87,11 +96,12 @@ export class Rewriter {
   #events = '';
   #holding = 0;
 
-  constructor(task: Task, call: Call, generated: GeneratedCount, shapes: Shapes) {
+  constructor(task: Task, call: Call, { generated, check }: StreamCounting, shapes: Shapes) {
     const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
     this.#task = task;
     this.#call = call;
     this.#generated = generated;
+    this.#check = check;
     this.#shapes = shapes;
     this.#opening = toOpening(call.envelope);
     this.#includeUsage = include_usage === true;
@@ -115,6 +125,7 @@ export class Rewriter {
   /** Takes the next bytes; gives the whole events that they complete, up to one that can't be served. */
   push(bytes: string): WireEvents {
     if (this.isDone) return '';
+    this.#receivedBytes += bytes.length;
     const fresh = this.#heldReturn || bytes.includes('\r') ? this.#unifyLines(bytes) : bytes;
     // Joined without being copied until the event is whole.
     if (fresh.includes('\n')) this.#read(this.#carry + fresh, Math.max(this.#carry.length - 1, 0));
@@ -285,8 +296,9 @@ export class Rewriter {
     const index = isMembers(choice) ? indexOf(choice) : null;
     // Ollama says so with every choice until it knows.
     if (counts === null || (index !== null && counts.total_tokens === 0)) return null;
-    this.usage = this.#tally?.add(counts, index) ?? counts;
-    this.#call.onUsage?.(this.usage);
+    const all = this.#tally?.add(counts, index) ?? counts;
+    this.usage = this.#check.accept(all, this.#receivedBytes);
+    if (this.usage !== null) this.#call.onUsage?.(this.usage);
     return this.usage;
   }
 

@@ -5,7 +5,12 @@ import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Call, type Engine, EngineError, type Task } from '#inference/engine.ts';
 import { parseAnswer } from './answer.ts';
 import { ask } from './buffered-response.ts';
-import { type Connection, type ConnectionOptions, createConnection } from './connection.ts';
+import {
+  type Connection,
+  type ConnectionOptions,
+  createConnection,
+  type Send,
+} from './connection.ts';
 import {
   countingServers,
   countPromptTokens,
@@ -18,6 +23,7 @@ import { EventBlocks } from './event-blocks.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { type CountText, createTokenCounts } from './generated-text.ts';
 import { paths, toRequestBody } from './request-body.ts';
+import { type ImplausibleCounts, toCountBounds, UsageCheck } from './usage-check.ts';
 
 export interface UpstreamOptions extends ConnectionOptions {
   /** Shown to clients as `x-served-by`. */
@@ -39,6 +45,8 @@ export interface UpstreamOptions extends ConnectionOptions {
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** Tokens of a generated text, for answers whose server does not count. */
   readonly countGenerated?: CountText | undefined;
+  /** Told of token counts that can't be true, once per response. They are counted here instead. */
+  readonly onImplausible?: ((counts: ImplausibleCounts) => void) | undefined;
 }
 
 export function createUpstreamEngine(options: UpstreamOptions): Engine {
@@ -49,9 +57,15 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
   const newCount = createTokenCounts(countGenerated, canCount ? countText : null);
   const shapes = new Shapes();
 
+  function newCheck(task: Task, { contextWindow }: Call, body: string): UsageCheck {
+    const bounds = toCountBounds(task, contextWindow, Buffer.byteLength(body));
+    return new UsageCheck(bounds, options.onImplausible);
+  }
+
   function begin(task: Task, call: Call): Promise<EventBlocks> {
-    const blocks = new EventBlocks(task, call, newCount(), shapes);
     const body = toRequestBody(task, options, true);
+    const counting = { generated: newCount(), check: newCheck(task, call, body) };
+    const blocks = new EventBlocks(task, call, counting, shapes);
     const { signal, headers } = call;
     connection.send({ method: 'POST', path: paths[task.kind], body, headers, signal }, blocks);
     return blocks.begun();
@@ -80,9 +94,12 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
       const body = toRequestBody(task, options, false);
       const { signal, headers } = call;
       const path = paths[task.kind];
-      const whole = await ask(connection, { method: 'POST', path, body, headers, signal });
+      const check = newCheck(task, call, body);
+      const what: Send = { method: 'POST', path, body, headers, signal };
+      const whole = await ask(connection, what, call.onWork);
       if (whole.status !== 200) throw toFailure(whole.status, whole.headers, whole.text, task);
-      const parsed = parseAnswer(task, whole, options);
+      const { server } = options;
+      const parsed = parseAnswer(task, whole, { server, countGenerated, check });
       const answer = parsed instanceof Promise ? await parsed : parsed;
       call.onUsage?.(answer.usage);
       return answer;

@@ -2,14 +2,14 @@
 
 import type { Usage } from '#inference/engine.ts';
 
-/** Null when it holds no counts. */
+/** Null when it holds no counts. A count that is no whole number from 0 up is NaN, which `UsageCheck` refuses. */
 export function toUsage(given: unknown): Usage | null {
   if (typeof given !== 'object' || given === null) return null;
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, ...more } =
     given as { [name: string]: unknown };
-  if (!isCount(prompt_tokens) && !isCount(completion_tokens)) return null;
-  const prompt = isCount(prompt_tokens) ? prompt_tokens : 0;
-  const completion = isCount(completion_tokens) ? completion_tokens : 0;
+  if (prompt_tokens == null && completion_tokens == null) return null;
+  const prompt = toCount(prompt_tokens ?? 0);
+  const completion = toCount(completion_tokens ?? 0);
   const details = prompt_tokens_details as { cached_tokens?: unknown } | null | undefined;
   const cached = details?.cached_tokens;
   return {
@@ -17,8 +17,8 @@ export function toUsage(given: unknown): Usage | null {
     ...more,
     prompt_tokens: prompt,
     completion_tokens: completion,
-    total_tokens: isCount(total_tokens) ? total_tokens : prompt + completion,
-    prompt_tokens_details: isCount(cached) ? { ...details, cached_tokens: cached } : null,
+    total_tokens: toCount(total_tokens ?? prompt + completion),
+    prompt_tokens_details: cached == null ? null : { ...details, cached_tokens: toCount(cached) },
   };
 }
 
@@ -74,6 +74,5 @@ export function generatedOnly(tokens: number): Usage {
   };
 }
 
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
-}
+const toCount = (value: unknown): number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : Number.NaN;

@@ -11,6 +11,7 @@ import { Rewriter } from '#inference/engines/upstream/rewriter.ts';
 import type { ChatRequest } from '#inference/schema.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
+import { newTrust } from '#test/support/upstream.ts';
 
 type Event = Record<string, unknown> & { choices: Record<string, unknown>[] };
 
@@ -45,7 +46,7 @@ function rewriteOnce(
   const told: Usage[] = [];
   const call = newCall({ envelope, onUsage: (soFar) => told.push(soFar) });
   const generated = createTokenCounts(counter)();
-  const rewriter = new Rewriter(task, call, generated, shapes);
+  const rewriter = new Rewriter(task, call, { generated, check: newTrust() }, shapes);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
   out += rewriter.end();
   const failure = rewriter.failure;
@@ -250,7 +251,8 @@ describe('streams of an upstream', () => {
     const write = styles.vllm as (typeof styles)[string];
     const told: Record<string, unknown>[] = [];
     const call = newCall({ envelope, onRest: (members) => told.push(members) });
-    const rewriter = new Rewriter(chat(), call, createTokenCounts(undefined)(), new Shapes());
+    const counting = { generated: createTokenCounts(undefined)(), check: newTrust() };
+    const rewriter = new Rewriter(chat(), call, counting, new Shapes());
     const say = (more: object) => rewriter.push(`data: ${write([], more)}\n\n`);
     say({ usage, timings: { predicted_ms: 4 } });
     for (let at = 0; at < 20; at++) say({ filler: 'x'.repeat(1000) });
@@ -516,7 +518,8 @@ describe('streams of an upstream', () => {
     const task = fc.constantFrom(chat(), scored);
     const property = fc.property(task, fc.array(part, { maxLength: 20 }), (task, parts) => {
       const generated = createTokenCounts((text) => text.length)();
-      const rewriter = new Rewriter(task, newCall({ envelope }), generated, new Shapes());
+      const counting = { generated, check: newTrust() };
+      const rewriter = new Rewriter(task, newCall({ envelope }), counting, new Shapes());
       for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
       rewriter.end();
       assert.ok(Number(generated.total(false)) >= 0);

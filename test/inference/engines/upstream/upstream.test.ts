@@ -21,7 +21,7 @@ import { chat, completion } from '#test/support/builtin.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import { listen } from '#test/support/listen.ts';
 import { until } from '#test/support/until.ts';
-import { createPair, upstreamOptions } from '#test/support/upstream.ts';
+import { createPair, newTrust, upstreamOptions } from '#test/support/upstream.ts';
 
 const reason = new Error('The client left');
 
@@ -217,7 +217,11 @@ describe('the upstream engine', () => {
     const scored = completion({ prompt: 'a', logprobs: 1 });
     const read = (task: Task, choice: unknown) => {
       const text = JSON.stringify({ choices: [choice], usage: { completion_tokens: 1 } });
-      return parseAnswer(task, { status: 200, headers: {}, text }, { server: 'vllm' });
+      return parseAnswer(
+        task,
+        { status: 200, headers: {}, text },
+        { server: 'vllm', check: newTrust() },
+      );
     };
     const whole = { index: 0, finish_reason: 'stop' };
     for (const message of ['hi', 5, [1]])
