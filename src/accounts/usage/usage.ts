@@ -171,8 +171,8 @@ export function createUsage(
     const now = clock.now();
     const long = open.list().filter(({ row }) => {
       const ageMs = now - row.at;
-      // Below 0 the clock was set back.
-      return ageMs < 0 || ageMs >= longMs;
+      // Below 0 the clock was set back. A reserved amount is whole from the start, and so is what a kill loses.
+      return ageMs < 0 || ageMs >= longMs || row.reserved === 1;
     });
     const due = long.filter(({ dirty }) => dirty);
     for (let at = 0; at < due.length; at += batchRows) {

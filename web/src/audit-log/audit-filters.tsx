@@ -44,7 +44,7 @@ export function AuditFilters({ view, others, members, keys }: AuditFiltersProps)
         { group: 'API keys', items: programs },
       ],
     },
-    { name: 'when', label: 'RelativeTime', data: times },
+    { name: 'when', label: 'When', data: times },
   ];
   return (
     <Group align="flex-end" gap="sm">

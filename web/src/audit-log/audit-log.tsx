@@ -57,7 +57,7 @@ export default function AuditLog() {
         query={events}
         rows={rows}
         columns={[
-          { name: 'RelativeTime', cell: ({ at }) => <RelativeTime at={at} /> },
+          { name: 'When', cell: ({ at }) => <RelativeTime at={at} /> },
           { name: 'What', cell: (event) => actions[event.action] ?? event.action },
           { name: 'Who', cell: (event) => <div className="actor">{actorOf(event)}</div> },
           { name: 'From', cell: ({ address }) => address },

@@ -19,6 +19,7 @@ interface BackendRowProps {
 
 export function BackendRow({ backend, name, canManage, onChoose }: BackendRowProps) {
   const { kind, reason, outstanding, errors, requests_per_second, first_token_ms } = backend;
+  const { implausible_counts } = backend;
   const facts = [
     `${toRate(requests_per_second)} requests/s`,
     ...(first_token_ms === null ? [] : [`${toDuration(first_token_ms)} to first token`]),
@@ -54,11 +55,19 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
             {reason}
           </Text>
         )}
+        {implausible_counts > 0 && (
+          <Text size="xs" className="breakable implausible">
+            Reported implausible token counts {toTimes(implausible_counts)} in 24 hours; counted
+            here instead.
+          </Text>
+        )}
       </div>
       {canManage && kind === 'upstream' && <BackendMenu backend={backend} onChoose={onChoose} />}
     </Group>
   );
 }
+
+const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
 function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.draining) return { tone: 'quiet', word: 'draining' };

@@ -138,7 +138,7 @@ function Filters({ view }: { view: UrlState }) {
 
 const columns: Column<UsageRequest>[] = [
   {
-    name: 'RelativeTime',
+    name: 'When',
     cell: ({ at, id }) => (
       <div>
         <RelativeTime at={at} />
@@ -209,5 +209,18 @@ const columns: Column<UsageRequest>[] = [
       </div>
     ),
   },
-  { name: 'Cost', isNumber: true, cell: ({ cost }) => toMoney(cost) },
+  {
+    name: 'Cost',
+    isNumber: true,
+    cell: ({ cost, reserved }) => (
+      <div className="one-line">
+        {toMoney(cost)}
+        {reserved && (
+          <Text size="xs" c="dimmed">
+            as reserved
+          </Text>
+        )}
+      </div>
+    ),
+  },
 ];
