@@ -21,6 +21,13 @@ function bomb(count: number, wrap: (a: unknown, b: unknown) => unknown): unknown
   };
 }
 
+/** Each class shares most of its characters with all others, so that a state has an edge for each of their ends. */
+function overlapping(times: number): string {
+  const char = (index: number) => String.fromCodePoint(0x4e00 + index);
+  const classes = range(150).map((index) => `[${char(index)}-${char(0x1000 + index)}]${index}`);
+  return `^(?:${classes.join('|')}){1,${times}}$`;
+}
+
 const hostile: Record<string, () => unknown> = {
   'ten thousand nested properties': () => nest(10_000, (a) => ({ properties: { a } })),
   'ten thousand nested items': () => nest(10_000, (items) => ({ type: 'array', items })),
@@ -110,6 +117,8 @@ const hostile: Record<string, () => unknown> = {
       .map(() => 'b$')
       .join('|')})`,
   }),
+  'a pattern of classes that overlap': () => ({ pattern: overlapping(8) }),
+  'a pattern of classes that overlap, with fewer states': () => ({ pattern: overlapping(5) }),
   'references in circles': () => ({
     $ref: '#/$defs/a',
     $defs: { a: { $ref: '#/$defs/b' }, b: { anyOf: [{ $ref: '#/$defs/a' }, true] } },
