@@ -2,7 +2,7 @@
 // read from standard input line by line, and destructive commands refuse to run unless --yes is given.
 
 import { createInterface } from 'node:readline';
-import { CliError } from './output.ts';
+import { CliError, toPrintable } from './output.ts';
 
 export interface Question {
   readonly message: string;
@@ -24,7 +24,12 @@ export async function confirm(question: string, yes: true | undefined): Promise<
     );
   }
   const clack = await loadClack();
-  const answer = await clack.confirm({ message: question, initialValue: false, ...onStderr });
+  const answer = await clack.confirm({
+    // It contains names that other people chose.
+    message: toPrintable(question),
+    initialValue: false,
+    ...onStderr,
+  });
   if (clack.isCancel(answer)) throw cancelled();
   if (!answer) throw new CliError('Nothing was changed.');
 }

@@ -50,7 +50,7 @@ describe('the CLI on a terminal', () => {
       terminal.write(keys);
     }
     await until(`${words.join(' ')} ends`, () => code !== null);
-    return { code, screen: screen() };
+    return { code, screen: screen(), raw };
   }
 
   const labels = async () => {
@@ -93,6 +93,19 @@ describe('the CLI on a terminal', () => {
     const ended = await type(['keys', 'revoke', 'doomed'], ['Revoke API key doomed', 'y']);
     assert.equal(ended.code, 0, ended.screen);
     assert(!(await labels()).includes('doomed'));
+  });
+
+  test('a name in a question can not control the terminal', async () => {
+    const key = (await runMillrace(['keys', 'create', 'cloud'], { env })).stdout.trim();
+    const response = await fetch(`${env.MILLRACE_URL}/api/v1/ssh-keys`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'evil\u001b[2Jname' }),
+    });
+    const { data } = (await response.json()) as { data: { id: string } };
+    const { code, raw } = await type(['ssh-keys', 'delete', data.id], ['Delete SSH key', 'y']);
+    assert.equal(code, 0, raw);
+    assert(!raw.includes('evil\u001b'), raw);
   });
 
   test('Ctrl-C at a progress bar exits 130, says what continues, and the server goes on', async () => {

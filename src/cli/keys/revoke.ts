@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { toPrintable } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { getKey } from './find.ts';
 
@@ -15,6 +16,6 @@ export function revokeCommand(): Command {
       const { id, label } = await getKey(client, wanted);
       await confirm(`Revoke API key ${label} (${id})? Requests with it will fail.`, yes);
       await client.delete(`/dashboard/api/api-keys/${encodeURIComponent(id)}`);
-      console.log(`Revoked API key ${label}.`);
+      console.log(`Revoked API key ${toPrintable(label)}.`);
     });
 }

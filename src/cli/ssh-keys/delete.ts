@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, toPrintable } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import type { SshKey } from '#cloud/schema.ts';
 
@@ -17,7 +17,7 @@ export function deleteCommand(): Command {
       const { id, name } = pick(data, wanted);
       await confirm(`Delete SSH key ${name} (${id})?`, yes);
       await client.delete(`/api/v1/ssh-keys/${encodeURIComponent(id)}`);
-      console.log(`Deleted SSH key ${name}. Instances that have it keep it.`);
+      console.log(`Deleted SSH key ${toPrintable(name)}. Instances that have it keep it.`);
     });
 }
 
