@@ -8,7 +8,7 @@ import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
 import { newId, randomAlphanumerics } from '#lib/ids.ts';
-import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import { type Principal, type Scope, scopes } from './principal.ts';
@@ -65,7 +65,7 @@ export function createApiKeys(
   audit: Audit,
   limitSettings: LimitSettings,
 ): ApiKeys {
-  const found = createBoundedCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  const found = createLookupCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
   const lastUsed = new Map<string, number>();
 
   async function create(accountId: string, input: NewApiKey, actor: Actor) {

@@ -5,7 +5,7 @@ import type { Database, SessionRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import type { Audit } from './audit.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
@@ -43,7 +43,7 @@ export function createSessions(
   audit: Audit,
   options: { sessionDays: number },
 ): Sessions {
-  const found = createBoundedCache<Omit<SessionPrincipal, 'address'> & { expiresAt: number }>(
+  const found = createLookupCache<Omit<SessionPrincipal, 'address'> & { expiresAt: number }>(
     clock,
     {
       maxEntries: 10_000,

@@ -3,7 +3,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { LogFn } from 'pino';
 import type { Registry } from 'prom-client';
-import { remember } from '#lib/memory/memoize.ts';
+import { memoize } from '#lib/memory/memoize.ts';
 import { histogram } from '#lib/telemetry/series.ts';
 
 export interface ObservedRequest {
@@ -25,7 +25,7 @@ export function createRequestObserver(log: FastifyBaseLogger, registry: Registry
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
   });
   // What is the same for every request of a kind is found by its labels and put into text once.
-  const kindOf = remember(
+  const kindOf = memoize(
     ({ method, route, status }: ObservedRequest) => `${method} ${route} ${status}`,
     ({ method, route, status }) => {
       const own = log.child({ method, route, status });

@@ -4,7 +4,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { toBytes } from '#lib/memory/byte-string.ts';
-import { type Member, noSeat, Roster } from '#lib/memory/indexed-list.ts';
+import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.ts';
 import type { Cancellation } from './client-disconnect.ts';
 import type { HeaderList } from './header-list.ts';
 
@@ -37,7 +37,7 @@ const pingAfterLooks = 15;
 const mostFullLooks = 300;
 
 export function createEventStreams(): EventStreams {
-  const open = new Roster<OutgoingEvents>();
+  const open = new IndexedList<OutgoingEvents>();
   let timer: NodeJS.Timeout | null = null;
 
   function look(): void {
@@ -62,21 +62,21 @@ export function createEventStreams(): EventStreams {
   };
 }
 
-class OutgoingEvents implements EventStream, Member {
-  seat = noSeat;
+class OutgoingEvents implements EventStream, Indexed {
+  index = notListed;
   /** Looks since something was written. */
   quiet = 0;
   readonly #response: ServerResponse;
   readonly #isChunked: boolean;
   readonly #signal: Cancellation;
-  readonly #open: Roster<OutgoingEvents>;
+  readonly #open: IndexedList<OutgoingEvents>;
   /** Looks at which it was full, since it last had room. */
   #fullLooks = 0;
   #ready = '';
   #willWrite = false;
   #isEnding = false;
 
-  constructor(response: ServerResponse, signal: Cancellation, open: Roster<OutgoingEvents>) {
+  constructor(response: ServerResponse, signal: Cancellation, open: IndexedList<OutgoingEvents>) {
     this.#response = response;
     // False for a client of HTTP/1.0. Chunks are framed here, because Node makes four writes of each.
     this.#isChunked = response.chunkedEncoding;

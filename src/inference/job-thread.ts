@@ -63,7 +63,7 @@ export class JobThread<Question, Answer> {
     this.#cache = cache;
     this.#line = createWaitingLine(limits, clock, () => {});
     this.#thread = createThread<Answer>(options, {
-      answered: (answer) => this.#answered(answer),
+      received: (answer) => this.#answered(answer),
       ended: (error) => this.#ended(error),
     });
   }
@@ -120,7 +120,7 @@ export class JobThread<Question, Answer> {
       if (known === undefined) this.#start(job);
       else job.settle(known);
     }
-    if (this.#running === null) this.#thread.rest();
+    if (this.#running === null) this.#thread.release();
   }
 
   #start(job: Job<Question, Answer>): void {
@@ -129,7 +129,7 @@ export class JobThread<Question, Answer> {
       job.isLate = true;
       void this.#thread.close();
     }, this.#limits.runMs).unref();
-    this.#thread.ask(job.question);
+    this.#thread.send(job.question);
   }
 
   #answered(answer: Answer): void {

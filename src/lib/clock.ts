@@ -1,4 +1,4 @@
-// Time as a dependency, so that tests turn it by hand instead of sleeping.
+// Time as a dependency, so that tests can set it instead of sleeping.
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. */

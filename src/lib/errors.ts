@@ -1,5 +1,5 @@
-// What any API may have to refuse before its own rules come in: who you are, what you sent, how often.
-// Each API renders a Refusal in its own dialect; this file is the list of all of them.
+// Errors that every API shares: authentication, malformed requests, rate limits. Each API renders a Refusal in
+// its own error format. This file lists all of them.
 
 export type RefusalCode =
   | 'no_credentials'
@@ -66,16 +66,16 @@ export const noCredentials = () =>
 export const invalidCredentials = (masked: string) =>
   new Refusal(
     'invalid_credentials',
-    `The API key ${masked} is wrong, revoked or expired. Make a new one in the dashboard.`,
+    `The API key ${masked} is wrong, revoked or expired. Create a new one in the dashboard.`,
   );
 
 export const forbidden = (message: string) => new Refusal('forbidden', message);
 
 export const unknownUrl = (method: string, path: string) =>
-  new Refusal('unknown_url', `There is no ${method} ${path}. Check the path and the base address.`);
+  new Refusal('unknown_url', `There is no ${method} ${path}. Check the path and the base URL.`);
 
 export const methodNotAllowed = (method: string, path: string, allowed: string[]) =>
-  new Refusal('method_not_allowed', `${path} takes ${allowed.join(', ')}, not ${method}.`);
+  new Refusal('method_not_allowed', `${path} accepts ${allowed.join(', ')}, not ${method}.`);
 
 export const invalidJson = (reason: string) =>
   new Refusal('invalid_json', `The body is not valid JSON: ${reason}.`);
@@ -86,7 +86,9 @@ export const invalidBody = (message: string, param?: string) =>
 export const unsupportedMediaType = (sent: string | undefined) =>
   new Refusal(
     'unsupported_media_type',
-    `The body must be sent as application/json, not ${sent === undefined ? 'without a content type' : 'as another type'}.`,
+    sent === undefined
+      ? 'Send the body with "Content-Type: application/json"; the request has no content type.'
+      : 'Send the body with "Content-Type: application/json", not as another type.',
   );
 
 export const tooLarge = (limitBytes: number) =>
@@ -100,6 +102,6 @@ export const notFound = (what: string) => new Refusal('not_found', `${what} does
 export const conflict = (message: string) => new Refusal('conflict', message);
 
 export const internal = (cause: unknown) =>
-  new Refusal('internal', 'Something went wrong on our side. The request id names it in the log.', {
+  new Refusal('internal', 'Internal error. Find the request id in the server log.', {
     cause,
   });

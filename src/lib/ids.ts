@@ -1,11 +1,11 @@
-// Identifiers as the APIs spell them. Everything comes from the system's random source.
+// Identifiers in the APIs' formats, from the system's random source.
 
 import { randomBytes, randomUUID } from 'node:crypto';
 
-/** 32 lower-case hex: a UUID without its dashes. */
+/** 32 lower-case hex digits: a UUID without dashes. */
 export const newId = (): string => randomUUID().replaceAll('-', '');
 
-/** Ids for what is many and short-lived: as unlikely to meet again, a tenth of the cost. */
+/** Ids for many short-lived things: as unlikely to collide, at a tenth of the cost. */
 export function createIdSequence(): () => string {
   const prefix = randomBytes(10).toString('hex');
   let count = 0;
@@ -14,7 +14,7 @@ export function createIdSequence(): () => string {
 
 const alphanumerics = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** Unbiased: bytes past the last whole multiple of 62 are thrown away. */
+/** Unbiased: bytes from 248 on, the last multiple of 62, are discarded. */
 export function randomAlphanumerics(length: number): string {
   let text = '';
   while (text.length < length) {

@@ -1,4 +1,4 @@
-// "Did you mean": the candidate with the fewest edits, if it is close enough to be a slip.
+// "Did you mean …?": the candidate with the fewest edits, if it is close enough to be a typo.
 
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates

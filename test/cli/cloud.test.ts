@@ -41,7 +41,7 @@ describe('the CLI and instances', () => {
     const again = ['serve', '--port', '0', '--config', config, '--data-dir', first.dataDir];
     const second = await runMillrace(again);
     assert.equal(second.code, 1);
-    assert(second.stderr.includes(`Another Millrace already runs on ${first.dataDir}.`));
+    assert(second.stderr.includes(`Another Millrace server is using ${first.dataDir}.`));
     first.child.kill('SIGKILL');
     await first.ended;
     const third = await serveMillrace(['--config', config, '--data-dir', first.dataDir]);

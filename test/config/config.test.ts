@@ -137,7 +137,7 @@ describe('configuration', () => {
     const file = join(folder, 'any.pem');
     writeFileSync(file, 'not a certificate');
     assert.deepEqual(tls('/no/such.pem', folder), [
-      "millrace.yaml:2: can't read server.tls_certificate /no/such.pem: there is no such file.",
+      "millrace.yaml:2: can't read server.tls_certificate /no/such.pem: no such file.",
       `millrace.yaml:3: can't read server.tls_key ${folder}: it is a folder.`,
     ]);
     assert.match(

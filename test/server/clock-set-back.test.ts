@@ -4,7 +4,7 @@
 import assert from 'node:assert';
 import { test } from 'node:test';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';
-import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import { createHandClock } from '#test/support/clock.ts';
 
 const hourMs = 3_600_000;
@@ -24,7 +24,7 @@ test('a rate waits for no longer than its own interval', () => {
 
 test('what was remembered for a second is looked up again', () => {
   const clock = createHandClock();
-  const cache = createBoundedCache<string>(clock, { maxEntries: 2, maxAgeMs: 1000 });
+  const cache = createLookupCache<string>(clock, { maxEntries: 2, maxAgeMs: 1000 });
   cache.set('key', 'valid', cache.ticket());
   clock.turn(999);
   assert.equal(cache.get('key'), 'valid');

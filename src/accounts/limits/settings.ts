@@ -9,7 +9,7 @@ import { readSpend, toMonth, toMonthEnd } from '#accounts/usage/spend.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, LimitColumns, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { createBoundedCache } from '#lib/memory/bounded-cache.ts';
+import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import {
   changeLimits,
   hasLimit,
@@ -65,7 +65,7 @@ export function createLimitSettings(
   { others, ...defaults }: LimitOptions,
 ): LimitSettings {
   let { keyDefaults } = defaults;
-  const cache = createBoundedCache<Remembered>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  const cache = createLookupCache<Remembered>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
   /** Callers who ask at once share one look. */
   const looking = new Map<string, Promise<Governed>>();
 

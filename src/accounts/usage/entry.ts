@@ -1,7 +1,7 @@
 // One request's row while it is being made: what is known so far, and the one moment it ends.
 
 import type { UsageRequestRow } from '#db/tables.ts';
-import { type Member, noSeat } from '#lib/memory/indexed-list.ts';
+import { type Indexed, notListed } from '#lib/memory/indexed-list.ts';
 
 export interface UsageFacts {
   /** Unique for ever; the request's own id. */
@@ -42,8 +42,8 @@ export interface UsageEntry {
 }
 
 /** An entry as its keeper sees it. One is made for every request, hence a class: its methods are made once. */
-export class OpenEntry implements UsageEntry, Member {
-  seat = noSeat;
+export class OpenEntry implements UsageEntry, Indexed {
+  index = notListed;
   readonly row: UsageRequestRow;
   /** Something has changed since it was last written. */
   dirty = true;

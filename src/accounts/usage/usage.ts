@@ -6,7 +6,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
-import { Roster } from '#lib/memory/indexed-list.ts';
+import { IndexedList } from '#lib/memory/indexed-list.ts';
 import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
 import { createProcesses } from './processes.ts';
 import { readSpend, type Spend } from './spend.ts';
@@ -61,7 +61,7 @@ export function createUsage(
   { alone, processId = newId(), maxPending = 100_000 }: UsageOptions,
 ): Usage {
   const processes = createProcesses(db, clock, { id: processId, alone });
-  const open = new Roster<OpenEntry>();
+  const open = new IndexedList<OpenEntry>();
   let pending: UsageRequestRow[] = [];
   /** When the oldest of them ended. */
   let pendingSince = 0;

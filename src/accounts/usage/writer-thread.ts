@@ -21,7 +21,7 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
       workerData: file,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 },
     },
-    { answered: (answer) => settle?.(answer), ended: (error) => settle?.(error) },
+    { received: (answer) => settle?.(answer), ended: (error) => settle?.(error) },
   );
 
   async function send(rows: readonly UsageRequestRow[]): Promise<void> {
@@ -29,11 +29,11 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
     await new Promise<void>((resolve, reject) => {
       settle = (answer) => {
         settle = undefined;
-        thread.rest();
+        thread.release();
         if (answer === null) resolve();
         else reject(answer);
       };
-      thread.ask(packRows(rows));
+      thread.send(packRows(rows));
     });
   }
 

@@ -2,7 +2,7 @@
 // since when it is silent. A dead host costs a try now and then, never a start or a request.
 
 import type { Driver } from '#cloud/drivers/driver.ts';
-import { withPatience } from '#lib/async/with-timeout.ts';
+import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { HostReport } from './host-drivers.ts';
 
@@ -47,7 +47,7 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
   async function ask(): Promise<void> {
     try {
       const opened = driver ?? (await openOnce());
-      report = rememberNodes(await withPatience(describe(opened), parts.patienceMs), report);
+      report = rememberNodes(await withTimeout(describe(opened), parts.patienceMs), report);
       if (closed) return;
       silence = null;
       failures = 0;
@@ -81,7 +81,7 @@ export function createLink(clock: Clock, parts: LinkParts): Link {
         throw error;
       },
     );
-    return withPatience(opening, parts.patienceMs);
+    return withTimeout(opening, parts.patienceMs);
   }
 
   return {

@@ -8,7 +8,7 @@ import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { Firewall } from '#cloud/resources/firewall.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { Database } from '#db/tables.ts';
-import { withPatience } from '#lib/async/with-timeout.ts';
+import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { Clock } from '#lib/clock.ts';
 import { createHints } from './change-hints.ts';
 import type { Claim, Claims, WorkTable } from './claims.ts';
@@ -205,7 +205,7 @@ export function createReconciler(db: Database, clock: Clock, parts: ReconcilerPa
   async function observeOne(row: InstanceRow): Promise<void> {
     const driver = hosts.driverOf(row.host_id);
     if (driver === undefined || !hosts.reaches(row.host_id, row.node)) return;
-    const state = await withPatience(driver.inspect(row.id), observePatienceMs);
+    const state = await withTimeout(driver.inspect(row.id), observePatienceMs);
     const changes = observe(row, state, clock.now());
     if (Object.keys(changes).length === 0) return;
     await apply(row, toSettled(row, changes), null);

@@ -43,7 +43,7 @@ export function createTokenThread(): TokenThread {
       resourceLimits: { maxOldGenerationSizeMb: 512, stackSizeMb: 1 },
     },
     {
-      answered: ({ id, counted }) => settle(id, counted),
+      received: ({ id, counted }) => settle(id, counted),
       ended(error) {
         for (const id of [...waiting.keys()]) settle(id, error);
       },
@@ -53,7 +53,7 @@ export function createTokenThread(): TokenThread {
   function settle(id: number, counted: number | Error): void {
     const one = waiting.get(id);
     waiting.delete(id);
-    if (waiting.size === 0) thread.rest();
+    if (waiting.size === 0) thread.release();
     if (typeof counted === 'number') one?.resolve(counted);
     else one?.reject(counted);
   }
@@ -65,7 +65,7 @@ export function createTokenThread(): TokenThread {
         const id = nextId++;
         waiting.set(id, { resolve, reject });
         const lengths = texts.map(({ length }) => length);
-        thread.ask({ id, text: texts.join(''), lengths, limit } satisfies CountJob);
+        thread.send({ id, text: texts.join(''), lengths, limit } satisfies CountJob);
       });
     },
     isReady() {

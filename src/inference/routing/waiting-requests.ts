@@ -3,7 +3,7 @@
 
 import { EngineError } from '#inference/engine.ts';
 import { FairQueue } from '#lib/async/fair-queue.ts';
-import { createPace } from '#lib/async/retry-after.ts';
+import { createRetryAfterEstimator } from '#lib/async/retry-after.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface QueueLimits {
@@ -49,7 +49,7 @@ export function createWaitingLine<One extends Waiter>(
   const queue = new FairQueue<One>();
   /** Of each caller, oldest first. */
   const byCaller = new Map<string, Set<One>>();
-  const pace = createPace(clock);
+  const retryAfter = createRetryAfterEstimator(clock);
 
   function refuse(waiter: One, reason: RefusalReason, error: EngineError): void {
     if (!leave(waiter)) return;
@@ -58,7 +58,7 @@ export function createWaitingLine<One extends Waiter>(
   }
 
   const overloaded = (message: string) =>
-    new EngineError('overloaded', message, { retryAfterMs: pace.retryAfterMs(queue.size) });
+    new EngineError('overloaded', message, { retryAfterMs: retryAfter.retryAfterMs(queue.size) });
 
   function makePlace({ caller }: One): void {
     const own = byCaller.get(caller)?.size ?? 0;
@@ -94,7 +94,7 @@ export function createWaitingLine<One extends Waiter>(
     leave,
     enter(waiter) {
       if (queue.size >= limits.length) makePlace(waiter);
-      if (queue.size === 0) pace.begin();
+      if (queue.size === 0) retryAfter.start();
       waiter.deadlineMs = clock.now() + limits.waitMs;
       queue.push(waiter.caller, waiter, waiter.priority);
       const line = byCaller.get(waiter.caller);
@@ -119,7 +119,7 @@ export function createWaitingLine<One extends Waiter>(
       for (const waiter of everyone()) if (leave(waiter)) waiter.refuse(error);
     },
     moved() {
-      if (queue.size > 0) pace.left();
+      if (queue.size > 0) retryAfter.departed();
     },
   };
 }

@@ -2,7 +2,7 @@
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { EngineError, Usage } from '#inference/engine.ts';
-import { remember } from '#lib/memory/memoize.ts';
+import { memoize } from '#lib/memory/memoize.ts';
 import { counter, histogram } from '#lib/telemetry/series.ts';
 
 export interface Served {
@@ -97,7 +97,7 @@ export function createMeter(registry: Registry): Meter {
     ['gen_ai_response_model', 'millrace_reason'],
   );
 
-  const seriesOf = remember(
+  const seriesOf = memoize(
     ({ operation, asked, served, backend, outcome }: Served) =>
       `${operation} ${asked} ${served} ${backend} ${outcome}`,
     ({ operation, asked, served, backend, outcome }) => {

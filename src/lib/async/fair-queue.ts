@@ -1,20 +1,20 @@
-// A waiting line with a level per priority and, on each level, one lane per caller, served in turns: a
-// caller with a thousand requests delays a caller with one by one turn only, and what is less urgent waits
-// longer but not for ever. Its length is bounded by whoever fills it.
+// A fair queue: one level per priority and, on each level, one lane per caller, served round-robin. A caller
+// with a thousand items delays a caller with one item by a single turn, and low priorities are served less
+// often but never starve. The code that pushes must bound the queue's length.
 
 interface Level<Item> {
-  /** Lower goes first. */
+  /** Lower values are served first. */
   readonly priority: number;
   readonly lanes: Map<string, Item[]>;
-  /** The turn in which it was last served, or came to be. */
+  /** The turn in which the level was last served, or in which it was created. */
   lastTurn: number;
 }
 
-/** One turn in so many goes to the level that has gone without one for longest. */
-const turnsPerOldest = 8;
+/** Every eighth turn goes to the level that has waited longest. */
+const starvationTurns = 8;
 
 export class FairQueue<Item> {
-  /** The most urgent first; none is empty. */
+  /** Sorted by priority, the most urgent first. Empty levels are removed. */
   readonly #levels: Level<Item>[] = [];
   #size = 0;
   #turn = 0;
@@ -31,19 +31,19 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Takes the first item that may go, from the lane whose turn it is; the lane goes to the back. */
+  /** Removes and returns the first item that may go, from the lane whose turn it is. That lane moves to the back. */
   take(mayGo: (item: Item) => boolean): Item | undefined {
-    for (const level of this.#inTurn()) {
+    for (const level of this.#byTurn()) {
       const item = takeFrom(level.lanes, mayGo);
       if (item === undefined) continue;
       level.lastTurn = ++this.#turn;
-      this.#left(level);
+      this.#removed(level);
       return item;
     }
     return undefined;
   }
 
-  /** True when it was still waiting. */
+  /** Returns false if the item was not in the queue. */
   remove(caller: string, item: Item, priority = 0): boolean {
     const level = this.#levels.find((one) => one.priority === priority);
     const lane = level?.lanes.get(caller);
@@ -51,7 +51,7 @@ export class FairQueue<Item> {
     if (level === undefined || lane === undefined || at < 0) return false;
     lane.splice(at, 1);
     if (lane.length === 0) level.lanes.delete(caller);
-    this.#left(level);
+    this.#removed(level);
     return true;
   }
 
@@ -64,13 +64,13 @@ export class FairQueue<Item> {
     return level;
   }
 
-  #inTurn(): readonly Level<Item>[] {
+  #byTurn(): readonly Level<Item>[] {
     const levels = this.#levels;
-    if (levels.length < 2 || this.#turn % turnsPerOldest !== turnsPerOldest - 1) return levels;
+    if (levels.length < 2 || this.#turn % starvationTurns !== starvationTurns - 1) return levels;
     return levels.toSorted((a, b) => a.lastTurn - b.lastTurn);
   }
 
-  #left(level: Level<Item>): void {
+  #removed(level: Level<Item>): void {
     this.#size--;
     if (level.lanes.size === 0) this.#levels.splice(this.#levels.indexOf(level), 1);
   }

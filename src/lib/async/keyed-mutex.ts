@@ -1,21 +1,25 @@
-// Calls under one name run one after the other; calls under different names run side by side.
+// A mutex per key: work under one key runs one after the other, work under different keys runs concurrently.
 
-export interface Turns {
-  <Result>(name: string, work: () => Promise<Result>): Promise<Result>;
-  isBusy(name: string): boolean;
+export interface KeyedMutex {
+  /** Runs the work once all earlier work under the same key has settled. */
+  run<Result>(key: string, work: () => Promise<Result>): Promise<Result>;
+  /** True while work under the key runs or waits. */
+  isHeld(key: string): boolean;
 }
 
-export function createTurns(): Turns {
-  const last = new Map<string, Promise<unknown>>();
-  async function inTurn<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    const turn = (last.get(name) ?? Promise.resolve()).then(work, work);
-    const settled = turn.catch(() => {});
-    last.set(name, settled);
-    try {
-      return await turn;
-    } finally {
-      if (last.get(name) === settled) last.delete(name);
-    }
-  }
-  return Object.assign(inTurn, { isBusy: (name: string) => last.has(name) });
+export function createKeyedMutex(): KeyedMutex {
+  const tails = new Map<string, Promise<unknown>>();
+  return {
+    isHeld: (key) => tails.has(key),
+    async run(key, work) {
+      const result = (tails.get(key) ?? Promise.resolve()).then(work, work);
+      const tail = result.catch(() => {});
+      tails.set(key, tail);
+      try {
+        return await result;
+      } finally {
+        if (tails.get(key) === tail) tails.delete(key);
+      }
+    },
+  };
 }

@@ -1,40 +1,41 @@
-// How fast a line of waiting people moves, from its latest departures, so that who is turned away can be
-// told when to come back.
+// Estimates when a refused caller should try again, from the rate at which a queue has been moving.
 
 import type { Clock } from '#lib/clock.ts';
 
-export interface Pace {
-  /** A busy time begins: how long nobody came before it says nothing. */
-  begin(): void;
-  /** Somebody was done and made place. */
-  left(): void;
-  /** When somebody with so many before them could have a turn. */
+export interface RetryAfterEstimator {
+  /** Call when the queue becomes busy: idle time before it says nothing about its rate. */
+  start(): void;
+  /** Call when an item leaves and frees a place. */
+  departed(): void;
+  /** Milliseconds until an item with this many ahead of it is likely to be served. */
   retryAfterMs(ahead: number): number;
 }
 
-const remembered = 32;
-const longestRetryMs = 60_000;
-const shortestRetryMs = 250;
-const unknownRetryMs = 1000;
+/** The estimate is the average of the latest departures. */
+const maxDepartures = 32;
+const maxRetryMs = 60_000;
+const minRetryMs = 250;
+/** Used before the first departure. */
+const defaultRetryMs = 1000;
 
-export function createPace(clock: Clock): Pace {
+export function createRetryAfterEstimator(clock: Clock): RetryAfterEstimator {
   const departures: number[] = [];
   let busySince = 0;
   return {
-    begin() {
+    start() {
       busySince = clock.now();
       departures.length = 0;
     },
-    left() {
+    departed() {
       departures.push(clock.now());
-      if (departures.length > remembered) departures.shift();
+      if (departures.length > maxDepartures) departures.shift();
     },
     retryAfterMs(ahead) {
-      if (departures.length === 0) return unknownRetryMs;
-      const since = departures.length < remembered ? busySince : (departures[0] ?? busySince);
+      if (departures.length === 0) return defaultRetryMs;
+      const since = departures.length < maxDepartures ? busySince : (departures[0] ?? busySince);
       const msPerDeparture = (clock.now() - since) / departures.length;
       const estimate = Math.ceil(msPerDeparture * (ahead + 1));
-      return Math.min(longestRetryMs, Math.max(shortestRetryMs, estimate));
+      return Math.min(maxRetryMs, Math.max(minRetryMs, estimate));
     },
   };
 }

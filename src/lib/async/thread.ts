@@ -1,20 +1,20 @@
-// Threads of this program: with neither its flags nor its secrets, and with its compiled sources, because
-// stripping types anew would take each of them 17 MB and a tenth of a second. A thread that dies is started
-// again by whoever needs it next.
+// Worker threads of this program. They inherit neither its flags nor its environment, which holds secrets, but
+// they share its compile cache: stripping types again would cost each thread 17 MB and 0.1 s. A thread that
+// died is started again by the next request to it.
 
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 export interface Thread {
-  /** Starts it unless it runs. */
+  /** Starts the thread unless it is running. */
   start(): void;
-  /** It has said so. */
+  /** True once the thread has sent `ready`. */
   isReady(): boolean;
-  /** Starts it if need be, and keeps the process alive until `rest`. */
-  ask(question: unknown): void;
-  /** Nothing that was asked is open. */
-  rest(): void;
+  /** Sends a message, starting the thread if needed. Keeps the process alive until `release`. */
+  send(message: unknown): void;
+  /** Call when no response is outstanding: the thread no longer keeps the process alive. */
+  release(): void;
   close(): Promise<void>;
 }
 
@@ -23,12 +23,12 @@ export interface ThreadOptions extends Pick<WorkerOptions, 'workerData' | 'resou
   file: URL;
 }
 
-/** What it says first, once it can be asked. */
+/** The first message of a thread, once it can take work. */
 export const ready = 'ready';
 
-export function createThread<Answer>(
+export function createThread<Response>(
   { file, ...options }: ThreadOptions,
-  events: { answered(answer: Answer): void; ended(error: Error): void },
+  events: { received(response: Response): void; ended(error: Error): void },
 ): Thread {
   let worker: Worker | undefined;
   let isReady = false;
@@ -36,9 +36,9 @@ export function createThread<Answer>(
   function start(): Worker {
     const started = new Worker(file, { ...options, execArgv: [], env: toEnvironment() });
     let cause: unknown;
-    started.on('message', (answer: Answer | typeof ready) => {
-      if (answer === ready) isReady = true;
-      else events.answered(answer);
+    started.on('message', (response: Response | typeof ready) => {
+      if (response === ready) isReady = true;
+      else events.received(response);
     });
     started.on('error', (error) => {
       cause = error;
@@ -57,12 +57,12 @@ export function createThread<Answer>(
       worker ??= start();
     },
     isReady: () => isReady,
-    ask(question) {
+    send(message) {
       worker ??= start();
       worker.ref();
-      worker.postMessage(question);
+      worker.postMessage(message);
     },
-    rest() {
+    release() {
       worker?.unref();
     },
     async close() {

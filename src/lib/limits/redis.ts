@@ -1,5 +1,5 @@
-// A connection to Valkey or Redis that is never waited for long: commands fail at once while it is away, and
-// it comes back by itself. What is asked of it can be answered by this process alone meanwhile.
+// A connection to Valkey or Redis that never makes a request wait: commands fail at once while it is down, and
+// it reconnects by itself. Meanwhile each caller falls back to this process's own memory.
 
 import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -7,10 +7,10 @@ import { type Clock, systemClock } from '#lib/clock.ts';
 
 export interface SharedRedis {
   readonly redis: Redis;
-  /** For scripts: '' has them read Redis' own clock, the only one that all replicas share. */
+  /** The time for scripts. '' makes a script read Redis' own clock, the only one that all servers share. */
   now(): number | '';
   onError(error: unknown): void;
-  /** Answers what was sent before, then leaves. */
+  /** Waits for the commands already sent, then disconnects. */
   close(): Promise<void>;
 }
 
@@ -18,7 +18,7 @@ const connectMs = 2000;
 const commandMs = 500;
 const maxRetryMs = 2000;
 
-/** Returns when it answers, or after a first failure, which is told like all later ones. */
+/** Returns when Redis answers or after the first failure, which is reported to `onError` like later ones. */
 export async function openRedis(
   url: string,
   clock: Clock,
@@ -29,10 +29,10 @@ export async function openRedis(
     connectTimeout: connectMs,
     commandTimeout: commandMs,
     enableOfflineQueue: false,
-    // A command whose connection broke may have been carried out: it is not sent again.
+    // A command whose connection broke may have been executed, so it is never sent again.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    // After a failover the old one still answers, and takes nothing: connecting anew finds the new one.
+    // After a failover the old primary answers READONLY. Reconnecting finds the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
     retryStrategy: (times) => Math.min(times * 100, maxRetryMs),
   });
@@ -40,7 +40,7 @@ export async function openRedis(
   await redis.connect().catch(onError);
   return {
     redis,
-    // One turned by hand is to be obeyed.
+    // A test's clock overrides that of Redis.
     now: () => (clock === systemClock ? '' : clock.now()),
     onError,
     close: async () => {
@@ -54,21 +54,21 @@ export type Script = (
   args: readonly (string | number)[],
 ) => Promise<unknown>;
 
-/** Lua that Redis runs as one step. It finds `now` in milliseconds there, from its first argument. */
+/** A Lua script that Redis runs atomically. It finds the time in `now`, in milliseconds, from its first argument. */
 export function createScript({ redis, onError }: SharedRedis, body: string): Script {
   const text = `${readClock}${body}`;
   const sha = createHash('sha1').update(text).digest('hex');
   const load = () => {
     redis.script('LOAD', text).catch(onError);
   };
-  // Ahead of its first use, so that what is sent first is also done first.
+  // Loaded before its first use, so that commands are executed in the order they were sent.
   redis.on('ready', load);
   if (redis.status === 'ready') load();
   return async (keys, args) => {
     try {
       return await redis.evalsha(sha, keys.length, ...keys, ...args);
     } catch (error) {
-      // Somebody had it forget its scripts.
+      // The script cache was flushed.
       if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
       return redis.eval(text, keys.length, ...keys, ...args);
     }
@@ -83,27 +83,27 @@ if not now then
 end
 `;
 
-/** After a failure the shared answer is not asked for so long, so that requests don't all wait for it. */
-const restMs = 1000;
+/** After a failure `shared` is not tried for this long, so that requests don't all wait for its timeout. */
+const pauseMs = 1000;
 
-/** Asks `shared`, or `alone` when that fails. */
-export function withFallback<Ask extends unknown[], Answer>(
-  shared: (...ask: Ask) => Answer | Promise<Answer>,
-  alone: (...ask: Ask) => Answer | Promise<Answer>,
+/** Calls `shared`, or `alone` if that fails. */
+export function withFallback<Arguments extends unknown[], Result>(
+  shared: (...args: Arguments) => Result | Promise<Result>,
+  alone: (...args: Arguments) => Result | Promise<Result>,
   onFallback: (error: unknown) => void,
-): (...ask: Ask) => Promise<Answer> {
-  let restUntil = 0;
+): (...args: Arguments) => Promise<Result> {
+  let pausedUntil = 0;
   let lastError: unknown = null;
-  return async (...ask) => {
-    if (performance.now() >= restUntil) {
+  return async (...args) => {
+    if (performance.now() >= pausedUntil) {
       try {
-        return await shared(...ask);
+        return await shared(...args);
       } catch (error) {
-        restUntil = performance.now() + restMs;
+        pausedUntil = performance.now() + pauseMs;
         lastError = error;
       }
     }
     onFallback(lastError);
-    return alone(...ask);
+    return alone(...args);
   };
 }

@@ -1,9 +1,9 @@
-// The rate limiter of rate-limit.ts, with its timestamps in a Valkey or Redis that several processes share.
+// The rate limiter of rate-limit.ts with its timestamps in Valkey or Redis, shared by several servers.
 
 import type { RateLimiter } from './rate-limit.ts';
 import { createScript, type SharedRedis } from './redis.ts';
 
-/** ARGV: now, milliseconds a unit takes to come back, burst. */
+/** ARGV: now, milliseconds until one unit is available again, burst. */
 const takeScript = `
 local interval, burst = tonumber(ARGV[2]), tonumber(ARGV[3])
 local start = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)

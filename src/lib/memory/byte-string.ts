@@ -1,14 +1,15 @@
-// Bytes as a string of one character each (latin1): what is cut in two by the network is whole again when
-// joined, and Node writes such a string without a copy in between.
+// Byte strings: bytes as a latin1 string, one character per byte. Characters that the network split across
+// packets are whole again when the strings are joined, and Node writes such a string without an extra copy.
 
-/** UTF-8 as a string of bytes. */
+/** Encodes text as UTF-8 in a byte string. */
 export function toBytes(text: string): string {
   return isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
+/** Decodes a byte string that holds UTF-8. */
 export function fromBytes(bytes: string): string {
   return isAscii.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches all of ASCII, control characters included.
 const isAscii = /^[\x00-\x7f]*$/;

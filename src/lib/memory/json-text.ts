@@ -1,9 +1,9 @@
-// Looking into JSON that is known to be valid, without parsing it.
+// Scans JSON text that is known to be valid, without parsing it.
 
 export const quote = 0x22;
 const backslash = 0x5c;
 
-/** The position after the closing quote of the string that begins here. */
+/** Returns the position after the closing quote of the string that begins at `from`. */
 export function skipString(text: string, from: number): number {
   let at = from + 1;
   while (at < text.length && text.charCodeAt(at) !== quote)

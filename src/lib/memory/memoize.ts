@@ -1,20 +1,21 @@
-// Remembers by name what takes longer to find than to use: series of metrics, loggers with their labels.
+// Memoizes a function by a name computed from its argument. Names may come from outside, so the memory is
+// bounded.
 
-/** Names come from outside, so that there is a bound: beyond it all are made anew. */
-const mostKnown = 1000;
+import { LRUCache } from 'lru-cache';
 
-export function remember<Kind, Made>(
-  nameOf: (kind: Kind) => string,
-  make: (kind: Kind) => Made,
-): (kind: Kind) => Made {
-  const known = new Map<string, Made>();
-  return (kind) => {
-    const name = nameOf(kind);
+const maxEntries = 1000;
+
+export function memoize<Argument, Result extends object>(
+  nameOf: (argument: Argument) => string,
+  compute: (argument: Argument) => Result,
+): (argument: Argument) => Result {
+  const known = new LRUCache<string, Result>({ max: maxEntries });
+  return (argument) => {
+    const name = nameOf(argument);
     const found = known.get(name);
     if (found !== undefined) return found;
-    if (known.size >= mostKnown) known.clear();
-    const made = make(kind);
-    known.set(name, made);
-    return made;
+    const result = compute(argument);
+    known.set(name, result);
+    return result;
   };
 }

@@ -1,12 +1,12 @@
-// SSH public keys: any of the usual spellings in, one OpenSSH line and its fingerprint out. A blob is
-// read field by field, so that what we store is a key that sshd will take.
+// Parses SSH public keys in any common format (OpenSSH line, PEM, RFC 4716) into one OpenSSH line and its
+// fingerprint. The blob is read field by field, so that a key we store is one that sshd accepts.
 
 import { createPublicKey, hash, type webcrypto } from 'node:crypto';
 
 export interface PublicKey {
   /** `<type> <base64> [comment]`. */
   line: string;
-  /** `SHA256:...`, as ssh-keygen prints it. */
+  /** `SHA256:…`, as printed by ssh-keygen. */
   fingerprint: string;
 }
 
@@ -17,12 +17,12 @@ const rfc4716 = /^---- BEGIN SSH2 PUBLIC KEY ----/;
 const anyPrivate =
   /PRIVATE KEY( BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE|PuTTY-User-Key-File/;
 
-/** Throws InvalidKey with a sentence that never quotes the input: it may be a secret. */
+/** Throws InvalidKey. Its message never quotes the input, which may be a secret. */
 export function parsePublicKey(text: string): PublicKey {
   const trimmed = text.trim();
   if (anyPrivate.test(trimmed)) {
     throw new InvalidKey(
-      'This is a private key. Send the public one, and consider this private key exposed.',
+      'This is a private key. Send the public key instead, and treat this private key as exposed.',
     );
   }
   if (pemPublic.test(trimmed)) return toPublicKey(fromPem(trimmed), '');
@@ -35,7 +35,7 @@ function fromLine(line: string): PublicKey {
   if (/[\r\n]/.test(line)) throw new InvalidKey('Send one key, on one line.');
   const key = toPublicKey(fromBase64(base64), comment.join(' '));
   if (!key.line.startsWith(`${type} `)) {
-    throw new InvalidKey('The key says it is of one type and holds another.');
+    throw new InvalidKey('The key type in the text differs from the type of the key.');
   }
   return key;
 }
@@ -61,14 +61,14 @@ function fromPem(pem: string): Buffer {
   try {
     jwk = createPublicKey(pem).export({ format: 'jwk' });
   } catch {
-    throw new InvalidKey('The PEM text does not hold a public key that can be read.');
+    throw new InvalidKey('The PEM text does not contain a readable public key.');
   }
   const number = (value: string | undefined) => toMpint(Buffer.from(value ?? '', 'base64url'));
   const bytes = (value: string | undefined) => Buffer.from(value ?? '', 'base64url');
   if (jwk.kty === 'RSA') return pack(text('ssh-rsa'), number(jwk.e), number(jwk.n));
   if (jwk.crv === 'Ed25519') return pack(text('ssh-ed25519'), bytes(jwk.x));
   const curve = curves[jwk.crv ?? ''];
-  if (curve === undefined) throw new InvalidKey('Keys of this kind cannot be used with SSH.');
+  if (curve === undefined) throw new InvalidKey('Keys of this type cannot be used with SSH.');
   const point = Buffer.concat([Buffer.from([4]), bytes(jwk.x), bytes(jwk.y)]);
   return pack(text(`ecdsa-sha2-${curve}`), text(curve), point);
 }
@@ -76,7 +76,7 @@ function fromPem(pem: string): Buffer {
 function fromBase64(base64: string): Buffer {
   if (!/^[A-Za-z0-9+/]{16,}={0,2}$/.test(base64)) {
     throw new InvalidKey(
-      'This is not a public key. It should look like "ssh-ed25519 AAAA... name", or be PEM text.',
+      'This is not a public key. It must look like "ssh-ed25519 AAAA... name" or be PEM text.',
     );
   }
   return Buffer.from(base64, 'base64');
@@ -84,7 +84,7 @@ function fromBase64(base64: string): Buffer {
 
 const pointBytes: Record<string, number> = { nistp256: 65, nistp384: 97, nistp521: 133 };
 
-/** Each type's rule for the fields after its name. */
+/** Checks the fields after the type's name, for each type. */
 const shapes: Record<string, (fields: Buffer[]) => boolean> = {
   'ssh-ed25519': ([key, ...rest]) => key?.length === 32 && rest.length === 0,
   'ssh-rsa': ([e, n, ...rest]) =>
@@ -114,7 +114,7 @@ function toPublicKey(blob: Buffer, comment: string): PublicKey {
   const type = name?.toString('latin1') ?? '';
   const shape = Object.hasOwn(shapes, type) ? shapes[type] : undefined;
   if (shape === undefined) {
-    throw new InvalidKey('Keys of this type are not taken. Use ed25519, ecdsa or rsa.');
+    throw new InvalidKey('Keys of this type are not supported. Use ed25519, ecdsa or rsa.');
   }
   if (!shape(fields)) throw new InvalidKey(`The ${type} key is damaged or too short.`);
   const label = comment
@@ -130,9 +130,9 @@ function unpack(blob: Buffer): Buffer[] {
   const fields: Buffer[] = [];
   let offset = 0;
   while (offset < blob.length && fields.length < 8) {
-    if (offset + 4 > blob.length) throw new InvalidKey('The key is cut off.');
+    if (offset + 4 > blob.length) throw new InvalidKey('The key is truncated.');
     const end = offset + 4 + blob.readUInt32BE(offset);
-    if (end > blob.length) throw new InvalidKey('The key is cut off.');
+    if (end > blob.length) throw new InvalidKey('The key is truncated.');
     fields.push(blob.subarray(offset + 4, end));
     offset = end;
   }
@@ -151,7 +151,7 @@ function pack(...fields: Buffer[]): Buffer {
   );
 }
 
-/** A number whose first bit is set would read as negative: it gets a zero byte in front. */
+/** Prepends a zero byte if the first bit is set, which would otherwise read as a sign. */
 function toMpint(number: Buffer): Buffer {
   return (number[0] ?? 0) & 0x80 ? Buffer.concat([Buffer.from([0]), number]) : number;
 }

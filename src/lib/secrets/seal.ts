@@ -1,5 +1,5 @@
-// Secrets that must be read again, such as the keys of upstreams: sealed with AES-256-GCM, so that a copy of
-// the database alone gives none of them away and none can be moved to another row.
+// Encrypts secrets that must be read again, such as the keys of upstreams, with AES-256-GCM. A copy of the
+// database alone reveals none of them, and a sealed secret can't be moved to another row.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { newId } from '#lib/ids.ts';
 
 export interface Seal {
-  /** `place` is what it belongs to: sealed text opens only there. */
+  /** `place` names what the secret belongs to. It can only be opened with the same `place`. */
   close(text: string, place: string): string;
-  /** Throws when it was sealed with another key or for another place. */
+  /** Throws if the text was sealed with another key or for another place. */
   open(sealed: string, place: string): string;
 }
 
@@ -17,7 +17,7 @@ const keyBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** The key is read, or made, at the first use: most servers never have such a secret. */
+/** The key is read or created at first use, since most servers never seal a secret. */
 export function createSeal(readKey: () => Buffer): Seal {
   let known: Buffer | undefined;
   const key = () => {
@@ -43,7 +43,7 @@ export function createSeal(readKey: () => Buffer): Seal {
   };
 }
 
-/** The key that is configured, or the one in the folder, which is made when there is none. */
+/** Returns the configured key, or else the one in the data directory, which is created if missing. */
 export function readSealKey(configured: string | null, folder: string): Buffer {
   if (configured !== null) return Buffer.from(configured, 'base64');
   const file = join(folder, 'secret.key');
@@ -52,7 +52,7 @@ export function readSealKey(configured: string | null, folder: string): Buffer {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-  // Whole or not at all, and never over one that somebody else has just made.
+  // Written aside and linked: never half written, and never over a key that another process just created.
   const draft = join(folder, `secret.key.${newId()}`);
   writeFileSync(draft, `${randomBytes(keyBytes).toString('base64')}\n`, {
     mode: 0o600,
@@ -70,6 +70,7 @@ export function readSealKey(configured: string | null, folder: string): Buffer {
 
 function parseKey(file: string): Buffer {
   const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'base64');
-  if (key.length !== keyBytes) throw new Error(`${file} does not hold a key of ${keyBytes} bytes.`);
+  if (key.length !== keyBytes)
+    throw new Error(`${file} must hold a base64 key of ${keyBytes} bytes.`);
   return key;
 }

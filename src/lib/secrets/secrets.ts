@@ -1,5 +1,5 @@
-// Secrets: how they are hashed at rest, compared and shown. Tokens are long and random, so a plain
-// SHA-256 is enough; passwords are not, so they get argon2id.
+// How secrets are hashed at rest, compared and masked. Tokens are long and random, so SHA-256 is enough;
+// passwords are not, so they use argon2id.
 
 import { argon2, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { randomAlphanumerics } from '#lib/ids.ts';
 
 export const hashToken = (token: string): string => hash('sha256', token, 'hex');
 
-/** For links and sessions: 43 characters, 256 bits. */
+/** A token for links and sessions: 43 characters, 256 bits. */
 export const newToken = (): string => randomAlphanumerics(43);
 
 export function equalHashes(one: string, other: string): boolean {
@@ -15,7 +15,7 @@ export function equalHashes(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Enough to recognise a secret by, too little to use it. */
+/** Shows enough of a secret to recognise it, and too little to use it. */
 export function maskSecret(secret: string): string {
   if (secret.length < 24) return '***';
   return `${secret.slice(0, 8)}***${secret.slice(-4)}`;

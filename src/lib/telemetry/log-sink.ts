@@ -1,19 +1,19 @@
-// Where log lines go: standard error, in blocks, a quarter of a second late at most. One write for each would
-// cost as much as a small request. They are gathered here, because sonic-boom measures all it holds anew for
-// each line, and as bytes, because strings that are kept for so long are a burden to the garbage collector.
+// Writes log lines to standard error in blocks, at most 250 ms late. One write per line would cost as much as a
+// small request. Lines are buffered here because sonic-boom measures its whole buffer again for each line, and
+// as bytes because strings that live this long are promoted by the garbage collector.
 
 import { pino } from 'pino';
 
 export interface LogSink {
   write(line: string): void;
-  /** Writes what is there, at once. Nothing may be logged afterwards. */
+  /** Flushes synchronously. Nothing may be logged afterwards. */
   close(): void;
 }
 
 const blockBytes = 65_536;
 const delayMs = 250;
-/** A character takes three bytes at most. */
-const widest = 3;
+/** UTF-8 bytes per UTF-16 code unit. */
+const maxBytesPerUnit = 3;
 
 export function createLogSink(): LogSink {
   const out = pino.destination({ dest: 2, sync: false });
@@ -21,7 +21,7 @@ export function createLogSink(): LogSink {
   let length = 0;
   let timer: NodeJS.Timeout | null = null;
 
-  function pass(): void {
+  function flush(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
     if (length === 0) return;
@@ -30,23 +30,23 @@ export function createLogSink(): LogSink {
     out.write(text);
   }
 
-  /** Its own hook writes what it was given. */
-  const passLast = () => {
-    pass();
+  /** sonic-boom's own exit hook only writes what it was given before. */
+  const flushSync = () => {
+    flush();
     out.flushSync();
   };
-  process.once('exit', passLast);
+  process.once('exit', flushSync);
 
   return {
     write(line) {
-      if (line.length * widest > blockBytes - length) pass();
-      if (line.length * widest > blockBytes) out.write(line);
+      if (line.length * maxBytesPerUnit > blockBytes - length) flush();
+      if (line.length * maxBytesPerUnit > blockBytes) out.write(line);
       else length += block.write(line, length);
-      if (length > 0) timer ??= setTimeout(pass, delayMs).unref();
+      if (length > 0) timer ??= setTimeout(flush, delayMs).unref();
     },
     close() {
-      process.off('exit', passLast);
-      passLast();
+      process.off('exit', flushSync);
+      flushSync();
       out.destroy();
     },
   };

@@ -158,7 +158,7 @@ describe('images', { skip: noLxd, timeout: 240_000 }, () => {
     const host = await run('import', '/etc/hostname', '--alias', 'x', '--host', 'nowhere');
     assert.match(host.stderr, /nowhere is not an LXD or Incus host\. Known hosts: near, far\./);
     const file = await run('import', '/nonexistent', '--alias', 'x');
-    assert.match(file.stderr, /Can't read \/nonexistent: there is no such file\./);
+    assert.match(file.stderr, /Can't read \/nonexistent: no such file\./);
     const both = await run('import', '/etc/hostname', '--remote', 'a:b', '--alias', 'x');
     assert.equal(both.code, 2);
     const invited = await owner('/dashboard/api/invitations', { json: { role: 'member' } });

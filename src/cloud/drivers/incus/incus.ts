@@ -2,7 +2,7 @@
 // and virtual machines live on there whatever becomes of us, and are found again by our marks.
 
 import { type Driver, DriverError, type MachineState } from '#cloud/drivers/driver.ts';
-import { createTurns } from '#lib/async/keyed-mutex.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { type AddressPlan, type GivenAddresses, planAddresses } from './addresses.ts';
 import { createClient } from './client.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -73,7 +73,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     throw error;
   });
   const observed = observe(client, { owner, resyncMs: options.resyncMs ?? 30_000, log });
-  const inTurn = createTurns();
+  const locks = createKeyedMutex();
   const yard: Yard = {
     client,
     dialect: dialectOf(info),
@@ -131,7 +131,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
 
   async function inspect(id: string): Promise<MachineState> {
     const instance = await observed.find(id);
-    if (inTurn.isBusy(id)) return { state: 'starting', ip: instance ? addressOf(instance) : null };
+    if (locks.isHeld(id)) return { state: 'starting', ip: instance ? addressOf(instance) : null };
     if (!instance) {
       proven.delete(id);
       return { state: 'absent' };
@@ -179,14 +179,14 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       };
     },
 
-    launch: (spec) => inTurn(spec.id, () => launchMachine(yard, spec)),
+    launch: (spec) => locks.run(spec.id, () => launchMachine(yard, spec)),
     restart: (spec) =>
-      inTurn(spec.id, async () => {
+      locks.run(spec.id, async () => {
         proven.delete(spec.id);
         await restartMachine(yard, spec);
       }),
     terminate: (id) =>
-      inTurn(id, async () => {
+      locks.run(id, async () => {
         proven.delete(id);
         await endMachine(yard, id);
       }),

@@ -34,7 +34,7 @@ import {
 import { applyRules } from '#cloud/drivers/sandbox/network/network.ts';
 import { type FrontDoor, openFrontDoor } from '#cloud/drivers/sandbox/ssh/server.ts';
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
-import { createTurns } from '#lib/async/keyed-mutex.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { describeHost } from './description.ts';
 import { inspectHost } from './host.ts';
 
@@ -72,7 +72,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   if (host.controlGroups) await removeLeftoverGroups(host.controlGroups);
   const range = options.addresses ?? defaultRange;
   const sshPorts = options.sshPorts ?? [22, 2222];
-  const yard: Yard = { dataDir, host, range, sshPorts, inTurn: createTurns() };
+  const yard: Yard = { dataDir, host, range, sshPorts, locks: createKeyedMutex() };
   const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();
   let closed = false;
 
@@ -121,7 +121,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     describe: () => describeHost(yard),
 
     launch: (spec) =>
-      yard.inTurn(spec.id, async () => {
+      yard.locks.run(spec.id, async () => {
         if (host.obstacle) throw new DriverError('impossible', `${host.obstacle} ${advice}`);
         if (await adopt(spec.id)) return;
         await serve(await startMachine(yard, spec));
@@ -135,28 +135,29 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
         return { state: 'running', ip, privateIp, sshPort: known.door.port };
       }
       // It ended by itself: nobody can log in, and its address is free again.
-      if (known) void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
+      if (known)
+        void yard.locks.run(id, () => adopt(id)).catch((error: Error) => log(error.message));
       const directory = machineDirectory(dataDir, id);
       if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
       const record = await findRecord(directory);
-      if (!known && yard.inTurn.isBusy(id)) return { state: 'starting', ip: record?.ip ?? null };
+      if (!known && yard.locks.isHeld(id)) return { state: 'starting', ip: record?.ip ?? null };
       if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
       if (await findLiving(yard, id)) {
-        void yard.inTurn(id, () => adopt(id)).catch((error: Error) => log(error.message));
+        void yard.locks.run(id, () => adopt(id)).catch((error: Error) => log(error.message));
         return { state: 'starting', ip: record.ip };
       }
       return { state: 'stopped', reason: 'Its processes ended, or this host was restarted.' };
     },
 
     restart: (spec) =>
-      yard.inTurn(spec.id, async () => {
+      yard.locks.run(spec.id, async () => {
         await leave(spec.id);
         await stopMachine(yard, spec.id);
         await serve(await startMachine(yard, spec));
       }),
 
     terminate: (id) =>
-      yard.inTurn(id, async () => {
+      yard.locks.run(id, async () => {
         await leave(id);
         await removeMachine(yard, id);
       }),
@@ -164,7 +165,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     list: () => listMachineIds(dataDir),
 
     setFirewall: (id, rules) =>
-      yard.inTurn(id, async () => {
+      yard.locks.run(id, async () => {
         const directory = machineDirectory(dataDir, id);
         const record = await findRecord(directory);
         if (!record) return;

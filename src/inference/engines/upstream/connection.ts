@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Handler, Link, OutgoingRequest } from '#http/client/connection.ts';
 import { createPool, type Pool } from '#http/client/pool.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
-import { type Member, noSeat, Roster } from '#lib/memory/indexed-list.ts';
+import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.ts';
 import { toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
 export interface ConnectionOptions {
@@ -68,7 +68,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     connectMs,
     maxHeadBytes: maxHeaderBytes,
   });
-  const running = new Roster<Exchange>();
+  const running = new IndexedList<Exchange>();
   const shared: Shared = { pool, running, firstByteMs, idleMs };
   const everyMs = Math.min(Math.max(Math.min(firstByteMs, idleMs) / 4, 10), 1000);
   const watch = setInterval(() => {
@@ -98,14 +98,14 @@ export function createConnection(options: ConnectionOptions): Connection {
 /** What all exchanges of one connection have in common. */
 interface Shared {
   readonly pool: Pool;
-  readonly running: Roster<Exchange>;
+  readonly running: IndexedList<Exchange>;
   readonly firstByteMs: number;
   readonly idleMs: number;
 }
 
 /** One request and its answer. */
-export class Exchange implements Handler, Member {
-  seat = noSeat;
+export class Exchange implements Handler, Indexed {
+  index = notListed;
   /** On the clock of `performance.now`. */
   deadlineMs: number;
   readonly #receiver: Receiver;

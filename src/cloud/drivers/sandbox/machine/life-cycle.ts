@@ -15,7 +15,7 @@ import {
 } from '#cloud/drivers/sandbox/network/network.ts';
 import { switchOffWhenUnused, switchOn } from '#cloud/drivers/sandbox/network/packet-forwarding.ts';
 import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
-import type { Turns } from '#lib/async/keyed-mutex.ts';
+import type { KeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { bootMachine } from './boot.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
 import { createDisk, removeTree } from './disk.ts';
@@ -34,7 +34,7 @@ export interface LivingMachine {
 export interface Yard extends Addressing {
   readonly dataDir: string;
   readonly host: Host;
-  readonly inTurn: Turns;
+  readonly locks: KeyedMutex;
 }
 
 const execute = promisify(execFile);
@@ -59,7 +59,7 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
   await checkSpec(yard, spec);
   // What a machine that died by itself, or a boot that we did not finish, left outside.
   if (await stat(directory.path).catch(() => null)) await stopMachine(yard, spec.id);
-  const record = await yard.inTurn('addresses', () => recordMachine(yard, directory, spec));
+  const record = await yard.locks.run('addresses', () => recordMachine(yard, directory, spec));
   await createDisk(directory, spec.hostname, host.mode);
   if (host.mode === 'none') await checkWay(directory);
   if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
@@ -72,7 +72,7 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
       if (host.canRoute) {
         const { pid } = started.init;
         const devices = await attachNetwork(yard, spec.id, record.ip, pid, spec.firewall);
-        await yard.inTurn('forwarding', () => switchOn(devices));
+        await yard.locks.run('forwarding', () => switchOn(devices));
       }
     });
     return { directory, record, process: process! };
@@ -107,7 +107,7 @@ export async function stopMachine(yard: Yard, id: string) {
   if (host.mode === 'none') await endMarked(id);
   if (host.canRoute) {
     await detachNetwork(id);
-    await yard.inTurn('forwarding', switchOffWhenUnused);
+    await yard.locks.run('forwarding', switchOffWhenUnused);
   }
   if (host.controlGroups) await removeGroups(host.controlGroups, id);
   await directories.forgetProcess(directory);

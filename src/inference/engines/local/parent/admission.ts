@@ -2,7 +2,7 @@
 // should stay away, from the pace at which requests have been leaving.
 
 import { EngineError } from '#inference/engine.ts';
-import { createPace } from '#lib/async/retry-after.ts';
+import { createRetryAfterEstimator } from '#lib/async/retry-after.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
 
 export interface AdmissionLimits {
@@ -34,14 +34,14 @@ interface Waiting {
 }
 
 export function createAdmission(limits: AdmissionLimits, clock: Clock = systemClock): Admission {
-  const pace = createPace(clock);
+  const retryAfter = createRetryAfterEstimator(clock);
   /** Of each caller, oldest first. */
   const lines = new Map<string, Set<Waiting>>();
   let waiting = 0;
   let present = 0;
 
   const overloaded = (message: string) =>
-    new EngineError('overloaded', message, { retryAfterMs: pace.retryAfterMs(waiting) });
+    new EngineError('overloaded', message, { retryAfterMs: retryAfter.retryAfterMs(waiting) });
 
   function makePlace(caller: string): void {
     const own = lines.get(caller)?.size ?? 0;
@@ -61,7 +61,7 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock = systemCl
     },
     enter(caller, onRefused) {
       if (waiting >= limits.waiting) makePlace(caller);
-      if (present++ === 0) pace.begin();
+      if (present++ === 0) retryAfter.start();
       const line = lines.get(caller) ?? new Set();
       lines.set(caller, line);
       const entry: Waiting = { refuse: onRefused };
@@ -83,7 +83,7 @@ export function createAdmission(limits: AdmissionLimits, clock: Clock = systemCl
         started,
         left() {
           if (state === 'gone') return;
-          if (state === 'running') pace.left();
+          if (state === 'running') retryAfter.departed();
           started();
           state = 'gone';
           present--;
