@@ -120,7 +120,9 @@ for (const database of databases) {
       const children = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)], {
         encoding: 'utf8',
       });
-      const pids = [...children.matchAll(/^\s*(\d+) .*local\/child\.ts/gm)].map(([, pid]) => pid);
+      const pids = [...children.matchAll(/^\s*(\d+) .*local\/child\/main\.ts/gm)].map(
+        ([, pid]) => pid,
+      );
       assert(pids.length > 0, children);
       for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
       while (!(await reader?.read())?.done);

@@ -68,6 +68,7 @@ for (const database of databases) {
           first_token_ms: 12,
           duration_ms: 100,
           cost_nano: 40,
+          reserved: 0,
           process: null,
         },
       ]);
