@@ -1,5 +1,5 @@
-// BOUNDARY. What answers a request: the model in a child process, an upstream server, or the scripted
-// fake. The vocabulary is OpenAI's wire format; ids, `created` and `model` are put on at the edge.
+// BOUNDARY. An engine generates the response to a request: a model in a child process, or an upstream server. The
+// vocabulary is OpenAI's wire format; the API layer adds `id`, `created` and `model`.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { ChatRequest, CompletionRequest } from './schema.ts';
@@ -8,73 +8,76 @@ export type Task =
   | { readonly kind: 'chat'; readonly body: ChatRequest }
   | { readonly kind: 'completion'; readonly body: CompletionRequest };
 
-/** The prompts of a completion, each a sequence of its own. The schema lets no mixed list through. */
+/** The prompts of a completion, each a sequence of its own. The schema refuses lists of mixed types. */
 export function toGivenPrompts({ prompt }: CompletionRequest): (string | number[])[] {
   if (typeof prompt === 'string') return [prompt];
   const isOne = typeof prompt[0] === 'number';
   return isOne ? [prompt as number[]] : (prompt as (string | number[])[]);
 }
 
-/** A chat is one. */
+/** The number of prompts in a task. A chat is one prompt. */
 export const countPrompts = ({ kind, body }: Task) =>
   kind === 'chat' ? 1 : toGivenPrompts(body).length;
 
-/** Sequences generated for each prompt, also those that are not returned. */
+/** Sequences generated for each prompt, including those that are not returned (`best_of`). */
 export const countChoices = ({ kind, body }: Task): number =>
   Math.max(body.n ?? 1, (kind === 'completion' ? body.best_of : null) ?? 1);
 
-/** Tokens that each choice may have; null if the request does not say. */
+/** Maximum tokens of each choice; null if the request sets none. */
 export const toMaxTokens = ({ kind, body }: Task): number | null =>
   (kind === 'chat' ? body.max_completion_tokens : null) ?? body.max_tokens ?? null;
 
-/** Engines may die of ids that their model does not have, and nobody else knows which those are. */
+/**
+ * True if the request holds token ids. Some engines crash on ids that their model does not have, and only the
+ * engine knows which those are.
+ */
 export function namesTokens({ kind, body }: Task): boolean {
   if ((body.stop_token_ids ?? []).length > 0) return true;
   if (kind === 'chat') return 'input_ids' in body;
   return toGivenPrompts(body).some((prompt) => typeof prompt !== 'string');
 }
 
-/** What is the same in every event of an answer, and in the answer itself. */
+/** The members that every event of a response shares, and the response itself. */
 export interface Envelope {
   readonly id: string;
   /** Unix seconds. */
   readonly created: number;
-  /** The id that was served: the one asked for, or its fallback. */
+  /** Id of the model served: the requested one, or its fallback. */
   readonly model: string;
   readonly kind: Task['kind'];
 }
 
 export interface Call {
   readonly envelope: Envelope;
-  /** Aborted when the client leaves or the server drains. The engine stops working within 100 ms. */
+  /** Aborted when the client disconnects or the server drains. The engine must stop within 100 ms. */
   readonly signal: Cancellation;
-  /** Who is asking, for fairness between callers. Opaque to the engine. */
+  /** Identifies the account for fairness between callers. Opaque to the engine. */
   readonly caller: string;
-  /** Lower goes first where requests wait; 0 unless asked otherwise. */
+  /** Waiting requests with a lower number go first. Default 0. */
   readonly priority: number;
-  /** The context window of the model that was asked for, in tokens. */
+  /** Context window of the requested model, in tokens. */
   readonly contextWindow: number;
-  /** Sent on to a backend that is reached over HTTP. */
+  /** Headers forwarded to a backend that is reached over HTTP. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Told the counts so far whenever they grow, also for plain answers, so that a request which is
-   * aborted or fails can be billed for what was generated until then: the last call has the totals.
+   * Called with the counts so far whenever they grow, for plain responses too, so that an aborted or failed
+   * request can be billed for the tokens generated. The last call has the totals.
    */
   readonly onUsage?: (soFar: Usage) => void;
   /**
-   * Told true when the request has been written to a server that reports no counts until its response ends or
-   * goes on, and false when that server has failed it. Whatever it generated in between is unknown.
+   * Called with true when the request is written to a server that reports no counts until its response starts or
+   * ends, and with false when that server fails the request. The tokens generated in between are unknown.
    */
   readonly onWork?: (isAtWork: boolean) => void;
-  /** Told what a server says of a stream besides its choices: `timings`, what its filters found. */
+  /** Called with members of a stream's events besides its choices, e.g. `timings` or filter results. */
   readonly onRest?: ((members: Record<string, unknown>) => void) | undefined;
 }
 
-/** A streamed answer as it comes. */
-export interface AnswerStream extends AsyncIterable<EngineChunk | WireEvents> {
+/** A streamed response. */
+export interface ResponseStream extends AsyncIterable<EngineChunk | WireEvents> {
   /**
-   * The same as iterating, without a promise for each item: a thousand slow streams make a great many. What
-   * `take` returns is waited for before the next.
+   * Same as iterating, without a promise per item: a thousand slow streams would create a great many. A promise
+   * returned by `take` is awaited before the next item.
    */
   forEach?(take: TakeItem): Promise<void>;
 }
@@ -82,27 +85,27 @@ export interface AnswerStream extends AsyncIterable<EngineChunk | WireEvents> {
 export type TakeItem = (item: EngineChunk | WireEvents) => Promise<void> | undefined;
 
 export interface Engine {
-  /** Shown to clients as `x-served-by`. */
+  /** Sent to clients as `x-served-by`. */
   readonly name: string;
 
   /**
    * Resolves when the first chunk exists, so that a failure to start is still an HTTP error.
    * Throws EngineError. After that, iteration may throw EngineError once and then ends.
-   * When the signal aborts, whichever of the two is awaited throws the signal's reason.
-   * A stream that ends without throwing has sent a finish_reason for every choice, and has told its usage.
+   * When the signal aborts, the pending promise (this one or the iterator's) rejects with the signal's reason.
+   * A stream that ends without throwing has sent a finish_reason for every choice and reported its usage.
    */
-  stream(task: Task, call: Call): Promise<AnswerStream>;
+  stream(task: Task, call: Call): Promise<ResponseStream>;
 
-  /** The whole answer at once. Throws EngineError, or the signal's reason when it aborts. */
-  answer(task: Task, call: Call): Promise<EngineAnswer>;
+  /** Returns the whole response at once. Throws EngineError, or the signal's reason when it aborts. */
+  respond(task: Task, call: Call): Promise<EngineResponse>;
 
   /**
-   * Tokens the engine must hold for this prompt, after the chat template; null where it can't tell. May be
-   * slow on first use. Throws EngineError, or the signal's reason.
+   * Tokens of the prompt after the chat template; null if the engine can't count them. May be slow on first use.
+   * Throws EngineError, or the signal's reason.
    */
   countPromptTokens(task: Task, signal: Cancellation): Promise<number | null>;
 
-  /** Tokens of a text that its model wrote; null where it can't tell. Takes seconds at most, and never fails. */
+  /** Tokens of a generated text; null if the engine can't count them. Takes at most seconds, and never fails. */
   countText?(text: string): Promise<number | null>;
 
   /** Idempotent. Running requests fail with `unavailable`. */
@@ -110,9 +113,9 @@ export interface Engine {
 }
 
 /**
- * `unavailable`: it could not be tried or died; another engine may do.
- * `overloaded`: its queue is full; `retryAfterMs` says when to come back.
- * `rejected`: the request itself is wrong and no engine will take it; `code` and `param` as in the API.
+ * `unavailable`: the engine could not be reached or failed; another one may succeed.
+ * `overloaded`: the engine's queue is full; `retryAfterMs` says when to retry.
+ * `rejected`: the request is invalid and no engine will take it; `code` and `param` as in the API.
  */
 export type EngineFailure = 'unavailable' | 'overloaded' | 'rejected';
 
@@ -121,11 +124,11 @@ export class EngineError extends Error {
   readonly code: string | null;
   readonly param: string | null;
   readonly retryAfterMs: number | null;
-  /** It answered that it failed, which may be the request's fault: known once another engine does better. */
+  /** The engine reported a failure that the request may have caused. Another engine's success disproves that. */
   readonly isDoubtful: boolean;
-  /** The connection broke: the engine may have died of this very request. */
+  /** The connection broke. The request may have crashed the engine. */
   readonly isBroken: boolean;
-  /** This server closed the connection, so the engine may have generated something that is not known here. */
+  /** Millrace closed the connection. The engine may have generated tokens that were never counted. */
   readonly isCutOff: boolean;
 
   constructor(
@@ -153,7 +156,7 @@ export class EngineError extends Error {
   }
 }
 
-/** Another engine, or a later try, may do. */
+/** True if another engine or a later attempt may succeed. */
 export const isRetryable = (error: unknown): error is EngineError =>
   error instanceof EngineError && error.failure !== 'rejected';
 
@@ -211,7 +214,7 @@ export interface CompletionChoice {
   text: string;
   logprobs: CompletionLogprobs | null;
   finish_reason: FinishReason | null;
-  /** The stop string or token id that ended it; null at a natural end. */
+  /** The stop string or token id that ended the choice; null at a natural end. */
   stop_reason: string | number | null;
   prompt_logprobs?: (Record<string, PromptLogprob> | null)[] | null;
 }
@@ -236,24 +239,23 @@ export interface ChatChoice {
 }
 
 /**
- * Whole server-sent events that are already in the wire's form, `data: {...}\n\n` each, under the call's
- * envelope: an upstream speaks the same format, and taking its chunks apart would cost more than serving
- * them. Every character is one byte (latin1), so that any byte survives. Holds neither the usage event nor
- * `[DONE]`: those are written at the edge.
+ * Whole server-sent events in wire format, `data: {...}\n\n` each, under the call's envelope. An upstream speaks
+ * the same format, and decoding its chunks would cost more than serving them. A byte string (latin1, one character
+ * per byte). Holds neither the usage event nor `[DONE]`: the API layer writes those.
  */
 export type WireEvents = string;
 
-/** One event of a stream. The last one of a stream has no choices and carries the usage. */
+/** One event of a stream. The last event has no choices and carries the usage. */
 export interface EngineChunk {
   choices: (ChatChoiceDelta | CompletionChoice)[];
   usage: Usage | null;
-  /** What else an upstream says about it. */
+  /** Other members of an upstream's event. */
   rest?: Record<string, unknown>;
 }
 
-export interface EngineAnswer {
+export interface EngineResponse {
   choices: (ChatChoice | CompletionChoice)[];
   usage: Usage;
-  /** What else an upstream says about its answer. */
+  /** Other members of an upstream's response. */
   [extra: string]: unknown;
 }

@@ -6,8 +6,8 @@ import type {
   ChatLogprobs,
   CompletionChoice,
   CompletionLogprobs,
-  EngineAnswer,
   EngineChunk,
+  EngineResponse,
   Task,
   ToolCall,
   ToolCallDelta,
@@ -15,7 +15,7 @@ import type {
 } from './engine.ts';
 
 /** Throws when the stream did not say how it ended: then it is no answer. */
-export function foldChunks(kind: Task['kind'], chunks: Iterable<EngineChunk>): EngineAnswer {
+export function foldChunks(kind: Task['kind'], chunks: Iterable<EngineChunk>): EngineResponse {
   const parts = new Map<number, (ChatChoiceDelta | CompletionChoice)[]>();
   let usage: Usage | null = null;
   for (const chunk of chunks) {

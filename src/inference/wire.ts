@@ -1,6 +1,6 @@
 // Puts an engine's answer into the wire's envelope: the id, the time, the name of the model.
 
-import type { EngineAnswer, EngineChunk, Envelope, Task } from './engine.ts';
+import type { EngineChunk, EngineResponse, Envelope, Task } from './engine.ts';
 
 /** Seed 2.2 and 2.4: `chat-` or `cmpl-` and 32 hex, which are the request's id in the log and in usage. */
 export function newEnvelope(
@@ -13,7 +13,7 @@ export function newEnvelope(
   return { id: prefix + requestId, created: Math.floor(nowMs / 1000), model, kind };
 }
 
-export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineAnswer) {
+export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineResponse) {
   const isChat = kind === 'chat';
   const object = isChat ? 'chat.completion' : 'text_completion';
   const { choices, usage } = answer;

@@ -69,7 +69,7 @@ export function newEngine(
         yield* { [Symbol.asyncIterator]: () => iterator };
       })();
     },
-    async answer(task, call) {
+    async respond(task, call) {
       const chunks: EngineChunk[] = [];
       for await (const item of script(task, call)) {
         if (typeof item === 'string') throw new Error('A plain answer is made of chunks');

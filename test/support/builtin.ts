@@ -72,7 +72,7 @@ export const call = newCall;
 export const collect = readStream;
 
 export async function completionOf(engine: Engine, body: Partial<CompletionRequest>) {
-  const answer = await engine.answer(completion(body), call());
+  const answer = await engine.respond(completion(body), call());
   return {
     usage: answer.usage,
     choices: answer.choices.map((choice) => {
@@ -83,7 +83,7 @@ export async function completionOf(engine: Engine, body: Partial<CompletionReque
 }
 
 export async function chatOf(engine: Engine, body: Partial<ChatRequest> | string) {
-  const answer = await engine.answer(chat(body), call());
+  const answer = await engine.respond(chat(body), call());
   return {
     usage: answer.usage,
     choices: answer.choices.map((choice) => {

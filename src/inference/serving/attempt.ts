@@ -4,8 +4,8 @@
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import {
   type Call,
-  type EngineAnswer,
   EngineError,
+  type EngineResponse,
   isCutOff,
   isRetryable,
   namesTokens,
@@ -29,7 +29,7 @@ export const newTrail = (): Trail => ({ backend: null, queuedMs: 0, engineMs: 0 
 
 export interface Attempts {
   /** Both throw EngineError, or the signal's reason when it aborts. */
-  answer(plan: Plan, call: Call, trail: Trail): Promise<EngineAnswer>;
+  answer(plan: Plan, call: Call, trail: Trail): Promise<EngineResponse>;
   /** Resolves when the first chunk exists. */
   stream(plan: Plan, call: Call, trail: Trail): Promise<RunningStream>;
 }
@@ -179,7 +179,7 @@ export function createAttempts(list: BackendList, router: Router, events: Attemp
 }
 
 const sendPlain = ({ engine }: Backend, { task, call }: BackendRequest) =>
-  engine.answer(task, call);
+  engine.respond(task, call);
 
 /** Too long for this backend, whose window was not known when it was chosen; another may hold more. */
 const isTooLong = (error: unknown): error is EngineError =>

@@ -3,12 +3,12 @@
 
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import {
-  type AnswerStream,
   type Call,
   type Engine,
   type EngineChunk,
   isCutOff,
   isRetryable,
+  type ResponseStream,
   type TakeItem,
   type Task,
   type Usage,
@@ -54,7 +54,7 @@ export class RunningStream {
   readonly #plan: Plan;
   readonly #request: BackendRequest;
   readonly #onUsage: Call['onUsage'];
-  #items: AnswerStream | null = null;
+  #items: ResponseStream | null = null;
   #transcript: Transcript | null = null;
   /** What backends that died have used, and all together. */
   #before: Usage | null = null;
@@ -116,7 +116,7 @@ export class RunningStream {
     }
   }
 
-  #begun({ lease, result, startMs }: Asked<AnswerStream>): void {
+  #begun({ lease, result, startMs }: Asked<ResponseStream>): void {
     this.#items = result;
     this.#lease = lease;
     this.#firstTokenMs = performance.now() - startMs;
@@ -145,7 +145,7 @@ export class RunningStream {
   }
 
   /** The rest of the answer from another backend. Throws the given error where that can't be. */
-  async #resume(error: unknown): Promise<AnswerStream | null> {
+  async #resume(error: unknown): Promise<ResponseStream | null> {
     const { trail, call } = this.#request;
     const failed = this.#lease?.backend;
     this.#end(call.signal.aborted ? null : error);

@@ -22,7 +22,7 @@ function newEngine(name: string, requests = () => 0) {
   return {
     name,
     stream: unused,
-    answer: unused,
+    respond: unused,
     countPromptTokens: unused,
     preload: unused,
     unload: unused,

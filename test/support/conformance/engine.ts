@@ -57,7 +57,7 @@ export function describeEngine(name: string, engine: Engine): void {
       });
 
       test(`answers a ${task.kind} plainly as it streams it`, async () => {
-        const plain = await engine.answer(task, call());
+        const plain = await engine.respond(task, call());
         const folded = foldChunks(task.kind, await read(engine, task));
         assert.deepEqual(folded.choices, plain.choices);
         assert.equal(folded.usage.total_tokens, plain.usage.total_tokens);
@@ -68,16 +68,16 @@ export function describeEngine(name: string, engine: Engine): void {
         const onUsage = (soFar: Usage) => {
           last = soFar;
         };
-        const { usage } = await engine.answer(task, call({ onUsage }));
+        const { usage } = await engine.respond(task, call({ onUsage }));
         assert.deepEqual(last, usage);
       });
     }
 
     test('throws the reason of an abort: before, while waiting, and between chunks', async () => {
       const gone = AbortSignal.abort(reason);
-      await assert.rejects(engine.answer(endless, call({ signal: gone })), reason);
+      await assert.rejects(engine.respond(endless, call({ signal: gone })), reason);
       const early = new AbortController();
-      const answer = engine.answer(endless, call({ signal: early.signal }));
+      const answer = engine.respond(endless, call({ signal: early.signal }));
       early.abort(reason);
       await assert.rejects(answer, reason);
       const late = new AbortController();
@@ -90,7 +90,7 @@ export function describeEngine(name: string, engine: Engine): void {
     test('closes twice as well as once, and then refuses', async () => {
       await engine.close();
       await engine.close();
-      await assert.rejects(engine.answer(endless, call()), { failure: 'unavailable' });
+      await assert.rejects(engine.respond(endless, call()), { failure: 'unavailable' });
     });
   });
 }

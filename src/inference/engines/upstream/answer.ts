@@ -1,7 +1,7 @@
 // A plain answer as an upstream gives it, with the members that our contract promises and some servers
 // leave out. What they add stays.
 
-import type { ChatChoice, CompletionChoice, EngineAnswer, Task } from '#inference/engine.ts';
+import type { ChatChoice, CompletionChoice, EngineResponse, Task } from '#inference/engine.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
 import type { WholeAnswer } from './buffered-response.ts';
 import { isMembers, type Members, nameStop } from './choice-members.ts';
@@ -23,7 +23,7 @@ export function parseAnswer(
   task: Task,
   whole: WholeAnswer,
   counting: Counting,
-): EngineAnswer | Promise<EngineAnswer> {
+): EngineResponse | Promise<EngineResponse> {
   try {
     return read(task, whole, counting);
   } catch (error) {
@@ -35,7 +35,7 @@ function read(
   task: Task,
   { headers, text }: WholeAnswer,
   { server, countGenerated, check }: Counting,
-): EngineAnswer | Promise<EngineAnswer> {
+): EngineResponse | Promise<EngineResponse> {
   const parsed = parse(text);
   if (parsed === null) throw unavailable(`answered with ${describeType(headers)} that is no JSON`);
   if (parsed.error != null || parsed.object === 'error') throw toEventFailure(parsed, task);
@@ -53,7 +53,7 @@ function read(
       : toCompletionChoice(task, choice, index);
   });
   parsed.choices = complete;
-  const answer = parsed as EngineAnswer;
+  const answer = parsed as EngineResponse;
   // llama-server tells that of the first choice alone.
   const isOneOfMany = server === 'llama-server' && choices.length > 1;
   const reported = isOneOfMany ? null : toUsage(usage);
@@ -64,11 +64,11 @@ function read(
 }
 
 async function countAnswer(
-  answer: EngineAnswer,
+  answer: EngineResponse,
   said: string,
   countGenerated: CountText | undefined,
   check: UsageCheck,
-): Promise<EngineAnswer> {
+): Promise<EngineResponse> {
   const counted = (await countGenerated?.(said)) ?? estimateTokens(said);
   answer.usage = generatedOnly(check.cap(counted));
   return answer;

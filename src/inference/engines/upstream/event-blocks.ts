@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { atTurnEnd } from '#http/client/poll-batch.ts';
-import type { AnswerStream, Call, TakeItem, Task, WireEvents } from '#inference/engine.ts';
+import type { Call, ResponseStream, TakeItem, Task, WireEvents } from '#inference/engine.ts';
 import { describeType } from './answer.ts';
 import { BoundedBody } from './buffered-response.ts';
 import type { Exchange, Receiver } from './connection.ts';
@@ -28,7 +28,7 @@ interface Refusal {
   body: BoundedBody;
 }
 
-export class EventBlocks implements Receiver, AnswerStream, AsyncIterableIterator<WireEvents> {
+export class EventBlocks implements Receiver, ResponseStream, AsyncIterableIterator<WireEvents> {
   readonly #task: Task;
   readonly #call: Call;
   readonly #generated: GeneratedCount;

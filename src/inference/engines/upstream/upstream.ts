@@ -89,7 +89,7 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
         ? withLimit(given, call).then((task) => begin(task, call))
         : begin(given, call);
     },
-    async answer(given, call) {
+    async respond(given, call) {
       const task = needsLimit(given) ? await withLimit(given, call) : given;
       const body = toRequestBody(task, options, false);
       const { signal, headers } = call;

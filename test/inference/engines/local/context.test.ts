@@ -50,7 +50,7 @@ describe('a conversation', () => {
     assert.equal(choices[0]?.message.content, 'The capital of France is Paris.');
     const image = { type: 'image_url', image_url: { url: 'data:' } };
     await assert.rejects(
-      engine.answer(chat({ messages: [{ role: 'user', content: [image] }] }), call()),
+      engine.respond(chat({ messages: [{ role: 'user', content: [image] }] }), call()),
       rejectedWith('unsupported_content_type', 'messages[0].content[0].type'),
     );
   });
@@ -63,7 +63,7 @@ describe('a conversation', () => {
     const { choices } = await chatOf(engine, { messages, continue_final_message: true });
     assert.equal(choices[0]?.message.content, ' France is Paris.');
     await assert.rejects(
-      engine.answer(
+      engine.respond(
         chat({ messages, continue_final_message: true, add_generation_prompt: true }),
         call(),
       ),
@@ -159,14 +159,14 @@ describe('a prompt', () => {
       [one.choices[0]?.text, one.choices[0]?.text],
     );
     await assert.rejects(
-      engine.answer(completion({ prompt: [999_999] }), call()),
+      engine.respond(completion({ prompt: [999_999] }), call()),
       rejectedWith('invalid_value', 'prompt'),
     );
   });
 
   test('with a suffix is refused by a model without tokens for it', async () => {
     await assert.rejects(
-      engine.answer(completion({ suffix: 'the end' }), call()),
+      engine.respond(completion({ suffix: 'the end' }), call()),
       rejectedWith('unsupported_parameter', 'suffix'),
     );
   });
@@ -186,17 +186,17 @@ describe('the window', () => {
     const own = createBuiltinFor(t, { standIn: false, contextSize: 128 });
     const tokens = await own.countPromptTokens(chat('Hello!'), new AbortController().signal);
     await assert.rejects(
-      own.answer(chat({ messages: toMessages('Hello!'), max_tokens: 128 }), call()),
+      own.respond(chat({ messages: toMessages('Hello!'), max_tokens: 128 }), call()),
       (error: EngineError) =>
         rejectedWith('context_length_exceeded', 'messages')(error) &&
         [128, tokens].every((number) => error.message.includes(String(number))),
     );
     await assert.rejects(
-      own.answer(completion({ prompt: 'word '.repeat(300) }), call()),
+      own.respond(completion({ prompt: 'word '.repeat(300) }), call()),
       rejectedWith('context_length_exceeded', 'prompt'),
     );
     const whole = chat({ messages: toMessages('Hello!'), ignore_eos: true });
-    const full = await own.answer(whole, call());
+    const full = await own.respond(whole, call());
     assert.equal(full.usage.total_tokens, 128);
     assert.equal(full.choices[0]?.finish_reason, 'length');
   });
@@ -204,10 +204,10 @@ describe('the window', () => {
   test('of the model asked for is the one a stand-in refuses by', async () => {
     const body = { messages: toMessages('word '.repeat(400)), max_tokens: 10 };
     await assert.rejects(
-      engine.answer(chat(body), call({ contextWindow: 400 })),
+      engine.respond(chat(body), call({ contextWindow: 400 })),
       rejectedWith('context_length_exceeded', 'messages'),
     );
-    const { usage } = await engine.answer(chat(body), call({ contextWindow: 800 }));
+    const { usage } = await engine.respond(chat(body), call({ contextWindow: 800 }));
     assert.equal(usage.prompt_tokens, await count(chat(body)));
     assert.ok(usage.prompt_tokens > 400);
   });

@@ -39,7 +39,7 @@ describe('the child', () => {
 
   test('that is killed fails its own requests only, and the next request gets a new one', async () => {
     const { pid } = engine.status();
-    const running = engine.answer(endless('Once'), call());
+    const running = engine.respond(endless('Once'), call());
     await until(() => engine.status().running === 1);
     process.kill(pid ?? 0, 'SIGKILL');
     await assert.rejects(running, (error: EngineError) => {
@@ -103,10 +103,10 @@ describe('the child', () => {
     const prompt = 'river '.repeat(60);
     for (let round = 0; round < 2; round++)
       await assert.rejects(
-        narrow.answer(completion({ prompt, logit_bias: { 999999: 1 } }), call()),
+        narrow.respond(completion({ prompt, logit_bias: { 999999: 1 } }), call()),
         (error: EngineError) => error.failure === 'rejected',
       );
-    const { usage } = await narrow.answer(completion({ prompt, max_tokens: 1 }), call());
+    const { usage } = await narrow.respond(completion({ prompt, max_tokens: 1 }), call());
     assert.equal(usage.completion_tokens, 1);
   });
 
@@ -119,7 +119,7 @@ describe('the child', () => {
 
   test('closed for good fails what runs and what comes', async (t) => {
     const closing = createBuiltinFor(t);
-    const running = closing.answer(endless('Once'), call());
+    const running = closing.respond(endless('Once'), call());
     const failed = assert.rejects(running, failsWith('unavailable'));
     await until(() => closing.status().running === 1);
     const { pid } = closing.status();
@@ -178,14 +178,14 @@ describe('an abort', () => {
     const abort = new AbortController();
     await assertQuick(async () => {
       const own = new AbortController();
-      const answer = engine.answer(endless('Twice'), call({ signal: own.signal }));
+      const answer = engine.respond(endless('Twice'), call({ signal: own.signal }));
       const rejected = assert.rejects(answer, reason);
       await until(() => engine.status().running === 1);
       own.abort(reason);
       await rejected;
     });
     abort.abort(reason);
-    await assert.rejects(engine.answer(endless('Twice'), call({ signal: abort.signal })), reason);
+    await assert.rejects(engine.respond(endless('Twice'), call({ signal: abort.signal })), reason);
   });
 
   test('of a consumer that stops reading is seen too', async () => {
@@ -199,10 +199,10 @@ describe('the queue', () => {
   test('is bounded, and says when to come back', async () => {
     const abort = new AbortController();
     const signal = abort.signal;
-    const running = [1, 2].map((at) => engine.answer(endless(`Run ${at}`), call({ signal })));
+    const running = [1, 2].map((at) => engine.respond(endless(`Run ${at}`), call({ signal })));
     await until(() => engine.status().running === 2);
-    const waiting = [1, 2, 3].map((at) => engine.answer(endless(`Wait ${at}`), call({ signal })));
-    const refused = engine.answer(endless('Too many'), call());
+    const waiting = [1, 2, 3].map((at) => engine.respond(endless(`Wait ${at}`), call({ signal })));
+    const refused = engine.respond(endless('Too many'), call());
     await assert.rejects(refused, (error: EngineError) => {
       return error.failure === 'overloaded' && (error.retryAfterMs ?? 0) > 0;
     });
@@ -217,9 +217,9 @@ describe('the queue', () => {
     const hurried = createBuiltinFor(t, { sequences: 1, limits: { waitMs: 300 } });
     await hurried.preload();
     const abort = new AbortController();
-    const running = hurried.answer(endless('Run'), call({ signal: abort.signal }));
+    const running = hurried.respond(endless('Run'), call({ signal: abort.signal }));
     await until(() => hurried.status().running === 1);
-    await assert.rejects(hurried.answer(endless('Wait'), call()), failsWith('overloaded'));
+    await assert.rejects(hurried.respond(endless('Wait'), call()), failsWith('overloaded'));
     await until(() => hurried.status().waiting === 0);
     abort.abort();
     await assert.rejects(running);
@@ -228,7 +228,7 @@ describe('the queue', () => {
   test('serves callers in turn', async () => {
     const order: string[] = [];
     const ask = async (caller: string) => {
-      await engine.answer(
+      await engine.respond(
         completion({ prompt: caller, max_tokens: 8, ignore_eos: true }),
         call({ caller }),
       );
@@ -236,7 +236,7 @@ describe('the queue', () => {
     };
     const abort = new AbortController();
     const blockers = [1, 2].map((at) =>
-      engine.answer(endless(`Run ${at}`), call({ signal: abort.signal })),
+      engine.respond(endless(`Run ${at}`), call({ signal: abort.signal })),
     );
     await until(() => engine.status().running === 2);
     const all = [ask('greedy'), ask('greedy'), ask('modest')];
@@ -251,12 +251,12 @@ describe('the queue', () => {
     const order: number[] = [];
     const ask = async (priority: number) => {
       const task = completion({ prompt: `${priority}`, max_tokens: 8, ignore_eos: true });
-      await engine.answer(task, call({ priority }));
+      await engine.respond(task, call({ priority }));
       order.push(priority);
     };
     const abort = new AbortController();
     const blockers = [1, 2].map((at) =>
-      engine.answer(endless(`Run ${at}`), call({ signal: abort.signal })),
+      engine.respond(endless(`Run ${at}`), call({ signal: abort.signal })),
     );
     await until(() => engine.status().running === 2);
     const all = [5, 0, -5].map(ask);
@@ -272,14 +272,14 @@ describe('the queue', () => {
       { n: 9, max_tokens: 1 },
       { n: 4, max_tokens: 1500 },
     ])
-      await assert.rejects(engine.answer(completion(body), call()), failsWith('rejected'));
+      await assert.rejects(engine.respond(completion(body), call()), failsWith('rejected'));
   });
 });
 
 test('a long prompt that comes back is read from the cache', async () => {
   const task = chat({ messages: toMessages('Count the sheep. '.repeat(60)), max_tokens: 2 });
-  const first = await engine.answer(task, call());
-  const again = await engine.answer(task, call());
+  const first = await engine.respond(task, call());
+  const again = await engine.respond(task, call());
   const cached = again.usage.prompt_tokens_details?.cached_tokens ?? 0;
   assert.ok(cached > first.usage.prompt_tokens - 5);
   assert.equal(again.usage.prompt_tokens, first.usage.prompt_tokens);

@@ -45,7 +45,7 @@ describe('an answer', () => {
       }),
       completion({ prompt: 'Once', echo: true, logprobs: 2, max_tokens: 5 }),
     ]) {
-      const plain = await engine.answer(task, call());
+      const plain = await engine.respond(task, call());
       const chunks = await collect(await engine.stream(task, call()));
       const folded = foldChunks(task.kind, chunks);
       assert.deepEqual(folded.choices, plain.choices);
@@ -76,7 +76,7 @@ describe('an answer', () => {
   test('tells the counts so far while it is generated', async () => {
     const seen: number[] = [];
     const onUsage = (usage: { completion_tokens: number }) => seen.push(usage.completion_tokens);
-    const answer = await engine.answer(
+    const answer = await engine.respond(
       chat({ messages: toMessages(story), max_tokens: 12 }),
       call({ onUsage }),
     );
@@ -98,7 +98,10 @@ describe('usage', () => {
       if (usage.completion_tokens > 20) controller.abort(new Error('left'));
     };
     const task = completion({ best_of: 4, temperature: 1, ignore_eos: true, max_tokens: 400 });
-    await assert.rejects(engine.answer(task, call({ onUsage, signal: controller.signal })), /left/);
+    await assert.rejects(
+      engine.respond(task, call({ onUsage, signal: controller.signal })),
+      /left/,
+    );
     assert.ok(seen.length > 1 && (seen.at(-1) ?? 0) < 400, String(seen));
     assert.deepEqual(
       seen,
@@ -111,7 +114,7 @@ describe('usage', () => {
     const onUsage = (usage: { completion_tokens: number }) => seen.push(usage.completion_tokens);
     const whole = (await completionOf(engine, { max_tokens: 8 })).choices[0]?.text ?? '';
     const task = completion({ max_tokens: 8, stop: `${whole}never` });
-    await engine.answer(task, call({ onUsage }));
+    await engine.respond(task, call({ onUsage }));
     assert.ok(seen.includes(4), String(seen));
   });
 });
@@ -183,14 +186,14 @@ describe('sampling', () => {
     });
     assert.equal(forced.choices[0]?.text, ' blue blue blue');
     await assert.rejects(
-      engine.answer(completion({ logit_bias: { 999999: 1 } }), call()),
+      engine.respond(completion({ logit_bias: { 999999: 1 } }), call()),
       (error: EngineError) => error.failure === 'rejected' && error.param === 'logit_bias',
     );
   });
 
   test('refuses stop tokens that do not exist', async () => {
     await assert.rejects(
-      engine.answer(completion({ stop_token_ids: [5, 8192] }), call()),
+      engine.respond(completion({ stop_token_ids: [5, 8192] }), call()),
       (error: EngineError) =>
         error.failure === 'rejected' &&
         error.code === 'invalid_value' &&

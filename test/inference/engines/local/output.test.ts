@@ -234,7 +234,7 @@ describe('a grammar', () => {
 
   test("that can not be built is the request's fault", async () => {
     await assert.rejects(
-      engine.answer(
+      engine.respond(
         chat({ messages: toMessages('Hi'), response_format: toFormat('root ::= (') }),
         call(),
       ),
@@ -304,7 +304,7 @@ describe('a tool call', () => {
   test('of a tool that was not offered is refused', async () => {
     const tool_choice = { type: 'function' as const, function: { name: 'launch' } };
     await assert.rejects(
-      engine.answer(chat({ ...body, tool_choice }), call()),
+      engine.respond(chat({ ...body, tool_choice }), call()),
       (error: EngineError) => error.failure === 'rejected' && /tool_choice/.test(error.param ?? ''),
     );
   });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
-import type { Engine, EngineAnswer, Usage } from '#inference/engine.ts';
+import type { Engine, EngineResponse, Usage } from '#inference/engine.ts';
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';
 import { foldChunks } from '#inference/fold.ts';
 import { chat, weatherTool } from '#test/support/builtin.ts';
@@ -30,7 +30,7 @@ describe('the upstream engine before aimock', () => {
     await mock.stop();
   });
 
-  async function both(content: string): Promise<[EngineAnswer, EngineAnswer]> {
+  async function both(content: string): Promise<[EngineResponse, EngineResponse]> {
     const task = chat({ messages: [{ role: 'user', content }], tools: [weatherTool] });
     let usage: Usage | null = null;
     const onUsage = (soFar: Usage) => {
@@ -38,7 +38,7 @@ describe('the upstream engine before aimock', () => {
     };
     const stream = await engine.stream(task, newCall({ onUsage }));
     const folded = foldChunks('chat', await readStream(stream, () => usage));
-    return [await engine.answer(task, newCall()), folded];
+    return [await engine.respond(task, newCall()), folded];
   }
 
   test('text is the same plain and streamed', async () => {
@@ -68,6 +68,6 @@ describe('the upstream engine before aimock', () => {
     };
     await assert.rejects(streamed('cut'), { failure: 'unavailable' });
     await assert.rejects(streamed('too often'), { failure: 'overloaded' });
-    await assert.rejects(engine.answer(chat('unheard of'), newCall()), { failure: 'unavailable' });
+    await assert.rejects(engine.respond(chat('unheard of'), newCall()), { failure: 'unavailable' });
   });
 });

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { parseJson } from '#http/body.ts';
 import { checkTask } from '#inference/api/check.ts';
-import type { CompletionChoice, Engine, EngineAnswer, Task, Usage } from '#inference/engine.ts';
+import type { CompletionChoice, Engine, EngineResponse, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
 import { parseAnswer } from '#inference/engines/upstream/answer.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/count-tokens.ts';
@@ -57,7 +57,7 @@ describe('the upstream engine', () => {
     assert.equal(streamed?.headers['x-team'], 'mill');
     assert.equal(streamed?.headers.authorization, 'Bearer secret');
     const text = { prompt: [1, 2], suffix: 'x', max_tokens: 9 };
-    await engine.answer(completion({ ...text, stream: false }), newCall());
+    await engine.respond(completion({ ...text, stream: false }), newCall());
     const plain = { model: 'scripted', temperature: 0, ...text };
     assert.deepEqual(upstream.requests[1]?.body, plain);
     assert.equal(upstream.requests[1]?.path, '/v1/completions');
@@ -172,7 +172,7 @@ describe('the upstream engine', () => {
     const limitOf = async (name: UpstreamOptions['server'], task: Task) => {
       const options = upstreamOptions(`http://127.0.0.1:${port}/v1`, { server: name });
       const engine = createUpstreamEngine(options);
-      await engine.answer(task, newCall());
+      await engine.respond(task, newCall());
       await engine.close();
       return bodies.pop()?.max_tokens;
     };
@@ -195,7 +195,7 @@ describe('the upstream engine', () => {
 
   test('gives plain answers with the members that the contract promises', async (t) => {
     const { engine } = await createPair(t, { words: 3 });
-    const answer = await engine.answer(chat('Hi'), newCall());
+    const answer = await engine.respond(chat('Hi'), newCall());
     assert.deepEqual(answer.choices, [
       {
         index: 0,
@@ -231,7 +231,7 @@ describe('the upstream engine', () => {
         failure: 'unavailable',
       });
     const empty = { index: 0, message: { content: 'Hi' }, finish_reason: '' };
-    const { choices } = read(chat('Hi'), empty) as EngineAnswer;
+    const { choices } = read(chat('Hi'), empty) as EngineResponse;
     assert.equal(choices[0]?.finish_reason, 'stop');
   });
 
@@ -285,7 +285,7 @@ describe('the upstream engine', () => {
       const { upstream, engine } = await createPair(t, { behaviour }, overrides);
       await assert.rejects(readAll(engine), streamed);
       if (Object.keys(plain).length > 0)
-        await assert.rejects(engine.answer(chat('Hi'), newCall()), plain);
+        await assert.rejects(engine.respond(chat('Hi'), newCall()), plain);
       upstream.behave('answers');
       assert.match(await readAll(engine), /finish_reason":"stop"/);
     });
@@ -293,10 +293,10 @@ describe('the upstream engine', () => {
   test('too slow a server is a 504 to the client, and no server a 502', async (t) => {
     const { upstream, engine } = await createPair(t, {}, { timeouts: short });
     upstream.behave('slow-headers');
-    const slow = await engine.answer(chat('Hi'), newCall()).catch((error: unknown) => error);
+    const slow = await engine.respond(chat('Hi'), newCall()).catch((error: unknown) => error);
     assert.equal(toInferenceError(slow, 'm')?.status, 504);
     await upstream.close();
-    const none = await engine.answer(chat('Hi'), newCall()).catch((error: unknown) => error);
+    const none = await engine.respond(chat('Hi'), newCall()).catch((error: unknown) => error);
     assert.equal(toInferenceError(none, 'm')?.status, 502);
   });
 
@@ -326,7 +326,7 @@ describe('the upstream engine', () => {
         const call = newCall({ signal: leaving.signal });
         const answer = streams
           ? readAll(engine, chat('Hi'), call)
-          : engine.answer(chat('Hi'), call);
+          : engine.respond(chat('Hi'), call);
         const seen = upstream.requests.length;
         await until('it asks', () => upstream.requests.length > seen);
         leaving.abort(reason);
@@ -388,7 +388,7 @@ describe('the upstream engine', () => {
 
   test('closing fails what runs', async (t) => {
     const { upstream, engine } = await createPair(t, { behaviour: 'slow-headers' });
-    const answer = engine.answer(chat('Hi'), newCall());
+    const answer = engine.respond(chat('Hi'), newCall());
     const failed = assert.rejects(answer, { failure: 'unavailable' });
     await until('it asks', () => upstream.requests.length === 1);
     await engine.close();
@@ -492,7 +492,7 @@ describe('the upstream engine', () => {
     const task = completion({ prompt: 'one', stop_token_ids: [835] });
     const told = [];
     for (stop of matched) {
-      const { choices } = await engine.answer(task, newCall());
+      const { choices } = await engine.respond(task, newCall());
       const [chunk] = await readStream(await engine.stream(task, newCall()));
       told.push(
         [choices[0], chunk?.choices[0]].map((one) => (one as CompletionChoice).stop_reason),

@@ -36,7 +36,7 @@ function engineFor(test: TestContext, url: string, overrides: Partial<UpstreamOp
   const engine = createUpstreamEngine(upstreamOptions(url, overrides));
   test.after(() => engine.close());
   const say = async () => {
-    const { choices } = await engine.answer(task, newCall());
+    const { choices } = await engine.respond(task, newCall());
     return (choices[0] as { message: { content: string } }).message.content;
   };
   const stream = async () => {
@@ -245,7 +245,7 @@ describe('upstreams on the wire', () => {
       const options = upstreamOptions(`http://127.0.0.1:${port}`, { server, countGenerated });
       const engine = createUpstreamEngine(options);
       t.after(() => engine.close());
-      const { usage } = await engine.answer(asking, newCall());
+      const { usage } = await engine.respond(asking, newCall());
       assert.equal(usage.completion_tokens, counted, server);
     }
   });

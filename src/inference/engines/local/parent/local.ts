@@ -2,7 +2,7 @@
 // let go when idle; here requests are admitted, sent to the child, and their chunks handed on.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
-import type { Call, Engine, EngineAnswer, EngineChunk, Task } from '#inference/engine.ts';
+import type { Call, Engine, EngineChunk, EngineResponse, Task } from '#inference/engine.ts';
 import type { RequestLimits } from '#inference/engines/local/child/core.ts';
 import { defaultContextSize } from '#inference/engines/local/context-window.ts';
 import { foldChunks } from '#inference/fold.ts';
@@ -122,7 +122,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       await stream.first();
       return stream;
     },
-    async answer(task, call): Promise<EngineAnswer> {
+    async respond(task, call): Promise<EngineResponse> {
       const chunks: EngineChunk[] = [];
       for await (const chunk of await begin(task, call)) chunks.push(chunk);
       return foldChunks(task.kind, chunks);
