@@ -1,5 +1,6 @@
-// Builds the dashboard into the folder of its sources' version, compressed beforehand. The server runs this
-// as a child process; `npm run build:web` runs it by hand. Does nothing when the build is there already.
+// Builds the dashboard into a folder named after the version of its sources, with compressed copies of all
+// assets. The server runs this in a child process; `npm run build:web` runs it by hand. Does nothing if the
+// build exists.
 
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -9,7 +10,7 @@ import { isBuilt, toBuildFolder, webFolder } from '#server/dashboard-build.ts';
 
 const target = toBuildFolder();
 const builds = dirname(target);
-/** Servers of the version before may still run from their folder. */
+/** Servers of earlier versions may still serve from their folders. */
 const keptBuilds = 3;
 
 if (!isBuilt(target)) {
@@ -33,14 +34,14 @@ async function compress(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const file = join(folder, name);
     const bytes = await readFile(file);
-    // A middling quality: the best takes ten times as long for a few per cent.
+    // The highest quality, 11, takes ten times as long and saves a few percent.
     const brotli = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
     await writeFile(`${file}.br`, brotli);
     await writeFile(`${file}.gz`, gzipSync(bytes, { level: 9 }));
   }
 }
 
-/** Another process built the same meanwhile: the result is equal, and ours is thrown away. */
+/** Another process may have finished the same build. Its result is equal, so ours is discarded. */
 function ignoreWhenBuilt(error: NodeJS.ErrnoException): void {
   if (!isBuilt(target)) throw error;
 }
@@ -53,7 +54,7 @@ async function prune(): Promise<void> {
   dated.sort((one, other) => other.at - one.at);
   const isWork = (name: string) => name.startsWith('.');
   const old = dated.filter(({ name }) => !isWork(name)).slice(keptBuilds);
-  // Left by builds that were killed.
+  // Left behind by builds that were killed.
   const stale = dated.filter(({ name, at }) => isWork(name) && Date.now() - at > 600_000);
   for (const { name } of [...old, ...stale]) {
     await rm(join(builds, name), { recursive: true, force: true });

@@ -1,4 +1,4 @@
-// How the dashboard is built. Also `npx vite web` for working on it, with a server on port 8080 behind it.
+// Builds the dashboard. For development run `npx vite web`, with a Millrace server on port 8080.
 
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
@@ -9,10 +9,10 @@ const server = 'http://127.0.0.1:8080';
 export default defineConfig(({ command }) => ({
   plugins: [react()],
   html: command === 'build' ? { cspNonce: noncePlaceholder } : {},
-  // Nothing inline: the page's policy allows no data: scripts or fonts.
+  // Nothing is inlined: the content security policy allows no data: scripts or fonts.
   build: {
     target: 'es2023',
-    // All know light-dark(); rewritten for older ones it would miss the scheme that is set while running.
+    // These browsers support light-dark(). Rewritten for older ones it would ignore a color scheme set at run time.
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     assetsInlineLimit: 0,
     reportCompressedSize: false,

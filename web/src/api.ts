@@ -1,8 +1,8 @@
-// Calls to this server with the session's cookie. Whatever goes wrong becomes one ApiError that a page can
-// show: all three dialects carry their sentence in `error.message`, and every answer its request id.
+// Requests to this server with the session cookie. Every failure becomes an ApiError that a page can show: all
+// three APIs put the message in `error.message`, and every response has a request ID.
 
 export class ApiError extends Error {
-  /** 0 when no answer came. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
   readonly code: string | null;
   readonly suggestion: string | null;
@@ -44,14 +44,14 @@ async function call<T>(path: string, init: RequestInit): Promise<T> {
   return (await response.json()) as T;
 }
 
-/** The answer of a request that was not refused; its body is still to be read. */
+/** Resolves to a successful response whose body has not been read. Throws an ApiError otherwise. */
 export async function send(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(path, init);
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError('The server can’t be reached. Check that it runs, then try again.', {
+    throw new ApiError('Can’t reach the server. Check that it is running, then try again.', {
       status: 0,
     });
   }
@@ -65,6 +65,6 @@ async function toError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as {
     error?: { message?: string; code?: string; suggestion?: string };
   } | null;
-  const { message = `The server answered with status ${status}.`, ...rest } = body?.error ?? {};
+  const { message = `The server responded with status ${status}.`, ...rest } = body?.error ?? {};
   return new ApiError(message, { ...rest, status, requestId });
 }

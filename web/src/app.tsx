@@ -1,5 +1,5 @@
-// Which page stands at which address. Those who are not signed in get the sign-in form in place of a page,
-// so that they are where they wanted to be once they are.
+// The routes. Users who are not signed in get the sign-in form in place of a page, so signing in takes them to
+// the page they asked for.
 
 import { Center, Skeleton, Stack } from '@mantine/core';
 import { lazy } from 'react';
@@ -38,7 +38,7 @@ export function App() {
 
 function SignedIn() {
   const me = useMeQuery();
-  if (me.isPending) return <Waiting />;
+  if (me.isPending) return <Loading />;
   if (me.isError) {
     return (
       <Center mih="60vh" p="md">
@@ -80,7 +80,7 @@ function SignedIn() {
   );
 }
 
-const Waiting = () => (
+const Loading = () => (
   <Stack p="xl" maw={640} aria-busy="true">
     <Skeleton h={32} w={200} />
     <Skeleton h={120} />

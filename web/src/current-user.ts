@@ -1,4 +1,4 @@
-// Who is signed in, and the answers of the account's endpoints that have no schema of their own.
+// The user who is signed in, and the types of account endpoints that have no wire schema.
 
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
@@ -14,10 +14,10 @@ export const scopeName: Record<Scope, string> = { inference: 'Models', cloud: 'M
 export const roles = ['owner', 'member', 'viewer'] as const;
 export type Role = (typeof roles)[number];
 
-export const roleMeaning: Record<Role, string> = {
-  owner: 'manages people and everything else',
-  member: 'uses models and machines, makes keys',
-  viewer: 'sees everything, changes nothing',
+export const roleDescription: Record<Role, string> = {
+  owner: 'can manage people and everything else',
+  member: 'can use models and machines and create keys',
+  viewer: 'can view everything but change nothing',
 };
 
 export interface Me {
@@ -37,7 +37,7 @@ export interface Invitation {
   id: string;
   role: Role;
   expires_at: string;
-  /** Only in the answer that made it. */
+  /** Only in the response to its creation. */
   link?: string;
 }
 
@@ -51,7 +51,7 @@ export interface Session {
 
 export const meKey = ['me'];
 
-/** Null when nobody is signed in. */
+/** The data is null if no user is signed in. */
 export function useMeQuery() {
   return useQuery({
     queryKey: meKey,
@@ -71,7 +71,7 @@ export const MeContext = createContext<Me | null>(null);
 
 export function useMe(): Me & { canUse: boolean; canManage: boolean } {
   const me = useContext(MeContext);
-  if (me === null) throw new Error('this part is shown to people who are signed in');
+  if (me === null) throw new Error('useMe needs a signed-in user');
   return { ...me, canUse: me.role !== 'viewer', canManage: me.role === 'owner' };
 }
 
@@ -82,7 +82,7 @@ export function useSignOut() {
     try {
       await post('/dashboard/api/logout');
     } catch (error) {
-      // A session that ended already is as good as ended now.
+      // A 401 means that the session has ended already.
       if (!(error instanceof ApiError && error.status === 401)) {
         notifications.show({ message: (error as Error).message });
         return;

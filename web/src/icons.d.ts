@@ -1,5 +1,5 @@
-// Icons are imported file by file: the package's index would have the bundler read six thousand of them,
-// which costs seconds and hundreds of megabytes on a first start.
+// Types for icons imported one file at a time. Importing the package's index would make the bundler read six
+// thousand icons, which takes seconds and hundreds of megabytes on the first start.
 
 declare module '@tabler/icons-react/dist/esm/icons/*.mjs' {
   import type { Icon } from '@tabler/icons-react';

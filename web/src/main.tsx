@@ -1,4 +1,4 @@
-// Starts the dashboard in the page.
+// Starts the dashboard.
 
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
@@ -15,10 +15,10 @@ import { nonce } from './browser/nonce.ts';
 import { meKey } from './current-user.ts';
 import { cssVariables, theme } from './theme.ts';
 
-// The name under which the library that locks scrolling behind dialogs looks for it.
+// The library that locks scrolling behind dialogs reads the nonce from this global.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-/** The session ended elsewhere: ask to sign in, in place. */
+/** Shows the sign-in form in place of the page when the session has ended. */
 function onError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) client.setQueryData(meKey, null);
 }

@@ -1,15 +1,15 @@
-// An address that leads nowhere.
+// The page for addresses that have no page.
 
 import { Anchor, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { Page } from './components/page.tsx';
 
 export const NotFound = () => (
-  <Page title="Nothing here">
+  <Page title="Page not found">
     <Text>
-      This address leads to no page.{' '}
+      There is no page at this address.{' '}
       <Anchor component={Link} href="/">
-        Go home
+        Go to the home page
       </Anchor>
     </Text>
   </Page>

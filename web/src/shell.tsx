@@ -1,4 +1,4 @@
-// The frame around every page: navigation, colours, who is signed in.
+// The frame around every page: navigation, color scheme and account menu.
 
 import {
   ActionIcon,
@@ -37,9 +37,9 @@ import { Logo } from './components/logo.tsx';
 import { PageSkeleton } from './components/page.tsx';
 import { useMe, useSignOut } from './current-user.ts';
 
-const places = [
+const navigation = [
   { path: '/', name: 'Home', icon: IconHome },
-  { path: '/playground', name: 'Playground', icon: IconMessage, use: true },
+  { path: '/playground', name: 'Playground', icon: IconMessage, needsUse: true },
   { path: '/api-keys', name: 'API keys', icon: IconKey },
   { path: '/models', name: 'Models', icon: IconSparkles },
   { path: '/machines', name: 'Machines', icon: IconServer2 },
@@ -66,7 +66,7 @@ export function Shell({ children }: { children: ReactNode }) {
       padding={{ base: 'md', sm: 'xl' }}
     >
       <button type="button" className="skip-link" onClick={() => main.current?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
       <AppShell.Header px="md">
         <Group h="100%" justify="space-between" wrap="nowrap">
@@ -76,21 +76,21 @@ export function Shell({ children }: { children: ReactNode }) {
               onClick={toggle}
               hiddenFrom="sm"
               size="sm"
-              aria-label={opened ? 'Close the navigation' : 'Open the navigation'}
+              aria-label={opened ? 'Close navigation' : 'Open navigation'}
               aria-expanded={opened}
             />
             <Logo />
           </Group>
           <Group gap="xs" wrap="nowrap">
-            <ColourMenu />
-            <PersonMenu />
+            <ColorSchemeMenu />
+            <AccountMenu />
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="sm" aria-label="Pages">
+      <AppShell.Navbar p="sm" aria-label="Main">
         <Stack gap={2}>
-          {places
-            .filter(({ use }) => canUse || !use)
+          {navigation
+            .filter(({ needsUse }) => canUse || !needsUse)
             .map(({ path, name, icon: Icon }) => (
               <NavLink
                 key={path}
@@ -117,7 +117,7 @@ export function Shell({ children }: { children: ReactNode }) {
   );
 }
 
-/** A click on a link would otherwise leave the focus, and a screen reader, in the navigation. */
+/** Moves the focus to the new page. Otherwise it, and screen readers, would stay in the navigation. */
 function useFocusOnNavigation(location: string, close: () => void) {
   const main = useRef<HTMLDivElement>(null);
   const previous = useRef(location);
@@ -134,18 +134,18 @@ function useFocusOnNavigation(location: string, close: () => void) {
 }
 
 const schemes = [
-  { value: 'auto', name: 'Like the system', icon: IconDeviceDesktop },
+  { value: 'auto', name: 'System', icon: IconDeviceDesktop },
   { value: 'light', name: 'Light', icon: IconSun },
   { value: 'dark', name: 'Dark', icon: IconMoon },
 ] as const;
 
-function ColourMenu() {
+function ColorSchemeMenu() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const { icon: Current } = schemes.find(({ value }) => value === colorScheme) ?? schemes[0];
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Colours">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Color scheme">
           <Current size={19} stroke={1.6} aria-hidden />
         </ActionIcon>
       </Menu.Target>
@@ -164,13 +164,13 @@ function ColourMenu() {
   );
 }
 
-function PersonMenu() {
+function AccountMenu() {
   const { email, role } = useMe();
   const signOut = useSignOut();
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="You">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Account menu">
           <IconUserCircle size={21} stroke={1.6} aria-hidden />
         </ActionIcon>
       </Menu.Target>

@@ -1,6 +1,11 @@
-// Colours that keep WCAG AA contrast in both schemes; the library's defaults for quiet text do not.
+// The component library's theme: colors with WCAG AA contrast in both color schemes, which the library's
+// default for dimmed text lacks, and properties that all components of a kind share.
 
 import { type CSSVariablesResolver, createTheme } from '@mantine/core';
+
+const withCloseLabel = { closeButtonProps: { 'aria-label': 'Close' } };
+/** Most fields are required, so required fields carry no asterisk. */
+const field = { defaultProps: { withAsterisk: false, autoComplete: 'off' } };
 
 export const theme = createTheme({
   primaryColor: 'cyan',
@@ -12,14 +17,14 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     Modal: {
-      defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' } },
+      defaultProps: { centered: true, ...withCloseLabel },
       classNames: { title: 'dialog-title' },
     },
-    Drawer: {
-      defaultProps: { closeButtonProps: { 'aria-label': 'Close' } },
-      classNames: { title: 'dialog-title' },
-    },
-    Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
+    Drawer: { defaultProps: withCloseLabel, classNames: { title: 'dialog-title' } },
+    Notification: { defaultProps: withCloseLabel },
+    PasswordInput: field,
+    Textarea: field,
+    TextInput: field,
     Tooltip: { defaultProps: { openDelay: 300 } },
   },
 });

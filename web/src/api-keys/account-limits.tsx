@@ -1,8 +1,10 @@
-// What the whole account has used this month and may use at most.
+// What the whole account has used this month, and its limits.
 
-import { Button, Group, Paper, SimpleGrid, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { Button, Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
 import { useAccountLimits } from './limits.ts';
 import { LimitsView, SpendView } from './limits-view.tsx';
@@ -10,48 +12,46 @@ import { LimitsView, SpendView } from './limits-view.tsx';
 export function AccountLimits() {
   const { canManage } = useMe();
   const account = useAccountLimits();
+  const edit = canManage ? (
+    <Button variant="default" size="xs" component={Link} href="/api-keys/limits">
+      Edit account limits
+    </Button>
+  ) : (
+    <Text size="xs" c="dimmed">
+      Only owners can change these limits.
+    </Text>
+  );
   return (
-    <Stack gap="sm">
-      <Group justify="space-between">
-        <Title order={2} size="h4">
-          The whole account
-        </Title>
-        {canManage ? (
-          <Button variant="default" size="xs" component={Link} href="/api-keys/limits">
-            Change the account’s limits
-          </Button>
-        ) : (
-          <Text size="xs" c="dimmed">
-            Only an owner changes these limits.
-          </Text>
-        )}
-      </Group>
+    <Section title="Whole account" actions={edit}>
       <Paper withBorder p="md">
         {account.isPending && <Skeleton h={66} aria-busy="true" />}
         <ErrorNotice error={account.error} onRetry={() => account.refetch()} />
         {account.data && (
           <SimpleGrid cols={{ base: 1, xs: 2 }}>
-            <div>
-              <Text size="xs" c="dimmed" mb={4}>
-                Spent in {toMonth(account.data.spend.month)}
-              </Text>
+            <Fact name={`Cost in ${toMonth(account.data.spend.month)}`}>
               <SpendView of={account.data} name="the account" />
-            </div>
-            <div>
-              <Text size="xs" c="dimmed" mb={4}>
-                Limits
-              </Text>
+            </Fact>
+            <Fact name="Limits">
               <LimitsView limits={account.data.limits} />
-            </div>
+            </Fact>
           </SimpleGrid>
         )}
       </Paper>
-    </Stack>
+    </Section>
   );
 }
 
-/** `2026-11` in words; months are UTC everywhere. */
-export const toMonth = (month: string) =>
+const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
+  <div>
+    <Text size="xs" c="dimmed" mb={4}>
+      {name}
+    </Text>
+    {children}
+  </div>
+);
+
+/** `2026-11` as "November 2026". Months are in UTC everywhere. */
+const toMonth = (month: string) =>
   new Date(`${month}-01T00:00:00Z`).toLocaleString('en', {
     month: 'long',
     year: 'numeric',

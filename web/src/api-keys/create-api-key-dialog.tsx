@@ -1,4 +1,4 @@
-// Makes a key and shows it this once, together with code that uses it.
+// Creates an API key and shows it once, with code that uses it.
 
 import {
   Alert,
@@ -11,51 +11,29 @@ import {
   Text,
   TextInput,
 } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import type { ApiKey } from '#accounts/schema.ts';
 import { post } from '../api.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { CodeSamples } from '../components/code-samples.tsx';
 import { SecretField } from '../components/copy-button.tsx';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { FormDialog } from '../components/form-dialog.tsx';
 import { type Scope, scopeName } from '../current-user.ts';
 import { toDefaultModel, useModels } from '../models/use-models.ts';
 import { parseNewLimits } from './limits.ts';
 import { LimitsFields } from './limits-fields.tsx';
 
-interface DialogProps {
-  onMade: () => void;
+interface CreateApiKeyDialogProps {
+  onCreated: () => void;
   onClose: () => void;
 }
 
-export function CreateApiKeyDialog({ onMade, onClose }: DialogProps) {
-  const [made, setMade] = useState<ApiKey | null>(null);
-  return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={made ? 'Your new key' : 'Make an API key'}
-      size={made ? 'xl' : 'md'}
-      closeOnClickOutside={made === null}
-    >
-      {made?.key ? (
-        <MadeKey made={made} secret={made.key} onClose={onClose} />
-      ) : (
-        <KeyForm
-          onClose={onClose}
-          onMade={(key) => {
-            setMade(key);
-            onMade();
-          }}
-        />
-      )}
-    </Modal>
-  );
-}
-
 const scopeChoices: { value: Scope; label: string; description: string }[] = [
-  { value: 'inference', label: scopeName.inference, description: 'Ask models at /v1.' },
+  {
+    value: 'inference',
+    label: scopeName.inference,
+    description: 'Send requests to models at /v1.',
+  },
   {
     value: 'cloud',
     label: scopeName.cloud,
@@ -63,94 +41,89 @@ const scopeChoices: { value: Scope; label: string; description: string }[] = [
   },
 ];
 
-const day = 86_400_000;
+const dayMs = 86_400_000;
 const expiries = [
   { value: 'never', label: 'Never' },
   { value: '7', label: 'In 7 days' },
   { value: '30', label: 'In 30 days' },
   { value: '90', label: 'In 90 days' },
-  { value: '365', label: 'In a year' },
-  { value: 'date', label: 'On a date…' },
+  { value: '365', label: 'In 1 year' },
+  { value: 'date', label: 'Custom date…' },
 ];
 
-function KeyForm({ onMade, onClose }: { onMade: (key: ApiKey) => void; onClose: () => void }) {
+export function CreateApiKeyDialog({ onCreated, onClose }: CreateApiKeyDialogProps) {
+  const [created, setCreated] = useState<ApiKey | null>(null);
   const [scopes, setScopes] = useState<string[]>(['inference', 'cloud']);
   const [expiry, setExpiry] = useState('never');
-  const make = useMutation({
-    mutationFn: (form: FormData) =>
-      post<ApiKey>('/dashboard/api/api-keys', {
-        label: form.get('label'),
-        scopes,
-        expires_at: toExpiry(expiry, form.get('date')),
-        limits: parseNewLimits(form),
-      }),
-    onSuccess: onMade,
-  });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    make.mutate(new FormData(event.currentTarget));
-  };
+  async function create(form: FormData) {
+    const key = await post<ApiKey>('/dashboard/api/api-keys', {
+      label: form.get('label'),
+      scopes,
+      expires_at: toExpiry(expiry, form.get('date')),
+      limits: parseNewLimits(form),
+    });
+    setCreated(key);
+    onCreated();
+  }
+  if (created?.key) return <CreatedKey created={created} secret={created.key} onClose={onClose} />;
   return (
-    <form onSubmit={submit}>
-      <Stack>
+    <FormDialog
+      title="Create API key"
+      action="Create API key"
+      disabled={scopes.length === 0}
+      onSubmit={create}
+      onClose={onClose}
+    >
+      <TextInput
+        label="Label"
+        description="What the key is for, e.g. the program that will use it."
+        name="label"
+        required
+        maxLength={64}
+        data-autofocus
+      />
+      <Checkbox.Group label="Access" value={scopes} onChange={setScopes}>
+        <Stack gap="xs" mt={6}>
+          {scopeChoices.map((choice) => (
+            <Checkbox key={choice.value} {...choice} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+      <Select
+        label="Expires"
+        data={expiries}
+        value={expiry}
+        onChange={(value) => setExpiry(value ?? 'never')}
+        allowDeselect={false}
+      />
+      {expiry === 'date' && (
         <TextInput
-          label="Label"
-          description="What it is for, e.g. the program that will use it."
-          name="label"
+          label="Valid through"
+          name="date"
+          type="date"
           required
-          maxLength={64}
-          withAsterisk={false}
-          data-autofocus
-          autoComplete="off"
+          min={new Date().toISOString().slice(0, 10)}
         />
-        <Checkbox.Group label="May use" value={scopes} onChange={setScopes}>
-          <Stack gap="xs" mt={6}>
-            {scopeChoices.map((choice) => (
-              <Checkbox key={choice.value} {...choice} />
-            ))}
-          </Stack>
-        </Checkbox.Group>
-        <Select
-          label="Expires"
-          data={expiries}
-          value={expiry}
-          onChange={(value) => setExpiry(value ?? 'never')}
-          allowDeselect={false}
-        />
-        {expiry === 'date' && (
-          <TextInput
-            label="Last day"
-            name="date"
-            type="date"
-            required
-            withAsterisk={false}
-            min={new Date().toISOString().slice(0, 10)}
-          />
-        )}
-        <LimitsFields />
-        <ErrorNotice error={make.error} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={make.isPending} disabled={scopes.length === 0}>
-            Make the key
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      )}
+      <LimitsFields />
+    </FormDialog>
   );
 }
 
-/** A last day lasts until it ends where the person is. */
+/** A custom date is valid until its end in the user's time zone. */
 function toExpiry(choice: string, date: FormDataEntryValue | null): string | null {
   if (choice === 'never') return null;
   if (choice === 'date') return new Date(`${String(date)}T23:59:59`).toISOString();
-  return new Date(Date.now() + Number(choice) * day).toISOString();
+  return new Date(Date.now() + Number(choice) * dayMs).toISOString();
 }
 
-function MadeKey(props: { made: ApiKey; secret: string; onClose: () => void }) {
-  const { made, secret, onClose } = props;
+interface CreatedKeyProps {
+  created: ApiKey;
+  secret: string;
+  onClose: () => void;
+}
+
+function CreatedKey({ created, secret, onClose }: CreatedKeyProps) {
   const models = useModels();
   const samples = toChatCode(
     window.location.origin,
@@ -161,22 +134,25 @@ function MadeKey(props: { made: ApiKey; secret: string; onClose: () => void }) {
     secret,
   );
   return (
-    <Stack>
-      <Alert variant="default">
-        Copy it now and keep it safe: the server stores only a fingerprint and can’t show it again.
-      </Alert>
-      <SecretField label={made.label} value={secret} />
-      {made.scopes.includes('inference') && (
-        <>
-          <Text size="sm" fw={500}>
-            Try it
-          </Text>
-          <CodeSamples samples={samples} />
-        </>
-      )}
-      <Group justify="flex-end">
-        <Button onClick={onClose}>Done</Button>
-      </Group>
-    </Stack>
+    <Modal opened onClose={onClose} title="Your new API key" size="xl" closeOnClickOutside={false}>
+      <Stack>
+        <Alert variant="default">
+          Copy the key now and store it safely. The server keeps only a hash of it and can’t show it
+          again.
+        </Alert>
+        <SecretField label={created.label} value={secret} />
+        {created.scopes.includes('inference') && (
+          <>
+            <Text size="sm" fw={500}>
+              Try it
+            </Text>
+            <CodeSamples samples={samples} />
+          </>
+        )}
+        <Group justify="flex-end">
+          <Button onClick={onClose}>Done</Button>
+        </Group>
+      </Stack>
+    </Modal>
   );
 }

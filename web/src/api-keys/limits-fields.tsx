@@ -1,10 +1,10 @@
-// The fields for limits, the same for a new key, an old one and the whole account.
+// The fields for limits, the same for new keys, existing keys and the whole account.
 
 import { Fieldset, SimpleGrid, TextInput } from '@mantine/core';
 import type { Limits } from '#accounts/schema.ts';
 import { limitFields } from './limits.ts';
 
-/** Without limits they are for something new. */
+/** `limits` is undefined for a new key. */
 export const LimitsFields = ({ limits }: { limits?: Limits }) => (
   <Fieldset legend="Limits" p="md">
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
@@ -13,14 +13,13 @@ export const LimitsFields = ({ limits }: { limits?: Limits }) => (
           key={name}
           name={name}
           label={label}
-          placeholder={limits ? 'No limit' : 'The usual, if any'}
+          placeholder={limits ? 'No limit' : 'Server default'}
           type="number"
           inputMode="decimal"
           min={name === 'monthly_budget' ? 0.000000001 : 1}
           step={name === 'monthly_budget' ? 'any' : 1}
           defaultValue={limits?.[name] ?? ''}
           leftSection={name === 'monthly_budget' ? '$' : undefined}
-          autoComplete="off"
         />
       ))}
     </SimpleGrid>

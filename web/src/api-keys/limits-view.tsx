@@ -1,9 +1,9 @@
-// What was used this month, and how much of the budget that is.
+// What has been used this month, the share of the budget, and the limits.
 
 import { Progress, Stack, Text } from '@mantine/core';
 import type { Limits } from '#accounts/schema.ts';
 import { toCounted, toMoney } from '../format/numbers.ts';
-import { type Allowance, toLimitWords } from './limits.ts';
+import { type Allowance, toLimitTexts } from './limits.ts';
 
 export function SpendView({ of, name }: { of: Allowance; name: string }) {
   const { spend, limits } = of;
@@ -20,7 +20,7 @@ export function SpendView({ of, name }: { of: Allowance; name: string }) {
           value={percent}
           size="sm"
           color={percent >= 90 ? 'red' : undefined}
-          aria-label={`Part of the budget that ${name} has used`}
+          aria-label={`Budget used by ${name}`}
         />
       )}
       <Text size="xs" c="dimmed">
@@ -31,19 +31,19 @@ export function SpendView({ of, name }: { of: Allowance; name: string }) {
 }
 
 export function LimitsView({ limits }: { limits: Limits }) {
-  const words = toLimitWords(limits);
-  if (words.length === 0) {
+  const texts = toLimitTexts(limits);
+  if (texts.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        none
+        None
       </Text>
     );
   }
   return (
     <div>
-      {words.map((word) => (
-        <Text key={word} size="sm">
-          {word}
+      {texts.map((text) => (
+        <Text key={text} size="sm">
+          {text}
         </Text>
       ))}
     </div>

@@ -1,4 +1,4 @@
-// What keys and the account may use, and what they have used this month.
+// Limits of keys and of the account, and what has been used this month.
 
 import { useQuery } from '@tanstack/react-query';
 import type { Limits, Spend } from '#accounts/schema.ts';
@@ -11,26 +11,31 @@ export interface Allowance {
 }
 
 export const accountLimitsKey = ['account-limits'];
-const path = '/dashboard/api/limits';
+export const accountLimitsPath = '/dashboard/api/limits';
 
 export function useAccountLimits() {
-  return useQuery({ queryKey: accountLimitsKey, queryFn: () => get<Allowance>(path) });
+  return useQuery({ queryKey: accountLimitsKey, queryFn: () => get<Allowance>(accountLimitsPath) });
 }
 
-/** In the order in which people are asked for them. */
+/** In the order of the form's fields. */
 export const limitFields = [
   {
     name: 'requests_per_minute',
-    label: 'Requests a minute',
+    label: 'Requests per minute',
     unit: 'requests/min',
     one: 'request/min',
   },
-  { name: 'tokens_per_minute', label: 'Tokens a minute', unit: 'tokens/min', one: 'token/min' },
-  { name: 'concurrent_requests', label: 'Requests at once', unit: 'at once', one: 'at once' },
-  { name: 'monthly_budget', label: 'Dollars a month', unit: 'a month', one: 'a month' },
+  { name: 'tokens_per_minute', label: 'Tokens per minute', unit: 'tokens/min', one: 'token/min' },
+  {
+    name: 'concurrent_requests',
+    label: 'Concurrent requests',
+    unit: 'concurrent',
+    one: 'concurrent',
+  },
+  { name: 'monthly_budget', label: 'Monthly budget', unit: 'per month', one: 'per month' },
 ] as const satisfies { name: keyof Limits; label: string; unit: string; one: string }[];
 
-export function toLimitWords(limits: Limits): string[] {
+export function toLimitTexts(limits: Limits): string[] {
   return limitFields.flatMap(({ name, unit, one }) => {
     const value = limits[name];
     if (value == null) return [];
@@ -38,7 +43,7 @@ export function toLimitWords(limits: Limits): string[] {
   });
 }
 
-/** An empty field is no limit. */
+/** An empty field means no limit. */
 export const parseLimits = (form: FormData): Limits =>
   Object.fromEntries(
     limitFields.map(({ name }) => {
@@ -47,6 +52,6 @@ export const parseLimits = (form: FormData): Limits =>
     }),
   );
 
-/** For a new key: a field that is left empty is left to the server, which may have its own usual limits. */
+/** For a new key: an empty field is omitted, so the server applies its default limit if it has one. */
 export const parseNewLimits = (form: FormData): Limits =>
   Object.fromEntries(Object.entries(parseLimits(form)).filter(([, value]) => value !== null));

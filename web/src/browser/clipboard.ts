@@ -1,5 +1,5 @@
-// Copies text also where the page came over plain HTTP, as it does on many home and lab networks: browsers
-// have no clipboard object there.
+// Copies text to the clipboard. Over plain HTTP, common on home and lab networks, browsers offer no clipboard
+// object; the older copy command works there.
 
 export async function copyText(text: string): Promise<boolean> {
   try {
@@ -8,14 +8,14 @@ export async function copyText(text: string): Promise<boolean> {
       return true;
     }
   } catch {
-    // Refused, e.g. by a permission: the older way may still work.
+    // Denied, e.g. by a permission. The copy command may still work.
   }
   const focused = document.activeElement as HTMLElement | null;
   const area = document.createElement('textarea');
   area.value = text;
   area.readOnly = true;
-  area.className = 'only-heard';
-  // Inside an open dialog: it would take the focus back from anything outside.
+  area.className = 'visually-hidden';
+  // An open dialog takes the focus back from elements outside of it, so the text area goes inside.
   (focused?.parentElement ?? document.body).append(area);
   area.select();
   const copied = document.execCommand('copy');

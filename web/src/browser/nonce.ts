@@ -1,4 +1,4 @@
-// Styles made while the page runs are only allowed with the nonce that came with it.
+// The nonce of the page's content security policy. Styles added at run time must carry it.
 
 export const nonce =
   document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';

@@ -1,14 +1,14 @@
-// A chat request as code that can be pasted and run, in each language.
+// A chat request as code to paste and run, in each language.
 
 import type { ChatRequest } from '#inference/schema.ts';
 
 export const languages = ['curl', 'Python', 'TypeScript'] as const;
 export type Language = (typeof languages)[number];
 
-/** What samples ask when there is nothing else to ask. */
+/** The question in samples that have no conversation to show. */
 export const sampleQuestion = 'What is a millrace?';
 
-/** Without a key the samples read it from the environment. */
+/** Without a key the code reads it from the environment. */
 export function toChatCode(
   address: string,
   request: ChatRequest,
@@ -31,7 +31,7 @@ export function toChatCode(
         key === null ? 'os.environ["MILLRACE_API_KEY"]' : `"${key}"`
       })`,
       '',
-      `${request.stream ? 'stream' : 'answer'} = client.chat.completions.create(`,
+      `${request.stream ? 'stream' : 'response'} = client.chat.completions.create(`,
       ...toPythonArguments(options),
       ')',
       ...(request.stream
@@ -40,7 +40,7 @@ export function toChatCode(
             '    if chunk.choices:',
             '        print(chunk.choices[0].delta.content or "", end="", flush=True)',
           ]
-        : ['print(answer.choices[0].message.content)']),
+        : ['print(response.choices[0].message.content)']),
     ].join('\n'),
     TypeScript: [
       "import OpenAI from 'openai';",
@@ -50,19 +50,19 @@ export function toChatCode(
       `  apiKey: ${key === null ? 'process.env.MILLRACE_API_KEY' : `'${key}'`},`,
       '});',
       '',
-      `const ${request.stream ? 'stream' : 'answer'} = await client.chat.completions.create(${body});`,
+      `const ${request.stream ? 'stream' : 'response'} = await client.chat.completions.create(${body});`,
       ...(request.stream
         ? [
             'for await (const chunk of stream) {',
             "  process.stdout.write(chunk.choices[0]?.delta.content ?? '');",
             '}',
           ]
-        : ['console.log(answer.choices[0]?.message.content);']),
+        : ['console.log(response.choices[0]?.message.content);']),
     ].join('\n'),
   };
 }
 
-/** What OpenAI's own library has no argument for goes into extra_body. */
+/** Options that OpenAI's Python library has no argument for; they go into extra_body. */
 const extras = ['top_k', 'min_p', 'repetition_penalty'];
 
 function toPythonArguments(options: [string, unknown][]): string[] {

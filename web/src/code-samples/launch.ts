@@ -1,9 +1,9 @@
-// A launch as code that can be pasted and run, in each language. No library is needed for it.
+// A launch as code to paste and run, in each language. It needs no library.
 
 import type { Launch } from '#cloud/schema.ts';
 import type { Language } from './chat.ts';
 
-/** Without a key the samples read it from the environment. */
+/** Without a key the code reads it from the environment. */
 export function toLaunchCode(
   address: string,
   launch: Launch,
@@ -19,7 +19,7 @@ export function toLaunchCode(
       `  -H "Content-Type: application/json" \\`,
       `  -d '${indented.replaceAll("'", `'\\''`)}'`,
     ].join('\n'),
-    // What is written here is JSON and Python alike: it has texts and lists only.
+    // The body holds only strings and lists, so its JSON is valid Python as well.
     Python: [
       'import json',
       ...(key === null ? ['import os'] : []),

@@ -1,4 +1,4 @@
-// The frame of the two pages for those who are not signed in.
+// The layout of the pages for users who are not signed in.
 
 import { Center, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
@@ -7,11 +7,11 @@ import { Logo } from './logo.tsx';
 
 interface AuthLayoutProps {
   title: string;
-  text?: ReactNode;
+  description?: string;
   children: ReactNode;
 }
 
-export function AuthLayout({ title, text, children }: AuthLayoutProps) {
+export function AuthLayout({ title, description, children }: AuthLayoutProps) {
   useDocumentTitle(`${title} · Millrace`);
   return (
     <Center component="main" mih="100dvh" p="md">
@@ -25,7 +25,7 @@ export function AuthLayout({ title, text, children }: AuthLayoutProps) {
               <Title order={1} size="h3">
                 {title}
               </Title>
-              {text && <Text c="dimmed">{text}</Text>}
+              {description && <Text c="dimmed">{description}</Text>}
             </Stack>
             {children}
           </Stack>

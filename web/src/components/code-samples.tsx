@@ -1,4 +1,5 @@
-// The same call in three languages, with a copy button. The chosen language is remembered.
+// Code with a copy button, alone or as the same call in three languages. The language that the user selects
+// is remembered in this browser.
 
 import { Tabs } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
@@ -22,16 +23,22 @@ export function CodeSamples({ samples }: { samples: Record<Language, string> }) 
         ))}
       </Tabs.List>
       {languages.map((name) => (
-        <Tabs.Panel key={name} value={name} className="sample">
-          <div className="sample-copy">
-            <CopyButton value={samples[name]} label="Copy the code" />
-          </div>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, also by keyboard */}
-          <pre className="code-block" tabIndex={0}>
-            <code>{samples[name]}</code>
-          </pre>
+        <Tabs.Panel key={name} value={name}>
+          <CodeBlock code={samples[name]} copyLabel="Copy code" />
         </Tabs.Panel>
       ))}
     </Tabs>
   );
 }
+
+export const CodeBlock = ({ code, copyLabel }: { code: string; copyLabel: string }) => (
+  <div className="sample">
+    <div className="sample-copy">
+      <CopyButton value={code} label={copyLabel} />
+    </div>
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, which the keyboard must reach */}
+    <pre className="code-block" tabIndex={0}>
+      <code>{code}</code>
+    </pre>
+  </div>
+);

@@ -1,4 +1,4 @@
-// Asks before something that can't be taken back.
+// Asks for confirmation before an action that can't be undone.
 
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
@@ -8,7 +8,7 @@ import { ErrorNotice } from './error-notice.tsx';
 interface ConfirmDialogProps {
   title: string;
   children: ReactNode;
-  /** The word on the button, e.g. "Revoke". */
+  /** The label of the confirm button, e.g. "Revoke". */
   action: string;
   onConfirm: () => Promise<unknown>;
   onClose: () => void;

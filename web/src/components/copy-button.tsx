@@ -1,4 +1,4 @@
-// Copying: a small button beside a value, and a value that is shown only once.
+// Copying to the clipboard: a small button beside a value, and a secret that is shown only once.
 
 import { ActionIcon, Button, Text, Tooltip } from '@mantine/core';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
@@ -30,7 +30,7 @@ export function SecretField({ label, value }: SecretFieldProps) {
       <Text size="sm" fw={500} mb={4} className="breakable">
         {label}
       </Text>
-      <div className="shown-once">
+      <div className="secret-field">
         <output aria-label={label} className="code-block breakable">
           {value}
         </output>

@@ -1,57 +1,59 @@
-// A list as a table, which becomes cards where it has little room; its shape while it loads; its words when
-// it is empty.
+// A list as a table. Where there is little room its rows become cards. While it loads it shows a skeleton,
+// and when it is empty an empty state.
 
-import { Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import type { MouseEventHandler, ReactNode } from 'react';
 import { ErrorNotice } from './error-notice.tsx';
 
 export interface Column<T> {
-  /** EmptyState for a column of buttons. */
+  /** The heading. Empty for a column of buttons. */
   name: string;
   cell: (row: T) => ReactNode;
-  /** Stands under its fellows digit by digit. */
+  /** Right-aligned, with digits of equal width. */
   isNumber?: boolean;
 }
 
 interface DataTableProps<T> {
-  /** What the table holds, for those who hear it. */
+  /** The name of the table for screen readers. */
   label: string;
-  query: Pick<UseQueryResult<unknown>, 'isPending' | 'error' | 'refetch'>;
+  /** The query that loads the rows. Omitted if the rows are there already. */
+  query?: Pick<UseQueryResult<unknown>, 'isPending' | 'error' | 'refetch'>;
+  /** Undefined while they load. */
   rows: T[] | undefined;
   columns: Column<T>[];
-  /** How many rows are likely, so that little moves when they arrive. */
-  likely?: number;
-  /** How many lines each of them likely has. */
-  lines?: number;
+  /** Rows of the skeleton. A likely count keeps the page from jumping when the rows arrive. Default: 3. */
+  skeletonRows?: number;
+  /** Lines of text in each row of the skeleton. Default: 1. */
+  skeletonLines?: number;
   empty: ReactNode;
 }
 
 export function DataTable<T extends { id: string }>(props: DataTableProps<T>) {
-  const { label, query, rows, columns, likely = 3, lines = 1, empty } = props;
-  if (query.error && rows === undefined) {
+  const { label, query, rows, columns, skeletonRows = 3, skeletonLines = 1, empty } = props;
+  if (query?.error && rows === undefined) {
     return <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
   }
   if (rows?.length === 0) return empty;
   return (
-    <Paper withBorder className="records-frame" data-many={columns.length > 5 || undefined}>
-      <table className="records" aria-label={label} aria-busy={rows === undefined}>
+    <Paper withBorder className="data-table-frame" data-many={columns.length > 5 || undefined}>
+      <table className="data-table" aria-label={label} aria-busy={rows === undefined}>
         <thead>
           <tr>
             {columns.map(({ name, isNumber }) => (
               <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
-                {name || <span className="only-heard">Actions</span>}
+                {name || <span className="visually-hidden">Actions</span>}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
           {rows === undefined
-            ? Array.from({ length: likely }, (_, row) => row).map((row) => (
+            ? Array.from({ length: skeletonRows }, (_, row) => row).map((row) => (
                 <tr key={row}>
                   {columns.map(({ name }) => (
                     <td key={name} data-label={name || undefined}>
-                      <Skeleton h={lines * 20 - 2} w="70%" />
+                      <Skeleton h={skeletonLines * 20 - 2} w="70%" />
                     </td>
                   ))}
                 </tr>
@@ -74,6 +76,32 @@ export function DataTable<T extends { id: string }>(props: DataTableProps<T>) {
     </Paper>
   );
 }
+
+/** The cell that names its row, with details below the name. */
+export const NameCell = ({ name, children }: { name: string; children?: ReactNode }) => (
+  <div>
+    <Text size="sm" fw={500} className="breakable">
+      {name}
+    </Text>
+    {children}
+  </div>
+);
+
+interface RowButtonProps {
+  /** The label, e.g. "Edit". */
+  action: string;
+  /** What the row is called: screen readers say it after the label. */
+  name: string;
+  onClick: MouseEventHandler;
+  loading?: boolean;
+  title?: string | undefined;
+}
+
+export const RowButton = ({ action, name, ...props }: RowButtonProps) => (
+  <Button variant="default" size="xs" aria-label={`${action} ${name}`} {...props}>
+    {action}
+  </Button>
+);
 
 interface EmptyStateProps {
   title: string;

@@ -1,42 +1,28 @@
-// A first and a last day, taken together once both are chosen.
+// A first and a last day, applied together.
 
 import { Button, Group, TextInput } from '@mantine/core';
-import type { FormEvent } from 'react';
+import { handleSubmit } from '../browser/form-data.ts';
 
 interface DateRangeFormProps {
-  /** As `2026-11-15`. */
+  /** A date such as `2026-11-15`. */
   from: string;
   to: string;
   onChoose: (days: { from: string; to: string }) => void;
 }
 
 export function DateRangeForm({ from, to, onChoose }: DateRangeFormProps) {
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    // In the wrong order they still mean one span.
+  const submit = handleSubmit((form) => {
+    // Two dates in the wrong order mean the same range.
     const [first = from, last = to] = [String(form.get('from')), String(form.get('to'))].sort();
     onChoose({ from: first, to: last });
-  };
+  });
   return (
     <form onSubmit={submit} key={`${from} ${to}`}>
       <Group align="flex-end" gap="sm">
-        {[
-          { name: 'from', label: 'From', value: from },
-          { name: 'to', label: 'To', value: to },
-        ].map(({ name, label, value }) => (
-          <TextInput
-            key={name}
-            label={label}
-            name={name}
-            type="date"
-            required
-            withAsterisk={false}
-            defaultValue={value}
-          />
-        ))}
+        <TextInput label="From" name="from" type="date" required defaultValue={from} />
+        <TextInput label="To" name="to" type="date" required defaultValue={to} />
         <Button type="submit" variant="default">
-          Show
+          Apply
         </Button>
       </Group>
     </form>

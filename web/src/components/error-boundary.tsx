@@ -1,4 +1,4 @@
-// Keeps a page that broke, or whose code could not be fetched, from taking the frame with it.
+// Catches errors while a page renders or its code loads, so that the navigation around it keeps working.
 
 import { Button, Stack, Text, Title } from '@mantine/core';
 import { Component, type ReactNode } from 'react';
@@ -15,12 +15,13 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { failed: 
     return (
       <Stack align="flex-start" role="alert">
         <Title order={1} size="h2">
-          This page could not be shown
+          This page could not be displayed
         </Title>
         <Text>
-          It may have been updated since you opened it, or the server may be away for a moment.
+          It may have been updated since you opened it, or the server may be temporarily
+          unavailable.
         </Text>
-        <Button onClick={() => location.reload()}>Load it again</Button>
+        <Button onClick={() => location.reload()}>Reload the page</Button>
       </Stack>
     );
   }

@@ -1,4 +1,4 @@
-// What went wrong, in the server's own plain words, with the id under which its log knows the request.
+// An error with the server's message and suggestion, and the request ID to look up in its log.
 
 import { Alert, Button, Code, Stack, Text } from '@mantine/core';
 import IconAlertTriangle from '@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs';
@@ -22,7 +22,7 @@ export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () =
         {suggestion && <Text size="sm">{suggestion}</Text>}
         {requestId && (
           <Text size="xs" c="dimmed">
-            Request id <Code>{requestId}</Code>
+            Request ID <Code>{requestId}</Code>
           </Text>
         )}
         {onRetry && (

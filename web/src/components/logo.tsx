@@ -1,4 +1,4 @@
-// The name, with the wheel from the icon.
+// The product's name and icon, which link to the home page.
 
 import { Group, Text } from '@mantine/core';
 import { Link } from 'wouter';

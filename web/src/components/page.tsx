@@ -1,4 +1,4 @@
-// A page's heading, its tab title, and the shape it has while its code loads.
+// The frame of a page: heading, description and tab title, and a skeleton while its code loads.
 
 import { Group, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';

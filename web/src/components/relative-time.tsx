@@ -1,4 +1,4 @@
-// A moment as people say it, with the exact time behind it.
+// A time relative to now, e.g. "5 minutes ago", with the exact time as a tooltip.
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['year', 31_536_000],

@@ -1,61 +1,65 @@
-// Taking something away from a list: a button in its row, the question before it, a word after it.
+// Deletes an item of a list: the button in its row, the confirmation dialog, the request, and a notification
+// once it is done.
 
-import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
+import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import { remove } from '../api.ts';
 import { ConfirmDialog } from './confirm-dialog.tsx';
-import type { Column } from './data-table.tsx';
+import { type Column, RowButton } from './data-table.tsx';
 
 interface DeleteOptions<T> {
-  /** The word on the button, e.g. "Revoke". */
-  action: string;
+  /** The label of the button. Default: "Delete". */
+  action?: string;
   nameOf: (row: T) => string;
-  /** What will be lost. */
+  /** The title of the dialog. Default: the action and the name. */
+  title?: (row: T) => string;
+  /** What the action does, for the confirmation dialog. */
   warning: (row: T) => ReactNode;
-  onRemove: (row: T) => Promise<unknown>;
-  /** Said once it is done. */
-  done: (row: T) => string;
-  /** Why a row has to stay; null when it may go. */
-  reasonToStay?: (row: T) => string | null;
+  /** The path that the DELETE request is sent to. */
+  pathOf: (row: T) => string;
+  /** The queries to fetch again afterwards. */
+  queryKeys: QueryKey[];
+  /** The notification afterwards; none if it is omitted. */
+  doneMessage?: (row: T) => string;
+  onDeleted?: (row: T) => void;
+  /** Why a row can't be deleted; null if it can. Shown instead of the button. */
+  blockedReason?: (row: T) => string | null;
 }
 
-export interface Deletion<T> {
+interface Deletion<T> {
+  /** Opens the confirmation dialog. */
+  ask: (row: T) => void;
   button: (row: T) => ReactNode;
-  /** The last column of a list, with nothing but the button. */
+  /** The last column of a list, with only the button in it. */
   column: Column<T>;
   dialog: ReactNode;
 }
 
 export function useDelete<T>(options: DeleteOptions<T>): Deletion<T> {
-  const { action, nameOf, warning, onRemove, done, reasonToStay } = options;
-  const [leaving, setLeaving] = useState<T | null>(null);
+  const { action = 'Delete', nameOf, title, warning, blockedReason } = options;
+  const client = useQueryClient();
+  const [asked, setAsked] = useState<T | null>(null);
   const button = (row: T) => {
-    const reason = reasonToStay?.(row) ?? null;
-    if (reason !== null) return <span className="quiet">{reason}</span>;
-    return (
-      <Button
-        variant="default"
-        size="xs"
-        onClick={() => setLeaving(row)}
-        aria-label={`${action} ${nameOf(row)}`}
-      >
-        {action}
-      </Button>
-    );
+    const reason = blockedReason?.(row) ?? null;
+    if (reason !== null) return <span className="muted">{reason}</span>;
+    return <RowButton action={action} name={nameOf(row)} onClick={() => setAsked(row)} />;
   };
   async function confirm(row: T) {
-    await onRemove(row);
-    notifications.show({ message: done(row) });
+    await remove(options.pathOf(row));
+    await Promise.all(options.queryKeys.map((queryKey) => client.invalidateQueries({ queryKey })));
+    options.onDeleted?.(row);
+    if (options.doneMessage) notifications.show({ message: options.doneMessage(row) });
   }
-  const dialog = leaving !== null && (
+  const dialog = asked !== null && (
     <ConfirmDialog
-      title={`${action} “${nameOf(leaving)}”?`}
+      title={title?.(asked) ?? `${action} “${nameOf(asked)}”?`}
       action={action}
-      onConfirm={() => confirm(leaving)}
-      onClose={() => setLeaving(null)}
+      onConfirm={() => confirm(asked)}
+      onClose={() => setAsked(null)}
     >
-      {warning(leaving)}
+      {warning(asked)}
     </ConfirmDialog>
   );
-  return { button, column: { name: '', cell: button }, dialog };
+  return { ask: setAsked, button, column: { name: '', cell: button }, dialog };
 }

@@ -1,16 +1,18 @@
-// The firewall: what may come in to all machines of the account, and rulesets for some of them.
+// The firewall: rules for all machines of the account, and rulesets for some of them.
 
-import { Button, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Paper, Skeleton, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import type { FirewallRule } from '#cloud/schema.ts';
 import { get, type List, patch } from '../api.ts';
+import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
+import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
-import { parseRule, toFields, toSentence } from './rules.ts';
-import { RulesEditor } from './rules-editor.tsx';
+import { parseRule, toFields, toRuleText } from './rules.ts';
+import { NoRules, RulesEditor } from './rules-editor.tsx';
 import { Rulesets } from './rulesets.tsx';
 
 export default function Firewall() {
@@ -18,19 +20,16 @@ export default function Firewall() {
   const rules = useQuery({
     queryKey: ['firewall-rules'],
     queryFn: () => get<List<FirewallRule>>('/api/v1/firewall-rules'),
-    // What is being edited must not change under the hands; coming back to the page reads it anew.
+    // Refetching would overwrite what the user is editing. Opening the page again fetches the rules anew.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
   return (
     <Page
       title="Firewall"
-      description="What may come in to your machines. Everything that no rule allows is turned away; what goes out to the internet is free."
+      description="Controls incoming traffic to your machines. Traffic that no rule allows is blocked. Outgoing traffic to the internet is not restricted."
     >
-      <Stack gap="sm">
-        <Title order={2} size="h4">
-          For all machines
-        </Title>
+      <Section title="Rules for all machines">
         {rules.isPending && <Skeleton h={160} aria-busy="true" />}
         {rules.error && <ErrorNotice error={rules.error} onRetry={() => rules.refetch()} />}
         {rules.data && (
@@ -42,7 +41,7 @@ export default function Firewall() {
             )}
           </Paper>
         )}
-      </Stack>
+      </Section>
       <Rulesets />
     </Page>
   );
@@ -55,21 +54,16 @@ function GlobalRules({ saved }: { saved: FirewallRule[] }) {
       const body = { rules: rules.map(parseRule) };
       await patch('/api/v1/firewall-rulesets/global', body);
     },
-    onSuccess: () =>
-      notifications.show({ message: 'The rules are saved and apply to all machines.' }),
+    onSuccess: () => notifications.show({ message: 'Rules saved. They apply to all machines.' }),
   });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    save.mutate();
-  };
   return (
-    <form onSubmit={submit}>
+    <form onSubmit={handleSubmit(() => save.mutate())}>
       <Stack>
         <RulesEditor rules={rules} onChange={setRules} />
         <ErrorNotice error={save.error} />
         <Group justify="flex-end">
           <Button type="submit" loading={save.isPending}>
-            Save the rules
+            Save rules
           </Button>
         </Group>
       </Stack>
@@ -79,10 +73,10 @@ function GlobalRules({ saved }: { saved: FirewallRule[] }) {
 
 const RuleList = ({ rules }: { rules: FirewallRule[] }) => (
   <Stack gap={4}>
-    {rules.length === 0 && <Text size="sm">No rules: nothing may come in.</Text>}
+    {rules.length === 0 && <NoRules />}
     {rules.map((rule) => (
-      <Text key={toSentence(rule)} size="sm">
-        {toSentence(rule)}
+      <Text key={toRuleText(rule)} size="sm">
+        {toRuleText(rule)}
         {rule.description && ` (${rule.description})`}
       </Text>
     ))}

@@ -1,4 +1,4 @@
-// Rules as rows of fields.
+// Edits firewall rules, each as a row of fields.
 
 import { ActionIcon, Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
@@ -18,10 +18,10 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
     onChange(rules.map((rule) => (rule.id === id ? { ...rule, ...fields } : rule)));
   return (
     <Stack gap="sm">
-      {rules.length === 0 && <Text size="sm">No rules: nothing may come in.</Text>}
+      {rules.length === 0 && <NoRules />}
       {rules.map((rule, index) => (
         <fieldset key={rule.id} className="rule">
-          <legend className="only-heard">Rule {index + 1}</legend>
+          <legend className="visually-hidden">Rule {index + 1}</legend>
           <Select
             label="Protocol"
             data={protocols}
@@ -31,18 +31,17 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
           />
           <TextInput
             label="Ports"
-            placeholder={rule.protocol === 'icmp' ? 'none' : 'all, or 80-90'}
+            placeholder={rule.protocol === 'icmp' ? 'None' : 'All, or e.g. 80-90'}
             disabled={rule.protocol === 'icmp'}
             value={rule.protocol === 'icmp' ? '' : rule.ports}
             onChange={(event) => change(rule.id, { ports: event.currentTarget.value })}
           />
           <TextInput
-            label="From"
+            label="Source"
             placeholder="203.0.113.0/24"
             value={rule.source}
             onChange={(event) => change(rule.id, { source: event.currentTarget.value })}
             required
-            withAsterisk={false}
           />
           <TextInput
             label="Description"
@@ -67,9 +66,11 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
           disabled={rules.length >= maxRules}
           onClick={() => onChange([...rules, newRule()])}
         >
-          Add a rule
+          Add rule
         </Button>
       </Group>
     </Stack>
   );
 }
+
+export const NoRules = () => <Text size="sm">No rules: all incoming traffic is blocked.</Text>;

@@ -1,12 +1,12 @@
-// Firewall rules between the form, where ports are a text, and the API, where they are two numbers.
+// Converts firewall rules between the form, where ports are text, and the API, where they are two numbers.
 
 import type { FirewallRule } from '#cloud/schema.ts';
 
 export interface RuleFields {
-  /** For the list on the screen; rules have no id of their own. */
+  /** Identifies the row on the screen; rules have no id in the API. */
   id: string;
   protocol: FirewallRule['protocol'];
-  /** `22`, `8000-9000`, or empty for all. */
+  /** `22`, `8000-9000`, or empty for all ports. */
   ports: string;
   source: string;
   description: string;
@@ -15,7 +15,7 @@ export interface RuleFields {
 const allPorts = [1, 65535];
 const anywhere = '0.0.0.0/0';
 
-/** Pages that came over plain HTTP have no crypto.randomUUID. */
+/** Pages served over plain HTTP have no crypto.randomUUID. */
 const newId = () => Math.random().toString(36);
 
 export const newRule = (): RuleFields => ({
@@ -36,7 +36,7 @@ export function toFields(rule: FirewallRule): RuleFields {
   };
 }
 
-/** Throws what to tell the person. */
+/** Throws an error with a message for the user. */
 export function parseRule({ protocol, ports, source, description }: RuleFields): FirewallRule {
   const rule = { protocol, source_network: source.trim(), description: description.trim() };
   return protocol === 'icmp' ? rule : { ...rule, port_range: parsePorts(ports) };
@@ -46,7 +46,9 @@ function parsePorts(text: string): number[] {
   if (text.trim() === '') return allPorts;
   const [, low, high = low] = /^\s*(\d{1,5})\s*(?:[-–]\s*(\d{1,5})\s*)?$/.exec(text) ?? [];
   if (low === undefined) {
-    throw new Error(`“${text}” is not a port such as 22 or a range such as 8000-9000.`);
+    throw new Error(
+      `“${text}” is not a valid port. Enter a port such as 22 or a range such as 8000-9000.`,
+    );
   }
   return [Number(low), Number(high)];
 }
@@ -57,8 +59,8 @@ function toPortText(range: FirewallRule['port_range']): string {
   return low === high ? String(low) : `${low}-${high}`;
 }
 
-/** e.g. `tcp 22 from 0.0.0.0/0`. */
-export function toSentence(rule: FirewallRule): string {
+/** A rule as text, e.g. `tcp 22 from anywhere`. */
+export function toRuleText(rule: FirewallRule): string {
   const ports = rule.protocol === 'icmp' ? '' : ` ${toPortText(rule.port_range) || 'all ports'}`;
   const source = rule.source_network === anywhere ? 'anywhere' : rule.source_network;
   return `${rule.protocol}${ports} from ${source}`;

@@ -1,4 +1,4 @@
-// Sizes as people say them.
+// Sizes in bytes as text, e.g. "97.7 KiB".
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 

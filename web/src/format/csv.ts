@@ -1,4 +1,4 @@
-// A table as a file for spreadsheets, by RFC 4180.
+// A table as CSV (RFC 4180).
 
 type Cell = string | number | null;
 
@@ -8,7 +8,7 @@ export const toCsv = (rows: Cell[][]): string =>
 function toCell(cell: Cell): string {
   if (cell === null) return '';
   if (typeof cell === 'number') return String(cell);
-  // A spreadsheet would take these for formulas.
+  // Spreadsheets would run text that starts like this as a formula.
   const text = /^[=+\-@\t]/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

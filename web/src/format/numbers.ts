@@ -1,18 +1,18 @@
-// Amounts as people read them.
+// Counts, money and durations as text.
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 export const toCount = (value: number) => whole.format(value);
 
-/** For the axis of a plot, where there is little room, e.g. `1.2M`. */
+/** Short enough for the axis of a chart, e.g. `1.2M`. */
 export const toShortCount = (value: number) => short.format(value);
 
 /** "1 token", "2,000 tokens". */
 export const toCounted = (value: number, noun: string) =>
   `${toCount(value)} ${noun}${value === 1 ? '' : 's'}`;
 
-/** Cents, and for less than a dollar as many places as it takes to tell it from nothing. */
+/** Two decimal places; more below a dollar, so that a small amount is not shown as zero. */
 export function toMoney(dollars: number): string {
   const size = Math.abs(dollars);
   const places = size === 0 || size >= 1 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(size)));
@@ -33,6 +33,6 @@ export function toDuration(ms: number): string {
 export const toHours = (hours: number) =>
   hours.toLocaleString('en', { maximumFractionDigits: hours < 1 ? 4 : 2 });
 
-/** Requests a second: few are common, and none is worth saying plainly. */
+/** Requests per second, with enough decimal places for low rates; zero has none. */
 export const toRate = (perSecond: number) =>
   perSecond === 0 ? '0' : perSecond < 0.1 ? perSecond.toFixed(2) : perSecond.toFixed(1);

@@ -1,4 +1,4 @@
-// The first page: three things to try, and the code for the same from elsewhere.
+// The home page: links to get started, this month's usage, and code examples.
 
 import { Anchor, Code, Group, Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import IconKey from '@tabler/icons-react/dist/esm/icons/IconKey.mjs';
@@ -11,45 +11,45 @@ import { useMe } from '../current-user.ts';
 import { CodeExamples } from './code-examples.tsx';
 import { MonthSummary } from './month-summary.tsx';
 
-const things = [
+const cards = [
   {
     path: '/playground',
     icon: IconMessage,
-    title: 'Chat now',
-    text: 'Talk to a model in the browser. See its speed, change its settings, take the code.',
+    title: 'Chat with a model',
+    text: 'Try a model in the browser. See its speed, change its settings, and copy the code.',
   },
   {
     path: '/api-keys/new',
     icon: IconKey,
-    title: 'Make an API key',
-    text: 'For programs. Works with the OpenAI libraries and with the cloud API.',
+    title: 'Create an API key',
+    text: 'Give a program access. Keys work with the OpenAI libraries and with the cloud API.',
   },
   {
     path: '/machines/new',
     icon: IconServer2,
     title: 'Launch a machine',
-    text: 'A Linux machine of your own in three steps, reached by ssh or from this page.',
+    text: 'Start a Linux machine in three steps. Connect with SSH or from this dashboard.',
   },
 ];
 
-const thingsToSee = [
+const viewerCards = [
   {
     path: '/models',
     icon: IconSparkles,
-    title: 'See the models',
-    text: 'Every model id that programs can ask for.',
+    title: 'View models',
+    text: 'The model IDs that programs can use in requests.',
   },
   {
     path: '/api-keys',
     icon: IconKey,
-    title: 'See the API keys',
-    text: 'Which programs have access, and when they last used it.',
+    title: 'View API keys',
+    text: 'Which programs have access, and when each key was last used.',
   },
   {
     path: '/machines',
     icon: IconServer2,
-    title: 'See the machines',
-    text: 'What runs, since when, and what it costs.',
+    title: 'View machines',
+    text: 'What is running, since when, and what it costs.',
   },
 ];
 
@@ -57,9 +57,14 @@ export function Home() {
   const { canUse } = useMe();
   const address = window.location.origin;
   return (
-    <Page title="Home" description={canUse ? 'Three things to try.' : 'What there is to see.'}>
+    <Page
+      title="Home"
+      description={
+        canUse ? 'Three ways to get started.' : 'You can view everything on this server.'
+      }
+    >
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
-        {(canUse ? things : thingsToSee).map(({ path, icon: Icon, title, text }) => (
+        {(canUse ? cards : viewerCards).map(({ path, icon: Icon, title, text }) => (
           <Paper key={path} withBorder p="lg" component={Link} href={path} className="card-link">
             <Stack gap={8}>
               <Icon size={24} stroke={1.5} aria-hidden />

@@ -1,4 +1,4 @@
-// This month in a line on the first page: what was spent, what runs, and how the last days went.
+// A summary of this month on the home page: cost, running machines, and requests on the last seven days.
 
 import { Anchor, Group, Paper, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -13,9 +13,9 @@ import { toUsageQuery } from '../usage/usage-query.ts';
 
 export function MonthSummary() {
   const account = useAccountLimits();
-  const machines = useMachineFacts();
-  const days = useDays();
-  // A line that can't be shown is left out: the first page is not about it.
+  const machines = useMachineSummary();
+  const days = useDailyRequests();
+  // The summary is not essential to the home page, so it is left out if it fails to load.
   if (account.isError || machines.isError) return null;
   if (account.isPending || machines.isPending) return <Skeleton h={58} aria-busy="true" />;
   const { cost, tokens, requests } = account.data.spend;
@@ -24,16 +24,16 @@ export function MonthSummary() {
     <Paper withBorder px="lg" py="sm">
       <Group justify="space-between" gap="md">
         <Text size="sm">
-          This month{' '}
+          Cost this month:{' '}
           <Anchor component={Link} href="/usage" underline="always" size="sm">
             {toMoney(cost + machineCost)}
-          </Anchor>
-          : {toMoney(cost)} for {toCounted(tokens, 'token')} in {toCounted(requests, 'request')},{' '}
-          {toMoney(machineCost)} for machines.{' '}
+          </Anchor>{' '}
+          ({toMoney(cost)} for {toCounted(tokens, 'token')} in {toCounted(requests, 'request')},{' '}
+          {toMoney(machineCost)} for machines).{' '}
           <Anchor component={Link} href="/machines" underline="always" size="sm">
             {toCounted(running, 'machine')}
           </Anchor>{' '}
-          {running === 1 ? 'runs' : 'run'} now.
+          running.
         </Text>
         {days.data && <Sparkline values={days.data} />}
       </Group>
@@ -41,7 +41,7 @@ export function MonthSummary() {
   );
 }
 
-function useMachineFacts() {
+function useMachineSummary() {
   return useQuery({
     queryKey: ['machines-this-month'],
     queryFn: async () => {
@@ -58,8 +58,8 @@ function useMachineFacts() {
   });
 }
 
-/** Requests on each of the last seven days. */
-function useDays() {
+/** The number of requests on each of the last seven days. */
+function useDailyRequests() {
   const range = toRange({ range: '7d', step: 'day', from: null, to: null }, Date.now());
   return useQuery({
     queryKey: ['usage', range, 'none', 'days'],
@@ -75,21 +75,21 @@ function useDays() {
 
 const size = { width: 120, height: 28 };
 
-/** Drawn by hand: the library for plots is larger than the rest of this page. */
+/** Plain SVG: the chart library is larger than the rest of this page. */
 function Sparkline({ values }: { values: number[] }) {
-  const most = Math.max(1, ...values);
+  const highest = Math.max(1, ...values);
   const width = size.width / values.length;
   return (
     <svg
       {...size}
       role="img"
-      aria-label={`Requests on each of the last seven days: ${values.join(', ')}`}
+      aria-label={`Requests per day over the last seven days: ${values.join(', ')}`}
     >
       {values.map((value, at) => {
-        const height = Math.max(2, (value / most) * size.height);
+        const height = Math.max(2, (value / highest) * size.height);
         return (
           <rect
-            // biome-ignore lint/suspicious/noArrayIndexKey: a day is known by its place
+            // biome-ignore lint/suspicious/noArrayIndexKey: a day is identified by its position
             key={at}
             x={at * width + 2}
             y={size.height - height}

@@ -1,10 +1,11 @@
-// One host: how it is, its nodes, and what can be done to it.
+// One host: its status, its nodes, and the actions on it.
 
-import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { HostView } from '#cloud/hosts/schema.ts';
-import { patch, remove } from '../api.ts';
+import { patch } from '../api.ts';
+import { RowButton } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
@@ -13,12 +14,12 @@ import { useMe } from '../current-user.ts';
 import { toCounted } from '../format/numbers.ts';
 import { HostCheckDialog } from './host-check-dialog.tsx';
 import { HostNodes } from './host-nodes.tsx';
-import { hostsKey, toHostPath, toReasonToStay, toRemovalWarning } from './hosts.ts';
+import { hostsKey, toBlockedReason, toHostPath, toRemovalWarning } from './hosts.ts';
 
 const tones: Record<HostView['status'], Tone> = {
   online: 'good',
   offline: 'bad',
-  draining: 'quiet',
+  draining: 'neutral',
 };
 
 interface HostCardProps {
@@ -32,9 +33,9 @@ export function HostCard({ host, nameOf }: HostCardProps) {
   const { canManage } = useMe();
   const facts = [
     region,
-    engine ?? (driver === 'sandbox' ? 'sandboxes on this server' : 'version not known yet'),
+    engine ?? (driver === 'sandbox' ? 'sandboxes on this server' : 'version unknown'),
     url,
-    target && `on ${target}`,
+    target && `cluster target ${target}`,
     toCounted(instances, 'machine'),
   ];
   return (
@@ -47,7 +48,9 @@ export function HostCard({ host, nameOf }: HostCardProps) {
                 {name}
               </Title>
               <StatusBadge tone={tones[status]}>{status}</StatusBadge>
-              {status === 'offline' && draining && <StatusBadge tone="quiet">draining</StatusBadge>}
+              {status === 'offline' && draining && (
+                <StatusBadge tone="neutral">draining</StatusBadge>
+              )}
             </Group>
             <Text size="sm" c="dimmed" className="breakable">
               {facts.filter(Boolean).join(' · ')}
@@ -74,49 +77,36 @@ export function HostCard({ host, nameOf }: HostCardProps) {
 function HostActions({ host }: { host: HostView }) {
   const client = useQueryClient();
   const [isChecking, setChecking] = useState(false);
-  const refresh = () => client.invalidateQueries({ queryKey: hostsKey });
   const isDraining = host.draining;
   const drain = useMutation({
     mutationFn: () => patch(toHostPath(host), { draining: !isDraining }),
-    onSuccess: refresh,
+    onSuccess: () => client.invalidateQueries({ queryKey: hostsKey }),
   });
   const removal = useDelete<HostView>({
     action: 'Remove',
     nameOf: ({ name }) => name,
     warning: toRemovalWarning,
-    async onRemove() {
-      const forget = host.status === 'offline' ? '?forget=true' : '';
-      await remove(`${toHostPath(host)}${forget}`);
-      await refresh();
-    },
-    done: ({ name }) => `The host “${name}” is removed.`,
-    reasonToStay: toReasonToStay,
+    pathOf: (removed) =>
+      `${toHostPath(removed)}${removed.status === 'offline' ? '?forget=true' : ''}`,
+    queryKeys: [hostsKey],
+    doneMessage: ({ name }) => `Host “${name}” removed.`,
+    blockedReason: toBlockedReason,
   });
-  const word = isDraining ? 'Resume' : 'Drain';
+  const isBlocked = toBlockedReason(host) !== null;
   return (
     <Stack gap={6} align="flex-end">
       <Group gap={6}>
-        <Button
-          variant="default"
-          size="xs"
-          onClick={() => setChecking(true)}
-          aria-label={`Check ${host.name}`}
-        >
-          Check
-        </Button>
-        <Button
-          variant="default"
-          size="xs"
+        <RowButton action="Check" name={host.name} onClick={() => setChecking(true)} />
+        <RowButton
+          action={isDraining ? 'Resume' : 'Drain'}
+          name={host.name}
           onClick={() => drain.mutate()}
           loading={drain.isPending}
-          aria-label={`${word} ${host.name}`}
-          title={isDraining ? undefined : 'No new machines; those that run stay.'}
-        >
-          {word}
-        </Button>
-        {toReasonToStay(host) === null && removal.button(host)}
+          title={isDraining ? undefined : 'Stops new launches. Running machines stay.'}
+        />
+        {!isBlocked && removal.button(host)}
       </Group>
-      {toReasonToStay(host) !== null && removal.button(host)}
+      {isBlocked && removal.button(host)}
       <ErrorNotice error={drain.error} />
       {isChecking && <HostCheckDialog host={host} onClose={() => setChecking(false)} />}
       {removal.dialog}

@@ -1,4 +1,4 @@
-// Looks at a host thoroughly and says what it found, one thing after the other.
+// Checks a host and lists the result of each check.
 
 import { Button, Group, Modal, Skeleton, Stack, Text } from '@mantine/core';
 import IconCheck from '@tabler/icons-react/dist/esm/icons/IconCheck.mjs';
@@ -10,16 +10,16 @@ import { ErrorNotice } from '../components/error-notice.tsx';
 import { toHostPath } from './hosts.ts';
 
 const names: Record<string, string> = {
-  reachability: 'It can be reached',
-  trust: 'It trusts this server',
-  storage: 'There is room for disks',
-  network: 'Machines get a network',
-  images: 'It has images',
+  reachability: 'Host is reachable',
+  trust: 'Host trusts this server',
+  storage: 'Storage for disks',
+  network: 'Network for machines',
+  images: 'Images',
   gpus: 'GPUs',
 };
 
 export function HostCheckDialog({ host, onClose }: { host: HostView; onClose: () => void }) {
-  // What was found is as old as the dialog: nothing is kept.
+  // Never cached: each opening of the dialog runs a new check.
   const check = useQuery({
     queryKey: ['host-check', host.name],
     queryFn: () => post<HostChecks>(`${toHostPath(host)}/check`),
@@ -29,26 +29,26 @@ export function HostCheckDialog({ host, onClose }: { host: HostView; onClose: ()
   });
   const { data } = check;
   return (
-    <Modal opened onClose={onClose} title={`Check of “${host.name}”`}>
+    <Modal opened onClose={onClose} title={`Host check of “${host.name}”`}>
       <Stack>
         {check.isFetching && <Skeleton h={220} aria-busy="true" />}
         {!check.isFetching && <ErrorNotice error={check.error} />}
         {!check.isFetching && data && (
           <div role="status">
             <Text size="sm" fw={500} mb="sm">
-              {data.ok ? 'All is well.' : 'Not all is well.'}
+              {data.ok ? 'All checks passed.' : 'Some checks failed.'}
             </Text>
             <ul className="checks">
               {data.checks.map(({ name, ok, message }) => (
                 <li key={name}>
                   {ok ? (
-                    <IconCheck size={18} role="img" aria-label="Fine" />
+                    <IconCheck size={18} role="img" aria-label="Passed" />
                   ) : (
                     <IconX
                       size={18}
                       color="var(--mantine-color-error)"
                       role="img"
-                      aria-label="Wrong"
+                      aria-label="Failed"
                     />
                   )}
                   <div>

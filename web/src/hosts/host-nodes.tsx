@@ -1,4 +1,4 @@
-// The nodes of a host: what of each is taken, and which machine has which GPU.
+// The nodes of a host: how much of each is in use, and which machine has which GPU.
 
 import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
@@ -10,8 +10,6 @@ import type { Gpu, HostNode } from './hosts.ts';
 
 type NameOf = (instanceId: string) => string | null;
 type Row = HostNode & { id: string };
-
-const loaded = { isPending: false, error: null, refetch: () => Promise.reject() };
 
 export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) {
   const columns: Column<Row>[] = [
@@ -27,43 +25,42 @@ export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) 
       ),
     },
     {
-      name: 'vCPU',
+      name: 'vCPUs',
       cell: ({ name, vcpus, vcpus_used }) => (
-        <Share label={`vCPU of ${name}`} used={vcpus_used} total={vcpus} />
+        <Utilization label={`vCPUs used on ${name}`} used={vcpus_used} total={vcpus} />
       ),
     },
     {
-      name: 'Memory, GiB',
+      name: 'Memory (GiB)',
       cell: ({ name, memory_gib, memory_gib_used }) => (
-        <Share label={`Memory of ${name}`} used={memory_gib_used} total={memory_gib} />
+        <Utilization label={`Memory used on ${name}`} used={memory_gib_used} total={memory_gib} />
       ),
     },
-    { name: 'Disk, GiB', cell: ({ storage_gib }) => toCount(storage_gib) },
+    { name: 'Disk (GiB)', cell: ({ storage_gib }) => toCount(storage_gib) },
     { name: 'GPUs', cell: ({ gpus }) => <Gpus gpus={gpus} nameOf={nameOf} /> },
   ];
   return (
     <DataTable
       label={`Nodes of ${host.name}`}
-      query={loaded}
       rows={host.nodes.map((node) => ({ ...node, id: node.name }))}
       columns={columns}
       empty={
         <Text size="sm" c="dimmed">
-          What it has is not known until it has answered once.
+          Unknown until the host has responded once.
         </Text>
       }
     />
   );
 }
 
-function Share({ label, used, total }: { label: string; used: number; total: number }) {
+function Utilization({ label, used, total }: { label: string; used: number; total: number }) {
   const percent = total === 0 ? 0 : Math.min(100, (used / total) * 100);
   return (
     <Stack gap={4} miw={96}>
       <Text size="sm" className="one-line">
         {toCount(used)} of {toCount(total)}
       </Text>
-      <Progress value={percent} size="sm" aria-label={`Used ${label}`} />
+      <Progress value={percent} size="sm" aria-label={label} />
     </Stack>
   );
 }
@@ -72,7 +69,7 @@ function Gpus({ gpus, nameOf }: { gpus: Gpu[]; nameOf: NameOf }) {
   if (gpus.length === 0) {
     return (
       <Text size="sm" c="dimmed">
-        none
+        None
       </Text>
     );
   }

@@ -22,22 +22,22 @@ export function useHosts() {
 export const toHostPath = ({ name }: Pick<HostView, 'name'>) =>
   `${hostsPath}/${encodeURIComponent(name)}`;
 
-/** Why a host has to stay; null when it may go. */
-export function toReasonToStay({ source, status, instances }: HostView): string | null {
-  if (source === 'builtin') return 'This is the server itself.';
-  if (source === 'file') return 'It stands in the configuration file.';
-  // The machines of one that never comes back could be ended by nothing else.
+/** Why a host can't be removed; null if it can. */
+export function toBlockedReason({ source, status, instances }: HostView): string | null {
+  if (source === 'builtin') return 'This host is the server itself.';
+  if (source === 'file') return 'Defined in the configuration file.';
+  // An offline host can be removed with its machines: if it never comes back, nothing else can end them.
   if (instances > 0 && status !== 'offline') {
-    return 'It still has machines. Drain it, and end them first.';
+    return 'Still has machines. Drain the host and terminate them first.';
   }
   return null;
 }
 
-/** What is lost with a host, before it goes. */
+/** What removing a host does. */
 export function toRemovalWarning({ status, instances }: HostView): string {
   if (status !== 'offline') {
-    return 'No machine is launched there any more. The server itself stays as it is.';
+    return 'No more machines are launched on it. The host itself is not changed.';
   }
-  const machines = instances === 0 ? '' : `, and so do ${toCounted(instances, 'machine')}`;
-  return `It does not answer. Its filesystems count as gone${machines}. Do this only if it never comes back.`;
+  const lost = instances === 0 ? '' : ` and ${toCounted(instances, 'machine')}`;
+  return `The host does not respond. Its filesystems${lost} count as lost. Remove it only if it will never come back.`;
 }

@@ -1,16 +1,16 @@
-// The account's machines and how they are kept current: the server says that one changed, and the lists are
-// read again. Nothing is asked for on a timer.
+// The account's machines. The server sends an event when one changes, and the lists are fetched again; there
+// is no polling.
 
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
-import { get, type List } from '../api.ts';
 import { toPemName } from '../browser/download.ts';
+import { filesystemsKey, instanceTypesKey, useList } from '../queries.ts';
 
-const instancesKey = ['instances'];
+export const instancesKey = ['instances'];
 const detailsKey = ['instance-details'];
-/** What a machine's coming or going changes elsewhere. */
-const dependentKeys = [instancesKey, detailsKey, ['instance-types'], ['filesystems']];
+/** What changes when a machine is launched or terminated. */
+const dependentKeys = [instancesKey, detailsKey, instanceTypesKey, filesystemsKey];
 
 export function useInstances() {
   const client = useQueryClient();
@@ -19,30 +19,24 @@ export function useInstances() {
     const refresh = () => {
       for (const queryKey of dependentKeys) client.invalidateQueries({ queryKey });
     };
-    // Also the first one of each connection: something may have changed while there was none.
+    // Each connection begins with an event, because something may have changed while there was none.
     events.onmessage = refresh;
-    // Given up by the browser, e.g. because the session ended: the list says why.
+    // The browser gave up, e.g. because the session ended. Fetching the list shows why.
     events.onerror = () => events.readyState === EventSource.CLOSED && refresh();
     return () => events.close();
   }, [client]);
-  return useQuery({
-    queryKey: instancesKey,
-    queryFn: () => get<List<Instance>>('/api/v1/instances'),
-  });
+  return useList<Instance>(instancesKey, '/api/v1/instances');
 }
 
-/** By the id of the machine. */
+/** Details by instance id. */
 export function useDetails(): ReadonlyMap<string, InstanceDetail> {
-  const details = useQuery({
-    queryKey: detailsKey,
-    queryFn: () => get<List<InstanceDetail>>('/dashboard/api/instances'),
-  });
+  const details = useList<InstanceDetail>(detailsKey, '/dashboard/api/instances');
   return new Map(details.data?.data.map((detail) => [detail.id, detail]));
 }
 
 export const nameOf = ({ name, id }: Pick<Instance, 'name' | 'id'>) => name ?? id.slice(0, 8);
 
-/** With the file of a key that was generated here; where that of a pasted one is, its owner knows. */
+/** Names the private key file if this server generated the key. The path of any other key is unknown. */
 export function toSshCommand(instance: Instance, hasKeyFile: boolean): string | null {
   const { ip, ssh_port, ssh_key_names } = instance;
   if (ip === undefined) return null;

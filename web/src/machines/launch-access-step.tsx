@@ -1,4 +1,4 @@
-// The third step of a launch: the key that will be let in, which may be made here, a name, tags, and how many.
+// The third step of a launch: name, count, tags and the SSH key, which can be generated here.
 
 import {
   Button,
@@ -10,36 +10,34 @@ import {
   Text,
   TextInput,
 } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { SshKey } from '#cloud/schema.ts';
-import { get, type List, post } from '../api.ts';
+import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { sshKeysKey, useSshKeys } from '../queries.ts';
 import type { LaunchStepProps } from './launch-choice.ts';
 import { maxCount } from './launch-many.ts';
 import { TagsField } from './tags-field.tsx';
 
-const queryKey = ['ssh-keys'];
-
 export function AccessStep({ choice, onChange }: LaunchStepProps) {
-  const keys = useQuery({ queryKey, queryFn: () => get<List<SshKey>>('/api/v1/ssh-keys') });
+  const keys = useSshKeys();
   if (keys.isPending) return <Skeleton h={160} aria-busy="true" />;
   return (
     <Stack>
       <ErrorNotice error={keys.error} onRetry={() => keys.refetch()} />
       <Group align="flex-start" gap="sm" grow preventGrowOverflow={false} wrap="nowrap">
         <TextInput
-          label="Name of the machine"
+          label="Machine name"
           placeholder="Optional"
           value={choice.name}
           onChange={(event) => onChange({ name: event.currentTarget.value })}
-          // Room for the number that each of several gets.
+          // Leaves room for the number that is added if there are several machines.
           maxLength={60}
-          autoComplete="off"
         />
         <NumberInput
-          label="How many"
+          label="Count"
           value={choice.count}
           onChange={(count) => onChange({ count: Number(count) })}
           min={1}
@@ -51,39 +49,39 @@ export function AccessStep({ choice, onChange }: LaunchStepProps) {
       </Group>
       <Select
         label="SSH key"
-        description="Whoever holds its private half is let in as ubuntu."
-        placeholder={keys.data?.data.length === 0 ? 'None yet: make one below' : 'Choose one'}
+        description="Whoever has the private key can log in as ubuntu."
+        placeholder={keys.data?.data.length === 0 ? 'None yet: generate one below' : 'Select a key'}
         data={[...new Set(keys.data?.data.map(({ name }) => name))]}
         value={choice.sshKey}
         onChange={(sshKey) => onChange({ sshKey })}
         allowDeselect={false}
       />
-      <MakeKey onMade={(sshKey) => onChange({ sshKey })} />
+      <GenerateKey onGenerated={(sshKey) => onChange({ sshKey })} />
       <TagsField tags={choice.tags} onChange={(tags) => onChange({ tags })} />
     </Stack>
   );
 }
 
-function MakeKey({ onMade }: { onMade: (name: string) => void }) {
+function GenerateKey({ onGenerated }: { onGenerated: (name: string) => void }) {
   const client = useQueryClient();
   const [name, setName] = useState('');
-  const make = useMutation({
+  const generate = useMutation({
     mutationFn: () => post<{ data: SshKey }>('/api/v1/ssh-keys', { name: name.trim() }),
     async onSuccess({ data }) {
       save(data);
-      await client.invalidateQueries({ queryKey });
-      onMade(data.name);
+      await client.invalidateQueries({ queryKey: sshKeysKey });
+      onGenerated(data.name);
     },
   });
-  const made = make.data?.data;
-  if (made !== undefined) {
+  const generated = generate.data?.data;
+  if (generated !== undefined) {
     return (
       <Group gap="sm">
         <Text size="sm">
-          Keep {toPemName(made.name)}: the server can’t show the private half again.
+          Keep {toPemName(generated.name)}. The server can’t show the private key again.
         </Text>
-        <Button variant="default" size="xs" onClick={() => save(made)}>
-          Download it again
+        <Button variant="default" size="xs" onClick={() => save(generated)}>
+          Download again
         </Button>
       </Group>
     );
@@ -92,23 +90,22 @@ function MakeKey({ onMade }: { onMade: (name: string) => void }) {
     <Stack gap="xs">
       <Group align="flex-end" gap="sm">
         <TextInput
-          label="Or make a new key called"
+          label="Or generate a new key named"
           placeholder="my-laptop"
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           maxLength={64}
-          autoComplete="off"
         />
         <Button
           variant="default"
-          onClick={() => make.mutate()}
+          onClick={() => generate.mutate()}
           disabled={name.trim() === ''}
-          loading={make.isPending}
+          loading={generate.isPending}
         >
-          Make and download
+          Generate and download
         </Button>
       </Group>
-      <ErrorNotice error={make.error} />
+      <ErrorNotice error={generate.error} />
     </Stack>
   );
 }

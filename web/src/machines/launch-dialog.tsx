@@ -1,13 +1,13 @@
-// Launches a machine in three steps. What was chosen is kept when going back.
+// Launches one or several machines in three steps. Going back keeps what was entered.
 
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
-import type { InstanceTypes } from '#cloud/schema.ts';
-import { get } from '../api.ts';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
-import { toPrice } from './instances.ts';
+import { useInstanceTypes } from '../queries.ts';
+import { instancesKey, toPrice } from './instances.ts';
 import { AccessStep } from './launch-access-step.tsx';
 import { emptyChoice, isStepComplete, toLaunch } from './launch-choice.ts';
 import { LocationStep } from './launch-location-step.tsx';
@@ -15,56 +15,26 @@ import { launchMany } from './launch-many.ts';
 import { TypeStep } from './launch-type-step.tsx';
 
 const steps = [
-  { title: 'What kind of machine', next: 'Next', body: TypeStep },
-  { title: 'Where, and with what on it', next: 'Next', body: LocationStep },
-  { title: 'Who is let in', next: 'Launch', body: AccessStep },
+  { title: 'Machine type', next: 'Next', body: TypeStep },
+  { title: 'Region, image and storage', next: 'Next', body: LocationStep },
+  { title: 'Name and SSH key', next: 'Launch', body: AccessStep },
 ] as const;
 
 export function LaunchDialog({ onClose }: { onClose: () => void }) {
-  const client = useQueryClient();
   const [at, setAt] = useState(0);
-  const [launched, setLaunched] = useState(0);
-  const [earlier, setEarlier] = useState(0);
   const [choice, setChoice] = useState(emptyChoice);
-  const types = useQuery({
-    queryKey: ['instance-types'],
-    queryFn: () => get<{ data: InstanceTypes }>('/api/v1/instance-types'),
-  });
-  const launch = useMutation({
-    async mutationFn() {
-      let done = 0;
-      setLaunched(0);
-      try {
-        await launchMany(toLaunch(choice), { count: choice.count, earlier }, (now) => {
-          done = now;
-          setLaunched(now);
-        });
-      } catch (error) {
-        // Those that there are need not be launched once more.
-        setEarlier(earlier + done);
-        setChoice((before) => ({ ...before, count: before.count - done }));
-        throw error;
-      }
-    },
-    // Some of several may be there although the last was refused.
-    onSettled: () => client.invalidateQueries({ queryKey: ['instances'] }),
-    onSuccess() {
-      const { count } = choice;
-      const message = count === 1 ? 'The machine is starting.' : `${count} machines are starting.`;
-      notifications.show({ message });
-      onClose();
-    },
-  });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
+  const { launch, launched } = useLaunch(onClose, (failedAfter) =>
+    setChoice((before) => ({ ...before, count: before.count - failedAfter })),
+  );
+  const types = useInstanceTypes();
+  const submit = handleSubmit(() => {
     if (at < steps.length - 1) setAt(at + 1);
-    else launch.mutate();
-  };
-
+    else launch.mutate(choice);
+  });
   const { title, next, body: Step } = steps[at as 0 | 1 | 2];
   const price = types.data?.data[choice.type ?? '']?.instance_type.price_cents_per_hour;
   return (
-    <Modal opened onClose={onClose} title="Launch a machine" size="lg">
+    <Modal opened onClose={onClose} title="Launch machine" size="lg">
       <form onSubmit={submit}>
         <Stack>
           <Text size="sm" c="dimmed" role="status">
@@ -100,4 +70,38 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
       </form>
     </Modal>
   );
+}
+
+/**
+ * Launches the chosen machines. If one launch fails, `onFailure` gets the number of machines that are starting:
+ * a second attempt must launch only the others.
+ */
+function useLaunch(onClose: () => void, onFailure: (launched: number) => void) {
+  const client = useQueryClient();
+  const [launched, setLaunched] = useState(0);
+  const [earlier, setEarlier] = useState(0);
+  const launch = useMutation({
+    async mutationFn(choice: typeof emptyChoice) {
+      let done = 0;
+      setLaunched(0);
+      try {
+        await launchMany(toLaunch(choice), { count: choice.count, earlier }, (now) => {
+          done = now;
+          setLaunched(now);
+        });
+      } catch (error) {
+        setEarlier(earlier + done);
+        onFailure(done);
+        throw error;
+      }
+    },
+    // Even after a failure some machines may be starting.
+    onSettled: () => client.invalidateQueries({ queryKey: instancesKey }),
+    onSuccess(_, { count }) {
+      const message = count === 1 ? 'Machine is starting.' : `${count} machines are starting.`;
+      notifications.show({ message });
+      onClose();
+    },
+  });
+  return { launch, launched };
 }

@@ -1,76 +1,66 @@
-// The second step of a launch: region, image, and the shared filesystems to mount.
+// The second step of a launch: region, image, shared filesystems and firewall rulesets.
 
 import { MultiSelect, Select, Skeleton, Stack } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import type { Filesystem, Image, Ruleset } from '#cloud/schema.ts';
-import { get, type List } from '../api.ts';
+import type { Image } from '#cloud/schema.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { toRegionOption } from '../components/use-region-select.tsx';
+import { useFilesystems, useList, useRulesets } from '../queries.ts';
 import { type LaunchStepProps, noRegion } from './launch-choice.ts';
 
 export function LocationStep({ types, choice, onChange }: LaunchStepProps) {
-  const images = useQuery({
-    queryKey: ['images'],
-    queryFn: () => get<List<Image>>('/api/v1/images'),
-  });
-  const filesystems = useQuery({
-    queryKey: ['filesystems'],
-    queryFn: () => get<List<Filesystem>>('/api/v1/file-systems'),
-  });
-  const rulesets = useQuery({
-    queryKey: ['firewall-rulesets'],
-    queryFn: () => get<List<Ruleset>>('/api/v1/firewall-rulesets'),
-  });
+  const images = useList<Image>(['images'], '/api/v1/images');
+  const filesystems = useFilesystems();
+  const rulesets = useRulesets();
   const regions = types?.[choice.type ?? '']?.regions_with_capacity_available ?? [];
   const region = choice.region ?? regions[0]?.name ?? null;
-  const fitting = images.data?.data.filter((one) => one.region.name === region) ?? [];
-  const image = choice.image ?? fitting[0]?.id ?? null;
+  const inRegion = <T extends { region: { name: string } }>(list: { data: T[] } | undefined) =>
+    list?.data.filter((one) => one.region.name === region) ?? [];
+  const regionImages = inRegion(images.data);
+  const image = choice.image ?? regionImages[0]?.id ?? null;
 
-  // The usual choice is made for people; they see it here and can change it.
+  // Selects the first region and image, which the user can change.
   useEffect(() => {
     if (region !== choice.region || image !== choice.image) onChange({ region, image });
   });
 
   if (images.isPending || filesystems.isPending || rulesets.isPending)
     return <Skeleton h={220} aria-busy="true" />;
-  const shares = filesystems.data?.data.filter((one) => one.region.name === region) ?? [];
-  const sets = rulesets.data?.data.filter((one) => one.region.name === region) ?? [];
+  const regionFilesystems = inRegion(filesystems.data);
+  const regionRulesets = inRegion(rulesets.data);
   return (
     <Stack>
       <ErrorNotice error={images.error ?? filesystems.error} />
       <Select
         label="Region"
-        data={regions.map(({ name, description }) => ({
-          value: name,
-          label: `${name} · ${description}`,
-        }))}
+        data={regions.map(toRegionOption)}
         value={region}
         onChange={(value) => onChange({ ...noRegion, region: value })}
         allowDeselect={false}
       />
       <Select
         label="Image"
-        description={fitting.find(({ id }) => id === image)?.description}
-        data={fitting.map(({ id, name }) => ({ value: id, label: name }))}
+        description={regionImages.find(({ id }) => id === image)?.description}
+        data={regionImages.map(({ id, name }) => ({ value: id, label: name }))}
         value={image}
         onChange={(value) => onChange({ image: value })}
         allowDeselect={false}
       />
       <MultiSelect
         label="Filesystems"
-        description="Shared by all machines that mount them, and kept when machines end."
-        placeholder={shares.length === 0 ? 'None in this region' : 'None'}
-        disabled={shares.length === 0}
-        data={shares.map(({ name }) => name)}
+        description="Shared by all machines that mount them, and kept when machines are terminated."
+        placeholder={regionFilesystems.length === 0 ? 'None in this region' : 'None'}
+        disabled={regionFilesystems.length === 0}
+        data={regionFilesystems.map(({ name }) => name)}
         value={choice.filesystems}
         onChange={(value) => onChange({ filesystems: value })}
       />
-      {sets.length > 0 && (
+      {regionRulesets.length > 0 && (
         <MultiSelect
           label="Firewall rulesets"
-          description="In addition to the rules for all machines."
+          description="Apply in addition to the rules for all machines."
           placeholder="None"
-          data={sets.map(({ id, name }) => ({ value: id, label: name }))}
+          data={regionRulesets.map(({ id, name }) => ({ value: id, label: name }))}
           value={choice.rulesets}
           onChange={(value) => onChange({ rulesets: value })}
         />

@@ -1,14 +1,14 @@
-// Several machines of the same kind. The API launches one at a time, so one follows the other.
+// Launches several machines of the same type, one after the other: the API launches one at a time.
 
 import type { Launch } from '#cloud/schema.ts';
 import { ApiError, post } from '../api.ts';
 
 export const maxCount = 32;
 
-/** Stops at the first that is refused, and says how many there are by then. */
+/** Stops at the first launch that fails, with an error that says how many machines are starting. */
 export async function launchMany(
   launch: Launch,
-  /** Those of an earlier try have the first numbers. */
+  /** `earlier` machines of a previous attempt have the first numbers. */
   { count, earlier }: { count: number; earlier: number },
   onProgress: (launched: number) => void,
 ): Promise<void> {
@@ -27,9 +27,12 @@ export async function launchMany(
 
 function afterSome(error: ApiError, launched: number, count: number): ApiError {
   const { message, status, suggestion, requestId } = error;
-  return new ApiError(`${launched} of ${count} are starting; the next was refused: ${message}`, {
-    status,
-    requestId,
-    ...(suggestion === null ? {} : { suggestion }),
-  });
+  return new ApiError(
+    `${launched} of ${count} machines are starting. The next launch failed: ${message}`,
+    {
+      status,
+      requestId,
+      ...(suggestion === null ? {} : { suggestion }),
+    },
+  );
 }

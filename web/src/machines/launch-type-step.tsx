@@ -1,8 +1,9 @@
-// The first step of a launch: the kind of machine, with what it costs and whether there is room for it.
+// The first step of a launch: the type of machine, with its price and availability.
 
 import { Button, Group, Radio, Skeleton, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { InstanceTypes } from '#cloud/schema.ts';
+import { toCounted } from '../format/numbers.ts';
 import { toPrice } from './instances.ts';
 import { type LaunchStepProps, noRegion } from './launch-choice.ts';
 
@@ -19,7 +20,7 @@ export function TypeStep({ types, choice, onChange }: LaunchStepProps) {
     <Stack gap="sm">
       {ready.length === 0 && (
         <Text size="sm">
-          This server has no room for another machine now. Terminate one, or try again later.
+          There is no capacity for another machine now. Terminate a machine, or try again later.
         </Text>
       )}
       <Radio.Group
@@ -36,7 +37,7 @@ export function TypeStep({ types, choice, onChange }: LaunchStepProps) {
       {full.length > 0 && (
         <Group>
           <Button variant="subtle" size="compact-sm" onClick={() => setShowsAll(!showsAll)}>
-            {showsAll ? 'Hide' : 'Show'} {full.length} without capacity here
+            {showsAll ? 'Hide' : 'Show'} {toCounted(full.length, 'type')} without capacity
           </Button>
         </Group>
       )}
@@ -48,10 +49,10 @@ function TypeCard({ offer }: { offer: Offer }) {
   const { name, description, price_cents_per_hour, specs } = offer.instance_type;
   const isFull = offer.regions_with_capacity_available.length === 0;
   const parts = [
-    `${specs.vcpus} vCPU`,
+    toCounted(specs.vcpus, 'vCPU'),
     `${specs.memory_gib} GiB memory`,
     `${specs.storage_gib} GiB disk`,
-    specs.gpus === 0 ? 'no GPU' : `${specs.gpus} GPU`,
+    specs.gpus === 0 ? 'no GPU' : toCounted(specs.gpus, 'GPU'),
   ];
   return (
     <Radio.Card value={name} disabled={isFull} className="type-card" aria-label={name}>

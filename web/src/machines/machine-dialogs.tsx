@@ -1,55 +1,79 @@
-// The dialogs of machines that exist: boot log, new name, and the question before a restart or an end.
+// The dialogs for actions on machines: boot log, rename, tags, restart and terminate.
 
-import { Button, Group, Modal, Skeleton, Stack, TextInput } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { FormEvent } from 'react';
+import { Button, Group, Modal, Skeleton, TextInput } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Instance } from '#cloud/schema.ts';
 import { get, post } from '../api.ts';
+import { toFieldText } from '../browser/form-data.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
-import { nameOf } from './instances.ts';
-import type { Task } from './machine-menu.tsx';
+import { FormDialog } from '../components/form-dialog.tsx';
+import { instancesKey, nameOf } from './instances.ts';
+import type { MachineAction } from './machine-menu.tsx';
 import { TagsDialog } from './tags-field.tsx';
 
 interface MachineDialogProps {
-  task: Task;
-  /** One, or several for a restart or an end. */
+  action: MachineAction;
+  /** One machine, or several to restart or terminate. */
   instances: Instance[];
   onClose: () => void;
 }
 
-export function MachineDialog({ task, instances, onClose }: MachineDialogProps) {
-  const client = useQueryClient();
+export function MachineDialog({ action, instances, onClose }: MachineDialogProps) {
   const [first] = instances;
   if (first === undefined) return null;
-  if (task === 'boot-log') return <BootLog instance={first} onClose={onClose} />;
-  if (task === 'rename') return <Rename instance={first} onClose={onClose} />;
-  if (task === 'tags') return <TagsDialog instance={first} onClose={onClose} />;
+  if (action === 'boot-log') return <BootLogDialog instance={first} onClose={onClose} />;
+  if (action === 'rename') return <RenameDialog instance={first} onClose={onClose} />;
+  if (action === 'tags') return <TagsDialog instance={first} onClose={onClose} />;
+  return <OperationDialog operation={action} instances={instances} onClose={onClose} />;
+}
 
-  const what = instances.length === 1 ? `“${nameOf(first)}”` : `${instances.length} machines`;
-  const names = instances.map(nameOf).join(', ');
+const operations = {
+  restart: {
+    label: 'Restart',
+    warning: 'Running programs are stopped. Disks and addresses are kept.',
+  },
+  terminate: {
+    label: 'Terminate',
+    warning: 'The disk and everything on it are permanently deleted. Shared filesystems are kept.',
+  },
+};
+
+interface OperationDialogProps {
+  operation: keyof typeof operations;
+  instances: Instance[];
+  onClose: () => void;
+}
+
+function OperationDialog({ operation, instances, onClose }: OperationDialogProps) {
+  const client = useQueryClient();
+  const names = instances.map(nameOf);
+  const target = names.length === 1 ? `“${names[0]}”` : `${names.length} machines`;
+  const { label, warning } = operations[operation];
   async function operate() {
     const instance_ids = instances.map(({ id }) => id);
-    await post(`/api/v1/instance-operations/${task}`, { instance_ids });
-    await client.invalidateQueries({ queryKey: ['instances'] });
+    await post(`/api/v1/instance-operations/${operation}`, { instance_ids });
+    await client.invalidateQueries({ queryKey: instancesKey });
   }
-  const [title, action, text] =
-    task === 'restart'
-      ? [`Restart ${what}?`, 'Restart', 'What runs ends; disks and addresses stay.']
-      : [
-          `Terminate ${what}?`,
-          'Terminate',
-          'The disk and all that is on it are gone for good. Shared filesystems stay.',
-        ];
   return (
-    <ConfirmDialog title={title} action={action} onConfirm={operate} onClose={onClose}>
-      {instances.length > 1 && `${names}. `}
-      {text}
+    <ConfirmDialog
+      title={`${label} ${target}?`}
+      action={label}
+      onConfirm={operate}
+      onClose={onClose}
+    >
+      {names.length > 1 && `${names.join(', ')}. `}
+      {warning}
     </ConfirmDialog>
   );
 }
 
-function BootLog({ instance, onClose }: { instance: Instance; onClose: () => void }) {
+interface InstanceDialogProps {
+  instance: Instance;
+  onClose: () => void;
+}
+
+function BootLogDialog({ instance, onClose }: InstanceDialogProps) {
   const log = useQuery({
     queryKey: ['boot-log', instance.id, instance.status],
     queryFn: () => get<{ data: string }>(`/dashboard/api/instances/${instance.id}/boot-log`),
@@ -59,15 +83,15 @@ function BootLog({ instance, onClose }: { instance: Instance; onClose: () => voi
       {log.isPending && <Skeleton h={240} />}
       <ErrorNotice error={log.error} onRetry={() => log.refetch()} />
       {log.data && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a long log scrolls, also by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a long log scrolls, which the keyboard must reach
         <pre className="code-block boot-log" tabIndex={0}>
-          {log.data.data || 'It has printed nothing.'}
+          {log.data.data || 'The boot log is empty.'}
         </pre>
       )}
       {log.data && (
         <Group justify="flex-end" mt="md">
           <Button variant="default" onClick={() => log.refetch()} loading={log.isFetching}>
-            Read again
+            Refresh
           </Button>
         </Group>
       )}
@@ -75,42 +99,27 @@ function BootLog({ instance, onClose }: { instance: Instance; onClose: () => voi
   );
 }
 
-function Rename({ instance, onClose }: { instance: Instance; onClose: () => void }) {
+function RenameDialog({ instance, onClose }: InstanceDialogProps) {
   const client = useQueryClient();
-  const rename = useMutation({
-    mutationFn: async (form: FormData) => {
-      await post(`/api/v1/instances/${instance.id}`, { name: String(form.get('name')).trim() });
-      await client.invalidateQueries({ queryKey: ['instances'] });
-    },
-    onSuccess: onClose,
-  });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    rename.mutate(new FormData(event.currentTarget));
-  };
+  async function rename(form: FormData) {
+    await post(`/api/v1/instances/${instance.id}`, { name: toFieldText(form, 'name') });
+    await client.invalidateQueries({ queryKey: instancesKey });
+    onClose();
+  }
   return (
-    <Modal opened onClose={onClose} title={`Rename “${nameOf(instance)}”`}>
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label="Name"
-            name="name"
-            defaultValue={instance.name ?? ''}
-            maxLength={64}
-            autoComplete="off"
-            data-autofocus
-          />
-          <ErrorNotice error={rename.error} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={rename.isPending}>
-              Rename
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <FormDialog
+      title={`Rename “${nameOf(instance)}”`}
+      action="Rename"
+      onSubmit={rename}
+      onClose={onClose}
+    >
+      <TextInput
+        label="Name"
+        name="name"
+        defaultValue={instance.name ?? ''}
+        maxLength={64}
+        data-autofocus
+      />
+    </FormDialog>
   );
 }

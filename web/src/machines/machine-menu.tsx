@@ -1,16 +1,16 @@
-// What can be done to one machine. What can't be done now is there too, with the reason.
+// The actions on one machine. Actions that are unavailable are listed with the reason.
 
 import { ActionIcon, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
 import type { Instance } from '#cloud/schema.ts';
 import { nameOf } from './instances.ts';
 
-export type Task = 'boot-log' | 'rename' | 'tags' | 'restart' | 'terminate';
+export type MachineAction = 'boot-log' | 'rename' | 'tags' | 'restart' | 'terminate';
 
 interface MachineMenuProps {
   instance: Instance;
   canUse: boolean;
-  onChoose: (task: Task) => void;
+  onChoose: (action: MachineAction) => void;
 }
 
 export function MachineMenu({ instance, canUse, onChoose }: MachineMenuProps) {
@@ -18,7 +18,7 @@ export function MachineMenu({ instance, canUse, onChoose }: MachineMenuProps) {
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
-        <ActionIcon variant="default" aria-label={`More for ${nameOf(instance)}`}>
+        <ActionIcon variant="default" aria-label={`Actions for ${nameOf(instance)}`}>
           <IconDots size={17} stroke={1.6} aria-hidden />
         </ActionIcon>
       </Menu.Target>
@@ -27,7 +27,7 @@ export function MachineMenu({ instance, canUse, onChoose }: MachineMenuProps) {
         {canUse && (
           <>
             <Menu.Item onClick={() => onChoose('rename')}>Rename</Menu.Item>
-            <Menu.Item onClick={() => onChoose('tags')}>Change tags</Menu.Item>
+            <Menu.Item onClick={() => onChoose('tags')}>Edit tags</Menu.Item>
             <Menu.Item disabled={!restart.available} onClick={() => onChoose('restart')}>
               Restart
               <Reason of={restart} />

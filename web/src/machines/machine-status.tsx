@@ -1,29 +1,29 @@
-// How a machine is, in a word, and why in a sentence when it is not well.
+// The status of a machine, with the reason if something is wrong.
 
 import { Stack, Text } from '@mantine/core';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 
-interface StatusProps {
+interface MachineStatusProps {
   instance: Instance;
   detail: InstanceDetail | undefined;
 }
 
 const tones: Record<Instance['status'], Tone> = {
   active: 'good',
-  booting: 'waiting',
+  booting: 'pending',
   unhealthy: 'bad',
-  terminating: 'quiet',
-  terminated: 'quiet',
+  terminating: 'neutral',
+  terminated: 'neutral',
 };
 
-export function Status({ instance, detail }: StatusProps) {
+export function MachineStatus({ instance, detail }: MachineStatusProps) {
   const { status, actions } = instance;
   const isActing = actions.restart.reason_code === 'vm-action-in-progress';
   const reason = detail?.status_reason ?? detail?.last_error;
   return (
     <Stack gap={4} align="flex-start" className="status">
-      <StatusBadge tone={isActing ? 'waiting' : tones[status]}>
+      <StatusBadge tone={isActing ? 'pending' : tones[status]}>
         {isActing ? 'restarting' : status}
       </StatusBadge>
       {reason && (

@@ -1,128 +1,89 @@
-// Machines: what runs, how to get in, and what can be done to one or several at once.
+// The list of machines: status, how to connect, and actions on one or several of them.
 
-import { Badge, Button, Checkbox, Code, Group, Text } from '@mantine/core';
+import { Button, Checkbox, Group } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { Instance, InstanceDetail } from '#cloud/schema.ts';
-import { CopyButton } from '../components/copy-button.tsx';
+import type { Instance } from '#cloud/schema.ts';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { Page } from '../components/page.tsx';
-import { RelativeTime } from '../components/relative-time.tsx';
 import { useMe } from '../current-user.ts';
-import { nameOf, toPrice, toSshCommand, useDetails, useInstances } from './instances.ts';
+import { nameOf, useInstances } from './instances.ts';
 import { LaunchDialog } from './launch-dialog.tsx';
+import { useMachineColumns } from './machine-columns.tsx';
 import { MachineDialog } from './machine-dialogs.tsx';
-import { MachineMenu, type Task } from './machine-menu.tsx';
-import { Status } from './machine-status.tsx';
+import { type MachineAction, MachineMenu } from './machine-menu.tsx';
 import { SelectionBar } from './selection-bar.tsx';
-import { fromTag } from './tags.ts';
 import './machines.css';
+
+interface OpenDialog {
+  action: MachineAction;
+  ids: string[];
+}
 
 export default function Machines() {
   const { canUse } = useMe();
   const [location, navigate] = useLocation();
   const instances = useInstances();
-  const details = useDetails();
-  const [chosenIds, setChosenIds] = useState<ReadonlySet<string>>(new Set());
-  const [open, setOpen] = useState<{ task: Task; ids: string[] } | null>(null);
+  const columns = useMachineColumns();
+  const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
+  const [open, setOpen] = useState<OpenDialog | null>(null);
   const rows = instances.data?.data;
-  const chosen = rows?.filter(({ id }) => chosenIds.has(id)) ?? [];
+  const selected = rows?.filter(({ id }) => selectedIds.has(id)) ?? [];
 
-  function choose(id: string, isChosen: boolean) {
-    const others = [...chosenIds].filter((one) => one !== id);
-    setChosenIds(new Set(isChosen ? [...others, id] : others));
+  function select(id: string, isSelected: boolean) {
+    const others = [...selectedIds].filter((one) => one !== id);
+    setSelectedIds(new Set(isSelected ? [...others, id] : others));
   }
-
-  const columns: Column<Instance>[] = [
-    { name: 'Name', cell: (instance) => <Name instance={instance} /> },
-    {
-      name: 'Status',
-      cell: (instance) => <Status instance={instance} detail={details.get(instance.id)} />,
-    },
-    {
-      name: 'Type',
-      cell: ({ id, instance_type, region }) => (
-        <div>
-          <Text size="sm">{instance_type.description}</Text>
-          <Text size="xs" c="dimmed">
-            {toPrice(instance_type.price_cents_per_hour)} · {region.name}
-            {details.has(id) && ' · '}
-            {details.has(id) && <RelativeTime at={details.get(id)?.launched_at ?? ''} />}
-          </Text>
-        </div>
-      ),
-    },
-    {
-      name: 'Get in',
-      cell: (instance) => <SshCommand instance={instance} detail={details.get(instance.id)} />,
-    },
-    {
-      name: '',
-      cell: (instance) => (
-        <Group gap={6} wrap="nowrap" justify="flex-end">
-          {canUse && instance.status === 'active' && (
-            <Button
-              component={Link}
-              href={`/machines/${instance.id}/terminal`}
-              variant="default"
-              size="xs"
-              aria-label={`Terminal of ${nameOf(instance)}`}
-            >
-              Terminal
-            </Button>
-          )}
-          <MachineMenu
-            instance={instance}
-            canUse={canUse}
-            onChoose={(task) => setOpen({ task, ids: [instance.id] })}
-          />
-        </Group>
-      ),
-    },
-  ];
-  if (canUse) {
-    columns.unshift({
-      name: 'Select',
-      cell: (instance) => (
-        <Checkbox
-          aria-label={`Select ${nameOf(instance)}`}
-          checked={chosenIds.has(instance.id)}
-          onChange={(event) => choose(instance.id, event.currentTarget.checked)}
-        />
-      ),
-    });
-  }
-
-  const launch = (
+  const selection: Column<Instance> = {
+    name: 'Select',
+    cell: (instance) => (
+      <Checkbox
+        aria-label={`Select ${nameOf(instance)}`}
+        checked={selectedIds.has(instance.id)}
+        onChange={(event) => select(instance.id, event.currentTarget.checked)}
+      />
+    ),
+  };
+  const actions: Column<Instance> = {
+    name: '',
+    cell: (instance) => (
+      <Actions
+        instance={instance}
+        canUse={canUse}
+        onChoose={(action) => setOpen({ action, ids: [instance.id] })}
+      />
+    ),
+  };
+  const launch = canUse && (
     <Button component={Link} href="/machines/new">
-      Launch a machine
+      Launch machine
     </Button>
   );
   return (
     <Page
       title="Machines"
-      description="Linux machines on this server, reached by ssh. The list shows changes as they happen."
-      actions={canUse && rows?.length !== 0 && launch}
+      description="Linux machines that you connect to with SSH. The list updates by itself."
+      actions={rows?.length !== 0 && launch}
     >
       {canUse && rows?.length !== 0 && (
         <SelectionBar
-          chosen={chosen}
+          selected={selected}
           total={rows?.length ?? 0}
-          onSelectAll={() => setChosenIds(new Set(rows?.map(({ id }) => id)))}
-          onSelectNone={() => setChosenIds(new Set())}
-          onChoose={(task) => setOpen({ task, ids: chosen.map(({ id }) => id) })}
+          onSelectAll={() => setSelectedIds(new Set(rows?.map(({ id }) => id)))}
+          onSelectNone={() => setSelectedIds(new Set())}
+          onChoose={(action) => setOpen({ action, ids: selected.map(({ id }) => id) })}
         />
       )}
       <DataTable
         label="Machines"
         query={instances}
         rows={rows}
-        columns={columns}
+        columns={canUse ? [selection, ...columns, actions] : [...columns, actions]}
         empty={
-          <EmptyState title="No machines yet" action={canUse && launch}>
-            A machine is a Linux system of your own with an address, a disk and, where this host has
-            them, GPUs. Launching takes three steps and a few seconds; then you get in by ssh or by
-            a terminal in this page.
+          <EmptyState title="No machines yet" action={launch}>
+            A machine is a Linux system of your own with an IP address, a disk and, if the host has
+            them, GPUs. Launching takes three steps and a few seconds. Then you connect with SSH or
+            with the terminal in this dashboard.
           </EmptyState>
         }
       />
@@ -131,7 +92,7 @@ export default function Machines() {
       )}
       {open && (
         <MachineDialog
-          task={open.task}
+          action={open.action}
           instances={rows?.filter(({ id }) => open.ids.includes(id)) ?? []}
           onClose={() => setOpen(null)}
         />
@@ -140,43 +101,25 @@ export default function Machines() {
   );
 }
 
-const Name = ({ instance }: { instance: Instance }) => (
-  <div>
-    <Text size="sm" fw={500} className="breakable">
-      {nameOf(instance)}
-    </Text>
-    <Group gap={4}>
-      {instance.tags?.map((tag) => (
-        <Badge key={tag.key} variant="default" size="sm" tt="none">
-          {fromTag(tag)}
-        </Badge>
-      ))}
-    </Group>
-  </div>
-);
-
-function SshCommand(props: { instance: Instance; detail: InstanceDetail | undefined }) {
-  const { instance, detail } = props;
-  const hasKeyFile = detail?.has_key_file === true;
-  const command = toSshCommand(instance, hasKeyFile);
-  if (command === null || instance.status !== 'active') {
-    return (
-      <Text size="sm" c="dimmed">
-        once it is active
-      </Text>
-    );
-  }
-  return (
-    <div>
-      <Group gap={4} wrap="nowrap">
-        <Code className="breakable">{command}</Code>
-        <CopyButton value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
-      </Group>
-      {!hasKeyFile && (
-        <Text size="xs" c="dimmed" className="breakable">
-          Key “{instance.ssh_key_names[0]}”. Add -i with its private file if ssh can’t find it.
-        </Text>
-      )}
-    </div>
-  );
+interface ActionsProps {
+  instance: Instance;
+  canUse: boolean;
+  onChoose: (action: MachineAction) => void;
 }
+
+const Actions = ({ instance, canUse, onChoose }: ActionsProps) => (
+  <Group gap={6} wrap="nowrap" justify="flex-end">
+    {canUse && instance.status === 'active' && (
+      <Button
+        component={Link}
+        href={`/machines/${instance.id}/terminal`}
+        variant="default"
+        size="xs"
+        aria-label={`Terminal of ${nameOf(instance)}`}
+      >
+        Terminal
+      </Button>
+    )}
+    <MachineMenu instance={instance} canUse={canUse} onChoose={onChoose} />
+  </Group>
+);

@@ -1,26 +1,30 @@
-// What can be done to the chosen machines together, or why it can't.
+// The actions on all selected machines, or why they are unavailable.
 
 import { Button, Group, Text } from '@mantine/core';
 import type { Instance } from '#cloud/schema.ts';
 import { nameOf } from './instances.ts';
-import type { Task } from './machine-menu.tsx';
+import type { MachineAction } from './machine-menu.tsx';
 
 interface SelectionBarProps {
-  chosen: Instance[];
+  selected: Instance[];
   total: number;
   onSelectAll: () => void;
   onSelectNone: () => void;
-  onChoose: (task: Task) => void;
+  onChoose: (action: MachineAction) => void;
 }
 
 export function SelectionBar(props: SelectionBarProps) {
-  const { chosen, total, onSelectAll, onSelectNone, onChoose } = props;
-  const isNone = chosen.length === 0;
-  const isAll = total > 0 && chosen.length === total;
-  const noRestart = chosen.find(({ actions }) => !actions.restart.available);
-  const noTerminate = chosen.find(({ actions }) => !actions.terminate.available);
+  const { selected, total, onSelectAll, onSelectNone, onChoose } = props;
+  const isNone = selected.length === 0;
+  const isAll = total > 0 && selected.length === total;
+  const noRestart = selected.find(({ actions }) => !actions.restart.available);
+  const noTerminate = selected.find(({ actions }) => !actions.terminate.available);
   const blocked = noTerminate ?? noRestart;
   const reason = noTerminate?.actions.terminate ?? noRestart?.actions.restart;
+  const actions = [
+    { action: 'restart', label: 'Restart selected', blocker: noRestart },
+    { action: 'terminate', label: 'Terminate selected', blocker: noTerminate },
+  ] as const;
   return (
     <Group gap="sm">
       <Button
@@ -29,26 +33,21 @@ export function SelectionBar(props: SelectionBarProps) {
         onClick={isAll ? onSelectNone : onSelectAll}
         disabled={total === 0}
       >
-        {isAll ? 'Select none' : 'Select all'}
+        {isAll ? 'Deselect all' : 'Select all'}
       </Button>
-      <Button
-        variant="default"
-        size="xs"
-        disabled={isNone || noRestart !== undefined}
-        onClick={() => onChoose('restart')}
-      >
-        Restart selected
-      </Button>
-      <Button
-        variant="default"
-        size="xs"
-        disabled={isNone || noTerminate !== undefined}
-        onClick={() => onChoose('terminate')}
-      >
-        Terminate selected
-      </Button>
+      {actions.map(({ action, label, blocker }) => (
+        <Button
+          key={action}
+          variant="default"
+          size="xs"
+          disabled={isNone || blocker !== undefined}
+          onClick={() => onChoose(action)}
+        >
+          {label}
+        </Button>
+      ))}
       <Text size="sm" c="dimmed" role="status">
-        {chosen.length} of {total} selected.
+        {selected.length} of {total} selected.
         {blocked && ` ${nameOf(blocked)}: ${reason?.reason_description}`}
       </Text>
     </Group>

@@ -1,11 +1,9 @@
-// Adds a server that answers for a model, after looking whether it is there.
+// Adds a backend to a model. The user can check the backend first.
 
 import {
   Alert,
   Autocomplete,
   Button,
-  Group,
-  Modal,
   PasswordInput,
   Select,
   SimpleGrid,
@@ -15,162 +13,151 @@ import {
 } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useRef, useState } from 'react';
+import { type MouseEvent, useState } from 'react';
 import type { BackendCheck, BackendView } from '#inference/backends/schema.ts';
 import { post } from '../api.ts';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { toFieldText } from '../browser/form-data.ts';
+import { FormDialog } from '../components/form-dialog.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { toDuration } from '../format/numbers.ts';
-import { MoreFields, parseMore } from './backend-advanced-fields.tsx';
-import { backendsKey, servers } from './backends.ts';
+import { AdvancedFields, parseAdvancedFields } from './backend-advanced-fields.tsx';
+import { backendsKey, backendsPath, serverTypes } from './backends.ts';
+import { ModelSelect } from './model-select.tsx';
 
-interface AddBackendProps {
+interface AddBackendDialogProps {
   models: string[];
-  /** The model to begin with. */
-  wanted: string | null;
+  /** The model that is selected at first; null for none. */
+  initialModel: string | null;
   onClose: () => void;
 }
 
-export function AddBackendDialog({ models, wanted, onClose }: AddBackendProps) {
+export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDialogProps) {
   const client = useQueryClient();
-  const form = useRef<HTMLFormElement>(null);
-  const [model, setModel] = useState(wanted);
+  const [model, setModel] = useState(initialModel);
   const [server, setServer] = useState<string | null>(null);
-  const read = () => toNewBackend(new FormData(form.current ?? undefined), model, server);
   const check = useMutation({
-    mutationFn: () => post<BackendCheck>('/dashboard/api/backends/check', read()),
+    mutationFn: (form: FormData) =>
+      post<BackendCheck>(`${backendsPath}/check`, toNewBackend(form, model, server)),
   });
-  const add = useMutation({
-    mutationFn: () => post<BackendView>('/dashboard/api/backends', read()),
-    async onSuccess({ name, model: served }) {
-      await client.invalidateQueries({ queryKey: backendsKey });
-      notifications.show({ message: `“${name}” now answers for ${served}.` });
-      onClose();
-    },
-  });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    add.mutate();
+  async function add(form: FormData) {
+    const added = await post<BackendView>(backendsPath, toNewBackend(form, model, server));
+    await client.invalidateQueries({ queryKey: backendsKey });
+    notifications.show({ message: `“${added.name}” now serves ${added.model}.` });
+    onClose();
+  }
+  const startCheck = ({ currentTarget: { form } }: MouseEvent<HTMLButtonElement>) => {
+    if (form?.reportValidity()) check.mutate(new FormData(form));
   };
-  const look = () => form.current?.reportValidity() && check.mutate();
   return (
-    <Modal opened onClose={onClose} title="Add a backend" size="lg">
-      <form onSubmit={submit} ref={form}>
-        <Stack>
-          <Text size="sm" c="dimmed">
-            Any server that speaks the OpenAI API, e.g. vLLM or SGLang. Several for one model share
-            its work.
-          </Text>
-          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-            <Select
-              label="Model"
-              description="The id that it will answer for."
-              placeholder="Choose one"
-              data={models}
-              value={model}
-              onChange={setModel}
-              allowDeselect={false}
-              searchable
-            />
-            <Field name="name" label="Name" description="Yours, e.g. gpu-box-1." required />
-          </SimpleGrid>
-          <Field
-            name="url"
-            label="Address"
-            description="With the path that stands before /chat/completions."
-            placeholder="http://10.0.0.5:8000/v1"
-            type="url"
-            required
-          />
-          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-            <PasswordInput
-              label="API key"
-              description="Kept by the server and never shown again."
-              name="api_key"
-              placeholder="None"
-              autoComplete="off"
-              visibilityToggleButtonProps={{ 'aria-label': 'Show the API key' }}
-            />
-            <Autocomplete
-              label="Its name for the model"
-              description="If it calls the model something else."
-              name="upstream_model"
-              placeholder={model ?? 'The same'}
-              data={check.data?.models ?? []}
-              autoComplete="off"
-            />
-            <Select
-              label="Kind of server"
-              description="Some have their own ways to be used."
-              placeholder="Any OpenAI-compatible one"
-              data={servers}
-              value={server}
-              onChange={setServer}
-              clearable
-              clearButtonProps={{ 'aria-label': 'Any kind' }}
-            />
-            <Field
-              name="concurrency"
-              label="Requests at once"
-              description="More wait for their turn."
-              placeholder="No limit"
-              type="number"
-              min={1}
-              step={1}
-            />
-            <Field
-              name="weight"
-              label="Weight"
-              description="Twice the weight gets twice the work."
-              placeholder="1"
-              type="number"
-              min={0.01}
-              step="any"
-            />
-          </SimpleGrid>
-          <MoreFields />
-          {check.data && <CheckResult check={check.data} />}
-          <ErrorNotice error={check.error ?? add.error} />
-          <Group justify="space-between">
-            <Button
-              variant="default"
-              onClick={look}
-              loading={check.isPending}
-              disabled={model === null}
-            >
-              Check it
-            </Button>
-            <Group>
-              <Button variant="default" onClick={onClose}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={add.isPending} disabled={model === null}>
-                Add
-              </Button>
-            </Group>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <FormDialog
+      title="Add backend"
+      action="Add backend"
+      size="lg"
+      disabled={model === null}
+      error={check.error}
+      secondaryAction={
+        <Button
+          variant="default"
+          mr="auto"
+          onClick={startCheck}
+          loading={check.isPending}
+          disabled={model === null}
+        >
+          Check backend
+        </Button>
+      }
+      onSubmit={add}
+      onClose={onClose}
+    >
+      <Text size="sm" c="dimmed">
+        Any server with an OpenAI-compatible API, e.g. vLLM or SGLang. Several backends of one model
+        share its load.
+      </Text>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <ModelSelect
+          description="The model ID to serve."
+          models={models}
+          value={model}
+          onChange={setModel}
+        />
+        <TextInput
+          name="name"
+          label="Name"
+          description="Your name for it, e.g. gpu-box-1."
+          required
+        />
+      </SimpleGrid>
+      <TextInput
+        name="url"
+        label="Base URL"
+        description="Includes the path before /chat/completions."
+        placeholder="http://10.0.0.5:8000/v1"
+        type="url"
+        required
+      />
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <PasswordInput
+          label="API key"
+          description="Stored by the server, never shown again."
+          name="api_key"
+          placeholder="None"
+          visibilityToggleButtonProps={{ 'aria-label': 'Show the API key' }}
+        />
+        <Autocomplete
+          label="Upstream model name"
+          description="If the backend uses another name."
+          name="upstream_model"
+          placeholder={model ?? 'Same as the model ID'}
+          data={check.data?.models ?? []}
+          autoComplete="off"
+        />
+        <Select
+          label="Server type"
+          description="Some types need specific handling."
+          placeholder="Any OpenAI-compatible server"
+          data={serverTypes}
+          value={server}
+          onChange={setServer}
+          clearable
+          clearButtonProps={{ 'aria-label': 'Clear the server type' }}
+        />
+        <TextInput
+          name="concurrency"
+          label="Concurrent requests"
+          description="Further requests wait in a queue."
+          placeholder="No limit"
+          type="number"
+          min={1}
+          step={1}
+        />
+        <TextInput
+          name="weight"
+          label="Weight"
+          description="Twice the weight gets twice the load."
+          placeholder="1"
+          type="number"
+          min={0.01}
+          step="any"
+        />
+      </SimpleGrid>
+      <AdvancedFields />
+      {check.data && <CheckResult check={check.data} />}
+    </FormDialog>
   );
 }
-
-const Field = (props: Parameters<typeof TextInput>[0]) => (
-  <TextInput withAsterisk={false} autoComplete="off" {...props} />
-);
 
 const CheckResult = ({ check }: { check: BackendCheck }) => (
   <Alert variant="default" role="status">
     <Stack gap={6} align="flex-start">
       <StatusBadge tone={check.ok ? 'good' : 'bad'}>
-        {check.ok ? `reached in ${toDuration(check.latency_ms)}` : 'no use of it'}
+        {check.ok ? `passed in ${toDuration(check.latency_ms)}` : 'check failed'}
       </StatusBadge>
       <Text size="sm" className="breakable">
         {check.message}
       </Text>
       {check.models.length > 0 && (
         <Text size="sm" c="dimmed" className="breakable">
-          It has {check.models.join(', ')}.
+          Available models: {check.models.join(', ')}.
         </Text>
       )}
     </Stack>
@@ -178,7 +165,7 @@ const CheckResult = ({ check }: { check: BackendCheck }) => (
 );
 
 function toNewBackend(form: FormData, model: string | null, server: string | null) {
-  const text = (name: string) => String(form.get(name) ?? '').trim();
+  const text = (name: string) => toFieldText(form, name);
   const optional = Object.entries({
     api_key: text('api_key'),
     upstream_model: text('upstream_model'),
@@ -187,5 +174,5 @@ function toNewBackend(form: FormData, model: string | null, server: string | nul
     concurrency: text('concurrency') && Number(text('concurrency')),
   }).filter(([, value]) => value !== '' && value !== null);
   const required = { model, name: text('name'), url: text('url') };
-  return { ...required, ...Object.fromEntries(optional), ...parseMore(form) };
+  return { ...required, ...Object.fromEntries(optional), ...parseAdvancedFields(form) };
 }

@@ -1,4 +1,4 @@
-// One backend of a model: what it is, how it is, how fast it answers, and what can be done to it.
+// One backend of a model: its status, its speed, and the actions on it.
 
 import { ActionIcon, Badge, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
@@ -11,11 +11,17 @@ export type BackendAction = 'drain' | 'resume' | 'remove';
 
 interface BackendRowProps {
   backend: BackendView;
-  /** What is shown for it, e.g. the file of its weights. */
+  /** The name to show, e.g. the file name of its weights. */
   name: string;
   canManage: boolean;
   onChoose: (task: BackendAction) => void;
 }
+
+/** Names of the models that answer for a model without a backend. */
+const standInNames: Record<string, string> = {
+  builtin: 'built-in model',
+  'stand-in': 'configured stand-in',
+};
 
 export function BackendRow({ backend, name, canManage, onChoose }: BackendRowProps) {
   const { kind, reason, outstanding, errors, requests_per_second, first_token_ms } = backend;
@@ -23,8 +29,8 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
   const facts = [
     `${toRate(requests_per_second)} requests/s`,
     ...(first_token_ms === null ? [] : [`${toDuration(first_token_ms)} to first token`]),
-    ...(outstanding > 0 ? [`${outstanding} running`] : []),
-    ...(errors > 0 ? [`${toCounted(errors, 'error')} in 5 minutes`] : []),
+    ...(outstanding > 0 ? [`${outstanding} in progress`] : []),
+    ...(errors > 0 ? [`${toCounted(errors, 'error')} in the last 5 minutes`] : []),
   ];
   const { tone, word } = toState(backend);
   return (
@@ -33,7 +39,7 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
         <Group gap={6}>
           {kind === 'stand-in' ? (
             <Badge variant="default" tt="none">
-              built-in stand-in
+              {standInNames[backend.name] ?? backend.name}
             </Badge>
           ) : (
             <Text size="sm" fw={500} className="breakable">
@@ -70,12 +76,12 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
 const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
 function toState(backend: BackendView): { tone: Tone; word: string } {
-  if (backend.draining) return { tone: 'quiet', word: 'draining' };
+  if (backend.draining) return { tone: 'neutral', word: 'draining' };
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
-  if (backend.health === 'probation') return { tone: 'waiting', word: 'being tried again' };
+  if (backend.health === 'probation') return { tone: 'pending', word: 'retrying' };
   const retry = backend.retry_at === null ? null : Date.parse(backend.retry_at);
-  const when = retry === null ? '' : `, next try ${toRelative(retry, Date.now())}`;
-  return { tone: 'bad', word: `not answering${when}` };
+  const when = retry === null ? '' : `, next retry ${toRelative(retry, Date.now())}`;
+  return { tone: 'bad', word: `unavailable${when}` };
 }
 
 function BackendMenu({ backend, onChoose }: Pick<BackendRowProps, 'backend' | 'onChoose'>) {
@@ -83,17 +89,17 @@ function BackendMenu({ backend, onChoose }: Pick<BackendRowProps, 'backend' | 'o
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`More for ${backend.id}`}>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${backend.id}`}>
           <IconDots size={17} stroke={1.6} aria-hidden />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown maw={280}>
         {backend.draining ? (
-          <Menu.Item onClick={() => onChoose('resume')}>Send requests again</Menu.Item>
+          <Menu.Item onClick={() => onChoose('resume')}>Resume</Menu.Item>
         ) : (
           <Menu.Item onClick={() => onChoose('drain')}>
             Drain
-            <Text size="xs">No new requests; those that run may finish.</Text>
+            <Text size="xs">Stops new requests. Requests in progress can finish.</Text>
           </Menu.Item>
         )}
         <Menu.Item
@@ -102,7 +108,7 @@ function BackendMenu({ backend, onChoose }: Pick<BackendRowProps, 'backend' | 'o
           onClick={() => onChoose('remove')}
         >
           Remove
-          {isFromFile && <Text size="xs">It stands in the configuration file.</Text>}
+          {isFromFile && <Text size="xs">Defined in the configuration file.</Text>}
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>

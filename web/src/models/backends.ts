@@ -1,23 +1,23 @@
-// What answers for each model, how it does, and changing it.
+// The backends of each model.
 
 import { useQuery } from '@tanstack/react-query';
 import type { BackendView } from '#inference/backends/schema.ts';
 import { get, type List } from '../api.ts';
 
-/** Those that the server knows by name. */
-export const servers = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
+/** The server types that Millrace has specific support for. */
+export const serverTypes = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
 
 export const backendsKey = ['backends'];
-const path = '/dashboard/api/backends';
+export const backendsPath = '/dashboard/api/backends';
 
-/** Rates change all the time, so this list is read again while somebody looks. */
+/** Fetched every three seconds, because request rates change constantly. */
 export function useBackends() {
   return useQuery({
     queryKey: backendsKey,
-    queryFn: () => get<List<BackendView>>(path),
+    queryFn: () => get<List<BackendView>>(backendsPath),
     refetchInterval: 3000,
   });
 }
 
 export const toBackendPath = ({ model, name }: Pick<BackendView, 'model' | 'name'>) =>
-  `${path}/${encodeURIComponent(model)}/${encodeURIComponent(name)}`;
+  `${backendsPath}/${encodeURIComponent(model)}/${encodeURIComponent(name)}`;

@@ -1,4 +1,4 @@
-// The model ids that programs can ask for, what answers for each of them and how well, and getting more.
+// The model IDs that requests can use, the backends of each, and adding backends and weights.
 
 import { Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
@@ -25,25 +25,25 @@ import './models.css';
 export default function Models() {
   const { canUse, canManage } = useMe();
   const [location, navigate] = useLocation();
-  const [wanted, setWanted] = useState<string | null>(null);
+  const [initialModel, setInitialModel] = useState<string | null>(null);
   const listed = useModels();
   const weights = useWeights();
   const backends = useBackends();
-  const tasks = useBackendActions();
+  const actions = useBackendActions();
   const overview = weights.data;
   const pulledIds = new Set(overview?.pulls.filter(isLive).map(({ model }) => model));
   const byModel = Map.groupBy(backends.data?.data ?? [], ({ model }) => model);
 
   function open(dialog: 'pull' | 'add-backend', model: string | null) {
-    setWanted(model);
+    setInitialModel(model);
     navigate(`/models/${dialog}`);
   }
   const close = () => navigate('/models');
 
   const columns: Column<ModelWeights>[] = [
-    { name: 'Model id', cell: (model) => <ModelId model={model} /> },
+    { name: 'Model ID', cell: (model) => <ModelId model={model} /> },
     {
-      name: 'Answered by',
+      name: 'Backends',
       cell: (model) => (
         <Stack gap="xs" className="backends">
           {(byModel.get(model.id) ?? []).map((backend) => (
@@ -52,7 +52,7 @@ export default function Models() {
               backend={backend}
               name={toBackendName(backend, model)}
               canManage={canManage}
-              onChoose={(task) => tasks.choose(backend, task)}
+              onChoose={(action) => actions.run(backend, action)}
             />
           ))}
           <Queue backends={byModel.get(model.id)} />
@@ -64,9 +64,9 @@ export default function Models() {
     columns.push({
       name: '',
       cell: ({ id, weights: served }) => (
-        <More
+        <AddMenu
           model={id}
-          pull={pulledIds.has(id) ? 'being pulled' : served === null ? null : 'already here'}
+          pullBlocked={toPullBlocked(pulledIds.has(id), served !== null)}
           canManage={canManage}
           onChoose={(dialog) => open(dialog, id)}
         />
@@ -77,13 +77,13 @@ export default function Models() {
   return (
     <Page
       title="Models"
-      description={`What a request may name as its model, e.g. "model": "${toDefaultModel(listed.data?.data)}".`}
+      description={`The models that requests can use, e.g. "model": "${toDefaultModel(listed.data?.data)}".`}
       actions={
         canUse && (
           <Group>
             {canManage && (
               <Button variant="default" onClick={() => open('add-backend', null)}>
-                Add a backend
+                Add backend
               </Button>
             )}
             <Button onClick={() => open('pull', null)}>Pull weights</Button>
@@ -92,32 +92,32 @@ export default function Models() {
       }
     >
       {overview && <Pulls overview={overview} canUse={canUse} />}
-      <ErrorNotice error={tasks.error ?? backends.error} />
+      <ErrorNotice error={actions.error ?? backends.error} />
       <DataTable
         label="Models"
         query={weights}
-        // Both or neither: lines that come later would push the list around.
+        // Shown only once the backends are there as well: they would make the list jump.
         rows={backends.isPending ? undefined : overview?.models}
         columns={columns}
-        likely={8}
+        skeletonRows={8}
         empty={
           <EmptyState title="No models">
-            The configuration names no models, so there is nothing that requests could ask for.
+            The configuration defines no models, so requests have nothing to use.
           </EmptyState>
         }
       />
       {overview && <StoredWeightsList weights={overview.data} canUse={canUse} />}
       {canUse && overview && location === '/models/pull' && (
-        <PullDialog models={overview.models} wanted={wanted} onClose={close} />
+        <PullDialog models={overview.models} initialModel={initialModel} onClose={close} />
       )}
       {canManage && overview && location === '/models/add-backend' && (
         <AddBackendDialog
           models={overview.models.map(({ id }) => id)}
-          wanted={wanted}
+          initialModel={initialModel}
           onClose={close}
         />
       )}
-      {tasks.dialog}
+      {actions.dialog}
     </Page>
   );
 }
@@ -134,30 +134,33 @@ const ModelId = ({ model }: { model: ModelWeights }) => (
       {model.owned_by} · {toCount(model.context_window)} tokens of context
     </Text>
     <Text size="xs" c="dimmed">
-      {toMoney(model.price.input)} in, {toMoney(model.price.output)} out per million tokens
+      {toMoney(model.price.input)} input, {toMoney(model.price.output)} output per million tokens
     </Text>
   </div>
 );
 
-/** Weights are known by their file, anything else by the name that its owner gave it. */
+/** Weights are shown by their file name, other backends by the name their owner chose. */
 const toBackendName = (backend: BackendView, { weights }: ModelWeights) =>
   backend.kind === 'weights' && weights !== null ? toShortName(weights) : backend.name;
 
 function Queue({ backends = [] }: { backends: BackendView[] | undefined }) {
   const queued = backends[0]?.queued ?? 0;
   if (queued === 0) return null;
-  return <Text size="xs">{toCounted(queued, 'request')} waiting for a free place.</Text>;
+  return <Text size="xs">{toCounted(queued, 'request')} waiting for a free backend.</Text>;
 }
 
-interface MoreProps {
+const toPullBlocked = (isPulling: boolean, hasWeights: boolean) =>
+  isPulling ? 'Already downloading.' : hasWeights ? 'Already downloaded.' : null;
+
+interface AddMenuProps {
   model: string;
-  /** Why weights can't be pulled now; null when they can. */
-  pull: string | null;
+  /** Why weights can't be pulled now; null if they can. */
+  pullBlocked: string | null;
   canManage: boolean;
   onChoose: (dialog: 'pull' | 'add-backend') => void;
 }
 
-const More = ({ model, pull, canManage, onChoose }: MoreProps) => (
+const AddMenu = ({ model, pullBlocked, canManage, onChoose }: AddMenuProps) => (
   <Menu position="bottom-end" withinPortal>
     <Menu.Target>
       <Button variant="default" size="xs" aria-label={`Add to ${model}`}>
@@ -165,13 +168,13 @@ const More = ({ model, pull, canManage, onChoose }: MoreProps) => (
       </Button>
     </Menu.Target>
     <Menu.Dropdown maw={280}>
-      <Menu.Item disabled={pull !== null} onClick={() => onChoose('pull')}>
+      <Menu.Item disabled={pullBlocked !== null} onClick={() => onChoose('pull')}>
         Pull weights
-        {pull && <Text size="xs">They are {pull}.</Text>}
+        {pullBlocked && <Text size="xs">{pullBlocked}</Text>}
       </Menu.Item>
       <Menu.Item disabled={!canManage} onClick={() => onChoose('add-backend')}>
-        Add a backend
-        {!canManage && <Text size="xs">Only an owner can.</Text>}
+        Add backend
+        {!canManage && <Text size="xs">Only owners can add backends.</Text>}
       </Menu.Item>
     </Menu.Dropdown>
   </Menu>

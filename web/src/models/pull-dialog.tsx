@@ -1,83 +1,63 @@
-// Asks for weights: those known for a model, or any repository that has them.
+// Pulls weights for a model, from the repository known for it or from any other.
 
-import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { TextInput } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import type { ModelWeights } from '#inference/weights/schema.ts';
 import { post } from '../api.ts';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { toFieldText } from '../browser/form-data.ts';
+import { FormDialog } from '../components/form-dialog.tsx';
+import { ModelSelect } from './model-select.tsx';
 import { weightsKey } from './weights.ts';
 
 interface PullDialogProps {
   models: ModelWeights[];
-  /** The model to begin with. */
-  wanted: string | null;
+  /** The model that is selected at first; null for none. */
+  initialModel: string | null;
   onClose: () => void;
 }
 
-export function PullDialog({ models, wanted, onClose }: PullDialogProps) {
+export function PullDialog({ models, initialModel, onClose }: PullDialogProps) {
   const client = useQueryClient();
-  const [model, setModel] = useState(wanted);
+  const [model, setModel] = useState(initialModel);
   const known = models.find(({ id }) => id === model)?.gguf_repo ?? null;
-  const pull = useMutation({
-    mutationFn: (form: FormData) => {
-      const [repo, quant] = ['repo', 'quant'].map((name) => String(form.get(name)).trim());
-      return post('/dashboard/api/weights/pulls', {
-        ...(repo ? { repo, as: model } : { model }),
-        ...(quant ? { quant } : {}),
-      });
-    },
-    async onSuccess() {
-      await client.invalidateQueries({ queryKey: weightsKey });
-      onClose();
-    },
-  });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    pull.mutate(new FormData(event.currentTarget));
-  };
+  async function pull(form: FormData) {
+    const [repo, quant] = [toFieldText(form, 'repo'), toFieldText(form, 'quant')];
+    await post('/dashboard/api/weights/pulls', {
+      ...(repo ? { repo, as: model } : { model }),
+      ...(quant ? { quant } : {}),
+    });
+    await client.invalidateQueries({ queryKey: weightsKey });
+    onClose();
+  }
   return (
-    <Modal opened onClose={onClose} title="Pull weights">
-      <form onSubmit={submit}>
-        <Stack>
-          <Select
-            label="Model"
-            description="The id that the weights will answer for."
-            placeholder="Choose one"
-            data={models.map(({ id }) => id)}
-            value={model}
-            onChange={setModel}
-            allowDeselect={false}
-            searchable
-          />
-          <TextInput
-            label="Repository"
-            description="On the hub, with GGUF files in it."
-            name="repo"
-            placeholder={known ?? 'owner/name'}
-            required={known === null}
-            withAsterisk={false}
-            autoComplete="off"
-          />
-          <TextInput
-            label="Quantisation"
-            description="Smaller ones need less memory and lose some quality."
-            name="quant"
-            placeholder="Q4_K_M, or the nearest there is"
-            maxLength={32}
-            autoComplete="off"
-          />
-          <ErrorNotice error={pull.error} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={pull.isPending} disabled={model === null}>
-              Pull
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <FormDialog
+      title="Pull weights"
+      action="Pull weights"
+      disabled={model === null}
+      onSubmit={pull}
+      onClose={onClose}
+    >
+      <ModelSelect
+        description="The model ID that the weights will serve."
+        models={models.map(({ id }) => id)}
+        value={model}
+        onChange={setModel}
+      />
+      <TextInput
+        label="Repository"
+        description="A repository on the hub that contains GGUF files."
+        name="repo"
+        placeholder={known ?? 'owner/name'}
+        required={known === null}
+      />
+      <TextInput
+        label="Quantization"
+        description="Smaller quantizations need less memory and lose some quality."
+        name="quant"
+        placeholder="Q4_K_M, or the closest available"
+        maxLength={32}
+      />
+    </FormDialog>
   );
 }

@@ -1,10 +1,12 @@
-// Downloads of weights that run or failed, each with how far it is.
+// Running and failed pulls of weights, each with its progress.
 
-import { Button, Group, Paper, Progress, Stack, Text, Title } from '@mantine/core';
+import { Group, Paper, Progress, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { post, remove } from '../api.ts';
+import { NameCell, RowButton } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { Section } from '../components/section.tsx';
 import { toSize } from '../format/bytes.ts';
 import { isLive, toShortName, toShownPulls, weightsKey } from './weights.ts';
 
@@ -12,14 +14,11 @@ export function Pulls({ overview, canUse }: { overview: WeightsOverview; canUse:
   const shown = toShownPulls(overview);
   if (shown.length === 0) return null;
   return (
-    <Stack gap="sm">
-      <Title order={2} size="h4">
-        Downloads
-      </Title>
+    <Section title="Downloads">
       {shown.map((pull) => (
         <PullCard key={pull.id} pull={pull} canUse={canUse} />
       ))}
-    </Stack>
+    </Section>
   );
 }
 
@@ -47,41 +46,32 @@ function PullCard({ pull, canUse }: { pull: Pull; canUse: boolean }) {
     <Paper withBorder p="md">
       <Stack gap="xs">
         <Group justify="space-between">
-          <div>
-            <Text size="sm" fw={500} className="breakable">
-              {name}
-            </Text>
+          <NameCell name={name}>
             <Text size="xs" c="dimmed">
-              {pull.model === null ? 'serves no model yet' : `for ${pull.model}`}
+              {pull.model === null ? 'Serves no model yet' : `For ${pull.model}`}
             </Text>
-          </div>
+          </NameCell>
           {canUse && isLive(pull) && (
-            <Button
-              variant="default"
-              size="xs"
+            <RowButton
+              action="Cancel"
+              name={`download of ${name}`}
               onClick={() => cancel.mutate()}
               loading={cancel.isPending}
-              aria-label={`Cancel the download of ${name}`}
-            >
-              Cancel
-            </Button>
+            />
           )}
           {canUse && pull.state === 'failed' && (
-            <Button
-              variant="default"
-              size="xs"
+            <RowButton
+              action="Retry"
+              name={`download of ${name}`}
               onClick={() => retry.mutate()}
               loading={retry.isPending}
-              aria-label={`Try the download of ${name} again`}
-            >
-              Try again
-            </Button>
+            />
           )}
         </Group>
         <Progress value={percent} aria-label={`Download of ${name}`} />
         <Text size="xs" c="dimmed">
-          {pull.state === 'queued' && 'Waiting for its turn. '}
-          {pull.state === 'failed' && `Failed: ${pull.error ?? 'no reason was given'} `}
+          {pull.state === 'queued' && 'Queued. '}
+          {pull.state === 'failed' && `Failed: ${pull.error ?? 'unknown reason.'} `}
           {toSize(pull.bytes_done)} of {toSize(pull.bytes_total)} ({Math.floor(percent)}%)
         </Text>
         <ErrorNotice error={cancel.error ?? retry.error} />

@@ -1,52 +1,41 @@
-// Drains, resumes and removes backends. Draining asks nothing, as it can be taken back.
+// Drains, resumes and removes backends. Only removing asks for confirmation: draining can be undone.
 
-import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { patch, remove } from '../api.ts';
-import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { patch } from '../api.ts';
+import { useDelete } from '../components/use-delete.tsx';
 import type { BackendAction } from './backend-row.tsx';
 import { backendsKey, toBackendPath } from './backends.ts';
 
-export interface BackendActions {
-  choose: (backend: BackendView, task: BackendAction) => void;
+interface BackendActions {
+  run: (backend: BackendView, action: BackendAction) => void;
   error: Error | null;
   dialog: ReactNode;
 }
 
 export function useBackendActions(): BackendActions {
   const client = useQueryClient();
-  const [removing, setRemoving] = useState<BackendView | null>(null);
-  const refresh = () => client.invalidateQueries({ queryKey: backendsKey });
   const drain = useMutation({
     mutationFn: ({ backend, draining }: { backend: BackendView; draining: boolean }) =>
       patch(toBackendPath(backend), { draining }),
-    onSuccess: refresh,
+    onSuccess: () => client.invalidateQueries({ queryKey: backendsKey }),
   });
-
-  async function removeBackend(backend: BackendView) {
-    await remove(toBackendPath(backend));
-    await refresh();
-    notifications.show({ message: `“${backend.name}” goes once its requests have finished.` });
-  }
-
+  const removal = useDelete<BackendView>({
+    action: 'Remove',
+    nameOf: ({ name }) => name,
+    warning: ({ model }) =>
+      `It gets no new requests for ${model}. Requests in progress can finish. Its API key is deleted.`,
+    pathOf: toBackendPath,
+    queryKeys: [backendsKey],
+    doneMessage: ({ name }) => `“${name}” is removed once its requests have finished.`,
+  });
   return {
-    choose(backend, task) {
-      if (task === 'remove') setRemoving(backend);
-      else drain.mutate({ backend, draining: task === 'drain' });
+    run(backend, action) {
+      if (action === 'remove') removal.ask(backend);
+      else drain.mutate({ backend, draining: action === 'drain' });
     },
     error: drain.error,
-    dialog: removing && (
-      <ConfirmDialog
-        title={`Remove “${removing.name}”?`}
-        action="Remove"
-        onConfirm={() => removeBackend(removing)}
-        onClose={() => setRemoving(null)}
-      >
-        It gets no new requests for {removing.model}; those that run may finish. Its key is
-        forgotten.
-      </ConfirmDialog>
-    ),
+    dialog: removal.dialog,
   };
 }

@@ -1,4 +1,4 @@
-// The models of this server, and the one to show when none was chosen.
+// The models of this server, and the default for when the user has not selected one.
 
 import { useQuery } from '@tanstack/react-query';
 import type { Model } from '#inference/schema.ts';
@@ -8,10 +8,10 @@ export function useModels() {
   return useQuery({ queryKey: ['models'], queryFn: () => get<List<Model>>('/v1/models') });
 }
 
-const usual = 'llama3.1-8b-instruct';
+const preferred = 'llama3.1-8b-instruct';
 
 export function toDefaultModel(models: Model[] | undefined): string {
   const [first] = models ?? [];
-  if (first === undefined) return usual;
-  return (models?.find(({ id }) => id === usual) ?? first).id;
+  if (first === undefined) return preferred;
+  return (models?.find(({ id }) => id === preferred) ?? first).id;
 }

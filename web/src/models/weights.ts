@@ -1,4 +1,4 @@
-// Weights and their downloads, kept current by the server's events while something is being pulled.
+// Stored weights and pulls. Server-sent events keep the progress of running pulls current.
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
@@ -6,7 +6,7 @@ import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { get } from '../api.ts';
 
 export const weightsKey = ['weights'];
-/** A browser holds six connections to a server, and each of these is one. */
+/** Each watched pull holds one of the six connections that a browser opens to a server. */
 const maxWatched = 2;
 
 export function useWeights() {
@@ -50,16 +50,16 @@ const withPull = (old: WeightsOverview, pull: Pull): WeightsOverview => ({
   pulls: old.pulls.map((one) => (one.id === pull.id ? pull : one)),
 });
 
-/** What is worth showing: what runs, and the last try for a name if it failed. */
+/** Running pulls, and the last attempt for each name if it failed. */
 export function toShownPulls({ pulls, data }: WeightsOverview): Pull[] {
   const newestFirst = pulls.toSorted((one, other) => (one.created_at < other.created_at ? 1 : -1));
   const isLast = (pull: Pull) => newestFirst.find(({ name }) => name === pull.name) === pull;
-  const isThere = ({ name }: Pull) =>
+  const isStored = ({ name }: Pull) =>
     data.some((one) => one.name === name && one.state === 'whole');
   return newestFirst.filter(
-    (pull) => isLive(pull) || (pull.state === 'failed' && isLast(pull) && !isThere(pull)),
+    (pull) => isLive(pull) || (pull.state === 'failed' && isLast(pull) && !isStored(pull)),
   );
 }
 
-/** The part of a stored name that tells weights apart, e.g. `Llama-3.2-3B-Instruct-Q4_K_M.gguf`. */
+/** The file name in the name of stored weights, e.g. `Llama-3.2-3B-Instruct-Q4_K_M.gguf`. */
 export const toShortName = (name: string) => name.split('/').at(-1) ?? name;

@@ -1,4 +1,4 @@
-// Where the next message is written. Enter sends, Shift+Enter breaks the line.
+// The field for the next message. Enter sends it, Shift+Enter starts a new line.
 
 import { ActionIcon, Textarea } from '@mantine/core';
 import IconPlayerStopFilled from '@tabler/icons-react/dist/esm/icons/IconPlayerStopFilled.mjs';
@@ -6,23 +6,23 @@ import IconSend from '@tabler/icons-react/dist/esm/icons/IconSend.mjs';
 import { type KeyboardEvent, useState } from 'react';
 
 interface ComposerProps {
-  answering: boolean;
-  /** Nothing can be sent now. */
+  responding: boolean;
+  /** True while nothing can be sent. */
   blocked: boolean;
   onSend: (text: string) => void;
   onStop: () => void;
 }
 
-export function Composer({ answering, blocked, onSend, onStop }: ComposerProps) {
+export function Composer({ responding, blocked, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState('');
-  const ready = text.trim() !== '' && !answering && !blocked;
+  const ready = text.trim() !== '' && !responding && !blocked;
   const send = () => {
     if (!ready) return;
     onSend(text.trim());
     setText('');
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // While an input method composes a character, Enter belongs to it.
+    // Enter belongs to the input method while it composes a character.
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     send();
@@ -30,7 +30,7 @@ export function Composer({ answering, blocked, onSend, onStop }: ComposerProps) 
   return (
     <Textarea
       aria-label="Message"
-      placeholder="Write a message. Enter sends."
+      placeholder="Write a message and press Enter."
       value={text}
       onChange={(event) => setText(event.currentTarget.value)}
       onKeyDown={onKeyDown}
@@ -41,7 +41,7 @@ export function Composer({ answering, blocked, onSend, onStop }: ComposerProps) 
       rightSectionWidth={48}
       rightSectionPointerEvents="all"
       rightSection={
-        answering ? (
+        responding ? (
           <ActionIcon size="lg" onClick={onStop} aria-label="Stop">
             <IconPlayerStopFilled size={17} aria-hidden />
           </ActionIcon>

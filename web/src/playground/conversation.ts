@@ -1,9 +1,8 @@
-// The playground's conversation. It is kept in this browser and nowhere else, and goes when its person
-// signs out.
+// The playground's conversation. It is stored only in this browser and deleted when the user signs out.
 
 import type { ApiError } from '../api.ts';
 
-/** Null leaves a setting to the model. */
+/** A null setting uses the model's default. */
 export interface Settings {
   temperature: number | null;
   top_p: number | null;
@@ -19,14 +18,14 @@ export interface Settings {
 
 export type Failure = Pick<ApiError, 'message' | 'suggestion' | 'requestId'>;
 
-/** How an answer came about. What is not known is null. */
+/** Measurements of a response and how it ended. Unknown values are null. */
 export interface Outcome {
   servedBy: string | null;
   promptTokens: number | null;
   completionTokens: number | null;
   firstTokenMs: number | null;
   tokensPerSecond: number | null;
-  /** The wire's finish_reason, or that the person stopped it. */
+  /** The API's finish_reason, or `stopped` if the user stopped the response. */
   finish: string | null;
   failure: Failure | null;
 }
@@ -34,11 +33,11 @@ export interface Outcome {
 export interface ToolCall {
   id: string;
   name: string;
-  /** JSON, as the model wrote it. */
+  /** JSON text from the model, not validated. */
   arguments: string;
 }
 
-/** One token of an answer, with the likeliest others in its place. */
+/** One token of a response, with its most likely alternatives. */
 export interface TokenProbability {
   token: string;
   logprob: number;
@@ -49,21 +48,21 @@ export interface Turn {
   id: string;
   role: 'user' | 'assistant' | 'tool';
   text: string;
-  /** On answers that have ended. */
+  /** Set on responses that have ended. */
   outcome: Outcome | null;
   toolCalls?: ToolCall[];
-  /** On results: which call they are of. */
+  /** On tool results: the id of the tool call. */
   toolCallId?: string;
-  /** Only when they were asked for; not kept in storage, being many times the text. */
+  /** Only if requested. Not stored, because they are many times larger than the text. */
   tokens?: TokenProbability[];
 }
 
 export interface Conversation {
-  /** Null until one is picked: then the default stands in. */
+  /** Null until the user selects one; the default model is used then. */
   model: string | null;
   system: string;
   settings: Settings;
-  /** JSON as it was written, which may not be valid yet; empty for none. */
+  /** JSON as typed, possibly invalid; empty for none. */
   tools: string;
   schema: string;
   logprobs: boolean;
@@ -94,20 +93,20 @@ export const emptyConversation: Conversation = {
 };
 
 export const newTurn = (role: Turn['role'], text: string): Turn => ({
-  // crypto.randomUUID is missing on pages that came over plain HTTP.
+  // Pages served over plain HTTP have no crypto.randomUUID.
   id: `${Date.now()}-${Math.random().toString(36).slice(2)}`,
   role,
   text,
   outcome: null,
 });
 
-/** Up to what was last asked: the turns that an answer is to. */
+/** The turns up to the last one that is not a response: what a response answers. */
 export const toPromptTurns = (turns: Turn[]) =>
   turns.slice(0, turns.findLastIndex(({ role }) => role !== 'assistant') + 1);
 
 const storageKey = (userId: string) => `millrace.conversation.${userId}`;
-/** Browsers give a site about five million characters for everything. */
-const maxStored = 1_000_000;
+/** In characters. Browsers allow a site about five million in total. */
+const maxStoredLength = 1_000_000;
 
 export function loadConversation(userId: string): Conversation {
   try {
@@ -123,22 +122,22 @@ export function loadConversation(userId: string): Conversation {
   }
 }
 
-/** What an older version of this page stored may look different. */
+/** An older version of the dashboard may have stored something else. */
 const isTurn = (turn: Partial<Turn> | null) =>
   ['user', 'assistant', 'tool'].includes(turn?.role ?? '') && typeof turn?.text === 'string';
 
-/** The oldest turns are left behind when it grows too long to keep. */
+/** Drops the oldest turns if the conversation is too long to store. */
 export function storeConversation(userId: string, conversation: Conversation): void {
   let turns = conversation.turns.map(({ tokens, ...turn }) => turn);
   let text = JSON.stringify({ ...conversation, turns });
-  while (text.length > maxStored && turns.length > 0) {
+  while (text.length > maxStoredLength && turns.length > 0) {
     turns = turns.slice(2);
     text = JSON.stringify({ ...conversation, turns });
   }
   try {
     localStorage.setItem(storageKey(userId), text);
   } catch {
-    // Storage is full or forbidden: the conversation lives as long as the page.
+    // Storage is full or disabled. The conversation lasts until the page is closed.
   }
 }
 

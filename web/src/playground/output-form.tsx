@@ -1,4 +1,4 @@
-// What holds an answer to a shape, tools and a schema, and whether to show how sure the model was.
+// Output options: tools, a response schema, and token probabilities.
 
 import { Button, Checkbox, Group, JsonInput, Stack } from '@mantine/core';
 import type { Conversation } from './conversation.ts';
@@ -8,7 +8,7 @@ const exampleTools = [
     type: 'function',
     function: {
       name: 'get_weather',
-      description: 'The weather of a place',
+      description: 'Get the weather in a place',
       parameters: {
         type: 'object',
         properties: { place: { type: 'string' } },
@@ -33,25 +33,25 @@ interface OutputFormProps {
 
 export function OutputForm({ conversation, onChange }: OutputFormProps) {
   const { tools, schema, logprobs } = conversation;
-  const shape = { className: 'json-field', autosize: true, minRows: 2, maxRows: 12 };
-  const invalid = 'This is not valid JSON';
+  const fieldProps = { className: 'json-field', autosize: true, minRows: 2, maxRows: 12 };
+  const invalid = 'Invalid JSON';
   return (
     <Stack gap="sm">
       <JsonInput
         label="Tools"
-        description="A JSON array of functions the model may call."
+        description="A JSON array of functions that the model can call."
         value={tools}
         onChange={(value) => onChange({ tools: value })}
         validationError={invalid}
-        {...shape}
+        {...fieldProps}
       />
       <JsonInput
-        label="Schema of the answer"
-        description="A JSON schema that every answer will fit."
+        label="Response schema"
+        description="A JSON schema that every response follows."
         value={schema}
         onChange={(value) => onChange({ schema: value })}
         validationError={invalid}
-        {...shape}
+        {...fieldProps}
       />
       <Group gap="xs">
         {tools === '' && (
@@ -74,7 +74,7 @@ export function OutputForm({ conversation, onChange }: OutputFormProps) {
         )}
       </Group>
       <Checkbox
-        label="Show how likely each token was"
+        label="Show token probabilities"
         checked={logprobs}
         onChange={(event) => onChange({ logprobs: event.currentTarget.checked })}
       />

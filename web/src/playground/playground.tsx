@@ -1,4 +1,4 @@
-// Talking to a model in the browser.
+// The playground: a chat with a model in the browser.
 
 import { Button, Drawer, Group, Modal, Paper, Select, Skeleton, Text, Title } from '@mantine/core';
 import { useDisclosure, useDocumentTitle } from '@mantine/hooks';
@@ -21,9 +21,7 @@ export default function Playground() {
   if (canUse) return <Chat />;
   return (
     <Page title="Playground">
-      <Text>
-        Your role, viewer, may look but not use models. An owner can change it on the team page.
-      </Text>
+      <Text>Viewers can’t use models. An owner can change your role on the Team page.</Text>
     </Page>
   );
 }
@@ -33,7 +31,7 @@ function Chat() {
   const { id } = useMe();
   const models = useModels();
   const chat = useChat(id, toDefaultModel(models.data?.data));
-  const { conversation, model, answering } = chat;
+  const { conversation, model, responding } = chat;
   const [codeShown, code] = useDisclosure(false);
   const [settingsShown, settings] = useDisclosure(false);
   const form = <SettingsForm conversation={conversation} onChange={chat.update} />;
@@ -73,7 +71,7 @@ function Chat() {
               onChange={(value) => value && chat.update({ model: value })}
               searchable
               allowDeselect={false}
-              nothingFoundMessage="No model of this name"
+              nothingFoundMessage="No matching model"
               maw={360}
             />
           )}
@@ -85,7 +83,7 @@ function Chat() {
             </Text>
           )}
           <Composer
-            answering={answering}
+            responding={responding}
             blocked={chat.problem !== null}
             onSend={chat.send}
             onStop={chat.stop}
@@ -98,7 +96,7 @@ function Chat() {
       <Drawer opened={settingsShown} onClose={settings.close} title="Settings" position="right">
         {form}
       </Drawer>
-      <Modal opened={codeShown} onClose={code.close} title="The same as code" size="xl">
+      <Modal opened={codeShown} onClose={code.close} title="Code for this chat" size="xl">
         <CodeSamples samples={toChatCode(location.origin, toShownRequest(conversation, model))} />
       </Modal>
     </div>
@@ -106,18 +104,18 @@ function Chat() {
 }
 
 function Turns({ chat }: { chat: ReturnType<typeof useChat> }) {
-  const { conversation, answering } = chat;
+  const { conversation, responding } = chat;
   const { turns } = conversation;
   const list = useRef<HTMLDivElement>(null);
   const last = turns.at(-1);
-  useFollow(list, `${turns.length}:${last?.text.length}:${last?.outcome === null}`);
+  useAutoScroll(list, `${turns.length}:${last?.text.length}:${last?.outcome === null}`);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keyboard
-    <div ref={list} className="turns" tabIndex={0} role="log" aria-busy={answering}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, which the keyboard must reach
+    <div ref={list} className="turns" tabIndex={0} role="log" aria-busy={responding}>
       {turns.length === 0 && (
         <Text c="dimmed" className="turns-empty">
-          Nothing said yet. What you write is sent to the model you picked; the conversation is kept
-          in this browser only.
+          No messages yet. Your messages are sent to the selected model. The conversation is stored
+          only in this browser.
         </Text>
       )}
       {turns.map((turn) => (
@@ -125,23 +123,23 @@ function Turns({ chat }: { chat: ReturnType<typeof useChat> }) {
           key={turn.id}
           turn={turn}
           isLast={turn === last}
-          answering={answering}
+          responding={responding}
           onEdit={chat.edit}
           onRegenerate={chat.regenerate}
           onResults={chat.sendResults}
         />
       ))}
-      {last && last.role !== 'assistant' && !answering && (
+      {last && last.role !== 'assistant' && !responding && (
         <Button variant="default" size="xs" onClick={chat.regenerate}>
-          Get an answer
+          Get a response
         </Button>
       )}
     </div>
   );
 }
 
-/** Stays at the newest words unless the person has scrolled up to read. */
-function useFollow(list: RefObject<HTMLDivElement | null>, change: string): void {
+/** Keeps the newest text in view unless the user has scrolled up. */
+function useAutoScroll(list: RefObject<HTMLDivElement | null>, change: string): void {
   const atEnd = useRef(true);
   useEffect(() => {
     const element = list.current;
@@ -152,7 +150,7 @@ function useFollow(list: RefObject<HTMLDivElement | null>, change: string): void
     element.addEventListener('scroll', onScroll, { passive: true });
     return () => element.removeEventListener('scroll', onScroll);
   }, [list]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the change is what moves the end
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls when the content changes
   useEffect(() => {
     const element = list.current;
     if (element !== null && atEnd.current) element.scrollTop = element.scrollHeight;

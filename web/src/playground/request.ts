@@ -1,21 +1,21 @@
-// The conversation as the request that asks for its next answer.
+// Turns the conversation into a chat request.
 
 import type { ChatRequest } from '#inference/schema.ts';
 import { sampleQuestion } from '../code-samples/chat.ts';
 import { type Conversation, newTurn, type Turn, toPromptTurns } from './conversation.ts';
 
-/** Why it can't be sent, or null: what the model is to be held to has to be JSON. */
+/** Why the request can't be sent; null if it can. Tools and schema must be valid JSON. */
 export function findProblem({ tools, schema }: Conversation): string | null {
   if (tools.trim() !== '' && !Array.isArray(parse(tools))) {
-    return 'The tools are not a JSON array yet, so nothing can be sent.';
+    return 'Tools must be a JSON array. Fix or clear them to send messages.';
   }
   if (schema.trim() !== '' && !isObject(parse(schema))) {
-    return 'The schema is not a JSON object yet, so nothing can be sent.';
+    return 'The response schema must be a JSON object. Fix or clear it to send messages.';
   }
   return null;
 }
 
-/** Answers that failed before their first word are no part of what the model is told. */
+/** Responses that failed before their first token are left out. */
 export function toRequest(conversation: Conversation, model: string): ChatRequest {
   const { system, settings, turns, logprobs } = conversation;
   const { stop, ...numbers } = settings;
@@ -40,14 +40,14 @@ export function toRequest(conversation: Conversation, model: string): ChatReques
   };
 }
 
-/** The request whose answer is on screen. Before there is any, it asks a question that a server would take. */
+/** The request behind the response on screen. In an empty conversation it asks a sample question. */
 export function toShownRequest(conversation: Conversation, model: string): ChatRequest {
   const asked = toPromptTurns(conversation.turns);
   const turns = asked.length > 0 ? asked : [newTurn('user', sampleQuestion)];
   return toRequest({ ...conversation, turns }, model);
 }
 
-/** Calls that were never answered are left out: a model would wait for their results. */
+/** Tool calls without results are left out: a model would wait for the results. */
 function toMessages(turn: Turn, next: Turn | undefined): ChatRequest['messages'] {
   const { role, text, toolCalls = [], toolCallId } = turn;
   if (role === 'user') return [{ role, content: text }];

@@ -1,4 +1,4 @@
-// The system prompt and how the model samples. An empty field leaves the choice to the model.
+// The system prompt, sampling settings and output options. An empty field uses the model's default.
 
 import { Button, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import {
@@ -19,7 +19,7 @@ interface Field {
   step: number;
 }
 
-/** The bounds of the wire: what is outside of them would be refused. */
+/** The bounds of the API, which rejects values outside of them. */
 const fields: Field[] = [
   { name: 'temperature', label: 'Temperature', min: 0, max: 2, step: 0.1 },
   { name: 'max_tokens', label: 'Max tokens', min: 1, step: 1 },
@@ -44,7 +44,7 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
     <Stack gap="sm">
       <Textarea
         label="System prompt"
-        description="What the model should know before the first message."
+        description="Instructions for the model before the first message."
         value={system}
         onChange={(event) => onChange({ system: event.currentTarget.value })}
         autosize
@@ -52,7 +52,7 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
         maxRows={10}
       />
       <Text size="xs" c="dimmed">
-        An empty field leaves the choice to the model.
+        Empty fields use the model’s defaults.
       </Text>
       <SimpleGrid cols={2} spacing="sm" className="settings-grid">
         {fields.map(({ name, label, step, ...bounds }) => (
@@ -68,7 +68,7 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
           />
         ))}
         <TextInput
-          label="Stop at"
+          label="Stop sequence"
           size="xs"
           value={settings.stop ?? ''}
           onChange={(event) => set({ stop: event.currentTarget.value || null })}

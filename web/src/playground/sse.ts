@@ -1,8 +1,8 @@
-// Server-sent events out of a response's body. EventSource can't send a POST.
+// Reads server-sent events from a response body: EventSource can't send POST requests.
 
 const maxEventLength = 1_048_576;
 
-/** The data of each event, as it arrives, however the network cut it. */
+/** Yields the data of each event as it arrives, however the network splits the bytes. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -12,7 +12,8 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
     for (;;) {
       const { done, value } = await reader.read();
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
-      if (rest.length > maxEventLength) throw new Error('The server sent too long an event.');
+      if (rest.length > maxEventLength)
+        throw new Error('The server sent an event that is too long.');
       // A lone \r at the end may be the first half of \r\n.
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? '';

@@ -1,12 +1,12 @@
-// One streamed answer: sends the request, hands on text as it arrives, and measures.
+// Sends a chat request, passes on the response as it streams in, and measures it.
 
 import type { ChatRequest } from '#inference/schema.ts';
 import { ApiError, send } from '../api.ts';
 import type { Outcome, TokenProbability, ToolCall } from './conversation.ts';
 import { readEvents } from './sse.ts';
 
-/** What has arrived of an answer; it grows in place. */
-export interface Answer {
+/** The part of a response that has arrived. Mutated as it grows. */
+export interface PartialResponse {
   text: string;
   tokens: TokenProbability[];
   toolCalls: ToolCall[];
@@ -34,11 +34,11 @@ interface Chunk {
   error?: { message: string; code?: string };
 }
 
-/** Never throws: what went wrong, or that the person stopped it, stands in the outcome. */
+/** Never rejects: the outcome says what failed, or that the user stopped the response. */
 export async function streamChat(
   request: ChatRequest,
   signal: AbortSignal,
-  onChange: (answer: Answer) => void,
+  onChange: (response: PartialResponse) => void,
 ): Promise<Outcome> {
   const outcome: Outcome = {
     servedBy: null,
@@ -60,9 +60,9 @@ export async function streamChat(
     });
     requestId = response.headers.get('x-request-id');
     outcome.servedBy = response.headers.get('x-served-by');
-    if (response.body === null) throw new Error('The server sent no answer.');
-    await follow(response.body, startedAt, outcome, onChange);
-    if (outcome.finish === null) throw new Error('The answer broke off before its end.');
+    if (response.body === null) throw new Error('The server sent no response.');
+    await readResponse(response.body, startedAt, outcome, onChange);
+    if (outcome.finish === null) throw new Error('The response ended unexpectedly.');
   } catch (error) {
     if (signal.aborted) outcome.finish = 'stopped';
     else outcome.failure = toFailure(error, requestId);
@@ -70,46 +70,49 @@ export async function streamChat(
   return outcome;
 }
 
-async function follow(
+async function readResponse(
   body: ReadableStream<Uint8Array>,
   startedAt: number,
   outcome: Outcome,
-  onChange: (answer: Answer) => void,
+  onChange: (response: PartialResponse) => void,
 ): Promise<void> {
-  const answer: Answer = { text: '', tokens: [], toolCalls: [] };
+  const response: PartialResponse = { text: '', tokens: [], toolCalls: [] };
   let firstAt: number | null = null;
   for await (const data of readEvents(body)) {
     if (data === '[DONE]') return;
     const { choices, usage, error } = JSON.parse(data) as Chunk;
     if (error) throw new Error(error.message);
     const [choice] = choices ?? [];
-    if (choice && add(answer, choice)) {
+    if (choice && append(response, choice)) {
       firstAt ??= performance.now();
       outcome.firstTokenMs = firstAt - startedAt;
-      onChange(answer);
+      onChange(response);
     }
     outcome.finish = choice?.finish_reason ?? outcome.finish;
     if (!usage) continue;
     outcome.promptTokens = usage.prompt_tokens;
     outcome.completionTokens = usage.completion_tokens;
     const seconds = firstAt === null ? 0 : (performance.now() - firstAt) / 1000;
-    // The first token's time is in the time to first token, so it does not count as speed.
+    // The first token counts towards the time to first token, not towards the speed.
     if (seconds > 0 && usage.completion_tokens > 1) {
       outcome.tokensPerSecond = (usage.completion_tokens - 1) / seconds;
     }
   }
 }
 
-/** Whether there was anything to add. */
-function add(answer: Answer, { delta, logprobs }: NonNullable<Chunk['choices']>[number]): boolean {
+/** Returns true if the chunk added anything. */
+function append(
+  response: PartialResponse,
+  { delta, logprobs }: NonNullable<Chunk['choices']>[number],
+): boolean {
   const text = delta?.content ?? '';
-  answer.text += text;
+  response.text += text;
   for (const { token, logprob, top_logprobs = [] } of logprobs?.content ?? []) {
-    answer.tokens.push({ token, logprob, others: top_logprobs });
+    response.tokens.push({ token, logprob, others: top_logprobs });
   }
   for (const piece of delta?.tool_calls ?? []) {
-    const call = answer.toolCalls[piece.index] ?? { id: '', name: '', arguments: '' };
-    answer.toolCalls[piece.index] = call;
+    const call = response.toolCalls[piece.index] ?? { id: '', name: '', arguments: '' };
+    response.toolCalls[piece.index] = call;
     call.id ||= piece.id ?? '';
     call.name += piece.function?.name ?? '';
     call.arguments += piece.function?.arguments ?? '';

@@ -1,29 +1,29 @@
-// The tools that an answer called, and where a person plays the tool and says what it returned.
+// The tool calls of a response, with fields in which the user enters the results.
 
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
+import { handleSubmit } from '../browser/form-data.ts';
 import type { ToolCall } from './conversation.ts';
 
 interface ToolCallsProps {
   calls: ToolCall[];
-  /** Whether the results can be given now. */
+  /** True if results can be entered now. */
   open: boolean;
   onResults: (results: { id: string; text: string }[]) => void;
 }
 
 export function ToolCalls({ calls, open, onResults }: ToolCallsProps) {
   const [results, setResults] = useState<Record<string, string>>({});
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    onResults(calls.map(({ id }) => ({ id, text: results[id] ?? '' })));
-  };
+  const submit = handleSubmit(() =>
+    onResults(calls.map(({ id }) => ({ id, text: results[id] ?? '' }))),
+  );
   return (
     <form onSubmit={submit} className="tool-calls">
       <Stack gap="xs">
         {calls.map((call) => (
           <div key={call.id}>
             <Text size="xs" c="dimmed">
-              Calls a tool
+              Tool call
             </Text>
             <pre className="code-block">
               {call.name}({call.arguments})
@@ -37,7 +37,6 @@ export function ToolCalls({ calls, open, onResults }: ToolCallsProps) {
                   setResults({ ...results, [call.id]: event.currentTarget.value })
                 }
                 required
-                withAsterisk={false}
                 autosize
                 minRows={1}
                 maxRows={8}
@@ -48,7 +47,7 @@ export function ToolCalls({ calls, open, onResults }: ToolCallsProps) {
         {open && (
           <Group>
             <Button type="submit" size="xs">
-              Send the results
+              Send results
             </Button>
           </Group>
         )}

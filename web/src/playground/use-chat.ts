@@ -1,5 +1,4 @@
-// The playground's state: the conversation, the answer that is being written, and what a person can do to
-// both.
+// The state of the playground: the conversation, the response that is streaming, and the actions on both.
 
 import { useCallback, useEffect, useRef, useState } from 'react';
 import {
@@ -12,41 +11,41 @@ import {
   toPromptTurns,
 } from './conversation.ts';
 import { findProblem, toRequest } from './request.ts';
-import { type Answer, streamChat } from './stream-chat.ts';
+import { type PartialResponse, streamChat } from './stream-chat.ts';
 
-/** Text is shown this often at most, however fast it comes. */
-const showEveryMs = 40;
+/** The text on screen is updated at most this often, however fast it arrives. */
+const renderIntervalMs = 40;
 
 export function useChat(userId: string, defaultModel: string) {
   const [conversation, setConversation] = useState(() => loadConversation(userId));
-  const [answering, setAnswering] = useState(false);
+  const [responding, setResponding] = useState(false);
   const running = useRef<AbortController | null>(null);
   const model = conversation.model ?? defaultModel;
   const problem = findProblem(conversation);
 
   useEffect(() => {
-    if (!answering) storeConversation(userId, conversation);
-  }, [userId, conversation, answering]);
+    if (!responding) storeConversation(userId, conversation);
+  }, [userId, conversation, responding]);
   useEffect(() => () => running.current?.abort(), []);
 
-  /** Asks for an answer to these turns. */
-  async function answer(turns: Turn[]) {
+  /** Requests a response to these turns. */
+  async function respond(turns: Turn[]) {
     if (problem !== null) return;
     running.current?.abort();
     const controller = new AbortController();
     running.current = controller;
     const turn = newTurn('assistant', '');
     const request = toRequest({ ...conversation, turns }, model);
-    let latest: Answer = { text: '', tokens: [], toolCalls: [] };
+    let latest: PartialResponse = { text: '', tokens: [], toolCalls: [] };
     const show = (change: Partial<Turn>) =>
       setConversation((before) => ({
         ...before,
         turns: before.turns.map((one) => (one.id === turn.id ? { ...one, ...change } : one)),
       }));
 
-    // What was said survives leaving the page, though a half-written answer does not.
+    // Stored now: if the user leaves the page, only the unfinished response is lost.
     storeConversation(userId, { ...conversation, turns });
-    setAnswering(true);
+    setResponding(true);
     setConversation((before) => ({ ...before, turns: [...turns, turn] }));
     let timer: ReturnType<typeof setTimeout> | undefined;
     const outcome = await streamChat(request, controller.signal, (grown) => {
@@ -54,13 +53,13 @@ export function useChat(userId: string, defaultModel: string) {
       timer ??= setTimeout(() => {
         timer = undefined;
         show({ text: latest.text });
-      }, showEveryMs);
+      }, renderIntervalMs);
     });
     clearTimeout(timer);
     show({ ...latest, outcome });
     if (running.current !== controller) return;
     running.current = null;
-    setAnswering(false);
+    setResponding(false);
   }
 
   const update = useCallback(
@@ -71,26 +70,26 @@ export function useChat(userId: string, defaultModel: string) {
   return {
     conversation,
     model,
-    answering,
-    /** Why nothing can be sent, or null. */
+    responding,
+    /** Why nothing can be sent; null if it can. */
     problem,
     update,
-    send: (text: string) => answer([...conversation.turns, newTurn('user', text)]),
+    send: (text: string) => respond([...conversation.turns, newTurn('user', text)]),
     stop: () => running.current?.abort(),
-    /** A new answer in place of the last one. */
-    regenerate: () => answer(toPromptTurns(conversation.turns)),
-    /** What the tools that the model called have answered, by the id of the call. */
+    /** Replaces the last response with a new one. */
+    regenerate: () => respond(toPromptTurns(conversation.turns)),
+    /** Sends the results of tool calls, by the id of the call. */
     sendResults: (results: { id: string; text: string }[]) =>
-      answer([
+      respond([
         ...conversation.turns,
         ...results.map(({ id, text }) => ({ ...newTurn('tool', text), toolCallId: id })),
       ]),
-    /** Says something else at that point; what followed is dropped. */
+    /** Replaces a message and drops everything after it. */
     edit(id: string, text: string) {
       const at = conversation.turns.findIndex((turn) => turn.id === id);
-      return answer([...conversation.turns.slice(0, at), newTurn('user', text)]);
+      return respond([...conversation.turns.slice(0, at), newTurn('user', text)]);
     },
-    /** Keeps the model and its settings. */
+    /** Deletes all turns; keeps the model and the settings. */
     clear() {
       running.current?.abort();
       setConversation((before) => ({ ...before, turns: emptyConversation.turns }));

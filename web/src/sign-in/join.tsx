@@ -1,71 +1,78 @@
-// Where the set-up link and invitations lead: says what the link is for, takes e-mail and password.
+// The page behind setup links and invitation links: says what the link is for and creates the user.
 
-import { Anchor, Button, PasswordInput, Skeleton, Stack, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Skeleton, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type { FormEvent } from 'react';
 import { Link, useLocation } from 'wouter';
 import { ApiError, post } from '../api.ts';
+import { handleSubmit } from '../browser/form-data.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
-import { meKey, type Role, roleMeaning, useMeQuery } from '../current-user.ts';
+import { meKey, type Role, roleDescription, useMeQuery } from '../current-user.ts';
+import { EmailField, NewPasswordField } from './credential-fields.tsx';
 
-interface Invited {
+interface InvitationView {
   role: Role;
   account: string;
+  /** True for the setup link of a new server. */
   setup: boolean;
 }
 
 export function Join({ token }: { token: string }) {
   const me = useMeQuery();
-  const look = useQuery({
+  const invitation = useQuery({
     queryKey: ['invitation', token],
-    queryFn: () => post<Invited>('/dashboard/api/invitations/look', { token }),
+    queryFn: () => post<InvitationView>('/dashboard/api/invitations/look', { token }),
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-  if (look.isPending) {
+  if (invitation.isPending) {
     return (
       <AuthLayout title="Join">
         <Skeleton h={220} />
       </AuthLayout>
     );
   }
-  if (look.isError) {
-    const dead = look.error instanceof ApiError && look.error.status === 404;
-    return (
-      <AuthLayout title={dead ? 'This link no longer works' : 'This link could not be checked'}>
-        {dead ? (
-          <Text>
-            Links work once and expire. Ask an owner for a new one. If this is the set-up link of a
-            new server, start the server again: it prints a fresh one until somebody has joined.
-          </Text>
-        ) : (
-          <ErrorNotice error={look.error} onRetry={() => look.refetch()} />
-        )}
-        <Anchor component={Link} href="/">
-          {me.data ? 'Go to the dashboard' : 'Sign in'}
-        </Anchor>
-      </AuthLayout>
-    );
+  if (invitation.isError) {
+    return <InvalidLink error={invitation.error} onRetry={() => invitation.refetch()} />;
   }
 
-  const { setup, role } = look.data;
+  const { setup, role } = invitation.data;
   return (
     <AuthLayout
       title={setup ? 'Set up Millrace' : `Join as ${role}`}
-      text={
+      description={
         setup
-          ? 'You are the first here. Choose how you sign in; you will be the owner of this server.'
-          : `You were invited. Your role, ${role}: ${roleMeaning[role]}.`
+          ? 'You are the first user. Choose how you sign in. You will be the owner of this server.'
+          : `You have been invited. As ${role} you ${roleDescription[role]}.`
       }
     >
       {me.data && (
         <Text size="sm">
-          You are signed in as {me.data.email}. Going on makes another person and signs you in as
-          them.
+          You are signed in as {me.data.email}. If you continue, a new user is created and you are
+          signed in as that user.
         </Text>
       )}
       <JoinForm token={token} />
+    </AuthLayout>
+  );
+}
+
+function InvalidLink({ error, onRetry }: { error: Error; onRetry: () => void }) {
+  const me = useMeQuery();
+  const isDead = error instanceof ApiError && error.status === 404;
+  return (
+    <AuthLayout title={isDead ? 'This link no longer works' : 'This link could not be checked'}>
+      {isDead ? (
+        <Text>
+          Links work once and expire. Ask an owner for a new one. If this is the setup link of a new
+          server, restart the server: it prints a new link until the first user has joined.
+        </Text>
+      ) : (
+        <ErrorNotice error={error} onRetry={onRetry} />
+      )}
+      <Anchor component={Link} href="/">
+        {me.data ? 'Go to the dashboard' : 'Sign in'}
+      </Anchor>
     </AuthLayout>
   );
 }
@@ -84,36 +91,15 @@ function JoinForm({ token }: { token: string }) {
       const kept = ['invitation', meKey[0]];
       client.removeQueries({ predicate: ({ queryKey }) => !kept.includes(String(queryKey[0])) });
       await client.invalidateQueries({ queryKey: meKey });
-      // Replaced, so that going back does not lead to a used link.
+      // Replaces the history entry, so that the back button does not lead to the used link.
       navigate('/', { replace: true });
     },
   });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    join.mutate(new FormData(event.currentTarget));
-  };
   return (
-    <form onSubmit={submit}>
+    <form onSubmit={handleSubmit(join.mutate)}>
       <Stack>
-        <TextInput
-          label="E-mail"
-          description="Only used to sign in; nothing is sent."
-          name="email"
-          type="email"
-          autoComplete="username"
-          required
-          withAsterisk={false}
-        />
-        <PasswordInput
-          label="Password"
-          description="At least 10 characters."
-          name="password"
-          autoComplete="new-password"
-          minLength={10}
-          maxLength={1024}
-          required
-          withAsterisk={false}
-        />
+        <EmailField description="Used only to sign in. No email is sent." />
+        <NewPasswordField label="Password" name="password" />
         <ErrorNotice error={join.error} />
         <Button type="submit" loading={join.isPending}>
           Continue

@@ -1,49 +1,38 @@
-// Signing in. Stands in for any page until somebody has.
+// The sign-in form. It replaces any page until the user has signed in.
 
-import { Button, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { Button, PasswordInput, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { FormEvent } from 'react';
 import { post } from '../api.ts';
+import { handleSubmit } from '../browser/form-data.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { meKey } from '../current-user.ts';
+import { EmailField } from './credential-fields.tsx';
 
 export function SignIn() {
   const client = useQueryClient();
-  const login = useMutation({
+  const signIn = useMutation({
     mutationFn: (form: FormData) =>
       post('/dashboard/api/login', { email: form.get('email'), password: form.get('password') }),
     onSuccess() {
-      // Whoever was here before may have been somebody else.
+      // Cached data may belong to another user.
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== meKey[0] });
       return client.invalidateQueries({ queryKey: meKey });
     },
   });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    login.mutate(new FormData(event.currentTarget));
-  };
   return (
     <AuthLayout title="Sign in">
-      <form onSubmit={submit}>
+      <form onSubmit={handleSubmit(signIn.mutate)}>
         <Stack>
-          <TextInput
-            label="E-mail"
-            name="email"
-            type="email"
-            autoComplete="username"
-            required
-            withAsterisk={false}
-          />
+          <EmailField />
           <PasswordInput
             label="Password"
             name="password"
             autoComplete="current-password"
             required
-            withAsterisk={false}
           />
-          <ErrorNotice error={login.error} />
-          <Button type="submit" loading={login.isPending}>
+          <ErrorNotice error={signIn.error} />
+          <Button type="submit" loading={signIn.isPending}>
             Sign in
           </Button>
         </Stack>

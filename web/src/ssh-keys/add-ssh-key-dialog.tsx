@@ -1,4 +1,4 @@
-// Adds a public key, or has a pair made and hands over its private half this once.
+// Adds a public key, or generates a key pair and offers the private key for download once.
 
 import {
   Alert,
@@ -11,127 +11,104 @@ import {
   Textarea,
   TextInput,
 } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import type { NewSshKey, SshKey } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { toFieldText } from '../browser/form-data.ts';
+import { FormDialog } from '../components/form-dialog.tsx';
 
-interface DialogProps {
+interface AddSshKeyDialogProps {
   onAdded: () => void;
   onClose: () => void;
 }
 
-export function AddSshKeyDialog({ onAdded, onClose }: DialogProps) {
-  const [way, setWay] = useState('own');
+export function AddSshKeyDialog({ onAdded, onClose }: AddSshKeyDialogProps) {
+  const [source, setSource] = useState('paste');
   const [generated, setGenerated] = useState<SshKey | null>(null);
-  const add = useMutation({
-    mutationFn: (form: FormData) => {
-      const body: NewSshKey = { name: String(form.get('name')) };
-      if (way === 'own') body.public_key = String(form.get('public_key')).trim();
-      return post<{ data: SshKey }>('/api/v1/ssh-keys', body);
-    },
-    onSuccess({ data }) {
-      onAdded();
-      if (data.private_key === undefined) onClose();
-      else setGenerated(data);
-    },
-  });
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    add.mutate(new FormData(event.currentTarget));
-  };
-
+  async function add(form: FormData) {
+    const body: NewSshKey = { name: String(form.get('name')) };
+    if (source === 'paste') body.public_key = toFieldText(form, 'public_key');
+    const { data } = await post<{ data: SshKey }>('/api/v1/ssh-keys', body);
+    onAdded();
+    if (data.private_key === undefined) onClose();
+    else setGenerated(data);
+  }
   if (generated?.private_key) {
     return (
-      <Modal opened onClose={onClose} title="Your new key" closeOnClickOutside={false}>
-        <Generated name={generated.name} pem={generated.private_key} onClose={onClose} />
-      </Modal>
+      <GeneratedKey name={generated.name} privateKey={generated.private_key} onClose={onClose} />
     );
   }
   return (
-    <Modal opened onClose={onClose} title="Add an SSH key">
-      <form onSubmit={submit}>
-        <Stack>
-          <SegmentedControl
-            fullWidth
-            aria-label="Where the key comes from"
-            value={way}
-            onChange={setWay}
-            data={[
-              { value: 'own', label: 'Paste mine' },
-              { value: 'made', label: 'Make one for me' },
-            ]}
-          />
-          <TextInput
-            label="Name"
-            name="name"
-            required
-            maxLength={64}
-            withAsterisk={false}
-            autoComplete="off"
-            data-autofocus
-          />
-          {way === 'own' ? (
-            <Textarea
-              label="Public key"
-              description="Usually the one line in ~/.ssh/id_ed25519.pub"
-              placeholder="ssh-ed25519 AAAA…"
-              name="public_key"
-              required
-              withAsterisk={false}
-              autosize
-              minRows={3}
-              maxRows={8}
-              spellCheck={false}
-            />
-          ) : (
-            <Text size="sm" c="dimmed">
-              The server makes a 3072-bit RSA pair, keeps the public half, and hands you the private
-              half once, as a .pem file.
-            </Text>
-          )}
-          <ErrorNotice error={add.error} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={add.isPending}>
-              {way === 'own' ? 'Add the key' : 'Make the key'}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <FormDialog
+      title="Add SSH key"
+      action={source === 'paste' ? 'Add SSH key' : 'Generate SSH key'}
+      onSubmit={add}
+      onClose={onClose}
+    >
+      <SegmentedControl
+        fullWidth
+        aria-label="Source of the key"
+        value={source}
+        onChange={setSource}
+        data={[
+          { value: 'paste', label: 'Paste a public key' },
+          { value: 'generate', label: 'Generate a key pair' },
+        ]}
+      />
+      <TextInput label="Name" name="name" required maxLength={64} data-autofocus />
+      {source === 'paste' ? (
+        <Textarea
+          label="Public key"
+          description="Usually the single line in ~/.ssh/id_ed25519.pub"
+          placeholder="ssh-ed25519 AAAA…"
+          name="public_key"
+          required
+          autosize
+          minRows={3}
+          maxRows={8}
+          spellCheck={false}
+        />
+      ) : (
+        <Text size="sm" c="dimmed">
+          The server generates a 3072-bit RSA key pair, keeps the public key, and gives you the
+          private key once, as a .pem file.
+        </Text>
+      )}
+    </FormDialog>
   );
 }
 
-function Generated({ name, pem, onClose }: { name: string; pem: string; onClose: () => void }) {
+interface GeneratedKeyProps {
+  name: string;
+  privateKey: string;
+  onClose: () => void;
+}
+
+function GeneratedKey({ name, privateKey, onClose }: GeneratedKeyProps) {
   const [saved, setSaved] = useState(false);
   const file = toPemName(name);
+  const save = () => {
+    download(file, privateKey);
+    setSaved(true);
+  };
   return (
-    <Stack>
-      <Alert variant="default">
-        Download the private half now: the server has not kept it and can’t show it again.
-      </Alert>
-      <Button
-        onClick={() => {
-          download(file, pem);
-          setSaved(true);
-        }}
-      >
-        Download {file}
-      </Button>
-      <Text size="sm">ssh only takes a key file that others can’t read:</Text>
-      <pre className="code-block">
-        <code>{`chmod 400 ${file}\nssh -i ${file} ubuntu@<machine>`}</code>
-      </pre>
-      <Group justify="flex-end">
-        <Button variant="default" onClick={onClose} disabled={!saved}>
-          Done
-        </Button>
-      </Group>
-    </Stack>
+    <Modal opened onClose={onClose} title="Your new SSH key" closeOnClickOutside={false}>
+      <Stack>
+        <Alert variant="default">
+          Download the private key now. The server does not keep it and can’t show it again.
+        </Alert>
+        <Button onClick={save}>Download {file}</Button>
+        <Text size="sm">ssh accepts a key file only if other users can’t read it:</Text>
+        <pre className="code-block">
+          <code>{`chmod 400 ${file}\nssh -i ${file} ubuntu@<machine>`}</code>
+        </pre>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose} disabled={!saved}>
+            Done
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
   );
 }

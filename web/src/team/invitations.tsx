@@ -1,75 +1,67 @@
-// Links that let somebody join. A link is shown once, to the owner who made it.
+// Invitation links. A link is shown once, to the owner who creates it.
 
 import { Button, Group, Radio, Stack, Text } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { get, type List, post, remove } from '../api.ts';
-import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { post } from '../api.ts';
 import { SecretField } from '../components/copy-button.tsx';
 import { DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { type Invitation, type Role, roleMeaning, roles } from '../current-user.ts';
+import { useDelete } from '../components/use-delete.tsx';
+import { type Invitation, type Role, roleDescription, roles } from '../current-user.ts';
+import { useList } from '../queries.ts';
 
 const queryKey = ['invitations'];
+const path = '/dashboard/api/invitations';
 
 export function Invitations() {
   const client = useQueryClient();
   const [role, setRole] = useState<Role>('member');
-  const [revoking, setRevoking] = useState<Invitation | null>(null);
-  const invitations = useQuery({
-    queryKey,
-    queryFn: () => get<List<Invitation>>('/dashboard/api/invitations'),
-  });
-  const refresh = () => client.invalidateQueries({ queryKey });
+  const invitations = useList<Invitation>(queryKey, path);
   const invite = useMutation({
-    mutationFn: () => post<Invitation>('/dashboard/api/invitations', { role }),
-    onSuccess: refresh,
+    mutationFn: () => post<Invitation>(path, { role }),
+    onSuccess: () => client.invalidateQueries({ queryKey }),
   });
-
-  async function revoke({ id }: Invitation) {
-    await remove(`/dashboard/api/invitations/${id}`);
-    if (invite.data?.id === id) invite.reset();
-    await refresh();
-  }
-
+  const revocation = useDelete<Invitation>({
+    action: 'Revoke',
+    nameOf: (invitation) => `the invitation for a new ${invitation.role}`,
+    title: () => 'Revoke this invitation?',
+    warning: () => 'Its link stops working immediately.',
+    pathOf: ({ id }) => `${path}/${id}`,
+    queryKeys: [queryKey],
+    onDeleted: ({ id }) => invite.data?.id === id && invite.reset(),
+  });
   return (
     <Stack gap="md">
-      <Radio.Group label="Invite a" value={role} onChange={(value) => setRole(value as Role)}>
+      <Radio.Group label="Role" value={role} onChange={(value) => setRole(value as Role)}>
         <Stack gap={6} mt={6}>
           {roles.map((value) => (
-            <Radio key={value} value={value} label={value} description={roleMeaning[value]} />
+            <Radio key={value} value={value} label={value} description={roleDescription[value]} />
           ))}
         </Stack>
       </Radio.Group>
       <Group>
         <Button onClick={() => invite.mutate()} loading={invite.isPending}>
-          Make a link
+          Create invitation link
         </Button>
       </Group>
       <ErrorNotice error={invite.error} />
       {invite.data?.link && (
         <SecretField
-          label={`Link for a new ${invite.data.role}, shown once`}
+          label={`Invitation link for a new ${invite.data.role} (shown only once)`}
           value={invite.data.link}
         />
       )}
       <DataTable
         label="Open invitations"
         query={invitations}
-        likely={1}
+        skeletonRows={1}
         rows={invitations.data?.data}
         columns={[
           { name: 'Role', cell: (invitation) => invitation.role },
           { name: 'Expires', cell: ({ expires_at }) => <RelativeTime at={expires_at} /> },
-          {
-            name: '',
-            cell: (invitation) => (
-              <Button variant="default" size="xs" onClick={() => setRevoking(invitation)}>
-                Revoke
-              </Button>
-            ),
-          },
+          revocation.column,
         ]}
         empty={
           <Text size="sm" c="dimmed">
@@ -77,16 +69,7 @@ export function Invitations() {
           </Text>
         }
       />
-      {revoking && (
-        <ConfirmDialog
-          title="Revoke this invitation?"
-          action="Revoke"
-          onConfirm={() => revoke(revoking)}
-          onClose={() => setRevoking(null)}
-        >
-          Its link stops working at once.
-        </ConfirmDialog>
-      )}
+      {revocation.dialog}
     </Stack>
   );
 }

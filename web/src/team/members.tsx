@@ -1,60 +1,40 @@
-// Who belongs to the account. Owners change roles and remove people.
+// The account's members. Owners can change roles and remove members.
 
-import { Badge, Button, Group, Select, Text } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { get, type List, patch, remove } from '../api.ts';
-import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { Badge, Group, Select, Text } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { patch } from '../api.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
+import { useDelete } from '../components/use-delete.tsx';
 import { type Member, meKey, type Role, roles, useMe } from '../current-user.ts';
+import { membersKey, useMembers } from '../queries.ts';
 
-const queryKey = ['members'];
+/** Owners can change or remove themselves, so the signed-in user is fetched again as well. */
+const queryKeys = [membersKey, meKey];
+
+const toPath = ({ id }: Pick<Member, 'id'>) => `/dashboard/api/members/${id}`;
 
 export function Members() {
   const me = useMe();
   const client = useQueryClient();
-  const [removing, setRemoving] = useState<Member | null>(null);
-  const members = useQuery({
-    queryKey,
-    queryFn: () => get<List<Member>>('/dashboard/api/members'),
-  });
-  // An owner may have changed or removed themselves.
-  const refresh = () =>
-    Promise.all([
-      client.invalidateQueries({ queryKey }),
-      client.invalidateQueries({ queryKey: meKey }),
-    ]);
+  const members = useMembers();
   const setRole = useMutation({
-    mutationFn: ({ id, role }: { id: string; role: Role }) =>
-      patch(`/dashboard/api/members/${id}`, { role }),
-    onSuccess: refresh,
+    mutationFn: ({ id, role }: { id: string; role: Role }) => patch(toPath({ id }), { role }),
+    onSuccess: () =>
+      Promise.all(queryKeys.map((queryKey) => client.invalidateQueries({ queryKey }))),
   });
-
-  async function removeMember({ id, email }: Member) {
-    await remove(`/dashboard/api/members/${id}`);
-    await refresh();
-    notifications.show({ message: `${email} is no longer a member.` });
-  }
-
+  const removal = useDelete<Member>({
+    action: 'Remove',
+    nameOf: ({ email }) => email,
+    warning: () =>
+      'They are signed out immediately. Keys they created belong to the account and keep working.',
+    pathOf: toPath,
+    queryKeys,
+    doneMessage: ({ email }) => `${email} is no longer a member.`,
+  });
   const columns: Column<Member>[] = [
-    {
-      name: 'E-mail',
-      cell: ({ id, email }) => (
-        <Group gap="xs">
-          <Text size="sm" className="breakable">
-            {email}
-          </Text>
-          {id === me.id && (
-            <Badge variant="default" tt="none">
-              you
-            </Badge>
-          )}
-        </Group>
-      ),
-    },
+    { name: 'Email', cell: ({ id, email }) => <Email email={email} isMe={id === me.id} /> },
     {
       name: 'Role',
       cell: ({ id, email, role }) =>
@@ -75,43 +55,32 @@ export function Members() {
     },
     { name: 'Joined', cell: ({ joined_at }) => <RelativeTime at={joined_at} /> },
   ];
-  if (me.canManage) {
-    columns.push({
-      name: '',
-      cell: (member) => (
-        <Button
-          variant="default"
-          size="xs"
-          onClick={() => setRemoving(member)}
-          aria-label={`Remove ${member.email}`}
-        >
-          Remove
-        </Button>
-      ),
-    });
-  }
-
+  if (me.canManage) columns.push(removal.column);
   return (
     <>
       <ErrorNotice error={setRole.error} />
       <DataTable
         label="People"
         query={members}
-        likely={1}
+        skeletonRows={1}
         rows={members.data?.data}
         columns={columns}
         empty={null}
       />
-      {removing && (
-        <ConfirmDialog
-          title={`Remove ${removing.email}?`}
-          action="Remove"
-          onConfirm={() => removeMember(removing)}
-          onClose={() => setRemoving(null)}
-        >
-          They are signed out at once. Keys they made belong to the account and go on working.
-        </ConfirmDialog>
-      )}
+      {removal.dialog}
     </>
   );
 }
+
+const Email = ({ email, isMe }: { email: string; isMe: boolean }) => (
+  <Group gap="xs">
+    <Text size="sm" className="breakable">
+      {email}
+    </Text>
+    {isMe && (
+      <Badge variant="default" tt="none">
+        you
+      </Badge>
+    )}
+  </Group>
+);

@@ -1,23 +1,22 @@
-// Where one is signed in, and ending it from afar.
+// The user's sessions in all browsers, each of which can be signed out.
 
 import { Badge, Button, Group, Text } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { get, type List, remove } from '../api.ts';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { remove } from '../api.ts';
 import { DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import type { Session } from '../current-user.ts';
+import { useList } from '../queries.ts';
 
 const queryKey = ['sessions'];
+const path = '/dashboard/api/sessions';
 
 export function Sessions() {
   const client = useQueryClient();
-  const sessions = useQuery({
-    queryKey,
-    queryFn: () => get<List<Session>>('/dashboard/api/sessions'),
-  });
+  const sessions = useList<Session>(queryKey, path);
   const end = useMutation({
-    mutationFn: (id: string) => remove(`/dashboard/api/sessions/${id}`),
+    mutationFn: (id: string) => remove(`${path}/${id}`),
     onSuccess: () => client.invalidateQueries({ queryKey }),
   });
   return (
@@ -26,7 +25,7 @@ export function Sessions() {
       <DataTable
         label="Your sessions"
         query={sessions}
-        likely={1}
+        skeletonRows={1}
         rows={sessions.data?.data}
         columns={[
           {
@@ -37,14 +36,14 @@ export function Sessions() {
               </Text>
             ),
           },
-          { name: 'From', cell: ({ address }) => address },
+          { name: 'IP address', cell: ({ address }) => address },
           { name: 'Signed in', cell: ({ created_at }) => <RelativeTime at={created_at} /> },
           {
             name: '',
             cell: ({ id, current }) =>
               current ? (
                 <Badge variant="default" tt="none">
-                  this one
+                  this session
                 </Badge>
               ) : (
                 <Group justify="flex-end">
@@ -81,7 +80,7 @@ const systems: [RegExp, string][] = [
 ];
 
 function toBrowser(userAgent: string): string {
-  const name = (list: [RegExp, string][]) => list.find(([form]) => form.test(userAgent))?.[1];
+  const name = (list: [RegExp, string][]) => list.find(([pattern]) => pattern.test(userAgent))?.[1];
   const parts = [name(browsers), name(systems)].filter(Boolean);
-  return parts.join(' on ') || userAgent.slice(0, 40) || 'unknown';
+  return parts.join(' on ') || userAgent.slice(0, 40) || 'Unknown browser';
 }

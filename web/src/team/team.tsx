@@ -1,8 +1,7 @@
-// The people of the account, and what concerns only oneself: password and sessions.
+// The people of the account, and the user's own password and sessions.
 
-import { Stack, Text, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
 import { Page } from '../components/page.tsx';
+import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
 import { Invitations } from './invitations.tsx';
 import { Members } from './members.tsx';
@@ -12,46 +11,30 @@ import { Sessions } from './sessions.tsx';
 export default function Team() {
   const { canManage } = useMe();
   return (
-    <Page title="Team" description="A viewer sees, a member uses, an owner manages.">
+    <Page
+      title="Team"
+      description="Viewers can view, members can use, and owners can manage everything."
+    >
       <Section title="People">
         <Members />
       </Section>
       {canManage && (
         <Section
           title="Invitations"
-          text="A link lets one person join. Send it yourself; nothing is mailed."
+          description="An invitation link lets one person join. Send the link yourself: no email is sent."
         >
           <Invitations />
         </Section>
       )}
-      <Section title="Your password" text="Changing it signs out your other sessions.">
+      <Section
+        title="Your password"
+        description="Changing your password signs you out of your other sessions."
+      >
         <PasswordForm />
       </Section>
-      <Section title="Your sessions" text="Where you are signed in.">
+      <Section title="Your sessions" description="Where you are signed in.">
         <Sessions />
       </Section>
     </Page>
   );
 }
-
-interface SectionProps {
-  title: string;
-  text?: string;
-  children: ReactNode;
-}
-
-const Section = ({ title, text, children }: SectionProps) => (
-  <Stack component="section" gap="sm" mt="sm" aria-label={title}>
-    <div>
-      <Title order={2} size="h4">
-        {title}
-      </Title>
-      {text && (
-        <Text size="sm" c="dimmed">
-          {text}
-        </Text>
-      )}
-    </div>
-    {children}
-  </Stack>
-);

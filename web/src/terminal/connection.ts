@@ -1,16 +1,16 @@
-// A terminal in an element of the page, joined to a machine's shell. Output is acknowledged once it is
-// shown, so that a machine that prints without end waits for the page instead of filling its memory.
+// A terminal in the page, connected to a machine's shell by a WebSocket. Output is acknowledged once it is shown,
+// which gives backpressure: endless output does not fill the page's memory.
 
 import { FitAddon } from '@xterm/addon-fit';
 import { Terminal } from '@xterm/xterm';
 import { nonce } from '../browser/nonce.ts';
 import { styleSpansByScript, withNonce } from './csp-styles.ts';
 
-/** The server takes 64 KiB at once; a pasted text may be longer. */
+/** The server accepts messages of up to 64 KiB; pasted text may be longer. */
 const chunkBytes = 16_384;
 
-/** Told of each width on the way to another, a shell draws its prompt over what it printed before. */
-const restMs = 150;
+/** Debounces resizes: on each one a shell redraws its prompt over earlier output. */
+const resizeDelayMs = 150;
 
 styleSpansByScript();
 
@@ -20,7 +20,7 @@ export interface Connection {
 
 interface Listeners {
   onOpen(): void;
-  /** With what the server said, or null when it said nothing. */
+  /** `reason` is what the server sent, or null if it sent none. */
   onClose(reason: string | null): void;
 }
 
@@ -43,7 +43,7 @@ export function connect(
 
   const socket = new WebSocket(toAddress(instanceId, terminal));
   socket.binaryType = 'arraybuffer';
-  const tell = (message: object) => {
+  const sendMessage = (message: object) => {
     if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
   };
   socket.onopen = () => {
@@ -51,7 +51,7 @@ export function connect(
     terminal.focus();
   };
   socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
-    terminal.write(new Uint8Array(data), () => tell({ shown: data.byteLength }));
+    terminal.write(new Uint8Array(data), () => sendMessage({ shown: data.byteLength }));
   };
   socket.onclose = ({ reason }) => {
     terminal.options.disableStdin = true;
@@ -59,7 +59,7 @@ export function connect(
     listeners.onClose(reason || null);
   };
 
-  // Every key belongs to the shell but one, or the keyboard alone could not leave.
+  // Shift+Escape leaves the terminal. All other keys go to the shell, so keyboard users need one way out.
   terminal.attachCustomKeyEventHandler(({ shiftKey, key }) => {
     if (!shiftKey || key !== 'Escape') return true;
     terminal.blur();
@@ -73,18 +73,18 @@ export function connect(
       Uint8Array.from(text, (one) => one.charCodeAt(0)),
     ),
   );
-  terminal.onResize(({ cols, rows }) => tell({ columns: cols, rows }));
-  let resting: ReturnType<typeof setTimeout> | undefined;
+  terminal.onResize(({ cols, rows }) => sendMessage({ columns: cols, rows }));
+  let resizeTimer: ReturnType<typeof setTimeout> | undefined;
   const resizes = new ResizeObserver(() => {
-    clearTimeout(resting);
-    resting = setTimeout(() => fit.fit(), restMs);
+    clearTimeout(resizeTimer);
+    resizeTimer = setTimeout(() => fit.fit(), resizeDelayMs);
   });
   resizes.observe(element);
 
   return {
     close() {
       resizes.disconnect();
-      clearTimeout(resting);
+      clearTimeout(resizeTimer);
       socket.onclose = null;
       socket.close();
       terminal.dispose();

@@ -1,7 +1,7 @@
-// The page's policy allows style elements that carry its nonce, and no style attributes. The terminal
-// library knows neither rule and has no option for them, so what it makes is bent to follow them.
+// Makes the terminal library comply with the content security policy, which allows style elements only with the
+// nonce and no style attributes. The library has no option for either.
 
-/** Style elements made meanwhile carry the nonce. */
+/** Style elements that `make` creates get the nonce. */
 export function withNonce(nonce: string, make: () => void): void {
   const createElement = document.createElement.bind(document);
   document.createElement = (name: string, options?: ElementCreationOptions) => {
@@ -12,12 +12,12 @@ export function withNonce(nonce: string, make: () => void): void {
   try {
     make();
   } finally {
-    // The prototype's own shows again.
+    // Uncovers the prototype's method again.
     Reflect.deleteProperty(document, 'createElement');
   }
 }
 
-/** Colours of single characters are style attributes on spans; the object model may set the same. */
+/** Sets style attributes on spans, which color characters, through the object model: the policy allows that. */
 export function styleSpansByScript(): void {
   const { setAttribute } = Element.prototype;
   HTMLSpanElement.prototype.setAttribute = function (name, value) {

@@ -1,4 +1,4 @@
-// A machine's shell as a page of its own.
+// A page with a terminal of one machine.
 
 import { Anchor, Button, Group, Skeleton, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
@@ -25,7 +25,7 @@ export default function TerminalPage({ params }: { params: { id: string } }) {
   return (
     <Page
       title={instance ? `Terminal of ${nameOf(instance)}` : 'Terminal'}
-      description="A login shell as ubuntu. It ends when this page is left; Shift+Esc takes the keyboard back."
+      description="A login shell as ubuntu. It ends when you leave this page. Press Shift+Esc to move the focus out of the terminal."
       actions={back}
     >
       <ErrorNotice error={instances.error} onRetry={() => instances.refetch()} />
@@ -36,7 +36,7 @@ export default function TerminalPage({ params }: { params: { id: string } }) {
 }
 
 function Body({ instance }: { instance: Instance | undefined }) {
-  // A machine that ended leaves what its shell printed last on the screen.
+  // After the machine is terminated, the last output of its shell stays on the screen.
   const wasActive = useRef(false);
   wasActive.current ||= instance?.status === 'active';
   const [attempt, setAttempt] = useState(1);
@@ -44,25 +44,25 @@ function Body({ instance }: { instance: Instance | undefined }) {
   if (instance) lastId.current = instance.id;
   if (!wasActive.current) {
     return (
-      <EmptyState title="There is no shell to show">
+      <EmptyState title="No terminal available">
         {instance
-          ? `This machine is ${instance.status}. The terminal opens by itself once it is active.`
-          : 'This machine does not run, or you may not use machines.'}
+          ? `This machine is ${instance.status}. The terminal opens automatically once it is active.`
+          : 'This machine is not running, or your role does not allow using machines.'}
       </EmptyState>
     );
   }
-  return <Shell key={attempt} id={lastId.current} onAgain={() => setAttempt(attempt + 1)} />;
+  return <Shell key={attempt} id={lastId.current} onReconnect={() => setAttempt(attempt + 1)} />;
 }
 
-function Shell({ id, onAgain }: { id: string; onAgain: () => void }) {
+function Shell({ id, onReconnect }: { id: string; onReconnect: () => void }) {
   const element = useRef<HTMLDivElement>(null);
   const [state, setState] = useState<'connecting' | 'open' | 'closed'>('connecting');
   const [reason, setReason] = useState<string | null>(null);
   useEffect(() => {
     const connection = connect(element.current as HTMLDivElement, id, {
       onOpen: () => setState('open'),
-      onClose(why) {
-        setReason(why);
+      onClose(closeReason) {
+        setReason(closeReason);
         setState('closed');
       },
     });
@@ -75,11 +75,11 @@ function Shell({ id, onAgain }: { id: string; onAgain: () => void }) {
         <Text size="sm" c="dimmed" role="status">
           {state === 'connecting' && 'Connecting…'}
           {state === 'open' && 'Connected.'}
-          {state === 'closed' && (reason ?? 'The connection was lost, or was never made.')}
+          {state === 'closed' && (reason ?? 'The connection was lost or could not be established.')}
         </Text>
         {state === 'closed' && (
-          <Button variant="default" size="xs" onClick={onAgain}>
-            Connect again
+          <Button variant="default" size="xs" onClick={onReconnect}>
+            Reconnect
           </Button>
         )}
       </Group>

@@ -1,16 +1,16 @@
-// Machines' hours and costs as a file. The server has this file for models; machines are added up here.
+// Hours and costs of machines as CSV. The server provides this for models; machines are added up here.
 
 import { toCsv } from '../format/csv.ts';
-import type { Cell } from './usage-totals.ts';
+import type { UsagePoint } from './usage-totals.ts';
 
-export const toMachineCsv = (cells: Cell[]): string =>
+export const toMachineCsv = (points: UsagePoint[]): string =>
   toCsv([
     ['start', 'machine_id', 'machine', 'hours', 'cost_usd'],
-    ...cells.map(({ start, group, label, amounts }) => [
+    ...points.map(({ start, group, label, totals }) => [
       new Date(start).toISOString(),
       group,
       label,
-      Number(amounts.hours.toFixed(6)),
-      Number(amounts.cost.toFixed(9)),
+      Number(totals.hours.toFixed(6)),
+      Number(totals.cost.toFixed(9)),
     ]),
   ]);

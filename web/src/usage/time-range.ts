@@ -1,10 +1,10 @@
-// The span of time that is looked at, in whole hours or days. All of it is UTC, as the server adds up by
-// UTC hours and days: a day here is the same day for everyone.
+// The time range of the usage page, in whole hours or days. Everything is in UTC, because the server adds up by
+// UTC hours and days.
 
 import type { Step } from '#accounts/usage/schema.ts';
 
-export interface Range {
-  /** Milliseconds; both stand at the edge of a step. */
+export interface TimeRange {
+  /** Milliseconds since the epoch. Both ends are the start of an interval. */
   from: number;
   to: number;
   step: Step;
@@ -14,7 +14,7 @@ const hour = 3_600_000;
 const day = 24 * hour;
 export const stepMs: Record<Step, number> = { hour, day };
 
-/** The server gives no more at once. */
+/** The longest range that the server returns for each interval. */
 export const maxDays: Record<Step, number> = { hour: 40, day: 400 };
 
 export const presets = [
@@ -22,9 +22,9 @@ export const presets = [
   { value: '7d', label: '7 days', days: 7, step: 'day' },
   { value: '30d', label: '30 days', days: 30, step: 'day' },
 ] as const satisfies { value: string; label: string; days: number; step: Step }[];
-export const custom = { value: 'custom', label: 'Dates…' };
-const usual = presets[1];
-export const usualRange = usual.value;
+export const custom = { value: 'custom', label: 'Custom…' };
+const defaultPreset = presets[1];
+export const defaultRange = defaultPreset.value;
 
 export interface RangeChoice {
   range: string | null;
@@ -34,7 +34,7 @@ export interface RangeChoice {
   to: string | null;
 }
 
-export function toRange(choice: RangeChoice, now: number): Range {
+export function toRange(choice: RangeChoice, now: number): TimeRange {
   const wanted = choice.step === 'hour' || choice.step === 'day' ? choice.step : null;
   const first = toDay(choice.from);
   const last = toDay(choice.to);
@@ -43,10 +43,10 @@ export function toRange(choice: RangeChoice, now: number): Range {
     const step = wanted === 'hour' && days <= maxDays.hour ? 'hour' : 'day';
     return { from: Math.max(first, last - (maxDays.day - 1) * day), to: last + day, step };
   }
-  const preset = presets.find(({ value }) => value === choice.range) ?? usual;
+  const preset = presets.find(({ value }) => value === choice.range) ?? defaultPreset;
   const step = wanted ?? preset.step;
   const length = step === 'hour' ? hour : day;
-  // The step that runs now is shown too, as far as it is.
+  // The current interval is included, though it is not over.
   const to = (Math.floor(now / length) + 1) * length;
   return { from: to - preset.days * day, to, step };
 }
@@ -58,8 +58,8 @@ function toDay(text: string | null): number | null {
 
 export const toDayText = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-/** Every step's beginning, also of those in which nothing happened. */
-export function toStarts({ from, to, step }: Range): number[] {
+/** The start of every interval, including those without usage. */
+export function toStarts({ from, to, step }: TimeRange): number[] {
   const length = stepMs[step];
   return Array.from({ length: Math.round((to - from) / length) }, (_, at) => from + at * length);
 }
@@ -74,5 +74,5 @@ const hourName = new Intl.DateTimeFormat('en', {
   timeZone: 'UTC',
 });
 
-export const toStepName = (start: number, step: Step) =>
+export const toIntervalName = (start: number, step: Step) =>
   (step === 'hour' ? hourName : dayName).format(start);

@@ -1,36 +1,37 @@
-// The plot: stacked bars, one for each step. Those who can't see it have the same numbers in the tables.
+// A stacked bar chart of usage, one bar per interval. The tables hold the same numbers for screen readers.
 
 import { BarChart, ChartTooltip } from '@mantine/charts';
 import '@mantine/charts/styles.css';
 import { toCount, toHours, toMoney, toShortCount } from '../format/numbers.ts';
-import { type Metric, metricNames, type Plot } from './usage-totals.ts';
+import type { ChartData } from './chart-data.ts';
+import { type Metric, metricNames } from './usage-totals.ts';
 import './usage.css';
 
-interface ChartProps {
-  plot: Plot;
+interface UsageChartProps {
+  data: ChartData;
   metric: Metric;
 }
 
-export function Chart({ plot, metric }: ChartProps) {
+export function UsageChart({ data, metric }: UsageChartProps) {
   const toText = toMetricText(metric);
-  const { series, data } = plot;
+  const { series, rows } = data;
   const toAxis = toAxisText(metric);
   const labels = series.map(({ label }) => label).join(', ');
   return (
     <div
       role="img"
-      aria-label={`Bars of ${metricNames[metric].toLowerCase()} over time: ${labels}. The tables below hold the same numbers.`}
+      aria-label={`Bar chart of ${metricNames[metric].toLowerCase()} over time: ${labels}. The tables below have the same numbers.`}
     >
       <BarChart
         h={300}
-        data={data}
+        data={rows}
         dataKey="at"
         type="stacked"
         series={series}
         withLegend={series.length > 1}
         legendProps={{ verticalAlign: 'bottom' }}
         valueFormatter={toText}
-        yAxisProps={{ width: toAxisWidth(data, toAxis), tickFormatter: toAxis }}
+        yAxisProps={{ width: toAxisWidth(rows, toAxis), tickFormatter: toAxis }}
         xAxisProps={{ minTickGap: 24 }}
         barProps={{ isAnimationActive: false }}
         maxBarWidth={48}
@@ -53,9 +54,9 @@ export function Chart({ plot, metric }: ChartProps) {
   );
 }
 
-/** Small costs have long names: about seven pixels for each digit of a quarter of the highest bar. */
-function toAxisWidth(data: Plot['data'], toAxis: (value: number) => string): number {
-  const sums = data.map((row) =>
+/** Wide enough for small costs, which have many digits: about seven pixels per digit of a quarter of the highest bar. */
+function toAxisWidth(rows: ChartData['rows'], toAxis: (value: number) => string): number {
+  const sums = rows.map((row) =>
     Object.values(row).reduce<number>((sum, one) => sum + (typeof one === 'number' ? one : 0), 0),
   );
   const digits = toAxis(Math.max(...sums) / 4).length;

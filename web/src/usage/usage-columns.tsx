@@ -1,39 +1,39 @@
-// The columns of numbers, the same for groups, for steps, and for the file that is downloaded.
+// The columns of numbers, shared by the tables of totals and of intervals.
 
 import type { Column } from '../components/data-table.tsx';
 import { toCount, toDuration, toHours, toMoney } from '../format/numbers.ts';
-import type { Amounts } from './usage-totals.ts';
+import type { UsageTotals } from './usage-totals.ts';
 
-type WithAmounts = { amounts: Amounts };
+type WithTotals = { totals: UsageTotals };
 
-const count = (name: string, member: Exclude<keyof Amounts, 'first_token_ms'>) => ({
+const count = (name: string, member: Exclude<keyof UsageTotals, 'first_token_ms'>) => ({
   name,
   isNumber: true,
-  cell: ({ amounts }: WithAmounts) => toCount(amounts[member]),
+  cell: ({ totals }: WithTotals) => toCount(totals[member]),
 });
-const cost: Column<WithAmounts> = {
+const cost: Column<WithTotals> = {
   name: 'Cost',
   isNumber: true,
-  cell: ({ amounts }) => toMoney(amounts.cost),
+  cell: ({ totals }) => toMoney(totals.cost),
 };
 
-export const modelColumns: Column<WithAmounts>[] = [
+export const modelColumns: Column<WithTotals>[] = [
   count('Requests', 'requests'),
   count('Errors', 'errors'),
-  count('Stopped', 'aborted'),
-  count('Tokens in', 'prompt_tokens'),
-  count('of them cached', 'cached_tokens'),
-  count('Tokens out', 'completion_tokens'),
+  count('Canceled', 'aborted'),
+  count('Input tokens', 'prompt_tokens'),
+  count('Cached input', 'cached_tokens'),
+  count('Output tokens', 'completion_tokens'),
   {
     name: 'First token',
     isNumber: true,
-    cell: ({ amounts: { first_token_ms } }) =>
+    cell: ({ totals: { first_token_ms } }) =>
       first_token_ms === null ? '–' : toDuration(first_token_ms),
   },
   cost,
 ];
 
-export const machineColumns: Column<WithAmounts>[] = [
-  { name: 'Hours', isNumber: true, cell: ({ amounts }) => toHours(amounts.hours) },
+export const machineColumns: Column<WithTotals>[] = [
+  { name: 'Hours', isNumber: true, cell: ({ totals }) => toHours(totals.hours) },
   cost,
 ];

@@ -1,70 +1,70 @@
-// What to look at: the span of time, its steps, the grouping, and the number that is plotted.
+// The controls of the usage page: time range, interval, grouping and metric.
 
 import { Group, SegmentedControl, Select } from '@mantine/core';
 import type { UrlState } from '../browser/url-state.ts';
 import { DateRangeForm } from '../components/date-range-form.tsx';
 import {
   custom,
+  defaultRange,
   maxDays,
   presets,
-  type Range,
   stepMs,
+  type TimeRange,
   toDayText,
-  usualRange,
 } from './time-range.ts';
 import { type Grouping, groupings } from './usage-data.ts';
 import { type Metric, metricNames } from './usage-totals.ts';
 
-interface ControlsProps {
-  view: UrlState;
-  range: Range;
+interface UsageControlsProps {
+  urlState: UrlState;
+  range: TimeRange;
   by: Grouping;
   metric: Metric;
   metrics: readonly Metric[];
 }
 
-export function Controls({ view, range, by, metric, metrics }: ControlsProps) {
+export function UsageControls({ urlState, range, by, metric, metrics }: UsageControlsProps) {
   return (
     <Group align="flex-end" gap="sm">
-      <TimeControls view={view} range={range} />
+      <TimeControls urlState={urlState} range={range} />
       <Select
-        label="Steps"
+        label="Interval"
         w={104}
         data={[
-          { value: 'hour', label: 'Hours', disabled: isTooLongForHours(range) },
-          { value: 'day', label: 'Days' },
+          { value: 'hour', label: 'Hourly', disabled: isTooLongForHours(range) },
+          { value: 'day', label: 'Daily' },
         ]}
         value={range.step}
-        onChange={(step) => view.set({ step })}
+        onChange={(step) => urlState.set({ step })}
         allowDeselect={false}
       />
       <Select
-        label="By"
+        label="Group by"
         w={140}
         data={groupings}
         value={by}
-        onChange={(value) => view.set({ by: value })}
+        onChange={(value) => urlState.set({ by: value })}
         allowDeselect={false}
       />
       <Select
-        label="Plot"
+        label="Metric"
         w={132}
         data={metrics.map((value) => ({ value, label: metricNames[value] }))}
         value={metric}
-        onChange={(value) => view.set({ metric: value })}
+        onChange={(value) => urlState.set({ metric: value })}
         allowDeselect={false}
       />
     </Group>
   );
 }
 
-const isTooLongForHours = ({ from, to }: Range) => to - from > maxDays.hour * stepMs.day;
+const isTooLongForHours = ({ from, to }: TimeRange) => to - from > maxDays.hour * stepMs.day;
 
-function TimeControls({ view, range }: { view: UrlState; range: Range }) {
-  const chosen = view.get('range') ?? usualRange;
+function TimeControls({ urlState, range }: { urlState: UrlState; range: TimeRange }) {
+  const chosen = urlState.get('range') ?? defaultRange;
   const days = { from: toDayText(range.from), to: toDayText(range.to - 1) };
   const choose = (value: string) =>
-    view.set(
+    urlState.set(
       value === custom.value
         ? { range: value, ...days, step: null }
         : { range: value, from: null, to: null, step: null },
@@ -72,12 +72,12 @@ function TimeControls({ view, range }: { view: UrlState; range: Range }) {
   return (
     <>
       <SegmentedControl
-        aria-label="Time"
+        aria-label="Time range"
         data={[...presets.map(({ value, label }) => ({ value, label })), custom]}
         value={chosen}
         onChange={choose}
       />
-      {chosen === custom.value && <DateRangeForm {...days} onChoose={view.set} />}
+      {chosen === custom.value && <DateRangeForm {...days} onChoose={urlState.set} />}
     </>
   );
 }

@@ -1,5 +1,5 @@
-// Where the numbers come from: the server adds up what models did, and machines are counted here from the
-// times at which they came and went, by the same rule as the server's.
+// Fetches usage. The server adds up the usage of models. Machine hours are computed here from launch and
+// termination times, by the same rule as on the server.
 
 import { useQuery } from '@tanstack/react-query';
 import type {
@@ -9,53 +9,57 @@ import type {
 } from '#accounts/usage/schema.ts';
 import type { MachineUsage } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
-import { type Range, stepMs, toStarts } from './time-range.ts';
+import { stepMs, type TimeRange, toStarts } from './time-range.ts';
 import { toTimes, toUsageQuery } from './usage-query.ts';
-import { type Cell, none } from './usage-totals.ts';
+import { type UsagePoint, zeroTotals } from './usage-totals.ts';
 
 export const groupings = [
   { value: 'model', label: 'Model' },
   { value: 'key', label: 'API key' },
   { value: 'backend', label: 'Backend' },
   { value: 'machine', label: 'Machine' },
-  { value: 'none', label: 'Nothing' },
+  { value: 'none', label: 'No grouping' },
 ] as const;
 export type Grouping = (typeof groupings)[number]['value'];
 
-export function useCells(range: Range, by: Grouping) {
+export function useUsage(range: TimeRange, by: Grouping) {
   return useQuery({
     queryKey: ['usage', range, by],
     refetchInterval: 30_000,
-    queryFn: async (): Promise<Cell[]> => {
+    queryFn: async (): Promise<UsagePoint[]> => {
       if (by === 'machine') {
         const query = new URLSearchParams(toTimes(range));
         const path = `/dashboard/api/usage/machines?${query}`;
-        return toMachineCells((await get<List<MachineUsage>>(path)).data, range, Date.now());
+        return toMachinePoints((await get<List<MachineUsage>>(path)).data, range, Date.now());
       }
       const usage = await get<UsageSummary>(`/dashboard/api/usage?${toUsageQuery(range, by)}`);
-      return usage.data.map((bucket) => toCell(bucket, by));
+      return usage.data.map((bucket) => toPoint(bucket, by));
     },
   });
 }
 
-const nameless: Record<ModelGrouping, string> = {
-  model: 'no model',
-  key: 'people in this dashboard',
-  backend: 'none was reached',
-  none: 'everything',
+const unnamed: Record<ModelGrouping, string> = {
+  model: 'No model',
+  key: 'Dashboard users',
+  backend: 'No backend',
+  none: 'All requests',
 };
 
-function toCell(bucket: UsageBucket, by: ModelGrouping): Cell {
-  const { start, group, label, ...amounts } = bucket;
+function toPoint(bucket: UsageBucket, by: ModelGrouping): UsagePoint {
+  const { start, group, label, ...totals } = bucket;
   return {
     start: Date.parse(start),
     group: group ?? '',
-    label: label ?? group ?? nameless[by],
-    amounts: { ...amounts, hours: 0 },
+    label: label ?? group ?? unnamed[by],
+    totals: { ...totals, hours: 0 },
   };
 }
 
-export function toMachineCells(machines: MachineUsage[], range: Range, now: number): Cell[] {
+export function toMachinePoints(
+  machines: MachineUsage[],
+  range: TimeRange,
+  now: number,
+): UsagePoint[] {
   const length = stepMs[range.step];
   return toStarts(range).flatMap((start) =>
     machines.flatMap((machine) => {
@@ -68,7 +72,7 @@ export function toMachineCells(machines: MachineUsage[], range: Range, now: numb
         start,
         group: machine.instance_id,
         label: machine.name ?? machine.instance_id.slice(0, 8),
-        amounts: { ...none, hours, cost: (hours * machine.price_cents_per_hour) / 100 },
+        totals: { ...zeroTotals, hours, cost: (hours * machine.price_cents_per_hour) / 100 },
       };
     }),
   );

@@ -1,10 +1,10 @@
-// The whole span in a line of numbers.
+// The totals of the time range in one line.
 
 import { toCount, toHours, toMoney } from '../format/numbers.ts';
 import type { Grouping } from './usage-data.ts';
-import type { Amounts } from './usage-totals.ts';
+import type { UsageTotals } from './usage-totals.ts';
 
-export function Totals({ total, by }: { total: Amounts; by: Grouping }) {
+export function UsageSummary({ total, by }: { total: UsageTotals; by: Grouping }) {
   const facts =
     by === 'machine'
       ? [
@@ -15,8 +15,8 @@ export function Totals({ total, by }: { total: Amounts; by: Grouping }) {
           ['Cost', toMoney(total.cost)],
           ['Requests', toCount(total.requests)],
           ['Errors', toCount(total.errors)],
-          ['Tokens in', toCount(total.prompt_tokens)],
-          ['Tokens out', toCount(total.completion_tokens)],
+          ['Input tokens', toCount(total.prompt_tokens)],
+          ['Output tokens', toCount(total.completion_tokens)],
         ];
   return (
     <dl className="totals">

@@ -1,64 +1,52 @@
-// The numbers behind the plot: one row for each group, and one for each step of each group.
+// The numbers behind the chart: one row per group, and one per interval and group.
 
-import { Button, Group, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
-import { type Column, DataTable } from '../components/data-table.tsx';
-import { type Range, toStepName } from './time-range.ts';
+import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
+import { Section } from '../components/section.tsx';
+import { type TimeRange, toIntervalName } from './time-range.ts';
 import { machineColumns, modelColumns } from './usage-columns.tsx';
 import { type Grouping, groupings } from './usage-data.ts';
-import { type Cell, type GroupTotal, type Metric, toGroupTotals } from './usage-totals.ts';
+import { type GroupTotals, type Metric, toGroupTotals, type UsagePoint } from './usage-totals.ts';
 
-interface TablesProps {
-  cells: Cell[];
+interface UsageTablesProps {
+  points: UsagePoint[];
   metric: Metric;
-  range: Range;
+  range: TimeRange;
   by: Grouping;
 }
 
 const pageSize = 48;
-const loaded = { isPending: false, error: null, refetch: () => Promise.reject() };
 
-export function Tables({ cells, metric, range, by }: TablesProps) {
+export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
   const [shown, setShown] = useState(pageSize);
   const numbers = by === 'machine' ? machineColumns : modelColumns;
   const groupName = groupings.find(({ value }) => value === by)?.label ?? '';
   const name: Column<{ label: string }> = {
     name: by === 'none' ? 'All' : groupName,
-    cell: ({ label }) => (
-      <Text size="sm" fw={500} className="breakable">
-        {label}
-      </Text>
-    ),
+    cell: ({ label }) => <NameCell name={label} />,
   };
-  const when: Column<Cell> = {
+  const when: Column<UsagePoint> = {
     name: range.step === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
-    cell: ({ start }) => <span className="one-line">{toStepName(start, range.step)}</span>,
+    cell: ({ start }) => <span className="one-line">{toIntervalName(start, range.step)}</span>,
   };
-  const newestFirst = cells
+  const newestFirst = points
     .toSorted((one, other) => other.start - one.start)
-    .map((cell) => ({ ...cell, id: `${cell.start} ${cell.group}` }));
-  const title = range.step === 'hour' ? 'Hour by hour' : 'Day by day';
+    .map((point) => ({ ...point, id: `${point.start} ${point.group}` }));
+  const title = range.step === 'hour' ? 'By hour' : 'By day';
   return (
     <>
-      <Stack gap="sm">
-        <Title order={2} size="h4">
-          In total
-        </Title>
-        <DataTable<GroupTotal>
-          label="In total"
-          query={loaded}
-          rows={toGroupTotals(cells, metric)}
+      <Section title="Totals">
+        <DataTable<GroupTotals>
+          label="Totals"
+          rows={toGroupTotals(points, metric)}
           columns={[name, ...numbers]}
           empty={null}
         />
-      </Stack>
-      <Stack gap="sm">
-        <Title order={2} size="h4">
-          {title}
-        </Title>
+      </Section>
+      <Section title={title}>
         <DataTable
           label={title}
-          query={loaded}
           rows={newestFirst.slice(0, shown)}
           columns={by === 'none' ? [when, ...numbers] : [when, name, ...numbers]}
           empty={null}
@@ -73,7 +61,7 @@ export function Tables({ cells, metric, range, by }: TablesProps) {
             </Text>
           </Group>
         )}
-      </Stack>
+      </Section>
     </>
   );
 }

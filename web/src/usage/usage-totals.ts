@@ -1,31 +1,32 @@
-// Numbers of one step and one group, adding them up, and turning them into a plot.
+// Usage of one interval and one group, and adding it up.
 
-import { type Range, toStarts, toStepName } from './time-range.ts';
-
-export interface Amounts {
+export interface UsageTotals {
   requests: number;
   errors: number;
+  /** Requests that the client canceled. */
   aborted: number;
   prompt_tokens: number;
   completion_tokens: number;
   cached_tokens: number;
   /** US dollars. */
   cost: number;
-  /** The mean; null where nothing was timed. */
+  /** The mean; null if no request was timed. */
   first_token_ms: number | null;
-  /** Of machines. */
+  /** Hours that machines existed. */
   hours: number;
 }
 
-export interface Cell {
+/** The usage of one group in the interval that begins at `start`. */
+export interface UsagePoint {
+  /** Milliseconds since the epoch. */
   start: number;
-  /** What tells groups apart, and what they are called. */
+  /** The id of the group, e.g. of an API key. */
   group: string;
   label: string;
-  amounts: Amounts;
+  totals: UsageTotals;
 }
 
-export const none: Amounts = {
+export const zeroTotals: UsageTotals = {
   requests: 0,
   errors: 0,
   aborted: 0,
@@ -47,10 +48,10 @@ export const metricNames: Record<Metric, string> = {
   hours: 'Hours',
 };
 
-export const toMetric = (amounts: Amounts, metric: Metric): number =>
-  metric === 'tokens' ? amounts.prompt_tokens + amounts.completion_tokens : amounts[metric];
+export const toMetric = (totals: UsageTotals, metric: Metric): number =>
+  metric === 'tokens' ? totals.prompt_tokens + totals.completion_tokens : totals[metric];
 
-function add(one: Amounts, other: Amounts): Amounts {
+function add(one: UsageTotals, other: UsageTotals): UsageTotals {
   return {
     requests: one.requests + other.requests,
     errors: one.errors + other.errors,
@@ -59,72 +60,38 @@ function add(one: Amounts, other: Amounts): Amounts {
     completion_tokens: one.completion_tokens + other.completion_tokens,
     cached_tokens: one.cached_tokens + other.cached_tokens,
     cost: one.cost + other.cost,
-    first_token_ms: meanOf(one, other),
+    first_token_ms: toMeanFirstToken(one, other),
     hours: one.hours + other.hours,
   };
 }
 
-/** Each mean counts as often as it has requests behind it. */
-function meanOf(one: Amounts, other: Amounts): number | null {
+/** Each mean is weighted by its number of requests. */
+function toMeanFirstToken(one: UsageTotals, other: UsageTotals): number | null {
   if (one.first_token_ms === null) return other.first_token_ms;
   if (other.first_token_ms === null) return one.first_token_ms;
   const [first, second] = [Math.max(1, one.requests), Math.max(1, other.requests)];
   return (one.first_token_ms * first + other.first_token_ms * second) / (first + second);
 }
 
-export const toTotal = (cells: Cell[]): Amounts =>
-  cells.reduce((total, { amounts }) => add(total, amounts), none);
+export const toTotal = (points: UsagePoint[]): UsageTotals =>
+  points.reduce((total, { totals }) => add(total, totals), zeroTotals);
 
-export interface GroupTotal {
+export interface GroupTotals {
   id: string;
   label: string;
-  amounts: Amounts;
+  totals: UsageTotals;
 }
 
-/** Those with the most first. */
-export function toGroupTotals(cells: Cell[], metric: Metric): GroupTotal[] {
-  const totals = new Map<string, GroupTotal>();
-  for (const { group, label, amounts } of cells) {
-    const before = totals.get(group)?.amounts ?? none;
-    totals.set(group, { id: group, label, amounts: add(before, amounts) });
+/** The totals of each group, highest first. */
+export function toGroupTotals(points: UsagePoint[], metric: Metric): GroupTotals[] {
+  const groups = new Map<string, GroupTotals>();
+  for (const { group, label, totals } of points) {
+    const before = groups.get(group)?.totals ?? zeroTotals;
+    groups.set(group, { id: group, label, totals: add(before, totals) });
   }
-  return [...totals.values()].sort(
+  return [...groups.values()].sort(
     (one, other) =>
-      toMetric(other.amounts, metric) - toMetric(one.amounts, metric) ||
-      other.amounts.requests - one.amounts.requests,
+      toMetric(other.totals, metric) - toMetric(one.totals, metric) ||
+      other.totals.requests - one.totals.requests,
   );
-}
-
-export interface Plot {
-  series: { name: string; label: string; color: string }[];
-  data: Record<string, number | string>[];
-}
-
-/** More colours than this can't be told apart: what is left is one series. */
-const maxSeries = 7;
-const rest = 'rest';
-
-export function toPlot(cells: Cell[], metric: Metric, range: Range): Plot {
-  const totals = toGroupTotals(cells, metric);
-  const shown = totals.slice(0, maxSeries);
-  // Groups are named by their place: a label may hold a dot, which the plot takes for a path.
-  const nameOf = new Map(shown.map(({ id }, at) => [id, `group${at}`]));
-  const series = shown.map(({ label }, at) => ({
-    name: `group${at}`,
-    label,
-    color: `var(--series-${at + 1})`,
-  }));
-  if (totals.length > maxSeries) {
-    const label = `${totals.length - maxSeries} others`;
-    series.push({ name: rest, label, color: 'var(--series-rest)' });
-  }
-  const rows = new Map<number, Record<string, number | string>>();
-  for (const start of toStarts(range)) rows.set(start, { at: toStepName(start, range.step) });
-  for (const { start, group, amounts } of cells) {
-    const row = rows.get(start);
-    if (row === undefined) continue;
-    const name = nameOf.get(group) ?? rest;
-    row[name] = Number(row[name] ?? 0) + toMetric(amounts, metric);
-  }
-  return { series, data: [...rows.values()] };
 }

@@ -1,4 +1,4 @@
-// Usage: what was used when and by what, plotted and in numbers, and the single requests behind it.
+// Usage of models and machines over time, as a chart and tables, and the list of single requests.
 
 import { Button, Paper, Skeleton, Tabs } from '@mantine/core';
 import { useMemo } from 'react';
@@ -7,31 +7,32 @@ import { type UrlState, useUrlState } from '../browser/url-state.ts';
 import { EmptyState } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
+import { toChartData } from './chart-data.ts';
 import { toMachineCsv } from './machine-csv.ts';
-import { Requests } from './request-log.tsx';
-import { type Range, toDayText, toRange } from './time-range.ts';
-import { Chart } from './usage-chart.tsx';
-import { Controls } from './usage-controls.tsx';
-import { type Grouping, groupings, useCells } from './usage-data.ts';
+import { RequestLog } from './request-log.tsx';
+import { type TimeRange, toDayText, toRange } from './time-range.ts';
+import { UsageChart } from './usage-chart.tsx';
+import { UsageControls } from './usage-controls.tsx';
+import { type Grouping, groupings, useUsage } from './usage-data.ts';
 import { toUsageQuery } from './usage-query.ts';
-import { Totals } from './usage-summary.tsx';
-import { Tables } from './usage-tables.tsx';
-import { type Cell, type Metric, metricNames, toPlot, toTotal } from './usage-totals.ts';
+import { UsageSummary } from './usage-summary.tsx';
+import { UsageTables } from './usage-tables.tsx';
+import { type Metric, metricNames, toTotal, type UsagePoint } from './usage-totals.ts';
 
 const modelMetrics = ['tokens', 'requests', 'errors', 'cost'] as const;
 const machineMetrics = ['cost', 'hours'] as const;
 
 export default function UsagePage() {
-  const view = useUrlState('/usage');
-  const tab = view.get('tab') === 'requests' ? 'requests' : 'totals';
+  const urlState = useUrlState('/usage');
+  const tab = urlState.get('tab') === 'requests' ? 'requests' : 'totals';
   return (
     <Page
       title="Usage"
-      description="What models and machines did, and what it cost. Hours and days are UTC."
+      description="What models and machines were used for, and what it cost. Hours and days are in UTC."
     >
       <Tabs
         value={tab}
-        onChange={(value) => view.set({ tab: value === 'requests' ? value : null })}
+        onChange={(value) => urlState.set({ tab: value === 'requests' ? value : null })}
         keepMounted={false}
       >
         <Tabs.List mb="lg">
@@ -39,57 +40,57 @@ export default function UsagePage() {
           <Tabs.Tab value="requests">Requests</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="totals">
-          <OverTime view={view} />
+          <OverTime urlState={urlState} />
         </Tabs.Panel>
         <Tabs.Panel value="requests">
-          <Requests view={view} />
+          <RequestLog urlState={urlState} />
         </Tabs.Panel>
       </Tabs>
     </Page>
   );
 }
 
-function OverTime({ view }: { view: UrlState }) {
-  const [kind, step] = [view.get('range'), view.get('step')];
-  const [from, to] = [view.get('from'), view.get('to')];
-  // The edge is the end of a step: asking the clock at every rendering gives the same answer within one.
+function OverTime({ urlState }: { urlState: UrlState }) {
+  const [kind, step] = [urlState.get('range'), urlState.get('step')];
+  const [from, to] = [urlState.get('from'), urlState.get('to')];
+  // The range ends with the current interval, so it is the same at every render within the interval.
   const range = toRange({ range: kind, step, from, to }, Date.now());
-  const by = groupings.find(({ value }) => value === view.get('by'))?.value ?? 'model';
+  const by = groupings.find(({ value }) => value === urlState.get('by'))?.value ?? 'model';
   const metrics: readonly Metric[] = by === 'machine' ? machineMetrics : modelMetrics;
-  const metric = metrics.find((one) => one === view.get('metric')) ?? metrics[0] ?? 'cost';
-  const cells = useCells(range, by);
+  const metric = metrics.find((one) => one === urlState.get('metric')) ?? metrics[0] ?? 'cost';
+  const usage = useUsage(range, by);
   return (
     <div className="stack">
-      <Controls view={view} range={range} by={by} metric={metric} metrics={metrics} />
-      {cells.isPending && <Skeleton h={480} aria-busy="true" />}
-      <ErrorNotice error={cells.error} onRetry={() => cells.refetch()} />
-      {cells.data?.length === 0 && <Nothing by={by} />}
-      {cells.data && cells.data.length > 0 && (
-        <Shown cells={cells.data} range={range} by={by} metric={metric} />
+      <UsageControls urlState={urlState} range={range} by={by} metric={metric} metrics={metrics} />
+      {usage.isPending && <Skeleton h={480} aria-busy="true" />}
+      <ErrorNotice error={usage.error} onRetry={() => usage.refetch()} />
+      {usage.data?.length === 0 && <NoUsage by={by} />}
+      {usage.data && usage.data.length > 0 && (
+        <UsageView points={usage.data} range={range} by={by} metric={metric} />
       )}
     </div>
   );
 }
 
-interface ShownProps {
-  cells: Cell[];
-  range: Range;
+interface UsageViewProps {
+  points: UsagePoint[];
+  range: TimeRange;
   by: Grouping;
   metric: Metric;
 }
 
-function Shown({ cells, range, by, metric }: ShownProps) {
+function UsageView({ points, range, by, metric }: UsageViewProps) {
   const { from, to, step } = range;
-  const plot = useMemo(
-    () => toPlot(cells, metric, { from, to, step }),
-    [cells, metric, from, to, step],
+  const chart = useMemo(
+    () => toChartData(points, metric, { from, to, step }),
+    [points, metric, from, to, step],
   );
   const file = `usage-by-${by}-${toDayText(from)}-${toDayText(to - 1)}.csv`;
   const csv =
     by === 'machine' ? (
       <Button
         variant="default"
-        onClick={() => download(file, toMachineCsv(cells), 'text/csv;charset=utf-8')}
+        onClick={() => download(file, toMachineCsv(points), 'text/csv;charset=utf-8')}
       >
         Download CSV
       </Button>
@@ -107,34 +108,34 @@ function Shown({ cells, range, by, metric }: ShownProps) {
     <>
       <Paper withBorder p={{ base: 'sm', sm: 'lg' }}>
         <div className="chart-head">
-          <Totals total={toTotal(cells)} by={by} />
+          <UsageSummary total={toTotal(points)} by={by} />
           {csv}
         </div>
         <div className="chart-space">
-          {hasAny(plot.data) ? (
-            <Chart plot={plot} metric={metric} />
+          {hasValues(chart.rows) ? (
+            <UsageChart data={chart} metric={metric} />
           ) : (
-            <p className="chart-nothing">No {metricNames[metric].toLowerCase()} in this time.</p>
+            <p className="chart-nothing">No {metricNames[metric].toLowerCase()} in this period.</p>
           )}
         </div>
       </Paper>
-      <Tables cells={cells} metric={metric} range={range} by={by} />
+      <UsageTables points={points} metric={metric} range={range} by={by} />
     </>
   );
 }
 
-const hasAny = (data: Record<string, number | string>[]) =>
-  data.some((row) => Object.values(row).some((value) => typeof value === 'number' && value > 0));
+const hasValues = (rows: Record<string, number | string>[]) =>
+  rows.some((row) => Object.values(row).some((value) => typeof value === 'number' && value > 0));
 
-const Nothing = ({ by }: { by: Grouping }) =>
+const NoUsage = ({ by }: { by: Grouping }) =>
   by === 'machine' ? (
-    <EmptyState title="No machines in this time">
-      Machines count from their launch to their end, by the second, at the price they were launched
-      for. Choose a longer time, or launch one.
+    <EmptyState title="No machines in this period">
+      Machines are counted by the second from launch to termination, at their price at launch.
+      Choose a longer period, or launch a machine.
     </EmptyState>
   ) : (
-    <EmptyState title="Nothing was used in this time">
-      Each request to a model is counted here within a moment, whether it came from a program with a
-      key or from the playground. Choose a longer time, or make a request.
+    <EmptyState title="No usage in this period">
+      Requests to models are counted here within moments, whether they come from a program with an
+      API key or from the playground. Choose a longer period, or send a request.
     </EmptyState>
   );

@@ -1,18 +1,18 @@
-// The words of an answer; with chances, each token says under the pointer, or when it is tapped or reached
-// by the arrow keys, how likely it was and what else was.
+// The text of a response. With token probabilities, a tooltip shows how likely a token and its alternatives
+// were, on hover, on tap, or when the arrow keys reach the token.
 
 import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { TokenProbability } from './conversation.ts';
 
-interface AnswerTextProps {
+interface ResponseTextProps {
   text: string;
   tokens: TokenProbability[] | undefined;
 }
 
-export function AnswerText({ text, tokens = [] }: AnswerTextProps) {
-  // Characters that are cut over several tokens have no token of their own: then the text stands alone.
-  const isWhole = tokens.length > 0 && tokens.map(({ token }) => token).join('') === text;
-  if (!isWhole) return <div className="turn-text">{text}</div>;
+export function ResponseText({ text, tokens = [] }: ResponseTextProps) {
+  // A character that is split over several tokens is in none of them. Then only the text is shown.
+  const coversText = tokens.length > 0 && tokens.map(({ token }) => token).join('') === text;
+  if (!coversText) return <div className="turn-text">{text}</div>;
   return <Tokens tokens={tokens} />;
 }
 
@@ -29,45 +29,48 @@ function Tokens({ tokens }: { tokens: TokenProbability[] }) {
     setAt(Math.min(tokens.length - 1, Math.max(0, (at ?? -1) + step)));
   };
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be a form's
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form
     <div
       className="turn-text"
       role="group"
-      aria-label="Answer with how likely each token was; the arrow keys go through them"
+      aria-label="Response with token probabilities. Use the arrow keys to move between tokens."
       aria-describedby={at === null ? undefined : id}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: its tokens are gone through by keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move between its tokens
       tabIndex={0}
       onKeyDown={onKeyDown}
       onBlur={() => setAt(null)}
       onPointerLeave={() => setAt(null)}
     >
-      {tokens.map((chance, index) => (
+      {tokens.map((probability, index) => (
         <span
-          // biome-ignore lint/suspicious/noArrayIndexKey: a finished answer's tokens never move
+          // biome-ignore lint/suspicious/noArrayIndexKey: the tokens of a finished response never move
           key={index}
           className="token"
-          data-chance={toLevel(chance.logprob)}
+          data-probability={toLevel(probability.logprob)}
           data-shown={index === at || undefined}
           onPointerEnter={() => setAt(index)}
         >
-          {chance.token}
-          {index === at && <Chances id={id} chance={chance} />}
+          {probability.token}
+          {index === at && <Probabilities id={id} probability={probability} />}
         </span>
       ))}
     </div>
   );
 }
 
-function Chances({ id, chance }: { id: string; chance: TokenProbability }) {
-  const rows = [chance, ...chance.others.filter(({ token }) => token !== chance.token)];
+function Probabilities({ id, probability }: { id: string; probability: TokenProbability }) {
+  const rows = [
+    probability,
+    ...probability.others.filter(({ token }) => token !== probability.token),
+  ];
   const box = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => keepInside(box.current), []);
   return (
-    <span className="chances" role="tooltip" id={id} ref={box}>
+    <span className="probabilities" role="tooltip" id={id} ref={box}>
       {rows.map(({ token, logprob }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: two tokens may be written alike
-        <span key={index} className="chance">
-          <span className="chance-token">{JSON.stringify(token)}</span>
+        // biome-ignore lint/suspicious/noArrayIndexKey: two tokens may have the same text
+        <span key={index} className="probability">
+          <span className="probability-token">{JSON.stringify(token)}</span>
           <span>{toPercent(logprob)}</span>
           <meter min={0} max={1} value={Math.exp(logprob)} aria-hidden />
         </span>
@@ -76,7 +79,7 @@ function Chances({ id, chance }: { id: string; chance: TokenProbability }) {
   );
 }
 
-/** Near the right or the lower edge of the conversation it would be cut off. */
+/** Moves the tooltip so that the right or lower edge of the conversation does not cut it off. */
 function keepInside(box: HTMLElement | null): void {
   const room = box?.closest('.turns')?.getBoundingClientRect();
   if (!box || !room) return;
@@ -88,7 +91,7 @@ function keepInside(box: HTMLElement | null): void {
 const toPercent = (logprob: number) => `${(Math.exp(logprob) * 100).toFixed(1)}%`;
 
 function toLevel(logprob: number): 'high' | 'fair' | 'low' {
-  const chance = Math.exp(logprob);
-  if (chance >= 0.7) return 'high';
-  return chance >= 0.3 ? 'fair' : 'low';
+  const probability = Math.exp(logprob);
+  if (probability >= 0.7) return 'high';
+  return probability >= 0.3 ? 'fair' : 'low';
 }

@@ -1,0 +1,48 @@
+// A dialog with one form in it: the fields, the error if saving fails, and the buttons.
+
+import { Button, Group, Modal, type ModalProps, Stack } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { handleSubmit } from '../browser/form-data.ts';
+import { ErrorNotice } from './error-notice.tsx';
+
+interface FormDialogProps {
+  title: string;
+  /** The label of the submit button. */
+  action: string;
+  size?: ModalProps['size'];
+  /** True while the form can't be submitted. */
+  disabled?: boolean;
+  /** An error from elsewhere, e.g. from loading the options of a field. */
+  error?: unknown;
+  /** A button at the left of the others. */
+  secondaryAction?: ReactNode;
+  /** Saves the form and closes the dialog. If it rejects, the dialog stays open and shows the error. */
+  onSubmit: (form: FormData) => Promise<void>;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function FormDialog(props: FormDialogProps) {
+  const { title, action, size = 'md', disabled = false, onSubmit, onClose } = props;
+  const submit = useMutation({ mutationFn: (form: FormData) => onSubmit(form) });
+  return (
+    <Modal opened onClose={onClose} title={title} size={size}>
+      <form onSubmit={handleSubmit(submit.mutate)}>
+        <Stack>
+          {props.children}
+          <ErrorNotice error={submit.error ?? props.error} />
+          <Group justify="flex-end">
+            {props.secondaryAction}
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={submit.isPending} disabled={disabled}>
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,88 @@
+// The columns that describe a machine: name and tags, status, type and price, and the ssh command.
+
+import { Badge, Code, Group, Text } from '@mantine/core';
+import type { Instance, InstanceDetail } from '#cloud/schema.ts';
+import { CopyButton } from '../components/copy-button.tsx';
+import { type Column, NameCell } from '../components/data-table.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { nameOf, toPrice, toSshCommand, useDetails } from './instances.ts';
+import { MachineStatus } from './machine-status.tsx';
+import { fromTag } from './tags.ts';
+
+export function useMachineColumns(): Column<Instance>[] {
+  const details = useDetails();
+  return [
+    { name: 'Name', cell: (instance) => <Name instance={instance} /> },
+    {
+      name: 'Status',
+      cell: (instance) => <MachineStatus instance={instance} detail={details.get(instance.id)} />,
+    },
+    {
+      name: 'Type',
+      cell: (instance) => <Type instance={instance} detail={details.get(instance.id)} />,
+    },
+    {
+      name: 'Connect',
+      cell: (instance) => <SshCommand instance={instance} detail={details.get(instance.id)} />,
+    },
+  ];
+}
+
+interface CellProps {
+  instance: Instance;
+  /** Undefined while the details load. */
+  detail: InstanceDetail | undefined;
+}
+
+const Name = ({ instance }: Pick<CellProps, 'instance'>) => (
+  <NameCell name={nameOf(instance)}>
+    <Group gap={4}>
+      {instance.tags?.map((tag) => (
+        <Badge key={tag.key} variant="default" size="sm" tt="none">
+          {fromTag(tag)}
+        </Badge>
+      ))}
+    </Group>
+  </NameCell>
+);
+
+const Type = ({ instance: { instance_type, region }, detail }: CellProps) => (
+  <div>
+    <Text size="sm">{instance_type.description}</Text>
+    <Text size="xs" c="dimmed">
+      {toPrice(instance_type.price_cents_per_hour)} · {region.name}
+      {detail && (
+        <>
+          {' '}
+          · launched <RelativeTime at={detail.launched_at} />
+        </>
+      )}
+    </Text>
+  </div>
+);
+
+function SshCommand({ instance, detail }: CellProps) {
+  const hasKeyFile = detail?.has_key_file === true;
+  const command = toSshCommand(instance, hasKeyFile);
+  if (command === null || instance.status !== 'active') {
+    return (
+      <Text size="sm" c="dimmed">
+        Once it is active
+      </Text>
+    );
+  }
+  return (
+    <div>
+      <Group gap={4} wrap="nowrap">
+        <Code className="breakable">{command}</Code>
+        <CopyButton value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
+      </Group>
+      {!hasKeyFile && (
+        <Text size="xs" c="dimmed" className="breakable">
+          Uses key “{instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its
+          path.
+        </Text>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+// The lists that more than one page reads. Pages share a query key, so a change made on one page is seen on
+// the others.
+
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import type { ApiKey } from '#accounts/schema.ts';
+import type { Filesystem, InstanceTypes, Ruleset, SshKey } from '#cloud/schema.ts';
+import { get, type List } from './api.ts';
+import type { Member } from './current-user.ts';
+
+export const apiKeysKey = ['api-keys'];
+export const filesystemsKey = ['filesystems'];
+export const instanceTypesKey = ['instance-types'];
+export const membersKey = ['members'];
+export const rulesetsKey = ['firewall-rulesets'];
+export const sshKeysKey = ['ssh-keys'];
+
+export const useApiKeys = () => useList<ApiKey>(apiKeysKey, '/dashboard/api/api-keys');
+export const useFilesystems = () => useList<Filesystem>(filesystemsKey, '/api/v1/file-systems');
+export const useMembers = () => useList<Member>(membersKey, '/dashboard/api/members');
+export const useRulesets = () => useList<Ruleset>(rulesetsKey, '/api/v1/firewall-rulesets');
+export const useSshKeys = () => useList<SshKey>(sshKeysKey, '/api/v1/ssh-keys');
+
+export function useInstanceTypes() {
+  return useQuery({
+    queryKey: instanceTypesKey,
+    queryFn: () => get<{ data: InstanceTypes }>('/api/v1/instance-types'),
+  });
+}
+
+export function useList<T>(queryKey: string[], path: string) {
+  return useQuery({ queryKey, queryFn: () => get<List<T>>(path) });
+}
+
+const pageSize = '50';
+
+/** A list that is read page by page, newest first. */
+export function usePagedList<T>(queryKey: string, path: string, filters: Record<string, string>) {
+  return useInfiniteQuery({
+    queryKey: [queryKey, filters],
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam }) => {
+      const query = new URLSearchParams({ ...filters, limit: pageSize });
+      if (pageParam !== null) query.set('before', pageParam);
+      return get<List<T> & { next: string | null }>(`${path}?${query}`);
+    },
+    getNextPageParam: ({ next }) => next,
+  });
+}

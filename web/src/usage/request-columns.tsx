@@ -1,0 +1,94 @@
+// The columns of the request log.
+
+import { Code, Group, Text } from '@mantine/core';
+import type { UsageRequest } from '#accounts/usage/schema.ts';
+import { CopyButton } from '../components/copy-button.tsx';
+import type { Column } from '../components/data-table.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { StatusBadge, type Tone } from '../components/status-badge.tsx';
+import { toCount, toDuration, toMoney } from '../format/numbers.ts';
+
+export const statuses: Record<UsageRequest['status'], { name: string; tone: Tone }> = {
+  done: { name: 'completed', tone: 'good' },
+  running: { name: 'running', tone: 'pending' },
+  aborted: { name: 'canceled by client', tone: 'neutral' },
+  failed: { name: 'failed', tone: 'bad' },
+  refused: { name: 'refused', tone: 'bad' },
+  interrupted: { name: 'interrupted by restart', tone: 'bad' },
+};
+
+export const requestColumns: Column<UsageRequest>[] = [
+  {
+    name: 'RelativeTime',
+    cell: ({ at, id }) => (
+      <div>
+        <RelativeTime at={at} />
+        <Group gap={2} wrap="nowrap">
+          <Code>{id.slice(0, 12)}…</Code>
+          <CopyButton value={id} label="Copy request ID" />
+        </Group>
+      </div>
+    ),
+  },
+  {
+    name: 'Model',
+    cell: ({ model, served_model, backend }) => (
+      <div>
+        <Text size="sm" className="breakable">
+          {model || 'No model'}
+        </Text>
+        <Text size="xs" c="dimmed" className="breakable">
+          {[served_model === model ? null : served_model, backend].filter(Boolean).join(' · ')}
+        </Text>
+      </div>
+    ),
+  },
+  {
+    name: 'API key',
+    cell: ({ key_label, key_id }) => (
+      <Text size="sm" className="breakable">
+        {key_label ?? key_id?.slice(0, 8) ?? 'Dashboard'}
+      </Text>
+    ),
+  },
+  {
+    name: 'Status',
+    cell: ({ status, code }) => (
+      <div>
+        <StatusBadge tone={statuses[status].tone}>{statuses[status].name}</StatusBadge>
+        {code && (
+          <Text size="xs" c="dimmed" className="breakable">
+            {code}
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  {
+    name: 'Tokens',
+    cell: ({ prompt_tokens, completion_tokens, cached_tokens }) => (
+      <div className="one-line">
+        {toCount(prompt_tokens)} in, {toCount(completion_tokens)} out
+        {cached_tokens > 0 && (
+          <Text size="xs" c="dimmed">
+            {toCount(cached_tokens)} cached
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  {
+    name: 'Duration',
+    cell: ({ status, duration_ms, first_token_ms }) => (
+      <div className="one-line">
+        {status === 'running' ? '–' : toDuration(duration_ms)}
+        {first_token_ms !== null && (
+          <Text size="xs" c="dimmed">
+            {toDuration(first_token_ms)} to first token
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  { name: 'Cost', isNumber: true, cell: ({ cost }) => toMoney(cost) },
+];
