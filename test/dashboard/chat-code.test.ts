@@ -1,4 +1,4 @@
-// The code that the dashboard offers does what the playground does.
+// The code samples send the same request as the playground.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -20,7 +20,7 @@ const request: ChatRequest = {
 const address = 'http://127.0.0.1:8080';
 
 describe('code samples', () => {
-  test('a shell sends what curl’s sample says, quotes, dollars and all', () => {
+  test('the curl sample survives the shell, with quotes and dollar signs', () => {
     const code = toChatCode(address, request, 'secret_x').curl;
     const script = `curl() { printf '%s\\0' "$@"; }\n${code}`;
     const sent = execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0');
@@ -29,14 +29,14 @@ describe('code samples', () => {
     assert.deepEqual(JSON.parse(sent[sent.indexOf('-d') + 1] as string), request);
   });
 
-  test('TypeScript’s sample passes the same request', () => {
+  test('the TypeScript sample passes the same request', () => {
     const code = toChatCode(address, request).TypeScript;
     const [, argument] = /create\((\{[\s\S]*?\n\})\);/.exec(code) ?? [];
     assert.deepEqual(JSON.parse(argument as string), request);
     assert.match(code, /process\.env\.MILLRACE_API_KEY/);
   });
 
-  test('Python’s sample passes what its library has no name for as extra_body', () => {
+  test('the Python sample passes options its library lacks as extra_body', () => {
     const code = toChatCode(address, request).Python;
     assert.match(code, /^ {4}extra_body=\{"top_k": 40\},$/m);
     assert.doesNotMatch(code, /^ {4}top_k=/m);
@@ -44,7 +44,7 @@ describe('code samples', () => {
     assert.ok(code.includes(JSON.stringify(awkward)));
   });
 
-  test('a key is only in the code when one was given', () => {
+  test('the code contains a key only if one is given', () => {
     for (const code of Object.values(toChatCode(address, request, null))) {
       assert.match(code, /MILLRACE_API_KEY/);
     }

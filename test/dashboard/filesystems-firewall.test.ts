@@ -1,36 +1,28 @@
-// Filesystems and firewall rules, made, changed and deleted in the page.
+// Filesystems and firewall rules are created, edited and deleted in the dashboard.
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import {
-  findViolations,
-  joinBy,
-  noBrowser,
-  openPage,
-  type Served,
-  serve,
-} from '#test/support/browser.ts';
+import { findViolations, noBrowser } from '#test/support/browser.ts';
+import { type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 
 describe('filesystems and firewall', { skip: noBrowser }, () => {
-  let served: Served;
+  let dashboard: Dashboard;
   let page: Page;
-  let complaints: string[];
   before(async () => {
-    served = await serve();
-    ({ page, complaints } = await openPage({ reducedMotion: 'reduce' }));
-    await joinBy(page, served.setupLink, 'owner@example.com');
+    dashboard = await openDashboard();
+    ({ page } = dashboard);
   });
 
   const read = async (path: string) =>
-    (await (await page.context().request.get(`${served.url}/api/v1/${path}`)).json()).data;
+    (await (await page.context().request.get(`${dashboard.url}/api/v1/${path}`)).json()).data;
   const dialog = () => page.getByRole('dialog');
 
-  test('a filesystem is made in the region of the machines, and deleted', async () => {
+  test('a filesystem is created in the region of the machines, and deleted', async () => {
     await page.getByRole('link', { name: 'Filesystems' }).click();
-    await page.getByRole('link', { name: 'Make a filesystem' }).click();
+    await page.getByRole('link', { name: 'Create filesystem' }).click();
     await dialog().getByLabel('Name').fill('datasets');
-    await dialog().getByRole('button', { name: 'Make it' }).click();
+    await dialog().getByRole('button', { name: 'Create filesystem' }).click();
     const row = page.getByRole('row', { name: /datasets/ });
     await row.waitFor();
     assert.match(await row.innerText(), /us-west-1/);
@@ -41,32 +33,32 @@ describe('filesystems and firewall', { skip: noBrowser }, () => {
     assert.deepEqual(await read('file-systems'), []);
   });
 
-  test('a name that is taken is refused in plain words', async () => {
+  test('a name that is taken is refused with an explanation', async () => {
     for (const _ of ['first', 'second']) {
-      await page.goto(`${served.url}/#/filesystems/new`);
+      await page.goto(`${dashboard.url}/#/filesystems/new`);
       await dialog().getByLabel('Name').fill('twice');
-      await dialog().getByRole('button', { name: 'Make it' }).click();
+      await dialog().getByRole('button', { name: 'Create filesystem' }).click();
       await page.getByText(/twice/).first().waitFor();
     }
     const notice = await dialog().getByRole('alert').innerText();
     assert.match(notice, /called 'twice' already/);
-    assert.match(notice, /Request id [0-9a-f]{32}/);
+    assert.match(notice, /Request ID [0-9a-f]{32}/);
     await page.keyboard.press('Escape');
   });
 
-  test('the rules for all machines are changed as fields', async () => {
+  test('the rules for all machines are edited', async () => {
     await page.getByRole('link', { name: 'Firewall' }).click();
-    await page.getByRole('button', { name: 'Add a rule' }).click();
+    await page.getByRole('button', { name: 'Add rule' }).click();
     const rule = page.getByRole('group', { name: 'Rule 3' });
     await rule.getByLabel('Ports').fill('web');
-    await rule.getByLabel('From').fill('203.0.113.0/24');
+    await rule.getByLabel('Source').fill('203.0.113.0/24');
     await rule.getByLabel('Description').fill('web');
-    await page.getByRole('button', { name: 'Save the rules' }).click();
-    await page.getByText('“web” is not a port such as 22').waitFor();
+    await page.getByRole('button', { name: 'Save rules' }).click();
+    await page.getByText('“web” is not a valid port').waitFor();
     await rule.getByLabel('Ports').fill('8000-9000');
     await page.getByRole('button', { name: 'Remove rule 2' }).click();
-    await page.getByRole('button', { name: 'Save the rules' }).click();
-    await page.getByText('The rules are saved').waitFor();
+    await page.getByRole('button', { name: 'Save rules' }).click();
+    await page.getByText('Rules saved.').waitFor();
     const rules = await read('firewall-rules');
     assert.deepEqual(rules.at(-1), {
       protocol: 'tcp',
@@ -78,21 +70,21 @@ describe('filesystems and firewall', { skip: noBrowser }, () => {
     assert.deepEqual(await findViolations(page), []);
   });
 
-  test('a ruleset is made, changed and deleted', async () => {
-    await page.getByRole('link', { name: 'Make a ruleset' }).click();
+  test('a ruleset is created, edited and deleted', async () => {
+    await page.getByRole('link', { name: 'Create ruleset' }).click();
     await dialog().getByLabel('Name').fill('web servers');
     await dialog().getByLabel('Ports').fill('80');
     assert.deepEqual(await findViolations(page), []);
-    await dialog().getByRole('button', { name: 'Make it' }).click();
+    await dialog().getByRole('button', { name: 'Create ruleset' }).click();
     const row = page.getByRole('row', { name: /web servers/ });
     await row.getByText('tcp 80 from anywhere').waitFor();
     await page.getByRole('button', { name: 'Edit web servers' }).click();
     await dialog().getByLabel('Ports').fill('443');
-    await dialog().getByRole('button', { name: 'Save the ruleset' }).click();
+    await dialog().getByRole('button', { name: 'Save' }).click();
     await row.getByText('tcp 443 from anywhere').waitFor();
     await page.getByRole('button', { name: 'Delete web servers' }).click();
     await dialog().getByRole('button', { name: 'Delete' }).click();
-    await page.getByRole('heading', { name: 'No rulesets' }).waitFor();
-    assert.deepEqual(complaints, []);
+    await page.getByRole('heading', { name: 'No rulesets yet' }).waitFor();
+    assert.deepEqual(dashboard.consoleErrors, []);
   });
 });

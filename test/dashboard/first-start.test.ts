@@ -1,4 +1,4 @@
-// A fresh checkout: nothing is built, yet the server listens at once and the page opens by itself.
+// In a fresh checkout, where nothing is built, the server listens at once and the page opens when it is ready.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -6,11 +6,12 @@ import { cp, mkdtemp, readdir, realpath, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { findSetupLink, noBrowser, openPage } from '#test/support/browser.ts';
+import { noBrowser, openPage } from '#test/support/browser.ts';
+import { findSetupLink } from '#test/support/dashboard.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-describe('a first start', { skip: noBrowser }, () => {
+describe('the first start', { skip: noBrowser }, () => {
   let checkout: string;
   let server: ChildProcess;
   before(async () => {
@@ -37,9 +38,9 @@ describe('a first start', { skip: noBrowser }, () => {
     await rm(checkout, { recursive: true, force: true });
   });
 
-  test('says that the dashboard is being prepared, and opens it with the link’s secret kept', async () => {
-    // First, for the build takes hardly longer than a browser to start.
-    const { page, complaints } = await openPage();
+  test('the page says that the dashboard is being prepared, then opens with the link’s secret', async () => {
+    // Opened first: the build takes hardly longer than the browser needs to start.
+    const { page, consoleErrors } = await openPage();
     server = spawn(join(checkout, 'millrace'), ['serve', '--port', '0', '--data-dir', 'data'], {
       cwd: checkout,
       env: { PATH: process.env.PATH ?? '' },
@@ -56,7 +57,7 @@ describe('a first start', { skip: noBrowser }, () => {
     assert.match((await early?.text()) ?? '', /being prepared/);
     assert.equal((await fetch(new URL('/healthz', link))).status, 200);
     await page.getByRole('heading', { name: 'Set up Millrace' }).waitFor({ timeout: 60_000 });
-    assert.deepEqual(complaints, []);
+    assert.deepEqual(consoleErrors, []);
     const builds = await readdir(join(checkout, 'web', 'dist'));
     assert.equal(builds.length, 1);
     assert.match(builds[0] as string, /^[0-9a-f]{16}$/);

@@ -1,40 +1,39 @@
-// A real LXD daemon, added as a host in the page by the token that its own command line would print.
+// A real LXD daemon is added as a host with the token that its command line would print.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { joinBy, look, noBrowser, openPage, type Served, serve } from '#test/support/browser.ts';
+import { checkAppearance, noBrowser } from '#test/support/browser.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
+import { type Dashboard, openDashboard } from '#test/support/dashboard.ts';
 import type { Lxd } from '#test/support/lxd/lxd.ts';
 import { makeToken, noLxd } from '#test/support/lxd/lxd-daemon.ts';
 
-describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 420_000 }, () => {
+describe('an LXD host in the dashboard', { skip: noBrowser || noLxd, timeout: 420_000 }, () => {
   let lxd: Lxd;
-  let served: Served;
+  let dashboard: Dashboard;
   let page: Page;
-  let complaints: string[];
   before(async () => {
     lxd = await startSmallLxd();
-    served = await serve();
-    ({ page, complaints } = await openPage({ reducedMotion: 'reduce' }));
-    // A daemon answers each of these in a second, or in a minute where others keep the machine busy.
+    dashboard = await openDashboard();
+    ({ page } = dashboard);
+    // The daemon takes a second for each action, or up to a minute on a busy machine.
     page.setDefaultTimeout(90_000);
-    await joinBy(page, served.setupLink, 'owner@example.com');
   });
   after(() => lxd?.stop());
 
   const card = () => page.getByRole('region', { name: 'Host rack-1' });
 
-  test('it is added by its token and shows what it has', async () => {
-    await page.goto(`${served.url}/#/hosts/new`);
-    const dialog = page.getByRole('dialog', { name: 'Add a host' });
+  test('it is added with its token and shows its resources', async () => {
+    await page.goto(`${dashboard.url}/#/hosts/new`);
+    const dialog = page.getByRole('dialog', { name: 'Add host' });
     await dialog.getByText('LXD', { exact: true }).click();
-    await dialog.getByLabel(/The token/).fill(await makeToken(lxd));
+    await dialog.getByLabel(/Paste the token/).fill(await makeToken(lxd));
     await dialog.getByLabel('Name', { exact: true }).fill('rack-1');
-    await dialog.getByText('Its network, storage and cluster').click();
+    await dialog.getByText('Advanced: network, storage and cluster').click();
     await dialog.getByLabel('Network').fill(lxd.network);
-    await look(page, 'hosts-lxd-add');
-    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await checkAppearance(page, 'hosts-lxd-add');
+    await dialog.getByRole('button', { name: 'Add host', exact: true }).click();
     await dialog.waitFor({ state: 'detached' });
     await card().getByText('online').waitFor();
     await card()
@@ -44,16 +43,16 @@ describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 420_000
       .getByText(/^0 of \d+$/)
       .first()
       .waitFor();
-    await look(page, 'hosts-lxd');
+    await checkAppearance(page, 'hosts-lxd');
   });
 
-  test('its check names what was looked at', async () => {
+  test('its check lists what was checked', async () => {
     await page.getByRole('button', { name: 'Check rack-1' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Check of “rack-1”' });
-    await dialog.getByText('It trusts this server').waitFor();
-    await dialog.getByText('It can be reached').waitFor();
-    await dialog.getByText('All is well.').waitFor();
-    await look(page, 'hosts-lxd-check');
+    const dialog = page.getByRole('dialog', { name: 'Host check of “rack-1”' });
+    await dialog.getByText('Host trusts this server').waitFor();
+    await dialog.getByText('Host is reachable').waitFor();
+    await dialog.getByText('All checks passed.').waitFor();
+    await checkAppearance(page, 'hosts-lxd-check');
     await dialog.getByRole('button', { name: 'Done' }).click();
   });
 
@@ -65,6 +64,6 @@ describe('an LXD host in the page', { skip: noBrowser || noLxd, timeout: 420_000
     await page.getByRole('button', { name: 'Remove rack-1' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await card().waitFor({ state: 'detached' });
-    assert.deepEqual(complaints, []);
+    assert.deepEqual(dashboard.consoleErrors, []);
   });
 });

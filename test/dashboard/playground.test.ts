@@ -1,29 +1,18 @@
-// Talking to the built-in model through the page.
+// Chatting with the built-in model in the playground.
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import {
-  findViolations,
-  joinBy,
-  noBrowser,
-  openPage,
-  picture,
-  type Served,
-  serve,
-  type Watched,
-} from '#test/support/browser.ts';
+import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
+import { type Dashboard, openDashboard, signOut } from '#test/support/dashboard.ts';
 
 describe('the playground', { skip: noBrowser }, () => {
-  let served: Served;
-  let watched: Watched;
+  let dashboard: Dashboard;
   let page: Page;
   before(async () => {
-    served = await serve();
-    watched = await openPage();
-    page = watched.page;
-    await joinBy(page, served.setupLink, 'owner@example.com');
-    await page.getByRole('link', { name: 'Chat now' }).click();
+    dashboard = await openDashboard([], {});
+    ({ page } = dashboard);
+    await page.getByRole('link', { name: 'Chat with a model' }).click();
     await page.getByLabel('Max tokens').fill('24');
   });
 
@@ -31,8 +20,8 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.getByLabel('Message', { exact: true }).fill(text);
     await page.keyboard.press('Enter');
   };
-  const answers = () => page.getByText(/tokens in · \d+ out/);
-  /** What the code shown would send. */
+  const responses = () => page.getByText(/tokens in · \d+ out/);
+  /** The request in the code that the page shows. */
   const readCode = async () => {
     await page.getByRole('button', { name: 'UrlState code' }).click();
     const dialog = page.getByRole('dialog');
@@ -43,61 +32,61 @@ describe('the playground', { skip: noBrowser }, () => {
     return JSON.parse(/create\((\{[\s\S]*?\n\})\);/.exec(code)?.[1] ?? '');
   };
 
-  test('before anything was said the code asks a question that is answered', async () => {
+  test('in an empty conversation the code asks a question that the server answers', async () => {
     const shown = await readCode();
     assert.deepEqual(shown.messages, [{ role: 'user', content: 'What is a millrace?' }]);
-    const path = `${served.url}/v1/chat/completions`;
+    const path = `${dashboard.url}/v1/chat/completions`;
     const response = await page.context().request.post(path, { data: shown });
     assert.equal(response.status(), 200);
   });
 
-  test('an answer is streamed, with its numbers, and says that the stand-in gave it', async () => {
+  test('a response is streamed, with statistics and a note on the stand-in', async () => {
     await say('What is a millrace?');
-    await answers().waitFor();
-    const numbers = await answers().innerText();
+    await responses().waitFor();
+    const numbers = await responses().innerText();
     assert.match(
       numbers,
       /^\d+ tokens in · \d+ out · [\d.]+ tokens\/s · first token after [\d.]+ s/,
     );
-    await page.getByText('the small built-in model answered in its place').waitFor();
+    await page.getByText('the small built-in model answered instead').waitFor();
     assert.deepEqual(await findViolations(page), []);
   });
 
   test('the conversation survives a reload, in this browser only', async () => {
     await page.reload();
     await page.getByText('What is a millrace?').waitFor();
-    await answers().waitFor();
+    await responses().waitFor();
     const stored = await page.evaluate('Object.keys(localStorage).join()');
     assert.match(String(stored), /millrace\.conversation\.[0-9a-f]{32}/);
   });
 
-  test('an answer can be asked for again in its place', async () => {
+  test('a response can be regenerated', async () => {
     const sent = page.waitForRequest('**/v1/chat/completions');
-    await page.getByRole('button', { name: 'Answer again' }).click();
+    await page.getByRole('button', { name: 'Regenerate response' }).click();
     const { messages, max_tokens } = (await sent).postDataJSON();
     assert.deepEqual(messages, [{ role: 'user', content: 'What is a millrace?' }]);
     assert.equal(max_tokens, 24);
-    await answers().waitFor();
-    assert.equal(await answers().count(), 1);
+    await responses().waitFor();
+    assert.equal(await responses().count(), 1);
   });
 
-  test('an edited message drops what followed it and is answered anew', async () => {
+  test('editing a message drops everything after it and gets a new response', async () => {
     await page.getByLabel('System prompt').fill('Answer briefly.');
-    await page.getByRole('button', { name: 'Edit the message' }).click();
+    await page.getByRole('button', { name: 'Edit message' }).click();
     await page.getByLabel('Edited message').fill('What is a mill?');
     const sent = page.waitForRequest('**/v1/chat/completions');
-    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.getByRole('button', { name: 'Save and resend' }).click();
     assert.deepEqual((await sent).postDataJSON().messages, [
       { role: 'system', content: 'Answer briefly.' },
       { role: 'user', content: 'What is a mill?' },
     ]);
-    await answers().waitFor();
+    await responses().waitFor();
     assert.equal(await page.getByText('What is a millrace?').count(), 0);
   });
 
-  test('stopping keeps what was said so far', async () => {
+  test('stopping keeps the text so far', async () => {
     await page.getByLabel('Max tokens').fill('4000');
-    // The small model would often be done before anybody could stop it.
+    // Otherwise the small model would often finish before the test can stop it.
     await page.route('**/v1/chat/completions', (route) =>
       route.continue({ postData: { ...route.request().postDataJSON(), ignore_eos: true } }),
     );
@@ -108,62 +97,62 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Send' }).waitFor();
   });
 
-  test('the code shown asks for the same', async () => {
+  test('the code sends the same request', async () => {
     await page.getByRole('button', { name: 'UrlState code' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'Python' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();
     assert.match(code, /Answer briefly\./);
     assert.match(code, /max_tokens=4000/);
-    assert.ok(code.includes(`base_url="${served.url}/v1"`));
+    assert.ok(code.includes(`base_url="${dashboard.url}/v1"`));
     await page.keyboard.press('Escape');
     const { messages } = await readCode();
     assert.deepEqual(messages.at(-1), { role: 'user', content: 'Tell me a very long story.' });
     assert.equal(messages.at(-2).role, 'assistant');
   });
 
-  test('an answer is held to a schema, and each token says how likely it was', async () => {
+  test('a response follows the schema, and each token shows its probability', async () => {
     await page.getByRole('button', { name: 'Start over' }).click();
     await page.getByLabel('Max tokens').fill('60');
     await page.getByRole('button', { name: 'Example schema' }).click();
-    await page.getByLabel('Show how likely each token was').check();
+    await page.getByLabel('Show token probabilities').check();
     const sent = page.waitForRequest('**/v1/chat/completions');
     await say('Is water wet?');
     const { response_format, logprobs } = (await sent).postDataJSON();
     assert.deepEqual(response_format.json_schema.schema.required, ['answer', 'certain']);
     assert.equal(logprobs, true);
-    await answers().waitFor();
+    await responses().waitFor();
     assert.match(await page.locator('.turn-text').last().innerText(), /^\s*\{\s*"answer"\s*:/);
-    const chances = page.getByRole('tooltip').filter({ hasText: '%' });
+    const probabilities = page.getByRole('tooltip').filter({ hasText: '%' });
     await page.locator('.token').nth(3).hover();
-    assert.match(await chances.innerText(), /\d+\.\d%/);
-    await picture(page, 'playground-logprobs');
+    assert.match(await probabilities.innerText(), /\d+\.\d%/);
+    await screenshot(page, 'playground-logprobs');
     assert.deepEqual(await findViolations(page), []);
     await page.getByLabel('Message', { exact: true }).hover();
-    await chances.waitFor({ state: 'detached' });
-    await page.getByRole('group', { name: /how likely each token was/ }).focus();
+    await probabilities.waitFor({ state: 'detached' });
+    await page.getByRole('group', { name: /token probabilities/ }).focus();
     await page.keyboard.press('ArrowRight');
-    await chances.waitFor();
+    await probabilities.waitFor();
     await page.keyboard.press('Escape');
-    await chances.waitFor({ state: 'detached' });
-    await page.getByLabel('Schema of the answer').fill('');
-    await page.getByLabel('Show how likely each token was').uncheck();
+    await probabilities.waitFor({ state: 'detached' });
+    await page.getByLabel('Response schema').fill('');
+    await page.getByLabel('Show token probabilities').uncheck();
   });
 
-  test('a tool that the model called is answered by the person', async () => {
+  test('the user enters the result of a tool call', async () => {
     await page.getByRole('button', { name: 'Start over' }).click();
     await page.getByRole('button', { name: 'Example tool' }).click();
-    // The small model would often rather talk.
+    // Otherwise the small model would often not call the tool.
     await page.route('**/v1/chat/completions', (route) =>
       route.continue({ postData: { ...route.request().postDataJSON(), tool_choice: 'required' } }),
     );
     await say('How is the weather in Oslo?');
     await page.getByLabel('Result of get_weather').fill('{"sky":"clear"}');
     await page.unroute('**/v1/chat/completions');
-    await picture(page, 'playground-tools');
+    await screenshot(page, 'playground-tools');
     assert.deepEqual(await findViolations(page), []);
     const sent = page.waitForRequest('**/v1/chat/completions');
-    await page.getByRole('button', { name: 'Send the results' }).click();
+    await page.getByRole('button', { name: 'Send results' }).click();
     const [user, assistant, tool] = (await sent).postDataJSON().messages.slice(-3);
     assert.equal(user.content, 'How is the weather in Oslo?');
     assert.equal(assistant.tool_calls[0].function.name, 'get_weather');
@@ -172,19 +161,19 @@ describe('the playground', { skip: noBrowser }, () => {
       content: '{"sky":"clear"}',
       tool_call_id: assistant.tool_calls[0].id,
     });
-    await answers().nth(1).waitFor();
+    await responses().nth(1).waitFor();
   });
 
   test('tools that are not JSON are not sent', async () => {
     await page.getByLabel('Tools').fill('[{');
-    await page.getByText('The tools are not a JSON array yet').waitFor();
+    await page.getByText('Tools must be a JSON array.').waitFor();
     await page.getByLabel('Message', { exact: true }).fill('Hello?');
     assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
     await page.getByLabel('Tools').fill('');
     await page.getByRole('button', { name: 'Send' }).waitFor();
   });
 
-  test('a refusal is shown in the server’s words with the request id', async () => {
+  test('an error is shown with the server’s message and the request ID', async () => {
     await page.getByRole('button', { name: 'Start over' }).click();
     await page.evaluate(`for (const key of Object.keys(localStorage)) {
       if (!key.startsWith('millrace.conversation.')) continue;
@@ -196,15 +185,14 @@ describe('the playground', { skip: noBrowser }, () => {
     const notice = page.getByRole('alert');
     await notice.waitFor();
     assert.match(await notice.innerText(), /"no-such-model" does not exist here/);
-    assert.match(await notice.innerText(), /Request id [0-9a-f]{32}/);
+    assert.match(await notice.innerText(), /Request ID [0-9a-f]{32}/);
   });
 
-  test('signing out takes the conversation with it', async () => {
-    await page.getByRole('button', { name: 'You' }).click();
-    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  test('signing out deletes the conversation', async () => {
+    await signOut(page);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     const stored = await page.evaluate('Object.keys(localStorage).join()');
     assert.doesNotMatch(String(stored), /conversation/);
-    assert.deepEqual(watched.complaints, []);
+    assert.deepEqual(dashboard.consoleErrors, []);
   });
 });

@@ -1,4 +1,4 @@
-// Reading server-sent events in the browser, whatever the network does to them.
+// The browser reads server-sent events however the network splits them.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -23,8 +23,8 @@ function cut(bytes: Uint8Array, places: number[]): Uint8Array[] {
 const read = (text: string) =>
   Array.fromAsync(readEvents(bodyOf([new TextEncoder().encode(text)])));
 
-describe('events', () => {
-  test('are the same however the bytes were cut', async () => {
+describe('server-sent events', () => {
+  test('events are the same however the bytes are split', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -37,7 +37,7 @@ describe('events', () => {
         fc.array(fc.nat(), { maxLength: 8 }),
         async (events, newline, places) => {
           const text = events.map((event) => `data: ${event}${newline}${newline}`).join('');
-          // A lone \r can only be told from half of \r\n by what follows it.
+          // Only what follows a \r tells whether it is the first half of \r\n.
           const bytes = new TextEncoder().encode(`${text}${newline === '\r' ? ':end\n' : ''}`);
           const found = await Array.fromAsync(readEvents(bodyOf(cut(bytes, places))));
           assert.deepEqual(found, events);
@@ -47,15 +47,15 @@ describe('events', () => {
     );
   });
 
-  test('comments and other fields are passed over', async () => {
+  test('comments and other fields are ignored', async () => {
     assert.deepEqual(await read(': ping\n\nevent: x\nid: 1\ndata: a\n\n: ping\n\n'), ['a']);
   });
 
-  test('several data lines are one event of several lines', async () => {
+  test('several data lines form one event', async () => {
     assert.deepEqual(await read('data: a\ndata:b\n\n'), ['a\nb']);
   });
 
-  test('one that never ends is given up', async () => {
-    await assert.rejects(read(`data: ${'x'.repeat(1_100_000)}`), /too long an event/);
+  test('an event that never ends is an error', async () => {
+    await assert.rejects(read(`data: ${'x'.repeat(1_100_000)}`), /an event that is too long/);
   });
 });

@@ -1,4 +1,4 @@
-// How the dashboard's files are served: headers, sizes, and what stays the APIs'.
+// How the server delivers the dashboard's files: headers, compression and size.
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -14,7 +14,7 @@ describe('serving the dashboard', () => {
   const assetsOf = (html: string) =>
     [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
 
-  test('scripts come from files only, nobody may frame it, styles carry a fresh nonce', async () => {
+  test('the policy allows scripts from files only, no framing, and styles with a new nonce', async () => {
     const [one, other] = await Promise.all([server.fetch('/'), server.fetch('/')]);
     const policy = one.headers.get('content-security-policy') ?? '';
     assert.match(policy, /default-src 'none'; script-src 'self';/);
@@ -31,7 +31,7 @@ describe('serving the dashboard', () => {
     assert.equal(one.headers.get('cache-control'), 'no-cache');
   });
 
-  test('hashed assets are kept for good, and compressed', async () => {
+  test('hashed assets are cached forever and compressed', async () => {
     const assets = assetsOf(await (await server.fetch('/')).text());
     assert.ok(assets.length >= 2);
     for (const path of assets) {
@@ -54,7 +54,7 @@ describe('serving the dashboard', () => {
     assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes`);
   });
 
-  test('no path leads out of the assets', async () => {
+  test('no path leads out of the assets folder', async () => {
     for (const path of [
       '/assets/..%2findex.html',
       '/assets/%2e%2e%2f%2e%2e%2fbuild.ts',
@@ -66,7 +66,7 @@ describe('serving the dashboard', () => {
     }
   });
 
-  test('unknown paths of the APIs stay refusals in their own dialects', async () => {
+  test('unknown paths are 404 errors in the format of their API', async () => {
     for (const path of ['/v1/nothing', '/api/v1/nothing', '/dashboard/api/nothing', '/nothing']) {
       const response = await server.fetch(path);
       assert.equal(response.status, 404, path);

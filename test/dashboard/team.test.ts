@@ -1,36 +1,37 @@
-// Inviting people, and what each role is shown and allowed.
+// Invitations, and what each role sees and may do.
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { noBrowser, openPage } from '#test/support/browser.ts';
 import {
-  joinBy,
-  noBrowser,
-  openPage,
+  type Dashboard,
+  joinWith,
+  openDashboard,
   password,
-  type Served,
-  serve,
-} from '#test/support/browser.ts';
+  signInAsOwner,
+  signOut,
+  waitForHome,
+} from '#test/support/dashboard.ts';
 
 describe('the team', { skip: noBrowser }, () => {
-  let served: Served;
+  let dashboard: Dashboard;
   let owner: Page;
   let viewer: Page;
   before(async () => {
-    served = await serve();
-    owner = (await openPage()).page;
-    await joinBy(owner, served.setupLink, 'owner@example.com');
+    dashboard = await openDashboard([], {});
+    owner = dashboard.page;
     await owner.getByRole('link', { name: 'Team' }).click();
     await owner.getByRole('radio', { name: 'viewer' }).check();
-    await owner.getByRole('button', { name: 'Make a link' }).click();
-    const link = await owner.getByLabel(/Link for a new viewer/).innerText();
+    await owner.getByRole('button', { name: 'Create invitation link' }).click();
+    const link = await owner.getByLabel(/Invitation link for a new viewer/).innerText();
     viewer = (await openPage()).page;
     await viewer.goto(link);
     await viewer.getByRole('heading', { name: 'Join as viewer' }).waitFor();
-    await joinBy(viewer, link, 'viewer@example.com');
+    await joinWith(viewer, link, 'viewer@example.com');
   });
 
-  /** The status of a request the page itself sends, cookie and all. */
+  /** The status of a request that the page sends with its cookie. */
   const status = (page: Page, method: string, path: string, body?: unknown) =>
     page.evaluate(
       async ([method, path, body]) => {
@@ -44,7 +45,7 @@ describe('the team', { skip: noBrowser }, () => {
       [method, path, body === undefined ? null : JSON.stringify(body)],
     );
 
-  test('an invited person joins with the role of the invitation', async () => {
+  test('an invited user joins with the role of the invitation', async () => {
     await owner.reload();
     const people = owner.getByRole('table', { name: 'People' });
     await people.getByRole('row', { name: /viewer@example\.com/ }).waitFor();
@@ -52,13 +53,13 @@ describe('the team', { skip: noBrowser }, () => {
     assert.equal(await role.inputValue(), 'viewer');
   });
 
-  test('a viewer is offered nothing that changes anything', async () => {
-    await viewer.goto(`${served.url}/#/api-keys`);
+  test('a viewer sees no action that changes anything', async () => {
+    await viewer.goto(`${dashboard.url}/#/api-keys`);
     await viewer.getByRole('row', { name: /first/ }).waitFor();
-    assert.equal(await viewer.getByRole('link', { name: 'Make a key' }).count(), 0);
+    assert.equal(await viewer.getByRole('link', { name: 'Create API key' }).count(), 0);
     assert.equal(await viewer.getByRole('button', { name: /Revoke/ }).count(), 0);
     assert.equal(await viewer.getByRole('link', { name: 'Playground' }).count(), 0);
-    await viewer.goto(`${served.url}/#/api-keys/new`);
+    await viewer.goto(`${dashboard.url}/#/api-keys/new`);
     await viewer.getByRole('row', { name: /first/ }).waitFor();
     assert.equal(await viewer.getByRole('dialog').count(), 0);
     await viewer.getByRole('link', { name: 'Team' }).click();
@@ -67,7 +68,7 @@ describe('the team', { skip: noBrowser }, () => {
     assert.equal(await viewer.getByRole('button', { name: /Remove/ }).count(), 0);
   });
 
-  test('the server refuses a viewer what the page does not offer', async () => {
+  test('the server refuses viewers what the page does not offer', async () => {
     const key = { label: 'sneaky' };
     assert.equal(await status(viewer, 'POST', '/dashboard/api/api-keys', key), 403);
     assert.equal(await status(viewer, 'POST', '/api/v1/ssh-keys', { name: 'sneaky' }), 403);
@@ -77,16 +78,16 @@ describe('the team', { skip: noBrowser }, () => {
     assert.equal(await status(viewer, 'GET', '/dashboard/api/api-keys'), 200);
   });
 
-  test('an owner makes a viewer a member, who then may make keys', async () => {
+  test('an owner makes a viewer a member, who can then create keys', async () => {
     await owner.getByRole('combobox', { name: 'Role of viewer@example.com' }).click();
     await owner.getByRole('option', { name: 'member' }).click();
-    await viewer.goto(`${served.url}/#/api-keys`);
+    await viewer.goto(`${dashboard.url}/#/api-keys`);
     await viewer.reload();
-    await viewer.getByRole('link', { name: 'Make a key' }).waitFor();
+    await viewer.getByRole('link', { name: 'Create API key' }).waitFor();
     await viewer.getByRole('link', { name: 'Playground' }).waitFor();
   });
 
-  test('the last owner is told why they must stay one', async () => {
+  test('the last owner can’t give up the role and is told why', async () => {
     await owner.getByRole('combobox', { name: 'Role of owner@example.com' }).click();
     await owner.getByRole('option', { name: 'viewer' }).click();
     await owner.getByText('The account needs an owner. Make somebody else one first.').waitFor();
@@ -94,8 +95,8 @@ describe('the team', { skip: noBrowser }, () => {
 
   test('a revoked invitation no longer works', async () => {
     await owner.getByRole('radio', { name: 'member' }).check();
-    await owner.getByRole('button', { name: 'Make a link' }).click();
-    const link = await owner.getByLabel(/Link for a new member/).innerText();
+    await owner.getByRole('button', { name: 'Create invitation link' }).click();
+    const link = await owner.getByLabel(/Invitation link for a new member/).innerText();
     const invitations = owner.getByRole('table', { name: 'Open invitations' });
     await invitations.getByRole('button', { name: 'Revoke' }).click();
     await owner.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
@@ -105,32 +106,29 @@ describe('the team', { skip: noBrowser }, () => {
     await page.getByRole('heading', { name: 'This link no longer works' }).waitFor();
   });
 
-  test('a new password signs out the other sessions of its person', async () => {
+  test('changing the password signs the user out of other sessions', async () => {
     const { page: other } = await openPage();
-    await other.goto(served.url);
-    await other.getByLabel('E-mail').fill('owner@example.com');
-    await other.getByLabel('Password', { exact: true }).fill(password);
-    await other.getByRole('button', { name: 'Sign in' }).click();
-    await other.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+    await other.goto(dashboard.url);
+    await signInAsOwner(other);
+    await waitForHome(other);
 
     await owner.getByLabel('Current password').fill(password);
     await owner.getByLabel('New password').fill('another horse battery');
-    await owner.getByRole('button', { name: 'Change the password' }).click();
-    await owner.getByText('Your password is changed.').waitFor();
+    await owner.getByRole('button', { name: 'Change password' }).click();
+    await owner.getByText('Password changed.').waitFor();
     assert.equal(await status(other, 'GET', '/dashboard/api/me'), 401);
     assert.equal(await status(owner, 'GET', '/dashboard/api/me'), 200);
   });
 
-  test('a removed person is signed out at once', async () => {
+  test('a removed user is signed out immediately', async () => {
     await owner.getByRole('button', { name: 'Remove viewer@example.com' }).click();
     await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await owner.getByRole('row', { name: /viewer@example\.com/ }).waitFor({ state: 'detached' });
     assert.equal(await status(viewer, 'GET', '/dashboard/api/me'), 401);
   });
 
-  test('signing out asks for the password again', async () => {
-    await owner.getByRole('button', { name: 'You' }).click();
-    await owner.getByRole('menuitem', { name: 'Sign out' }).click();
+  test('signing out ends the session', async () => {
+    await signOut(owner);
     await owner.getByRole('heading', { name: 'Sign in' }).waitFor();
     assert.equal(await status(owner, 'GET', '/dashboard/api/me'), 401);
   });

@@ -1,26 +1,26 @@
-// What the usage page reckons by itself: spans of time, machines' hours, groups of a plot, amounts in words.
+// What the usage page computes itself: time ranges, machine hours, chart groups, and numbers as text.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { toCsv } from '../../web/src/format/csv.ts';
 import { toDuration, toHours, toMoney } from '../../web/src/format/numbers.ts';
 import { findTagError, toTag } from '../../web/src/machines/tags.ts';
+import { toChartData } from '../../web/src/usage/chart-data.ts';
 import { toRange, toStarts } from '../../web/src/usage/time-range.ts';
-import { toMachineCells } from '../../web/src/usage/usage-data.ts';
+import { toMachinePoints } from '../../web/src/usage/usage-data.ts';
 import {
-  type Cell,
-  none,
   toGroupTotals,
-  toPlot,
   toTotal,
+  type UsagePoint,
+  zeroTotals,
 } from '../../web/src/usage/usage-totals.ts';
 
 const now = Date.parse('2026-03-10T15:20:00Z');
 const choice = { range: null, step: null, from: null, to: null };
 const iso = (at: number) => new Date(at).toISOString();
 
-describe('usage in numbers', () => {
-  test('a span is whole UTC hours or days and holds the one that runs', () => {
+describe('computed usage', () => {
+  test('a range consists of whole UTC hours or days and includes the current one', () => {
     const week = toRange(choice, now);
     assert.equal(iso(week.from), '2026-03-04T00:00:00.000Z');
     assert.equal(iso(week.to), '2026-03-11T00:00:00.000Z');
@@ -31,18 +31,18 @@ describe('usage in numbers', () => {
     assert.equal(toStarts(day).length, 24);
   });
 
-  test('chosen days are both included; a span too long for hours is shown in days', () => {
+  test('custom ranges include both days; long ranges are shown in days', () => {
     const days = { range: 'custom', from: '2026-01-01', to: '2026-01-02' };
     const short = toRange({ ...choice, ...days, step: 'hour' }, now);
     assert.equal(toStarts(short).length, 48);
     const long = toRange({ ...choice, ...days, to: '2026-03-31', step: 'hour' }, now);
     assert.equal(long.step, 'day');
     assert.equal(toStarts(long).length, 90);
-    const nonsense = toRange({ ...choice, ...days, to: 'x' }, now);
-    assert.equal(toStarts(nonsense).length, 7);
+    const invalid = toRange({ ...choice, ...days, to: 'x' }, now);
+    assert.equal(toStarts(invalid).length, 7);
   });
 
-  test('a machine’s hours are cut at midnight and end now', () => {
+  test('the hours of a running machine are split at midnight and end now', () => {
     const machine = {
       instance_id: 'a'.repeat(32),
       name: null,
@@ -55,43 +55,43 @@ describe('usage in numbers', () => {
       seconds: 0,
       cents: 0,
     };
-    const cells = toMachineCells([machine], toRange(choice, now), now);
+    const points = toMachinePoints([machine], toRange(choice, now), now);
     assert.deepEqual(
-      cells.map(({ amounts }) => amounts.hours),
+      points.map(({ totals }) => totals.hours),
       [2, 15 + 1 / 3],
     );
-    assert.ok(Math.abs(toTotal(cells).cost - 0.5 * (17 + 1 / 3)) < 1e-9);
+    assert.ok(Math.abs(toTotal(points).cost - 0.5 * (17 + 1 / 3)) < 1e-9);
   });
 
-  test('what is beyond seven groups is plotted as one, and nothing is lost', () => {
+  test('groups beyond the seventh share one series, and nothing is lost', () => {
     const range = toRange(choice, now);
-    const cells: Cell[] = Array.from({ length: 10 }, (_, at) => ({
+    const points: UsagePoint[] = Array.from({ length: 10 }, (_, at) => ({
       start: range.from,
       group: `m.${at}`,
       label: `m.${at}`,
-      amounts: { ...none, requests: at + 1, first_token_ms: 100 * (at + 1) },
+      totals: { ...zeroTotals, requests: at + 1, first_token_ms: 100 * (at + 1) },
     }));
-    const { series, data } = toPlot(cells, 'requests', range);
+    const { series, rows } = toChartData(points, 'requests', range);
     assert.equal(series.length, 8);
     assert.equal(series.at(-1)?.label, '3 others');
-    assert.equal(data.length, 7);
-    const { at: _, ...bars } = data[0] ?? {};
+    assert.equal(rows.length, 7);
+    const { at: _, ...bars } = rows[0] ?? {};
     const sum = Object.values(bars).reduce<number>((total, value) => total + Number(value), 0);
     assert.equal(sum, 55);
-    assert.equal(toGroupTotals(cells, 'requests')[0]?.id, 'm.9');
+    assert.equal(toGroupTotals(points, 'requests')[0]?.id, 'm.9');
   });
 
-  test('a mean counts as often as it has requests behind it', () => {
-    const cell = (requests: number, first_token_ms: number | null): Cell => ({
+  test('means are weighted by their number of requests', () => {
+    const point = (requests: number, first_token_ms: number | null): UsagePoint => ({
       start: now,
       group: 'm',
       label: 'm',
-      amounts: { ...none, requests, first_token_ms },
+      totals: { ...zeroTotals, requests, first_token_ms },
     });
-    assert.equal(toTotal([cell(3, 100), cell(1, 200), cell(5, null)]).first_token_ms, 125);
+    assert.equal(toTotal([point(3, 100), point(1, 200), point(5, null)]).first_token_ms, 125);
   });
 
-  test('little money is told from none, and much is easy to read', () => {
+  test('small amounts differ from zero, and large ones are grouped', () => {
     assert.equal(toMoney(0), '$0.00');
     assert.equal(toMoney(0.00000067), '$0.00000067');
     assert.equal(toMoney(0.5), '$0.50');
@@ -100,14 +100,14 @@ describe('usage in numbers', () => {
     assert.equal(toHours(0.00021), '0.0002');
   });
 
-  test('no cell of a file becomes a formula or breaks its row', () => {
+  test('no CSV cell becomes a formula or breaks its row', () => {
     assert.equal(toCsv([['=1+1', 'a,"b"', -2, null]]), `'=1+1,"a,""b""",-2,\r\n`);
   });
 
-  test('tags are read as key and value, and wrong ones are named', () => {
+  test('tags are parsed as key and value, and invalid ones are named', () => {
     assert.deepEqual(toTag('team = a=b'), { key: 'team', value: 'a=b' });
     assert.equal(findTagError(['team=vision', 'night']), null);
-    assert.match(findTagError(['Team=x']) ?? '', /“Team” can’t be a tag/);
+    assert.match(findTagError(['Team=x']) ?? '', /“Team” is not a valid tag key/);
     assert.match(findTagError(['team=x', 'team=y']) ?? '', /“team” is there twice/);
   });
 });

@@ -1,56 +1,53 @@
-// Usage as a person looks at it: real requests and a real machine, plotted, in tables, and as files.
+// The usage page, with real requests and a real machine: chart, tables, filters and CSV files.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { checkAppearance, noBrowser } from '#test/support/browser.ts';
 import {
-  ask,
-  endMachines,
-  joinBy,
-  look,
-  makeKey,
-  noBrowser,
-  openPage,
-  type Served,
-  serve,
-  type Watched,
-} from '#test/support/browser.ts';
+  createApiKey,
+  type Dashboard,
+  launchMachine,
+  openDashboard,
+  sendChat,
+  terminateMachines,
+} from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 
 const models = ['llama3.1-8b-instruct', 'llama3.2-3b-instruct'] as const;
 
 describe('usage', { skip: noBrowser }, () => {
-  let served: Served;
-  let watched: Watched;
+  let dashboard: Dashboard;
   let page: Page;
   before(async () => {
-    served = await serve();
-    watched = await openPage({ reducedMotion: 'reduce' });
-    ({ page } = watched);
-    await joinBy(page, served.setupLink, 'owner@example.com');
+    dashboard = await openDashboard();
+    ({ page } = dashboard);
   });
-  after(() => endMachines(page, served.url));
+  after(() => terminateMachines(dashboard));
 
-  const open = (view: string) => page.goto(`${served.url}/#/usage${view}`);
-  const totals = () => page.getByRole('table', { name: 'In total' });
+  const open = (view: string) => page.goto(`${dashboard.url}/#/usage${view}`);
+  const totals = () => page.getByRole('table', { name: 'Totals' });
 
-  test('before anything was used the page says what will be there', async () => {
+  test('without usage the page says what it will show', async () => {
     await open('');
-    await page.getByRole('heading', { name: 'Nothing was used in this time' }).waitFor();
+    await page.getByRole('heading', { name: 'No usage in this period' }).waitFor();
     await open('/tab=requests');
     await page.getByRole('heading', { name: 'No requests yet' }).waitFor();
   });
 
-  test('requests are plotted and added up by model', async () => {
+  test('requests are charted and added up by model', async () => {
     const [first, second] = [
-      await makeKey(page, served.url, 'importer'),
-      await makeKey(page, served.url, '=reports'),
+      await createApiKey(dashboard, 'importer'),
+      await createApiKey(dashboard, '=reports'),
     ];
     for (const key of [first, first, second]) {
-      assert.equal((await ask(served.url, key, { model: models[0], stream: true })).status, 200);
+      assert.equal(
+        (await sendChat(dashboard.url, key, { model: models[0], stream: true })).status,
+        200,
+      );
     }
-    assert.equal((await ask(served.url, second, { model: models[1] })).status, 200);
-    await until('the requests are added up', async () => {
+    assert.equal((await sendChat(dashboard.url, second, { model: models[1] })).status, 200);
+    await until('the requests are counted', async () => {
       await open('/by=none');
       await page.reload();
       await page.getByRole('tab', { name: 'Over time' }).waitFor();
@@ -62,18 +59,18 @@ describe('usage', { skip: noBrowser }, () => {
       .innerText();
     assert.match(row, /^\S+\s+3\s+0\s+0\s/);
     assert.match(row, /\$0\.0\d+/);
-    await page.getByRole('img', { name: /Bars of tokens over time/ }).waitFor();
+    await page.getByRole('img', { name: /Bar chart of tokens over time/ }).waitFor();
     const bars = page.locator('.recharts-bar-rectangle path');
     assert.ok((await bars.count()) >= 2, 'no bars');
-    await look(page, 'usage-by-model');
+    await checkAppearance(page, 'usage-by-model');
   });
 
-  test('the numbers are the server’s, and the plot’s height follows them', async () => {
+  test('the numbers are the server’s, and the bars are proportional to them', async () => {
     await open('/range=7d');
-    await page.getByRole('heading', { name: 'Day by day' }).waitFor();
+    await page.getByRole('heading', { name: 'By day' }).waitFor();
     const response = await page
       .context()
-      .request.get(`${served.url}/dashboard/api/usage?by=model&step=day`);
+      .request.get(`${dashboard.url}/dashboard/api/usage?by=model&step=day`);
     const { data } = (await response.json()) as {
       data: { group: string; prompt_tokens: number; completion_tokens: number }[];
     };
@@ -95,25 +92,25 @@ describe('usage', { skip: noBrowser }, () => {
     assert.ok(difference < 0.02, `heights ${heights} for ${tokens} tokens`);
   });
 
-  test('the same is grouped by key; the back button undoes it', async () => {
-    await page.getByRole('combobox', { name: 'By' }).click();
+  test('usage is grouped by key, and the back button undoes it', async () => {
+    await page.getByRole('combobox', { name: 'Group by' }).click();
     await page.getByRole('option', { name: 'API key' }).click();
     const row = await totals()
       .getByRole('row', { name: /importer/ })
       .innerText();
     assert.match(row, /^importer\s+2\s/);
-    await page.getByRole('combobox', { name: 'Plot' }).click();
+    await page.getByRole('combobox', { name: 'Metric' }).click();
     await page.getByRole('option', { name: 'Cost' }).click();
-    await page.getByRole('img', { name: /Bars of cost over time/ }).waitFor();
+    await page.getByRole('img', { name: /Bar chart of cost over time/ }).waitFor();
     await page.goBack();
-    await page.getByRole('img', { name: /Bars of tokens over time/ }).waitFor();
+    await page.getByRole('img', { name: /Bar chart of tokens over time/ }).waitFor();
     await page.goBack();
     await totals()
       .getByRole('row', { name: new RegExp(models[1]) })
       .waitFor();
   });
 
-  test('the file has the same numbers, and no label in it becomes a formula', async () => {
+  test('the CSV file has the same numbers, and no label becomes a formula', async () => {
     await open('/by=key&range=24h');
     const downloading = page.waitForEvent('download');
     await page.getByRole('link', { name: 'Download CSV' }).click();
@@ -125,42 +122,27 @@ describe('usage', { skip: noBrowser }, () => {
     assert.ok(text.includes(",'=reports,2,"), text);
   });
 
-  test('single requests are listed and narrowed down', async () => {
+  test('single requests are listed and filtered', async () => {
     await open('/tab=requests');
     const rows = page.getByRole('table', { name: 'Requests' }).getByRole('row');
     await until('four requests', async () => (await rows.count()) === 5);
-    await look(page, 'usage-requests');
+    await checkAppearance(page, 'usage-requests');
     await page.getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: models[1] }).click();
     await until('one request', async () => (await rows.count()) === 2);
     const downloading = page.waitForEvent('download');
-    await page.getByRole('link', { name: 'Download 30 days as CSV' }).click();
+    await page.getByRole('link', { name: 'Download CSV (30 days)' }).click();
     const text = (await (await (await downloading).createReadStream()).toArray()).join('');
-    assert.equal(text.trim().split('\r\n').length, 2, 'the file holds what the list shows');
-    await page.getByRole('combobox', { name: 'How it went' }).click();
+    assert.equal(text.trim().split('\r\n').length, 2, 'the file has the rows of the list');
+    await page.getByRole('combobox', { name: 'Status' }).click();
     await page.getByRole('option', { name: 'failed' }).click();
-    await page.getByRole('heading', { name: 'No such requests' }).waitFor();
+    await page.getByRole('heading', { name: 'No matching requests' }).waitFor();
     await page.goBack();
-    await until('the one again', async () => (await rows.count()) === 2);
+    await until('one request again', async () => (await rows.count()) === 2);
   });
 
-  test('a machine’s hours and cost are plotted too', async () => {
-    const { request } = page.context();
-    const key = `${served.url}/api/v1/ssh-keys`;
-    assert.ok((await request.post(key, { data: { name: 'laptop' } })).ok());
-    const types = await (await request.get(`${served.url}/api/v1/instance-types`)).json();
-    const offer = Object.values(types.data).find(
-      (one) =>
-        (one as { regions_with_capacity_available: unknown[] }).regions_with_capacity_available[0],
-    ) as { instance_type: { name: string }; regions_with_capacity_available: { name: string }[] };
-    const launch = await request.post(`${served.url}/api/v1/instance-operations/launch`, {
-      data: {
-        name: 'counted',
-        instance_type_name: offer.instance_type.name,
-        region_name: offer.regions_with_capacity_available[0]?.name,
-        ssh_key_names: ['laptop'],
-      },
-    });
+  test('hours and cost of machines are charted too', async () => {
+    const launch = await launchMachine(dashboard, 'counted');
     assert.ok(launch.ok(), await launch.text());
     await open('/by=machine&metric=hours&range=24h');
     await page.reload();
@@ -171,29 +153,31 @@ describe('usage', { skip: noBrowser }, () => {
     await page.getByRole('button', { name: 'Download CSV' }).click();
     const text = (await (await (await downloading).createReadStream()).toArray()).join('');
     assert.match(text, /^start,machine_id,machine,hours,cost_usd\r\n\S+,counted,0\.\d+,/);
-    await look(page, 'usage-by-machine');
+    await checkAppearance(page, 'usage-by-machine');
   });
 
-  test('dates are chosen, in whichever order they are given', async () => {
+  test('a custom range accepts its dates in either order', async () => {
     await open('/range=custom');
     await page.getByLabel('From').fill('2026-03-05');
     await page.getByLabel('To', { exact: true }).fill('2026-03-01');
-    await page.getByRole('button', { name: 'Show' }).click();
-    await until('in the address', async () => page.url().includes('from=2026-03-01&to=2026-03-05'));
-    await page.getByRole('heading', { name: 'Nothing was used in this time' }).waitFor();
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await until('the range is in the address', async () =>
+      page.url().includes('from=2026-03-01&to=2026-03-05'),
+    );
+    await page.getByRole('heading', { name: 'No usage in this period' }).waitFor();
   });
 
-  test('the first page says what the month came to', async () => {
-    await page.goto(served.url);
-    await page.getByText(/This month/).waitFor();
+  test('the home page shows the cost of the month', async () => {
+    await page.goto(dashboard.url);
+    await page.getByText(/Cost this month/).waitFor();
     await page.getByRole('link', { name: '1 machine', exact: true }).waitFor();
     await page
-      .getByRole('img', { name: /Requests on each of the last seven days: .*4$/ })
+      .getByRole('img', { name: /Requests per day over the last seven days: .*4$/ })
       .waitFor();
-    await look(page, 'home-used');
+    await checkAppearance(page, 'home-used');
   });
 
-  test('nothing was forbidden by the policy and nothing broke', () => {
-    assert.deepEqual(watched.complaints, []);
+  test('the console shows no errors', () => {
+    assert.deepEqual(dashboard.consoleErrors, []);
   });
 });
