@@ -23,7 +23,7 @@ describe('the playground', { skip: noBrowser }, () => {
   const responses = () => page.getByText(/tokens in · \d+ out/);
   /** The request in the code that the page shows. */
   const readCode = async () => {
-    await page.getByRole('button', { name: 'UrlState code' }).click();
+    await page.getByRole('button', { name: 'View code' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'TypeScript' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();
@@ -98,7 +98,7 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('the code sends the same request', async () => {
-    await page.getByRole('button', { name: 'UrlState code' }).click();
+    await page.getByRole('button', { name: 'View code' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'Python' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();

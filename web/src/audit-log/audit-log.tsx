@@ -66,7 +66,7 @@ const toColumns = (members: Member[], keys: ApiKey[]): Column<AuditEvent>[] => [
     name: 'Actor',
     cell: (event) => <div className="actor">{toActor(event, members, keys)}</div>,
   },
-  { name: 'IP address', cell: ({ address }) => address },
+  { name: 'IP address', cell: ({ address }) => (address === 'server' ? '–' : address) },
   {
     name: 'Details',
     cell: ({ details, resource_id }) => (

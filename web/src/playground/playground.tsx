@@ -44,7 +44,7 @@ function Chat() {
         </Title>
         <Group gap="xs">
           <Button variant="default" size="xs" onClick={code.open}>
-            UrlState code
+            View code
           </Button>
           <Button variant="default" size="xs" onClick={settings.open} hiddenFrom="md">
             Settings

@@ -19,7 +19,7 @@ export const statuses: Record<UsageRequest['status'], { name: string; tone: Tone
 
 export const requestColumns: Column<UsageRequest>[] = [
   {
-    name: 'RelativeTime',
+    name: 'Time',
     cell: ({ at, id }) => (
       <div>
         <RelativeTime at={at} />
