@@ -25,7 +25,7 @@ describe('machines', { skip: noBrowser }, () => {
 
   async function launch(name: string, chooseKey: () => Promise<void>) {
     const { page } = dashboard;
-    await page.getByRole('link', { name: 'Launch machine' }).click();
+    await page.getByRole('link', { name: /^Launch (a )?machine/ }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('radio').first().click();
     await dialog.getByRole('button', { name: 'Next' }).click();

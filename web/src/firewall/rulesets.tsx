@@ -60,8 +60,8 @@ export function Rulesets() {
         skeletonRows={1}
         empty={
           <EmptyState title="No rulesets yet" action={create}>
-            A ruleset allows more traffic to the machines that are launched with it, e.g. HTTP only
-            to web servers.
+            A ruleset allows more traffic to the machines that are launched with it, e.g. HTTP to
+            web servers only.
           </EmptyState>
         }
       />

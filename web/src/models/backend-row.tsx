@@ -63,8 +63,8 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
         )}
         {implausible_counts > 0 && (
           <Text size="xs" className="breakable implausible">
-            Reported implausible token counts {toTimes(implausible_counts)} in 24 hours; counted
-            here instead.
+            Reported implausible token counts {toTimes(implausible_counts)} in 24 hours. This server
+            counts the tokens itself.
           </Text>
         )}
       </div>

@@ -90,5 +90,18 @@ export const requestColumns: Column<UsageRequest>[] = [
       </div>
     ),
   },
-  { name: 'Cost', isNumber: true, cell: ({ cost }) => toMoney(cost) },
+  {
+    name: 'Cost',
+    isNumber: true,
+    cell: ({ cost, reserved }) => (
+      <div className="one-line">
+        {toMoney(cost)}
+        {reserved && (
+          <Text size="xs" c="dimmed">
+            as reserved
+          </Text>
+        )}
+      </div>
+    ),
+  },
 ];

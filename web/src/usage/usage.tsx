@@ -28,7 +28,7 @@ export default function UsagePage() {
   return (
     <Page
       title="Usage"
-      description="What models and machines were used for, and what it cost. Hours and days are in UTC."
+      description="The usage of models and machines and its cost. Hours and days are in UTC."
     >
       <Tabs
         value={tab}
