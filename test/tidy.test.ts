@@ -21,10 +21,11 @@ const mayImport: Record<string, string[]> = {
   http: ['lib'],
   db: ['lib'],
   config: ['lib', 'cloud/regions.ts', 'inference/models/builtin-models.ts'],
+  backup: ['db', 'lib'],
   accounts: ['db', 'http', 'lib'],
   inference: ['accounts', 'db', 'http', 'lib'],
   cloud: ['accounts', 'db', 'http', 'lib'],
-  cli: ['config', 'lib', 'server/start.ts', 'package.json'],
+  cli: ['config', 'backup', 'lib', 'server/start.ts', 'package.json'],
 };
 
 /** Wire types: the CLI and the dashboard may import them from every part. */

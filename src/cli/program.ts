@@ -2,6 +2,8 @@
 
 import { Command, CommanderError } from 'commander';
 import { backendsCommand } from '#cli/backends/command.ts';
+import { backupCommand } from '#cli/backup/create.ts';
+import { restoreCommand } from '#cli/backup/restore.ts';
 import { configCommand } from '#cli/config/command.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
 import { hostsCommand } from '#cli/hosts/command.ts';
@@ -27,6 +29,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .version(millrace.version, '-V, --version', 'Print the version')
     .addCommand(serveCommand())
     .addCommand(configCommand())
+    .addCommand(backupCommand())
+    .addCommand(restoreCommand())
     .addCommand(loginCommand())
     .addCommand(logoutCommand())
     .addCommand(whoamiCommand())

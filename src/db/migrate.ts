@@ -29,6 +29,9 @@ const migrations: Record<string, Migration> = {
   '0010-reserved-usage': reservedUsage,
 };
 
+/** In the order they run. */
+export const migrationNames: readonly string[] = Object.keys(migrations);
+
 /** Time for a log line to be seen. */
 const seenMs = 300;
 

@@ -26,12 +26,11 @@ import { createBatch } from '#accounts/usage/writer.ts';
 import { createBatchThread } from '#accounts/usage/writer-thread.ts';
 import { createCloud } from '#cloud/cloud.ts';
 import { createDriver } from '#cloud/drivers/index.ts';
-import type { Host } from '#cloud/hosts/hosts.ts';
 import { createHostDrivers } from '#cloud/hosts/open-drivers.ts';
 import { readHostId } from '#cloud/hosts/own-host.ts';
 import type { LoadedConfig } from '#config/load.ts';
 import type { Config } from '#config/schema.ts';
-import { makeDataDirectory } from '#db/data-directory.ts';
+import { createCheckpoints, emptyLog } from '#db/checkpoints.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { openBackends } from '#inference/backends/open.ts';
 import { createGrammarThread } from '#inference/engines/local/grammar/grammar-thread.ts';
@@ -50,12 +49,11 @@ import { createServe } from '#inference/serving/serve.ts';
 import { createTraces, type Traces } from '#inference/serving/traces.ts';
 import { openWeights } from '#inference/weights/open.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
-import { lockData } from '#lib/data-lock.ts';
 import { newId } from '#lib/ids.ts';
 import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
 import { createLogSink } from '#lib/telemetry/log-sink.ts';
 import { isHttps, readTls, toUrl } from '#server/options/address.ts';
-import { toCloudLimits, toCloudOptions } from '#server/options/cloud.ts';
+import { describeMachines, toCloudLimits, toCloudOptions } from '#server/options/cloud.ts';
 import {
   toAccountDefaults,
   toKeyDefaults,
@@ -66,6 +64,7 @@ import {
 import { toMemoryLimit, toStandIn } from '#server/options/local-models.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { createApp } from './app.ts';
+import { claimDataDirectory } from './claimed-data.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { drain } from './drain.ts';
 import { openSharedState } from './shared-state.ts';
@@ -97,9 +96,7 @@ export async function startServer(
   /** Off only where a second server in the same directory is the point. */
   { alone = true }: { alone?: boolean } = {},
 ): Promise<RunningServer> {
-  const owned = config.database.url === null || config.cloud.driver === 'sandbox';
-  makeDataDirectory(config.data_dir);
-  const lock = alone && owned ? lockData(config.data_dir) : null;
+  const lock = claimDataDirectory(config, alone);
   const sink = createLogSink();
   const log = pino({ level: config.log.level, base: null }, sink);
   const { url: databaseUrl, pool_size: poolSize } = config.database;
@@ -172,10 +169,11 @@ export async function startServer(
     onRefused: meter.refused,
   });
   watchQueues(registry, () => catalog.all().map(({ id }) => id), router.queued);
-  const onSqlite = config.database.url === null;
+  const sqlite = config.database.url === null ? sqliteFile(config.data_dir) : null;
   const inProcess = createBatch(db);
-  const batch = onSqlite ? createBatchThread(sqliteFile(config.data_dir), inProcess) : inProcess;
-  const usage = createUsage(db, clock, { log, batch }, { alone: onSqlite, processId });
+  const batch = sqlite === null ? inProcess : createBatchThread(sqlite, inProcess);
+  const usage = createUsage(db, clock, { log, batch }, { alone: sqlite !== null, processId });
+  const checkpoints = sqlite === null ? null : createCheckpoints(sqlite, log);
   const usageRetention = createUsageRetention(db, clock, toUsageRetention(config));
   watchUsage(registry, usage.status);
   const traces = await openTraces(config);
@@ -305,6 +303,7 @@ export async function startServer(
   usage.sweep().catch((error) => log.error({ err: error }, 'usage left behind was not closed'));
   // Not only by the hour: some servers are never up for one.
   usageRetention.sweep().catch((error) => log.error({ err: error }, 'old usage was not deleted'));
+  checkpoints?.start();
   const chores = [
     every(5_000, () => weights.tidy()),
     every(2_000, () => backends.live.refresh()),
@@ -361,7 +360,9 @@ export async function startServer(
     await apiKeys
       .flushLastUsed()
       .catch((error) => log.error({ err: error }, 'the last uses of keys are lost'));
+    await checkpoints?.close();
     await db.destroy();
+    if (sqlite !== null) emptyLog(sqlite);
     lock?.release();
     sink.close();
   }
@@ -381,12 +382,4 @@ export async function startServer(
 async function openTraces({ telemetry }: Config): Promise<Traces | null> {
   const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
   return url === null ? null : createTraces({ url, headers, sampleRatio });
-}
-
-/** How machines are kept apart here, and how many other hosts there are. */
-function describeMachines(hosts: readonly Host[], ownId: string | null): string {
-  const report = hosts.find(({ row }) => row.id === ownId)?.report;
-  const here = report ? `${report.isolation} ${report.network}`.trim() : 'None on this host.';
-  const others = hosts.filter(({ row }) => row.id !== ownId).length;
-  return others === 0 ? here : `${here} ${others} more host${others === 1 ? '' : 's'}.`;
 }

@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os';
 import type { CloudOptions } from '#cloud/cloud.ts';
+import type { Host } from '#cloud/hosts/hosts.ts';
 import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
 import type { Config } from '#config/schema.ts';
 
@@ -35,4 +36,12 @@ export function toCloudLimits({ cloud }: Config) {
     requests: { intervalMs: 1000 / cloud.requests_per_second, burst: 1 },
     launches: { intervalMs: cloud.launch_interval_seconds * 1000, burst: 1 },
   };
+}
+
+/** How machines are kept apart here, and how many other hosts there are. */
+export function describeMachines(hosts: readonly Host[], ownId: string | null): string {
+  const report = hosts.find(({ row }) => row.id === ownId)?.report;
+  const here = report ? `${report.isolation} ${report.network}`.trim() : 'None on this host.';
+  const others = hosts.filter(({ row }) => row.id !== ownId).length;
+  return others === 0 ? here : `${here} ${others} more host${others === 1 ? '' : 's'}.`;
 }

@@ -1,0 +1,73 @@
+// Which installation a backup command works on, found as `millrace serve` finds it, and how the command reports
+// its progress, its failures and a signal to stop.
+
+import type { Command } from 'commander';
+import { BackupError } from '#backup/errors.ts';
+import type { Watcher } from '#backup/progress.ts';
+import { orExplain } from '#cli/config/command.ts';
+import { createProgressBar } from '#cli/models/progress.ts';
+import { CliError } from '#cli/output.ts';
+import { loadConfig } from '#config/load.ts';
+import type { Config } from '#config/schema.ts';
+import { StartError } from '#lib/start-error.ts';
+
+export interface InstallationOptions {
+  readonly config?: string;
+  readonly dataDir?: string;
+  readonly databaseUrl?: string;
+}
+
+export const withInstallation = (command: Command): Command =>
+  command
+    .option(
+      '--config <file>',
+      'the configuration of the server; default: millrace.yaml if it exists',
+    )
+    .option('--data-dir <path>', 'the data directory; also MILLRACE_DATA_DIR')
+    .option('--database-url <url>', 'the PostgreSQL database; also DATABASE_URL');
+
+export function findInstallation({ config, dataDir, databaseUrl }: InstallationOptions): Config {
+  const flags = { config, data_dir: dataDir, 'database.url': databaseUrl };
+  return orExplain(() => loadConfig(flags)).config;
+}
+
+/** The exit code of a shell's child that was interrupted. */
+const interrupted = 130;
+
+/** Less is done in a second, and a scheduler's mail need not speak of it. */
+const longBytes = 64_000_000;
+
+/** A first signal ends the work once its temporary files are removed. */
+export async function watched<Value>(work: (watcher: Watcher) => Promise<Value>): Promise<Value> {
+  const bar = createProgressBar(process.stderr);
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, abort);
+  try {
+    return await work({
+      onProgress(done, total, label) {
+        if (total >= longBytes) bar.show(done, total, label);
+      },
+      signal: controller.signal,
+    });
+  } catch (error) {
+    if (controller.signal.aborted) throw new CliError('Interrupted.', interrupted);
+    if (error instanceof BackupError || error instanceof StartError) {
+      throw new CliError(error.message, 1, error.cause);
+    }
+    throw error;
+  } finally {
+    bar.end();
+  }
+}
+
+/** The address without its password, for commands that people copy between single quotes. */
+export function withoutPassword(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.password = '';
+  url.searchParams.delete('password');
+  return url.href.replaceAll("'", '%27');
+}
+
+export const notIncluded =
+  'model weights, the disks of machines, the contents of filesystems, the configuration file and the environment';

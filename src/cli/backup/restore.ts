@@ -1,0 +1,75 @@
+// millrace restore: puts a backup into a data directory, or only checks that it could be.
+
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import type { Manifest } from '#backup/manifest.ts';
+import type { Config } from '#config/schema.ts';
+import {
+  findInstallation,
+  type InstallationOptions,
+  notIncluded,
+  watched,
+  withInstallation,
+  withoutPassword,
+} from './installation.ts';
+
+interface RestoreFlags extends InstallationOptions {
+  readonly force?: true;
+  readonly check?: true;
+}
+
+export function restoreCommand(): Command {
+  const command = new Command('restore')
+    .description('restore a backup into the data directory; stop the server first')
+    .argument('<file>', 'an archive that `millrace backup` wrote')
+    .option('--force', 'replace the state that is there, and keep it aside')
+    .option('--check', 'verify the archive and change nothing');
+  return withInstallation(command).action(restore);
+}
+
+async function restore(file: string, options: RestoreFlags): Promise<void> {
+  // Only these commands pay for loading SQLite and tar.
+  const { restoreBackup, verifyBackup } = await import('#backup/restore.ts');
+  if (options.check) {
+    const manifest = await watched((watcher) => verifyBackup(file, watcher));
+    console.log(`${resolve(file)} is sound: ${describe(manifest)}.`);
+    return;
+  }
+  const config = findInstallation(options);
+  const { manifest, aside } = await watched((watcher) =>
+    restoreBackup(file, config.data_dir, {
+      ...watcher,
+      force: options.force === true,
+      now: new Date(),
+    }),
+  );
+  console.log(
+    [
+      `Restored into ${resolve(config.data_dir)}: ${describe(manifest)}.`,
+      ...(aside === null ? [] : [`The earlier state is in ${aside}. Delete it when all is well.`]),
+      `Not in a backup: ${notIncluded}.`,
+      ...databaseAdvice(manifest, config),
+      'Machines launched after the backup have no instance now. The server removes them a minute or two after it starts.',
+    ].join('\n'),
+  );
+}
+
+function describe({ files, created_at: at, millrace, schema }: Manifest): string {
+  const paths = files.map(({ path }) => path).join(', ');
+  const made = `saved ${at} by Millrace ${millrace}`;
+  return schema === null ? `${paths}; ${made}` : `${paths}; ${made}, schema ${schema}`;
+}
+
+function databaseAdvice({ database }: Manifest, { database: { url } }: Config): string[] {
+  if (database === 'sqlite') {
+    if (url === null) return [];
+    return [
+      'The backup holds a SQLite database, but the configuration names PostgreSQL, which the server will use instead.',
+    ];
+  }
+  const address = url === null ? 'postgres://...' : withoutPassword(url);
+  return [
+    'The database of this backup is in PostgreSQL. Restore it as well:',
+    `  pg_restore --clean --if-exists --no-owner --dbname='${address}' millrace.dump`,
+  ];
+}

@@ -1,0 +1,90 @@
+// Moves SQLite's write-ahead log into the database file shortly after the start and within a minute of any write,
+// so that `millrace.db` alone is close to complete. A thread that lives as long as one checkpoint waits for the
+// disk; neither readers nor writers wait.
+
+import { stat } from 'node:fs/promises';
+import { DatabaseSync } from 'node:sqlite';
+import type { FastifyBaseLogger } from 'fastify';
+import { createThread } from '#lib/async/thread.ts';
+
+export interface Checkpoints {
+  start(): void;
+  /** No checkpoint runs, and none will. */
+  close(): Promise<void>;
+}
+
+/** True if everything committed is in the database file; false if a reader still needs a part of the log. */
+export type CheckpointAnswer = boolean | Error;
+
+const afterStartMs = 3_000;
+/** Seldom enough for an idle server, whose heartbeat alone writes a few times a minute. */
+const everyMs = 60_000;
+
+export function createCheckpoints(file: string, log: FastifyBaseLogger): Checkpoints {
+  /** When the log was last written before it was last moved whole. */
+  let moved = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  let closed = false;
+
+  async function checkpointIfWritten(): Promise<void> {
+    const written = await lastWrite(`${file}-wal`);
+    if (written !== moved && (await checkpointInThread(file))) moved = written;
+  }
+
+  function plan(ms: number): void {
+    timer = setTimeout(async () => {
+      running = checkpointIfWritten().catch((error) => {
+        log.error({ err: error }, 'checkpoint failed, trying again in a minute');
+      });
+      await running;
+      if (!closed) plan(everyMs);
+    }, ms).unref();
+  }
+
+  return {
+    start: () => plan(afterStartMs),
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
+
+/** 0 if there is no log, or nothing in it. */
+async function lastWrite(log: string): Promise<number> {
+  const { mtimeMs, size } = await stat(log).catch(() => ({ mtimeMs: 0, size: 0 }));
+  return size === 0 ? 0 : mtimeMs;
+}
+
+async function checkpointInThread(file: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<CheckpointAnswer>();
+  const thread = createThread<CheckpointAnswer>(
+    {
+      name: 'checkpoints',
+      file: new URL('./checkpoint-worker.ts', import.meta.url),
+      workerData: file,
+      resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
+    },
+    { answered: resolve, ended: resolve },
+  );
+  thread.ask('checkpoint');
+  const answer = await promise;
+  await thread.close();
+  if (answer instanceof Error) throw answer;
+  return answer;
+}
+
+/**
+ * Empties the log when every other connection of this process is closed. Waits for readers in other processes
+ * for a second at most; a backup that still runs then empties the log itself as it ends.
+ */
+export function emptyLog(file: string): void {
+  const database = new DatabaseSync(file, { timeout: 1000 });
+  try {
+    database.exec('pragma wal_checkpoint(truncate)');
+  } finally {
+    database.close();
+  }
+}
