@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { toSize } from '#cli/models/progress.ts';
+import { toSize } from '#cli/format.ts';
 import type { Config } from '#config/schema.ts';
 import millrace from '../../../package.json' with { type: 'json' };
 import {

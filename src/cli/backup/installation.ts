@@ -2,10 +2,10 @@
 // its progress, its failures and a signal to stop.
 
 import type { Command } from 'commander';
+import { createProgressBar } from '#';
 import { BackupError } from '#backup/errors.ts';
 import type { Watcher } from '#backup/progress.ts';
 import { orExplain } from '#cli/config/command.ts';
-import { createProgressBar } from '#cli/models/progress.ts';
 import { CliError } from '#cli/output.ts';
 import { loadConfig } from '#config/load.ts';
 import type { Config } from '#config/schema.ts';
