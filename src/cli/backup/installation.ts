@@ -2,11 +2,11 @@
 // its progress, its failures and a signal to stop.
 
 import type { Command } from 'commander';
-import { createProgressBar } from '#';
 import { BackupError } from '#backup/errors.ts';
 import type { Watcher } from '#backup/progress.ts';
 import { orExplain } from '#cli/config/command.ts';
 import { CliError } from '#cli/output.ts';
+import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
 import { loadConfig } from '#config/load.ts';
 import type { Config } from '#config/schema.ts';
 import { StartError } from '#lib/start-error.ts';
@@ -39,14 +39,17 @@ const longBytes = 64_000_000;
 
 /** A first signal ends the work once its temporary files are removed. */
 export async function watched<Value>(work: (watcher: Watcher) => Promise<Value>): Promise<Value> {
-  const bar = createProgressBar(process.stderr);
+  // Lines, also on a terminal: the bar ends the process at Ctrl-C and would leave temporary files behind.
+  const lines = createPlainLines(process.stderr);
+  const measureRate = createRate();
   const controller = new AbortController();
   const abort = () => controller.abort();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, abort);
   try {
     return await work({
       onProgress(done, total, label) {
-        if (total >= longBytes) bar.show(done, total, label);
+        if (total < longBytes) return;
+        lines.show(describeBytes(done, total, { rate: measureRate(done), note: label }));
       },
       signal: controller.signal,
     });
@@ -57,7 +60,7 @@ export async function watched<Value>(work: (watcher: Watcher) => Promise<Value>)
     }
     throw error;
   } finally {
-    bar.end();
+    lines.end();
   }
 }
 
