@@ -67,9 +67,9 @@ async function checkpointInThread(file: string): Promise<boolean> {
       workerData: file,
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 },
     },
-    { answered: resolve, ended: resolve },
+    { received: resolve, ended: resolve },
   );
-  thread.ask('checkpoint');
+  thread.send('checkpoint');
   const answer = await promise;
   await thread.close();
   if (answer instanceof Error) throw answer;
