@@ -50,6 +50,6 @@ describe('a sealed secret', () => {
     assert.deepEqual(readSealKey(key.toString('base64'), folder), key);
     assert.deepEqual(readdirSync(folder), []);
     writeFileSync(join(folder, 'secret.key'), 'short');
-    assert.throws(() => readSealKey(null, folder), /does not hold a key of 32 bytes/);
+    assert.throws(() => readSealKey(null, folder), /must hold a base64 key of 32 bytes/);
   });
 });
