@@ -96,7 +96,10 @@ export interface Engine {
    */
   stream(task: Task, call: Call): Promise<ResponseStream>;
 
-  /** Returns the whole response at once. Throws EngineError, or the signal's reason when it aborts. */
+  /**
+   * Returns the whole response at once, a large one perhaps as a WrittenResponse. Throws EngineError, or the
+   * signal's reason when it aborts.
+   */
   respond(task: Task, call: Call): Promise<EngineResponse>;
 
   /**
@@ -258,4 +261,23 @@ export interface EngineResponse {
   usage: Usage;
   /** Other members of an upstream's response. */
   [extra: string]: unknown;
+}
+
+/**
+ * A large response that was parsed and written elsewhere than on the event loop: the bytes of the wire before and
+ * after its usage. A class, because a server may name its members as it likes.
+ */
+export class WrittenResponse implements EngineResponse {
+  [extra: string]: unknown;
+  /** Not known here. */
+  readonly choices: EngineResponse['choices'] = [];
+  usage: Usage;
+  readonly before: Uint8Array;
+  readonly after: Uint8Array;
+
+  constructor(usage: Usage, before: Uint8Array, after: Uint8Array) {
+    this.usage = usage;
+    this.before = before;
+    this.after = after;
+  }
 }

@@ -1,6 +1,7 @@
 // A thread that does one job at a time. The others wait in a bounded queue that is fair between callers.
 // The thread starts with the first job. If it dies, the job that ran fails, and the next one restarts it.
 
+import type { Transferable } from 'node:worker_threads';
 import {
   createWaitingLine,
   type Waiter,
@@ -39,6 +40,7 @@ export interface JobCache<Question, Answer> {
 
 interface Job<Question, Answer> extends Waiter {
   readonly question: Question;
+  readonly transfer: readonly Transferable[];
   isLate: boolean;
   settle(answer: Answer): void;
   refuse(error: unknown): void;
@@ -72,7 +74,11 @@ export class JobThread<Question, Answer> {
    * Throws EngineError `overloaded` when too many jobs wait, JobTooLarge, or the signal's reason. A client
    * that leaves takes its job out of the queue; a job that runs is finished for the cache.
    */
-  async run(question: Question, { caller, priority, signal }: JobCaller): Promise<Answer> {
+  async run(
+    question: Question,
+    { caller, priority, signal }: JobCaller,
+    transfer: readonly Transferable[] = [],
+  ): Promise<Answer> {
     const known = this.#cache?.get(question);
     if (known !== undefined) return known;
     return new Promise((resolve, reject) => {
@@ -84,6 +90,7 @@ export class JobThread<Question, Answer> {
       };
       const job: Job<Question, Answer> = {
         question,
+        transfer,
         caller,
         priority,
         deadlineMs: 0,
@@ -129,7 +136,7 @@ export class JobThread<Question, Answer> {
       job.isLate = true;
       void this.#thread.close();
     }, this.#limits.runMs).unref();
-    this.#thread.send(job.question);
+    this.#thread.send(job.question, job.transfer);
   }
 
   #answered(answer: Answer): void {

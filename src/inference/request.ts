@@ -2,9 +2,10 @@
 // hooks a response that is one string does not need.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { pipeline, Readable } from 'node:stream';
 import type { Rendered } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
-import type { Task } from './engine.ts';
+import type { Task, WrittenResponse } from './engine.ts';
 
 /** Whoever asks, before it is known whether what they ask can be read. */
 export interface Guest {
@@ -56,6 +57,26 @@ export function sendAnswer(visit: Visit, status: number, headers: HeaderList, bo
   // Where each character is one byte, Node joins the text with the headers into one write.
   const encoding = length === text.length ? 'latin1' : 'utf8';
   visit.response.writeHead(status, headers).end(text, encoding);
+}
+
+/** A large answer, in slices as the client takes them: with TLS, each write is encrypted at once. */
+export function sendWritten(visit: Visit, headers: HeaderList, written: WrittenResponse): void {
+  const usage = Buffer.from(JSON.stringify(written.usage));
+  const parts = [written.before, usage, written.after];
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
+  headers.push('content-type', 'application/json; charset=utf-8', 'content-length', length);
+  const { response } = visit;
+  response.writeHead(200, headers);
+  // It fails if the client leaves, which whoever watches the response is told.
+  pipeline(Readable.from(toSlices(parts), { objectMode: true }), response, () => {});
+}
+
+const sliceBytes = 256 * 1024;
+
+function* toSlices(parts: readonly Uint8Array[]): Generator<Uint8Array> {
+  for (const part of parts)
+    for (let at = 0; at < part.length; at += sliceBytes) yield part.subarray(at, at + sliceBytes);
 }
 
 export function sendFailure(visit: Visit, headers: HeaderList, rendered: Rendered): void {

@@ -22,6 +22,15 @@ export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineR
   return { ...ours, ...(isChat && { service_tier: null }), ...answer, id, object, created, model };
 }
 
+/** The JSON of `toAnswer` before and after the value of its usage. */
+export function splitAnswer(envelope: Envelope, answer: EngineResponse): [string, string] {
+  const members = Object.entries(toAnswer(envelope, answer));
+  const at = members.findIndex(([name]) => name === 'usage');
+  const before = JSON.stringify(Object.fromEntries(members.slice(0, at)));
+  const after = JSON.stringify(Object.fromEntries(members.slice(at + 1)));
+  return [`${before.slice(0, -1)},"usage":`, `,${after.slice(1)}`];
+}
+
 /** What every event of a stream begins with. */
 export function toChunkOpening({ id, created, model, kind }: Envelope): string {
   const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';

@@ -35,6 +35,7 @@ import { openDatabase, sqliteFile } from '#db/open.ts';
 import { openBackends } from '#inference/backends/open.ts';
 import { createGrammarThread } from '#inference/engines/local/grammar/grammar-thread.ts';
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
+import { createResponseThread } from '#inference/engines/upstream/response-thread.ts';
 import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream/upstream.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { createMemoryBudget } from '#inference/models/memory-budget.ts';
@@ -141,6 +142,7 @@ export async function startServer(
   const dashboard = createDashboardBuild(log);
   const memory = createMemoryBudget(toMemoryLimit(config));
   const grammars = createGrammarThread(clock);
+  const responses = createResponseThread(clock);
   const standIn = openLocalEngine(toStandIn(config));
   const counter = createLlama3Counter();
   const missing = createMissingCounts(counter);
@@ -157,7 +159,11 @@ export async function startServer(
       standIn,
       openWeights: ({ name, path }) => openLocalEngine({ name, modelPath: path }),
       openUpstream: (options, entry) =>
-        createUpstreamEngine({ ...options, countGenerated: missing.forGenerated(entry) }),
+        createUpstreamEngine({
+          ...options,
+          responses,
+          countGenerated: missing.forGenerated(entry),
+        }),
       probe: probeUpstream,
     },
     toBackendSettings(config.models),
@@ -352,6 +358,7 @@ export async function startServer(
     await usage.stop();
     await counter.close();
     await grammars.close();
+    await responses.close();
     await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
     await shared.close();
     await cloud.reconciler.stop();

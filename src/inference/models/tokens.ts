@@ -17,8 +17,9 @@ export interface TokenCounter {
 /** What a token is usually long, for texts that nobody counts. */
 const bytesPerToken = 4;
 
-export const estimateTokens = (text: string): number =>
-  Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+export const estimateTokens = (text: string): number => estimateTokensOf(Buffer.byteLength(text));
+
+export const estimateTokensOf = (bytes: number): number => Math.ceil(bytes / bytesPerToken);
 
 export type Vocabulary = keyof typeof templates;
 

@@ -7,7 +7,13 @@ import { ClientGone } from '#http/client-disconnect.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '#http/sse.ts';
-import type { Call, EngineChunk, Task, WireEvents } from '#inference/engine.ts';
+import {
+  type Call,
+  type EngineChunk,
+  type Task,
+  type WireEvents,
+  WrittenResponse,
+} from '#inference/engine.ts';
 import {
   codeOf,
   type InferenceError,
@@ -17,7 +23,14 @@ import {
   toInferenceError,
 } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
-import { elapsedMs, sendAnswer, sendFailure, toSharer, type Visit } from '#inference/request.ts';
+import {
+  elapsedMs,
+  sendAnswer,
+  sendFailure,
+  sendWritten,
+  toSharer,
+  type Visit,
+} from '#inference/request.ts';
 import { type ChunkWriter, createChunkWriter, newEnvelope, toAnswer } from '#inference/wire.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type Attempts, newTrail, type Trail } from './attempt.ts';
@@ -94,7 +107,9 @@ export function createServe(parts: ServingParts): Serve {
         const counting = recording.complete();
         if (counting !== undefined) await counting;
         whole.usage = recording.usage() ?? whole.usage;
-        if (!signal.aborted) sendAnswer(visit, 200, headers, toAnswer(envelope, whole));
+        if (signal.aborted) return;
+        if (whole instanceof WrittenResponse) sendWritten(visit, headers, whole);
+        else sendAnswer(visit, 200, headers, toAnswer(envelope, whole));
         return;
       }
       const running = await attempts.stream(way, call, trail);

@@ -4,7 +4,7 @@
 
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
-import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads';
 
 export interface Thread {
   /** Starts the thread unless it is running. */
@@ -12,7 +12,7 @@ export interface Thread {
   /** True once the thread has sent `ready`. */
   isReady(): boolean;
   /** Sends a message, starting the thread if needed. Keeps the process alive until `release`. */
-  send(message: unknown): void;
+  send(message: unknown, transfer?: readonly Transferable[]): void;
   /** Call when no response is outstanding: the thread no longer keeps the process alive. */
   release(): void;
   close(): Promise<void>;
@@ -57,10 +57,10 @@ export function createThread<Response>(
       worker ??= start();
     },
     isReady: () => isReady,
-    send(message) {
+    send(message, transfer = []) {
       worker ??= start();
       worker.ref();
-      worker.postMessage(message);
+      worker.postMessage(message, transfer);
     },
     release() {
       worker?.unref();

@@ -19,7 +19,10 @@ export function fillAbsent(kind: Task['kind'], choice: Members): void {
 }
 
 /** SGLang calls it `matched_stop`, also where the model ended by itself. Tells whether something was put in. */
-export function nameStop({ kind, body }: Task, choice: Members): boolean {
+export function nameStop(
+  { kind, body }: { kind: Task['kind']; body: Pick<Task['body'], 'stop_token_ids'> },
+  choice: Members,
+): boolean {
   const { matched_stop: matched, stop_reason: named } = choice;
   if (kind === 'chat' || matched == null || named != null) return false;
   const asked = typeof matched === 'string' || body.stop_token_ids?.includes(matched as number);

@@ -33,10 +33,12 @@ export function toFailure(
 }
 
 /** An error event of a stream, or an error as the body of a 200. */
-export function toEventFailure(event: object, task: Task): EngineError {
-  const refusal = findRefusal(event);
-  return translate(refusal?.status ?? 500, {}, refusal, task);
-}
+export const toEventFailure = (event: object, task: Task): EngineError =>
+  toRefusalFailure(findRefusal(event), task);
+
+/** The same of an error that was found. */
+export const toRefusalFailure = (refusal: UpstreamRefusal | null, task: Task): EngineError =>
+  translate(refusal?.status ?? 500, {}, refusal, task);
 
 function translate(
   given: number,

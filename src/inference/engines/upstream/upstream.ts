@@ -23,6 +23,7 @@ import { EventBlocks } from './event-blocks.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { type CountText, createTokenCounts } from './generated-text.ts';
 import { paths, toRequestBody } from './request-body.ts';
+import type { ResponseThread } from './response-thread.ts';
 import { type ImplausibleCounts, toCountBounds, UsageCheck } from './usage-check.ts';
 
 export interface UpstreamOptions extends ConnectionOptions {
@@ -45,6 +46,8 @@ export interface UpstreamOptions extends ConnectionOptions {
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** Tokens of a generated text, for answers whose server does not count. */
   readonly countGenerated?: CountText | undefined;
+  /** Reads large plain responses. If absent, they are read on the event loop. */
+  readonly responses?: ResponseThread | undefined;
   /** Told of token counts that can't be true, once per response. They are counted here instead. */
   readonly onImplausible?: ((counts: ImplausibleCounts) => void) | undefined;
 }
@@ -99,8 +102,11 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
       const whole = await ask(connection, what, call.onWork);
       if (whole.status !== 200) throw toFailure(whole.status, whole.headers, whole.text, task);
       const { server } = options;
-      const parsed = parseAnswer(task, whole, { server, countGenerated, check });
-      const answer = parsed instanceof Promise ? await parsed : parsed;
+      const counting = { server, countGenerated, check };
+      const answer =
+        whole.blocks === null || options.responses === undefined
+          ? await parseAnswer(task, whole, counting)
+          : await options.responses.read(task, whole, call, counting);
       call.onUsage?.(answer.usage);
       return answer;
     },

@@ -219,7 +219,7 @@ describe('the upstream engine', () => {
       const text = JSON.stringify({ choices: [choice], usage: { completion_tokens: 1 } });
       return parseAnswer(
         task,
-        { status: 200, headers: {}, text },
+        { headers: {}, text, size: text.length },
         { server: 'vllm', check: newTrust() },
       );
     };
