@@ -23,10 +23,10 @@ export interface MachineSpec {
   /** cloud-init user data, run once at first boot; null for none. */
   readonly userData: string | null;
   readonly image: string;
-  readonly firewall: readonly FirewallRule[];
+  readonly firewall: readonly InboundRule[];
 }
 
-export interface FirewallRule {
+export interface InboundRule {
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'all';
   /** Inclusive; null means every port. */
   readonly portRange: readonly [number, number] | null;
@@ -72,7 +72,7 @@ export interface Driver {
   list(): Promise<string[]>;
 
   /** Applies new inbound rules to a running machine; a no-op where rules can't be enforced. */
-  setFirewall(id: string, rules: readonly FirewallRule[]): Promise<void>;
+  setFirewall(id: string, rules: readonly InboundRule[]): Promise<void>;
 
   /** `node` is where the machine is that needs it first; null where there is only one, or any will do. */
   createFilesystem(id: string, node?: string | null): Promise<void>;

@@ -1,7 +1,7 @@
 // One inbound rule: checked, stored and shown as it was sent, and translated for the driver.
 
 import { isIPv4 } from 'node:net';
-import type { FirewallRule as MachineRule } from '#cloud/drivers/driver.ts';
+import type { InboundRule } from '#cloud/drivers/driver.ts';
 import { invalidParameters } from '#cloud/errors.ts';
 import type { FirewallRule } from '#cloud/schema.ts';
 
@@ -14,7 +14,7 @@ export const defaultRules: FirewallRule[] = [
 ];
 
 /** Everything may come in. */
-export const openRules: readonly MachineRule[] = [
+export const openRules: readonly InboundRule[] = [
   { protocol: 'all', portRange: null, sourceNetwork: anywhere },
 ];
 
@@ -48,7 +48,7 @@ function isNetwork(text: string): boolean {
 
 const isPrefix = (bits: string) => /^\d{1,2}$/.test(bits) && Number(bits) <= 32;
 
-export function toMachineRule({ protocol, port_range, source_network }: FirewallRule): MachineRule {
+export function toMachineRule({ protocol, port_range, source_network }: FirewallRule): InboundRule {
   const [low, high] = port_range ?? [];
   return {
     protocol,

@@ -3,7 +3,7 @@
 
 import type { Audit } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
-import type { FirewallRule as MachineRule } from '#cloud/drivers/driver.ts';
+import type { InboundRule } from '#cloud/drivers/driver.ts';
 import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from '#cloud/errors.ts';
 import { findRegion, regionWithoutFirewall, toRegion } from '#cloud/regions.ts';
 import type { FirewallRule, NewRuleset, Ruleset, RulesetChange } from '#cloud/schema.ts';
@@ -29,7 +29,7 @@ export interface Firewall {
   update(principal: Principal, id: string, change: RulesetChange): Promise<Ruleset>;
   remove(principal: Principal, id: string): Promise<void>;
   /** What applies to one machine: the account's rules and those of its rulesets. */
-  rulesOf(instance: InstanceRow): Promise<readonly MachineRule[]>;
+  rulesOf(instance: InstanceRow): Promise<readonly InboundRule[]>;
 }
 
 export function createFirewall(
@@ -141,7 +141,7 @@ export function createFirewall(
     });
   }
 
-  async function rulesOf(instance: InstanceRow): Promise<readonly MachineRule[]> {
+  async function rulesOf(instance: InstanceRow): Promise<readonly InboundRule[]> {
     if (instance.region === regionWithoutFirewall) {
       return openRules;
     }

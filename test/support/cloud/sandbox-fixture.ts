@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { FirewallRule, MachineSpec } from '#cloud/drivers/driver.ts';
+import type { InboundRule, MachineSpec } from '#cloud/drivers/driver.ts';
 import { createSandboxDriver, type SandboxOptions } from '#cloud/drivers/sandbox/sandbox.ts';
 import { createSshClient, missingProgram } from '#test/support/conformance/ssh-client.ts';
 
 export const noSsh = missingProgram('ssh', 'ssh-keygen');
 export const isRoot = process.getuid?.() === 0;
 
-export const sshOpen: FirewallRule = {
+export const sshOpen: InboundRule = {
   protocol: 'tcp',
   portRange: [22, 22],
   sourceNetwork: '0.0.0.0/0',

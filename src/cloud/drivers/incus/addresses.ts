@@ -2,7 +2,7 @@
 
 import { isIPv4 } from 'node:net';
 import { DriverError } from '#cloud/drivers/driver.ts';
-import type { Client } from './client.ts';
+import type { DaemonClient } from './client.ts';
 
 export interface AddressPlan {
   readonly network: string;
@@ -30,7 +30,7 @@ interface Network {
 }
 
 export async function planAddresses(
-  client: Client,
+  client: DaemonClient,
   network: string,
   given?: GivenAddresses,
 ): Promise<AddressPlan> {
@@ -63,7 +63,11 @@ export function isUsable(plan: AddressPlan, address: string): boolean {
 }
 
 /** The id decides where the search begins, so that a second try finds the same one. */
-export function chooseAddress(plan: AddressPlan, id: string, taken: ReadonlySet<string>): string {
+export function chooseNetworkAddress(
+  plan: AddressPlan,
+  id: string,
+  taken: ReadonlySet<string>,
+): string {
   const first = toNumber(plan.first);
   const count = toNumber(plan.last) - first + 1;
   const start = Number.parseInt(id.slice(0, 8), 16) % count;

@@ -2,25 +2,25 @@
 // in sentences.
 
 import { planAddresses } from './addresses.ts';
-import { type Client, createClient } from './client.ts';
-import { dialectOf, engineOf, type ServerInfo } from './flavor.ts';
+import { createDaemonClient, type DaemonClient } from './client.ts';
+import { engineOf, flavorOf, type ServerInfo } from './flavor.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
 import { defaults, type IncusOptions } from './incus.ts';
 import { takeInventory } from './inventory.ts';
 
-export interface Check {
+export interface EndpointCheck {
   readonly name: 'reachability' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';
   readonly ok: boolean;
   readonly message: string;
 }
 
-const names: readonly Check['name'][] = ['storage', 'network', 'images', 'gpus'];
+const names: readonly EndpointCheck['name'][] = ['storage', 'network', 'images', 'gpus'];
 
-export async function checkEndpoint(options: IncusOptions): Promise<Check[]> {
-  const client = createClient(options.endpoint, options.project ?? defaults.project);
+export async function checkEndpoint(options: IncusOptions): Promise<EndpointCheck[]> {
+  const client = createDaemonClient(options.endpoint, options.project ?? defaults.project);
   try {
-    const checks: Check[] = [];
+    const checks: EndpointCheck[] = [];
     const info = await attempt(checks, 'reachability', async () => {
       const answer = await client.get<ServerInfo>('/1.0');
       return [answer, `${options.endpoint.url} answers.`] as const;
@@ -44,12 +44,12 @@ export async function checkEndpoint(options: IncusOptions): Promise<Check[]> {
 }
 
 async function lookInside(
-  client: Client,
+  client: DaemonClient,
   info: ServerInfo,
   options: IncusOptions,
-  checks: Check[],
+  checks: EndpointCheck[],
 ) {
-  const { pool = defaults.pool, network = dialectOf(info).network, target = null } = options;
+  const { pool = defaults.pool, network = flavorOf(info).network, target = null } = options;
   await attempt(checks, 'storage', async () => {
     const { driver } = await client.get<{ driver: string }>(
       `/1.0/storage-pools/${encodeURIComponent(pool)}`,
@@ -84,8 +84,8 @@ async function lookInside(
 }
 
 async function attempt<Value>(
-  checks: Check[],
-  name: Check['name'],
+  checks: EndpointCheck[],
+  name: EndpointCheck['name'],
   look: () => Promise<readonly [Value, string]>,
 ): Promise<Value | undefined> {
   try {

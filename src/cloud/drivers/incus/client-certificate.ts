@@ -40,7 +40,7 @@ export function createIdentity(commonName: string, now = Date.now()): Identity {
 }
 
 /** SHA-256 in hex, as the daemons write it. */
-export function fingerprintOf(certificate: string): string {
+export function certificateFingerprint(certificate: string): string {
   return createHash('sha256').update(new X509Certificate(certificate).raw).digest('hex');
 }
 

@@ -7,7 +7,7 @@ import { type Dispatcher, request as send, WebSocket } from 'undici';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { type Endpoint, openRoute } from './endpoint.ts';
 
-export interface Client {
+export interface DaemonClient {
   /** The answer's `metadata`. */
   get<Answer>(path: string, query?: Query): Promise<Answer>;
   /** Undefined for 404. */
@@ -15,7 +15,11 @@ export interface Client {
   /** With the tag that `if-match` compares: 412 when somebody changed it since. */
   tagged<Answer>(path: string): Promise<{ readonly value: Answer; readonly tag: string }>;
   /** Starts work and waits for its end. Also for calls that the daemon answers at once. */
-  run(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, more?: More): Promise<Operation>;
+  run(
+    method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+    path: string,
+    more?: RequestOptions,
+  ): Promise<Operation>;
   /** The raw body, cut at its newest `limit` bytes; undefined for 404. */
   bytes(path: string, limit: number): Promise<Buffer | undefined>;
   wait(operationId: string): Promise<Operation>;
@@ -29,7 +33,7 @@ export interface Client {
 
 export type Query = Readonly<Record<string, string | null | undefined>>;
 
-export interface More {
+export interface RequestOptions {
   readonly query?: Query;
   /** JSON, or bytes sent as they are. */
   readonly body?: object | Buffer | Readable;
@@ -62,7 +66,7 @@ const maxAnswerBytes = 64 * 1024 * 1024;
 const waitRoundSeconds = 20;
 const defaultWaitMs = 10 * 60_000;
 
-export function createClient(endpoint: Endpoint, project: string): Client {
+export function createDaemonClient(endpoint: Endpoint, project: string): DaemonClient {
   const route = openRoute(endpoint);
 
   function toUrl(origin: string, path: string, query: Query = {}): string {
@@ -73,7 +77,7 @@ export function createClient(endpoint: Endpoint, project: string): Client {
     return url.href;
   }
 
-  async function exchange(method: Dispatcher.HttpMethod, path: string, more: More = {}) {
+  async function exchange(method: Dispatcher.HttpMethod, path: string, more: RequestOptions = {}) {
     const raw = Buffer.isBuffer(more.body) || more.body instanceof Readable;
     // With any other type the files API takes an empty file.
     const type = raw ? 'application/octet-stream' : 'application/json';
@@ -91,7 +95,7 @@ export function createClient(endpoint: Endpoint, project: string): Client {
     }
   }
 
-  async function call(method: Dispatcher.HttpMethod, path: string, more?: More) {
+  async function call(method: Dispatcher.HttpMethod, path: string, more?: RequestOptions) {
     const { bytes } = await exchange(method, path, more);
     return parseAnswer(bytes, `${method} ${path}`);
   }

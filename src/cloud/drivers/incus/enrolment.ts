@@ -3,11 +3,11 @@
 // and carries the secret that lets ours in.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
-import { createClient } from './client.ts';
+import { createDaemonClient } from './client.ts';
 import type { Identity } from './client-certificate.ts';
 import { type ServerInfo, tokenFields } from './flavor.ts';
 
-export interface Enrolled {
+export interface EnrolledEndpoint {
   readonly url: string;
   readonly serverFingerprint: string;
 }
@@ -30,7 +30,7 @@ export async function enrol(
   token: string,
   identity: Identity,
   options: EnrolOptions = {},
-): Promise<Enrolled> {
+): Promise<EnrolledEndpoint> {
   const { fingerprint, addresses, expiresAt } = parseToken(token);
   if (expiresAt !== null && expiresAt < (options.now ?? Date.now())) {
     throw new DriverError('impossible', 'The token has expired: make a new one on the host.');
@@ -38,7 +38,10 @@ export async function enrol(
   const urls = options.url ? [options.url] : addresses.map((address) => `https://${address}`);
   const failures: string[] = [];
   for (const url of urls.slice(0, maxAddresses)) {
-    const client = createClient({ url, ...identity, serverFingerprint: fingerprint }, 'default');
+    const client = createDaemonClient(
+      { url, ...identity, serverFingerprint: fingerprint },
+      'default',
+    );
     try {
       const info = await client.get<ServerInfo>('/1.0');
       if (info.auth !== 'trusted') {

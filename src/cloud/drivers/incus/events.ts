@@ -2,7 +2,7 @@
 // What was missed while it was down nobody knows, so every connection begins with `up`.
 
 import type { MessageEvent, WebSocket } from 'undici';
-import type { Client } from './client.ts';
+import type { DaemonClient } from './client.ts';
 
 export interface EventListener {
   /** By the instance's name at the daemon. */
@@ -19,7 +19,7 @@ export interface Events {
 const minPauseMs = 200;
 const maxPauseMs = 10_000;
 
-export function listenToEvents(client: Client, listener: EventListener): Events {
+export function listenToEvents(client: DaemonClient, listener: EventListener): Events {
   let socket: WebSocket | undefined;
   let timer: NodeJS.Timeout | undefined;
   let pauseMs = minPauseMs;

@@ -3,15 +3,15 @@
 // network, so this is done only where no machine of somebody else is on it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
+import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
-import { type Client, DaemonError } from './client.ts';
-import { instanceName } from './machine.ts';
+import { type DaemonClient, DaemonError } from './client.ts';
+import { instanceName } from './instance.ts';
 
-export interface Firewall {
+export interface NetworkAcl {
   readonly enforced: boolean;
   /** Null removes the machine's rules. */
-  set(id: string, address: string | null, rules: readonly FirewallRule[] | null): Promise<void>;
+  set(id: string, address: string | null, rules: readonly InboundRule[] | null): Promise<void>;
 }
 
 interface AclRule {
@@ -43,13 +43,13 @@ const maxAttempts = 10;
 /** Longer than the daemon takes from comparing to writing. */
 const settleMs = 150;
 
-export const unenforced: Firewall = { enforced: false, set: async () => {} };
+export const unenforced: NetworkAcl = { enforced: false, set: async () => {} };
 
-export async function openFirewall(
-  client: Client,
+export async function openNetworkAcl(
+  client: DaemonClient,
   plan: AddressPlan,
   owner: string,
-): Promise<Firewall> {
+): Promise<NetworkAcl> {
   const network = await client.get<Network>(networkPath(plan));
   const strangers = (network.used_by ?? []).filter(
     (user) => /^\/1\.0\/instances\//.test(user) && !user.includes(`/${instanceName('')}`),
@@ -117,7 +117,7 @@ export async function openFirewall(
   };
 }
 
-async function ensureAcl(client: Client, plan: AddressPlan, name: string) {
+async function ensureAcl(client: DaemonClient, plan: AddressPlan, name: string) {
   if (!(await client.find(`/1.0/network-acls/${name}`))) {
     const description = 'Inbound rules of Millrace machines';
     await client
@@ -146,9 +146,9 @@ export function toAclRules(
   id: string,
   address: string,
   gateway: string,
-  rules: readonly FirewallRule[],
+  rules: readonly InboundRule[],
 ): AclRule[] {
-  const own: FirewallRule = {
+  const own: InboundRule = {
     protocol: 'tcp',
     portRange: [22, 22],
     sourceNetwork: `${gateway}/32`,

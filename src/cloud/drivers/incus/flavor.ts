@@ -1,6 +1,6 @@
 // LXD and Incus speak one API with a few words of their own; this is all that differs for us.
 
-export interface Dialect {
+export interface Flavor {
   readonly name: string;
   /** Of headers in the files and images APIs. A wrong one is silently ignored by the daemon. */
   readonly headerPrefix: string;
@@ -14,7 +14,7 @@ export interface Dialect {
   readonly imageServer: string;
 }
 
-export const dialects: Readonly<Record<'lxd' | 'incus', Dialect>> = {
+export const flavors: Readonly<Record<'lxd' | 'incus', Flavor>> = {
   lxd: {
     name: 'LXD',
     headerPrefix: 'X-LXD',
@@ -49,8 +49,8 @@ export interface ServerInfo {
   };
 }
 
-export function dialectOf(info: ServerInfo): Dialect {
-  return dialects[info.environment?.server === 'incus' ? 'incus' : 'lxd'];
+export function flavorOf(info: ServerInfo): Flavor {
+  return flavors[info.environment?.server === 'incus' ? 'incus' : 'lxd'];
 }
 
 /** E.g. `lxd 5.0.2`. */
@@ -60,5 +60,5 @@ export function engineOf({ environment }: ServerInfo): string {
 
 /** A daemon doesn't say which one it is before it trusts us, and each ignores the other's field. */
 export function tokenFields(token: string): Record<string, string> {
-  return Object.fromEntries(Object.values(dialects).map(({ tokenField }) => [tokenField, token]));
+  return Object.fromEntries(Object.values(flavors).map(({ tokenField }) => [tokenField, token]));
 }

@@ -6,15 +6,15 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DriverError, type ImageSource } from '#cloud/drivers/driver.ts';
-import type { Client, More } from './client.ts';
-import { type Dialect, dialectOf, type ServerInfo } from './flavor.ts';
+import type { DaemonClient, RequestOptions } from './client.ts';
+import { type Flavor, flavorOf, type ServerInfo } from './flavor.ts';
 import { architecture, buildHostImage } from './image-recipe.ts';
 
 /** Gigabytes from far away. */
 const waitMs = 60 * 60_000;
 
 export async function importImage(
-  client: Client,
+  client: DaemonClient,
   info: ServerInfo,
   name: string,
   source: ImageSource,
@@ -26,7 +26,7 @@ export async function importImage(
   else await client.run('POST', '/1.0/images/aliases', { body });
 }
 
-async function add(client: Client, info: ServerInfo, source: ImageSource): Promise<string> {
+async function add(client: DaemonClient, info: ServerInfo, source: ImageSource): Promise<string> {
   switch (source.kind) {
     case 'known': {
       const path = `/1.0/images/${encodeURIComponent(source.fingerprint)}`;
@@ -34,7 +34,7 @@ async function add(client: Client, info: ServerInfo, source: ImageSource): Promi
       throw new DriverError('impossible', 'The host does not have this image yet.');
     }
     case 'remote':
-      return make(client, { body: { source: toRemote(dialectOf(info), source) } });
+      return make(client, { body: { source: toRemote(flavorOf(info), source) } });
     case 'recipe':
       return addRecipe(client, info);
     default: {
@@ -46,7 +46,7 @@ async function add(client: Client, info: ServerInfo, source: ImageSource): Promi
   }
 }
 
-async function addRecipe(client: Client, { environment }: ServerInfo): Promise<string> {
+async function addRecipe(client: DaemonClient, { environment }: ServerInfo): Promise<string> {
   const theirs = environment?.architectures ?? [];
   if (!theirs.includes(architecture())) {
     const message = `This server is ${architecture()}, the host ${theirs.join(', ')}: build there.`;
@@ -66,16 +66,16 @@ async function addRecipe(client: Client, { environment }: ServerInfo): Promise<s
 }
 
 /** The new image's fingerprint. */
-async function make(client: Client, more: More): Promise<string> {
+async function make(client: DaemonClient, more: RequestOptions): Promise<string> {
   const { metadata } = await client.run('POST', '/1.0/images', { ...more, waitMs });
   const { fingerprint } = metadata ?? {};
   if (typeof fingerprint === 'string') return fingerprint;
   throw new DriverError('unavailable', 'The daemon does not say which image it made.');
 }
 
-function toRemote(dialect: Dialect, { remote, image }: ImageSource & { kind: 'remote' }) {
+function toRemote(flavor: Flavor, { remote, image }: ImageSource & { kind: 'remote' }) {
   const known: Record<string, string> = {
-    images: dialect.imageServer,
+    images: flavor.imageServer,
     ubuntu: 'https://cloud-images.ubuntu.com/releases',
     'ubuntu-daily': 'https://cloud-images.ubuntu.com/daily',
   };

@@ -1,10 +1,10 @@
 // Images that an endpoint can boot, by alias, and what the names in launches stand for.
 
 import { DriverError, type ImageReport } from '#cloud/drivers/driver.ts';
-import type { Client } from './client.ts';
-import type { Instance } from './machine.ts';
+import type { DaemonClient } from './client.ts';
+import type { DaemonInstance } from './instance.ts';
 
-export interface Images {
+export interface ImageNames {
   /** For launches that name none of the endpoint's own. */
   readonly fallback: string;
   /** Other names for aliases, e.g. `ubuntu-24-04`. */
@@ -13,7 +13,7 @@ export interface Images {
 
 export interface DaemonImage {
   readonly fingerprint: string;
-  readonly type: Instance['type'];
+  readonly type: DaemonInstance['type'];
   readonly architecture: string;
   readonly aliases?: readonly { readonly name: string }[] | null;
   readonly properties?: Readonly<Record<string, string>> | null;
@@ -23,8 +23,8 @@ export interface DaemonImage {
 const unspecified = new Set(['default', 'host']);
 
 export async function findImage(
-  client: Client,
-  images: Images,
+  client: DaemonClient,
+  images: ImageNames,
   name: string,
 ): Promise<DaemonImage> {
   const alias = images.names[name] ?? (unspecified.has(name) ? images.fallback : name);
@@ -36,7 +36,7 @@ export async function findImage(
   return image;
 }
 
-export async function listImages(client: Client): Promise<ImageReport[]> {
+export async function listImages(client: DaemonClient): Promise<ImageReport[]> {
   const images = await client.get<DaemonImage[]>('/1.0/images', { recursion: '1' });
   return images.flatMap((image) =>
     (image.aliases ?? []).map(({ name }) => ({

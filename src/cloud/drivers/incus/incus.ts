@@ -4,26 +4,26 @@
 import { type Driver, DriverError, type MachineState } from '#cloud/drivers/driver.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { type AddressPlan, type GivenAddresses, planAddresses } from './addresses.ts';
-import { createClient } from './client.ts';
+import { createDaemonClient } from './client.ts';
 import type { Endpoint } from './endpoint.ts';
-import { openFirewall, unenforced } from './firewall.ts';
-import { dialectOf, engineOf, type ServerInfo } from './flavor.ts';
+import { openNetworkAcl, unenforced } from './firewall.ts';
+import { engineOf, flavorOf, type ServerInfo } from './flavor.ts';
 import { importImage } from './image-import.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
-import { type GivenGpus, takeInventory } from './inventory.ts';
-import { endMachine, launchMachine, restartMachine, type Yard } from './life-cycle.ts';
 import {
   addressOf,
+  type DaemonInstance,
   findId,
-  type Instance,
   instanceName,
   instancePath,
   isSettled,
-} from './machine.ts';
-import { observe } from './observed.ts';
+} from './instance.ts';
+import { createInstanceCache } from './instance-cache.ts';
+import { type GivenGpus, takeInventory } from './inventory.ts';
+import { type IncusContext, launchMachine, removeMachine, restartMachine } from './life-cycle.ts';
 import { greet, listensInside } from './reachability.ts';
-import { openTerminal } from './terminal.ts';
+import { openInstanceTerminal } from './terminal.ts';
 import { type HostPaths, inHostPaths, inVolumes } from './volumes.ts';
 
 export interface IncusOptions {
@@ -38,7 +38,7 @@ export interface IncusOptions {
   readonly profiles?: readonly string[];
   /** Needed where the network is a bridge of the operator's. */
   readonly addresses?: GivenAddresses;
-  /** Filesystems are folders there; volumes of the pool when left out. */
+  /** FilesystemStore are folders there; volumes of the pool when left out. */
   readonly hostPaths?: HostPaths;
   /** `off` leaves inbound traffic to the operator's own rules. */
   readonly firewall?: 'auto' | 'off';
@@ -67,17 +67,21 @@ const patienceMs = 5_000;
 export async function createIncusDriver(options: IncusOptions): Promise<IncusDriver> {
   const { owner, target = null, pool = defaults.pool } = options;
   const log = options.log ?? (() => {});
-  const client = createClient(options.endpoint, options.project ?? defaults.project);
+  const client = createDaemonClient(options.endpoint, options.project ?? defaults.project);
   const { info, plan, firewall } = await prepare().catch(async (error) => {
     await client.close();
     throw error;
   });
-  const observed = observe(client, { owner, resyncMs: options.resyncMs ?? 30_000, log });
+  const instances = createInstanceCache(client, {
+    owner,
+    resyncMs: options.resyncMs ?? 30_000,
+    log,
+  });
   const locks = createKeyedMutex();
-  const yard: Yard = {
+  const context: IncusContext = {
     client,
-    dialect: dialectOf(info),
-    observed,
+    flavor: flavorOf(info),
+    instances,
     plan,
     firewall,
     filesystems: options.hostPaths
@@ -101,14 +105,14 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     if (info.auth !== 'trusted') {
       throw new DriverError('unavailable', `${options.endpoint.url} does not trust us yet.`);
     }
-    const network = options.network ?? dialectOf(info).network;
+    const network = options.network ?? flavorOf(info).network;
     const plan = await planAddresses(client, network, options.addresses);
     const firewall =
-      options.firewall === 'off' ? unenforced : await openFirewall(client, plan, owner);
+      options.firewall === 'off' ? unenforced : await openNetworkAcl(client, plan, owner);
     return { info, plan, firewall };
   }
 
-  async function answersSsh(id: string, instance: Instance): Promise<boolean> {
+  async function answersSsh(id: string, instance: DaemonInstance): Promise<boolean> {
     if (proven.get(id) === instance.last_used_at) return true;
     let asking = proving.get(id);
     if (!asking) {
@@ -120,7 +124,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     return answers;
   }
 
-  async function ask(instance: Instance): Promise<boolean> {
+  async function ask(instance: DaemonInstance): Promise<boolean> {
     const greeting = await greet(addressOf(instance)!);
     if (greeting !== 'silent') return greeting === 'answers';
     // Either clock may be wrong: only a machine that was started just now is still expected to come up.
@@ -130,7 +134,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
   }
 
   async function inspect(id: string): Promise<MachineState> {
-    const instance = await observed.find(id);
+    const instance = await instances.find(id);
     if (locks.isHeld(id)) return { state: 'starting', ip: instance ? addressOf(instance) : null };
     if (!instance) {
       proven.delete(id);
@@ -165,7 +169,7 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       });
       client.alsoAt(inventory.urls ?? []);
       const identity = info.environment?.certificate_fingerprint;
-      const kinds = yard.canVirtualise
+      const kinds = context.canVirtualise
         ? 'Unprivileged containers and virtual machines'
         : 'Unprivileged containers';
       return {
@@ -179,49 +183,49 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       };
     },
 
-    launch: (spec) => locks.run(spec.id, () => launchMachine(yard, spec)),
+    launch: (spec) => locks.run(spec.id, () => launchMachine(context, spec)),
     restart: (spec) =>
       locks.run(spec.id, async () => {
         proven.delete(spec.id);
-        await restartMachine(yard, spec);
+        await restartMachine(context, spec);
       }),
     terminate: (id) =>
       locks.run(id, async () => {
         proven.delete(id);
-        await endMachine(yard, id);
+        await removeMachine(context, id);
       }),
 
     async list() {
-      return (await observed.list()).map((instance) => findId(instance, owner)!);
+      return (await instances.list()).map((instance) => findId(instance, owner)!);
     },
 
     async setFirewall(id, rules) {
-      const instance = await observed.find(id);
+      const instance = await instances.find(id);
       if (instance) await firewall.set(id, addressOf(instance), rules);
     },
 
-    createFilesystem: yard.filesystems.create,
-    deleteFilesystem: yard.filesystems.remove,
-    filesystemUsage: yard.filesystems.usage,
+    createFilesystem: context.filesystems.create,
+    deleteFilesystem: context.filesystems.remove,
+    filesystemUsage: context.filesystems.usage,
 
     async bootLog(id) {
-      if (!(await observed.find(id))) return '';
+      if (!(await instances.find(id))) return '';
       const path = `${instancePath(instanceName(id))}/console`;
       return (await client.bytes(path, bootLogBytes))?.toString('utf8') ?? '';
     },
 
-    watch: observed.watch,
+    watch: instances.watch,
     images: () => listImages(client),
     importImage: (name, source) => importImage(client, info, name, source),
 
     async attachTerminal(id, size) {
-      const instance = await observed.find(id);
+      const instance = await instances.find(id);
       if (instance?.status !== 'Running') return undefined;
-      return openTerminal(client, instancePath(instance.name), size);
+      return openInstanceTerminal(client, instancePath(instance.name), size);
     },
 
     async close() {
-      observed.close();
+      instances.close();
       await client.close();
     },
   };

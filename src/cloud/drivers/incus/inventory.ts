@@ -2,7 +2,7 @@
 // a GPU's memory nor its MIG slices nor other accelerators; those are told by a table and by the operator.
 
 import type { DriverReport, NodeReport } from '#cloud/drivers/driver.ts';
-import type { Client } from './client.ts';
+import type { DaemonClient } from './client.ts';
 import type { ServerInfo } from './flavor.ts';
 
 /** What the daemon can't list itself. */
@@ -51,7 +51,7 @@ export interface InventoryOptions {
 }
 
 export async function takeInventory(
-  client: Client,
+  client: DaemonClient,
   info: ServerInfo,
   options: InventoryOptions,
 ): Promise<Pick<DriverReport, 'vcpus' | 'memoryGib' | 'storageGib' | 'gpus' | 'nodes' | 'urls'>> {
@@ -94,7 +94,7 @@ const offline = (name: string): NodeReport => ({
 });
 
 async function lookAt(
-  client: Client,
+  client: DaemonClient,
   name: string,
   target: string | null,
   { pool, gpus }: InventoryOptions,

@@ -2,31 +2,31 @@
 // the daemon's: a machine without the mark of a finished launch is finished, or removed and made again.
 
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
-import { type AddressPlan, chooseAddress, isUsable } from './addresses.ts';
-import { type Client, DaemonError, type Operation } from './client.ts';
-import type { Firewall } from './firewall.ts';
-import type { Dialect } from './flavor.ts';
-import { findImage, type Images } from './images.ts';
+import { type AddressPlan, chooseNetworkAddress, isUsable } from './addresses.ts';
+import { type DaemonClient, DaemonError, type Operation } from './client.ts';
+import type { NetworkAcl } from './firewall.ts';
+import type { Flavor } from './flavor.ts';
+import { findImage, type ImageNames } from './images.ts';
 import {
-  type Instance,
+  type DaemonInstance,
   instanceName,
   instancePath,
   isSettled,
   settledKey,
-  toInstance,
-} from './machine.ts';
-import type { Observed } from './observed.ts';
-import { needsFiles, pushFiles, toSeed } from './seed.ts';
-import { type Filesystems, handOver } from './volumes.ts';
+  toCreateRequest,
+} from './instance.ts';
+import type { InstanceCache } from './instance-cache.ts';
+import { needsFiles, pushFiles, toMachineSeed } from './seed.ts';
+import { type FilesystemStore, handOver } from './volumes.ts';
 
-export interface Yard {
-  readonly client: Client;
-  readonly dialect: Dialect;
-  readonly observed: Observed;
+export interface IncusContext {
+  readonly client: DaemonClient;
+  readonly flavor: Flavor;
+  readonly instances: InstanceCache;
   readonly plan: AddressPlan;
-  readonly firewall: Firewall;
-  readonly filesystems: Filesystems;
-  readonly images: Images;
+  readonly firewall: NetworkAcl;
+  readonly filesystems: FilesystemStore;
+  readonly images: ImageNames;
   readonly canVirtualise: boolean;
   readonly owner: string;
   readonly pool: string;
@@ -40,24 +40,24 @@ export interface Yard {
 
 const endDeadlineMs = 120_000;
 
-export async function launchMachine(yard: Yard, spec: MachineSpec): Promise<void> {
-  const { client, observed } = yard;
+export async function launchMachine(context: IncusContext, spec: MachineSpec): Promise<void> {
+  const { client, instances } = context;
   const path = instancePath(instanceName(spec.id));
-  const there = await observed.refresh(spec.id);
+  const there = await instances.refresh(spec.id);
   if (there && isSettled(there)) {
-    if (there.status !== 'Running') await startMachine(yard, path);
-    await observed.refresh(spec.id);
+    if (there.status !== 'Running') await startMachine(context, path);
+    await instances.refresh(spec.id);
     return;
   }
   // It may still be at it: what our predecessor asked for, the daemon goes on doing.
   if (there) await waitForWork(client, there.name);
-  const now = there && (await observed.refresh(spec.id));
+  const now = there && (await instances.refresh(spec.id));
   if (now?.status !== 'Running') {
-    if (now) await endMachine(yard, spec.id);
-    await makeMachine(yard, spec, path);
-    await startMachine(yard, path);
+    if (now) await removeMachine(context, spec.id);
+    await makeMachine(context, spec, path);
+    await startMachine(context, path);
   }
-  if (!yard.filesystems.mapsUser) {
+  if (!context.filesystems.mapsUser) {
     await handOver(
       client,
       path,
@@ -65,21 +65,21 @@ export async function launchMachine(yard: Yard, spec: MachineSpec): Promise<void
     );
   }
   await client.run('PATCH', path, { body: { config: { [settledKey]: 'true' } } });
-  await observed.refresh(spec.id);
+  await instances.refresh(spec.id);
 }
 
-async function makeMachine(yard: Yard, spec: MachineSpec, path: string) {
-  const { client, plan, filesystems } = yard;
-  const image = await findImage(client, yard.images, spec.image);
-  if (image.type === 'virtual-machine' && !yard.canVirtualise) {
+async function makeMachine(context: IncusContext, spec: MachineSpec, path: string) {
+  const { client, plan, filesystems } = context;
+  const image = await findImage(client, context.images, spec.image);
+  if (image.type === 'virtual-machine' && !context.canVirtualise) {
     throw new DriverError('impossible', `Image "${spec.image}" needs KVM, which the host lacks.`);
   }
-  const address = await reserveAddress(yard, spec);
-  const seed = toSeed(spec, plan, address);
-  const body = toInstance(spec, {
-    owner: yard.owner,
-    pool: yard.pool,
-    profiles: yard.profiles,
+  const address = await reserveAddress(context, spec);
+  const seed = toMachineSeed(spec, plan, address);
+  const body = toCreateRequest(spec, {
+    owner: context.owner,
+    pool: context.pool,
+    profiles: context.profiles,
     address,
     plan,
     seed,
@@ -89,67 +89,70 @@ async function makeMachine(yard: Yard, spec: MachineSpec, path: string) {
       mapsUser: filesystems.mapsUser && spec.filesystems.length > 0,
     },
   });
-  await yard.firewall.set(spec.id, address, spec.firewall);
-  await client.run('POST', '/1.0/instances', { query: { target: spec.node ?? yard.target }, body });
+  await context.firewall.set(spec.id, address, spec.firewall);
+  await client.run('POST', '/1.0/instances', {
+    query: { target: spec.node ?? context.target },
+    body,
+  });
   if (image.type === 'container' && (await needsFiles(client, path))) {
-    await pushFiles(client, yard.dialect, path, seed);
+    await pushFiles(client, context.flavor, path, seed);
   }
 }
 
-async function reserveAddress(yard: Yard, spec: MachineSpec): Promise<string> {
-  const { plan, client, reserved } = yard;
+async function reserveAddress(context: IncusContext, spec: MachineSpec): Promise<string> {
+  const { plan, client, reserved } = context;
   if (spec.ip !== null) {
     if (isUsable(plan, spec.ip)) return spec.ip;
     throw new DriverError('impossible', `${spec.ip} is not for machines on ${plan.network}.`);
   }
-  const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
+  const all = await client.get<DaemonInstance[]>('/1.0/instances', { recursion: '1' });
   const taken = new Set([
     ...[...reserved].filter(([id]) => id !== spec.id).map(([, address]) => address),
     ...all.flatMap(({ devices }) => Object.values(devices).map((one) => one['ipv4.address'] ?? '')),
     ...all.map(({ config }) => config['user.millrace.address'] ?? ''),
   ]);
-  const address = chooseAddress(plan, spec.id, taken);
+  const address = chooseNetworkAddress(plan, spec.id, taken);
   reserved.set(spec.id, address);
   return address;
 }
 
-async function startMachine({ client }: Yard, path: string) {
+async function startMachine({ client }: IncusContext, path: string) {
   const body = { action: 'start', timeout: -1 };
   await client.run('PUT', `${path}/state`, { body }).catch((error) => {
     if (!(error instanceof DaemonError && /already running/i.test(error.message))) throw error;
   });
 }
 
-export async function restartMachine(yard: Yard, spec: MachineSpec): Promise<void> {
-  const { client, observed } = yard;
+export async function restartMachine(context: IncusContext, spec: MachineSpec): Promise<void> {
+  const { client, instances } = context;
   const path = instancePath(instanceName(spec.id));
-  const there = await observed.refresh(spec.id);
+  const there = await instances.refresh(spec.id);
   if (!there) throw new DriverError('impossible', 'There is no machine left to restart.');
-  await yard.firewall.set(spec.id, there.config['user.millrace.address'] ?? null, spec.firewall);
+  await context.firewall.set(spec.id, there.config['user.millrace.address'] ?? null, spec.firewall);
   if (there.status !== 'Running') {
-    await startMachine(yard, path);
+    await startMachine(context, path);
   } else {
     const restart = (force: boolean, timeout: number) =>
       client.run('PUT', `${path}/state`, { body: { action: 'restart', force, timeout } });
     // A system that doesn't heed the request is power-cycled.
-    await restart(false, yard.gracefulSeconds).catch(async (error) => {
+    await restart(false, context.gracefulSeconds).catch(async (error) => {
       if (!(error instanceof DaemonError)) throw error;
-      const now = await observed.refresh(spec.id);
+      const now = await instances.refresh(spec.id);
       if (now?.status === 'Running') await restart(true, -1);
-      else await startMachine(yard, path);
+      else await startMachine(context, path);
     });
   }
-  await observed.refresh(spec.id);
+  await instances.refresh(spec.id);
 }
 
 /** Silent when there is none. */
-export async function endMachine(yard: Yard, id: string): Promise<void> {
-  const { client, observed } = yard;
+export async function removeMachine(context: IncusContext, id: string): Promise<void> {
+  const { client, instances } = context;
   const name = instanceName(id);
   const path = instancePath(name);
   const deadline = performance.now() + endDeadlineMs;
   for (;;) {
-    const there = await observed.refresh(id);
+    const there = await instances.refresh(id);
     if (!there) break;
     try {
       if (there.status !== 'Stopped') {
@@ -165,8 +168,8 @@ export async function endMachine(yard: Yard, id: string): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
-  await yard.firewall.set(id, null, null);
-  yard.reserved.delete(id);
+  await context.firewall.set(id, null, null);
+  context.reserved.delete(id);
 }
 
 function ignoreStopped(error: unknown) {
@@ -175,7 +178,7 @@ function ignoreStopped(error: unknown) {
 }
 
 /** Until the daemon does nothing more with it; failures are the asker's, who is gone. */
-async function waitForWork(client: Client, name: string) {
+async function waitForWork(client: DaemonClient, name: string) {
   const byStatus = await client.get<Record<string, Operation[] | undefined>>('/1.0/operations', {
     recursion: '1',
   });

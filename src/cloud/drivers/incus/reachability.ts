@@ -2,7 +2,7 @@
 // the machine itself is asked whether somebody listens.
 
 import { connect } from 'node:net';
-import type { Client } from './client.ts';
+import type { DaemonClient } from './client.ts';
 
 const greetingMs = 700;
 
@@ -33,7 +33,7 @@ export function greet(address: string, port = 22): Promise<Greeting> {
 }
 
 /** Looks into the kernel's own table, since no program for it is sure to be in the image. */
-export async function listensInside(client: Client, instancePath: string): Promise<boolean> {
+export async function listensInside(client: DaemonClient, instancePath: string): Promise<boolean> {
   const look =
     'grep -hqE "^ *[0-9]+: [0-9A-F]+:0016 [0-9A-F]+:0000 0A" /proc/net/tcp /proc/net/tcp6';
   const body = { command: ['sh', '-c', look], 'wait-for-websocket': false, interactive: false };

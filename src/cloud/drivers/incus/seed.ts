@@ -5,11 +5,11 @@ import { stringify } from 'yaml';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 import { type AddressPlan, prefixOf } from './addresses.ts';
-import type { Client } from './client.ts';
-import type { Dialect } from './flavor.ts';
+import type { DaemonClient } from './client.ts';
+import type { Flavor } from './flavor.ts';
 
 /** Configuration keys for every kind of image: each reads its own and ignores the others. */
-export interface Seed {
+export interface MachineSeed {
   readonly config: Readonly<Record<string, string>>;
   readonly files: readonly SeedFile[];
 }
@@ -20,7 +20,7 @@ interface SeedFile {
   readonly text: string;
 }
 
-export function toSeed(spec: MachineSpec, plan: AddressPlan, address: string): Seed {
+export function toMachineSeed(spec: MachineSpec, plan: AddressPlan, address: string): MachineSeed {
   const keys = `${spec.authorizedKeys.join('\n')}\n`;
   const network = `${address}/${prefixOf(plan)} ${plan.gateway}`;
   const firstBoot = spec.userData === null ? '' : toFirstBoot(spec.userData);
@@ -86,7 +86,7 @@ function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
 }
 
 /** By what the instance brought from its image. */
-export async function needsFiles(client: Client, instancePath: string): Promise<boolean> {
+export async function needsFiles(client: DaemonClient, instancePath: string): Promise<boolean> {
   const metadata = await client.get<{ templates?: Record<string, unknown> | null }>(
     `${instancePath}/metadata`,
   );
@@ -100,20 +100,20 @@ export async function needsFiles(client: Client, instancePath: string): Promise<
 }
 
 export async function pushFiles(
-  client: Client,
-  dialect: Dialect,
+  client: DaemonClient,
+  flavor: Flavor,
   instancePath: string,
-  seed: Seed,
+  seed: MachineSeed,
 ): Promise<void> {
   const push = (path: string, type: string, mode: string, text: string) =>
     client.run('POST', `${instancePath}/files`, {
       query: { path },
       body: Buffer.from(text),
       headers: {
-        [`${dialect.headerPrefix}-type`]: type,
-        [`${dialect.headerPrefix}-mode`]: mode,
-        [`${dialect.headerPrefix}-uid`]: '0',
-        [`${dialect.headerPrefix}-gid`]: '0',
+        [`${flavor.headerPrefix}-type`]: type,
+        [`${flavor.headerPrefix}-mode`]: mode,
+        [`${flavor.headerPrefix}-uid`]: '0',
+        [`${flavor.headerPrefix}-gid`]: '0',
       },
     });
   const folders = ['/etc/millrace', '/etc/systemd', '/etc/systemd/system', wantsPath];

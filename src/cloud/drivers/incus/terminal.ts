@@ -3,12 +3,12 @@
 
 import type { MessageEvent, WebSocket } from 'undici';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
-import type { Client, Operation } from './client.ts';
+import type { DaemonClient, Operation } from './client.ts';
 
 const maxWaitingBytes = 256 * 1024;
 
-export async function openTerminal(
-  client: Client,
+export async function openInstanceTerminal(
+  client: DaemonClient,
   instancePath: string,
   size: TerminalSize,
 ): Promise<Terminal> {
@@ -68,7 +68,7 @@ export async function openTerminal(
   };
 }
 
-async function waitForExit(client: Client, { id }: Operation) {
+async function waitForExit(client: DaemonClient, { id }: Operation) {
   try {
     const { metadata } = await client.wait(id);
     const code = Number(metadata?.return ?? 0);

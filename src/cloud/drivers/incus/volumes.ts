@@ -6,10 +6,10 @@ import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
-import { type Client, DaemonError } from './client.ts';
-import type { Device } from './machine.ts';
+import { type DaemonClient, DaemonError } from './client.ts';
+import type { Device } from './instance.ts';
 
-export interface Filesystems {
+export interface FilesystemStore {
   /** `node` is the cluster's member that shall have it. */
   create(id: string, node?: string | null): Promise<void>;
   remove(id: string): Promise<void>;
@@ -40,7 +40,7 @@ function toDevices(
   );
 }
 
-export function inVolumes(client: Client, pool: string, owner: string): Filesystems {
+export function inVolumes(client: DaemonClient, pool: string, owner: string): FilesystemStore {
   const volumes = `/1.0/storage-pools/${encodeURIComponent(pool)}/volumes/custom`;
   return {
     mapsUser: false,
@@ -81,7 +81,7 @@ export function inVolumes(client: Client, pool: string, owner: string): Filesyst
   };
 }
 
-export function inHostPaths({ onHosts, here }: HostPaths): Filesystems {
+export function inHostPaths({ onHosts, here }: HostPaths): FilesystemStore {
   const place = (id: string) => path.join(here, name(id));
   return {
     mapsUser: true,
@@ -107,7 +107,7 @@ const agentPauseMs = 1_000;
 
 /** A new volume belongs to root: hands it to the machine's user, once. */
 export async function handOver(
-  client: Client,
+  client: DaemonClient,
   instancePath: string,
   mountPoints: readonly string[],
 ) {

@@ -2,10 +2,10 @@
 // so that they always match this version of the server, however old the machine is.
 
 import { readFileSync } from 'node:fs';
-import type { Mode } from './host.ts';
+import type { IsolationMode } from './host.ts';
 
 /** They import nothing but Node itself. */
-export function nodeInside(mode: Mode, program: 'sftp-server' | 'forwarder'): string[] {
+export function nodeInside(mode: IsolationMode, program: 'sftp-server' | 'forwarder'): string[] {
   // Beside this file: `.ts` in a clone, `.js` in a build.
   const file = new URL(`./agent/${program}${import.meta.url.slice(-3)}`, import.meta.url);
   const language = file.pathname.endsWith('.ts') ? 'module-typescript' : 'module';

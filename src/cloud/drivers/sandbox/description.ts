@@ -4,11 +4,11 @@
 import { statfs } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 import type { DriverReport } from '#cloud/drivers/driver.ts';
-import type { Yard } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
+import type { SandboxContext } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
 import { findGpus, toReport } from './gpus.ts';
-import type { Host } from './host.ts';
+import type { SandboxHost } from './host.ts';
 
-export async function describeHost({ host, dataDir }: Yard): Promise<DriverReport> {
+export async function describeHost({ host, dataDir }: SandboxContext): Promise<DriverReport> {
   const disk = await statfs(dataDir);
   return {
     isolated: host.mode !== 'none' && host.obstacle === null,
@@ -22,7 +22,7 @@ export async function describeHost({ host, dataDir }: Yard): Promise<DriverRepor
   };
 }
 
-export function describeIsolation(host: Host): string {
+export function describeIsolation(host: SandboxHost): string {
   if (host.obstacle) return `Machines can't be made here: ${host.obstacle}`;
   if (host.mode === 'none') {
     return "NOT ISOLATED: machines are plain processes and see this host's files and network.";
@@ -35,7 +35,7 @@ export function describeIsolation(host: Host): string {
 }
 
 /** Empty where there are no machines to speak of. */
-export function describeNetwork(host: Host): string {
+export function describeNetwork(host: SandboxHost): string {
   if (host.obstacle) return '';
   if (host.mode === 'none') return 'Firewall rules hold for ssh alone.';
   if (host.canRoute) return 'Outbound to the internet, inbound by firewall rules.';

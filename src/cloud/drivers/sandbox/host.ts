@@ -17,10 +17,10 @@ const execute = promisify(execFile);
  * `single`: we are an ordinary user, and machines have one id, ours, seen as `ubuntu`.
  * `none`: no isolation at all; only when the operator asked for it.
  */
-export type Mode = 'mapped' | 'single' | 'none';
+export type IsolationMode = 'mapped' | 'single' | 'none';
 
-export interface Host {
-  readonly mode: Mode;
+export interface SandboxHost {
+  readonly mode: IsolationMode;
   /** Why machines can't be made here; null when they can. */
   readonly obstacle: string | null;
   /** Root with `ip` and `nft`: machines get an interface, and rules are enforced. */
@@ -34,7 +34,10 @@ export interface Host {
 
 const programFolders = ['/usr/bin', '/usr/sbin', '/bin', '/sbin', '/usr/local/bin'];
 
-export async function inspectHost(isolation: 'auto' | 'none', dataDir: string): Promise<Host> {
+export async function inspectHost(
+  isolation: 'auto' | 'none',
+  dataDir: string,
+): Promise<SandboxHost> {
   const isRoot = process.getuid?.() === 0;
   const obstacle = isolation === 'none' ? null : await findObstacle(isRoot, dataDir);
   const mode = isolation === 'none' ? 'none' : isRoot ? 'mapped' : 'single';

@@ -12,9 +12,9 @@ import {
   findLiving,
   type LivingMachine,
   removeMachine,
+  type SandboxContext,
   startMachine,
   stopMachine,
-  type Yard,
 } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
 import {
   findRecord,
@@ -25,14 +25,14 @@ import {
 } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
 import { openNamespaces } from '#cloud/drivers/sandbox/machine/namespaces.ts';
 import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
-import { openTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
+import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 import {
   type AddressRange,
   defaultRange,
   toPrivateAddress,
 } from '#cloud/drivers/sandbox/network/addresses.ts';
 import { applyRules } from '#cloud/drivers/sandbox/network/network.ts';
-import { type FrontDoor, openFrontDoor } from '#cloud/drivers/sandbox/ssh/server.ts';
+import { type SshServer, startSshServer } from '#cloud/drivers/sandbox/ssh/server.ts';
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { describeHost } from './description.ts';
@@ -72,8 +72,8 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   if (host.controlGroups) await removeLeftoverGroups(host.controlGroups);
   const range = options.addresses ?? defaultRange;
   const sshPorts = options.sshPorts ?? [22, 2222];
-  const yard: Yard = { dataDir, host, range, sshPorts, locks: createKeyedMutex() };
-  const doors = new Map<string, { machine: RunningMachine; door: FrontDoor }>();
+  const context: SandboxContext = { dataDir, host, range, sshPorts, locks: createKeyedMutex() };
+  const doors = new Map<string, { machine: RunningMachine; door: SshServer }>();
   let closed = false;
 
   async function serve(living: LivingMachine) {
@@ -88,7 +88,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     }
     const machine: RunningMachine = { host, ...living, namespaces };
     try {
-      const door = await openFrontDoor(machine, sshPorts, log);
+      const door = await startSshServer(machine, sshPorts, log);
       doors.set(id, { machine, door });
       return { machine, door };
     } catch (error) {
@@ -106,7 +106,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 
   /** Finds a living machine and serves it, also one that an earlier process of ours had started. */
   async function adopt(id: string) {
-    const living = await findLiving(yard, id);
+    const living = await findLiving(context, id);
     if (living) return serve(living);
     await leave(id);
     return undefined;
@@ -118,13 +118,13 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 
   return {
     name: 'sandbox',
-    describe: () => describeHost(yard),
+    describe: () => describeHost(context),
 
     launch: (spec) =>
-      yard.locks.run(spec.id, async () => {
+      context.locks.run(spec.id, async () => {
         if (host.obstacle) throw new DriverError('impossible', `${host.obstacle} ${advice}`);
         if (await adopt(spec.id)) return;
-        await serve(await startMachine(yard, spec));
+        await serve(await startMachine(context, spec));
       }),
 
     async inspect(id) {
@@ -136,43 +136,43 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       }
       // It ended by itself: nobody can log in, and its address is free again.
       if (known)
-        void yard.locks.run(id, () => adopt(id)).catch((error: Error) => log(error.message));
+        void context.locks.run(id, () => adopt(id)).catch((error: Error) => log(error.message));
       const directory = machineDirectory(dataDir, id);
       if (!(await stat(directory.path).catch(() => null))) return { state: 'absent' };
       const record = await findRecord(directory);
-      if (!known && yard.locks.isHeld(id)) return { state: 'starting', ip: record?.ip ?? null };
+      if (!known && context.locks.isHeld(id)) return { state: 'starting', ip: record?.ip ?? null };
       if (!record) return { state: 'stopped', reason: 'It was never made to its end.' };
-      if (await findLiving(yard, id)) {
-        void yard.locks.run(id, () => adopt(id)).catch((error: Error) => log(error.message));
+      if (await findLiving(context, id)) {
+        void context.locks.run(id, () => adopt(id)).catch((error: Error) => log(error.message));
         return { state: 'starting', ip: record.ip };
       }
       return { state: 'stopped', reason: 'Its processes ended, or this host was restarted.' };
     },
 
     restart: (spec) =>
-      yard.locks.run(spec.id, async () => {
+      context.locks.run(spec.id, async () => {
         await leave(spec.id);
-        await stopMachine(yard, spec.id);
-        await serve(await startMachine(yard, spec));
+        await stopMachine(context, spec.id);
+        await serve(await startMachine(context, spec));
       }),
 
     terminate: (id) =>
-      yard.locks.run(id, async () => {
+      context.locks.run(id, async () => {
         await leave(id);
-        await removeMachine(yard, id);
+        await removeMachine(context, id);
       }),
 
     list: () => listMachineIds(dataDir),
 
     setFirewall: (id, rules) =>
-      yard.locks.run(id, async () => {
+      context.locks.run(id, async () => {
         const directory = machineDirectory(dataDir, id);
         const record = await findRecord(directory);
         if (!record) return;
         await writeRecord(directory, { ...record, spec: { ...record.spec, firewall: rules } });
         doors.get(id)?.door.setRules(rules);
-        if (host.canRoute && (await findLiving(yard, id)))
-          await applyRules(yard, id, record.ip, rules);
+        if (host.canRoute && (await findLiving(context, id)))
+          await applyRules(context, id, record.ip, rules);
       }),
 
     createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
@@ -195,7 +195,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     async attachTerminal(id, size) {
       const known = doors.get(id);
       if (!known) return undefined;
-      return openTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
+      return openSandboxTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
     },
 
     async close() {

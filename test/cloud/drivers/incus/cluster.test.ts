@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createIdentity } from '#cloud/drivers/incus/client-certificate.ts';
 import { buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
-import { instanceName } from '#cloud/drivers/incus/machine.ts';
+import { instanceName } from '#cloud/drivers/incus/instance.ts';
 import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
 import type { Instance } from '#cloud/schema.ts';
 import { createSshClient, type SshClient } from '#test/support/conformance/ssh-client.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { DriverError } from '#cloud/drivers/driver.ts';
-import { instanceName } from '#cloud/drivers/incus/machine.ts';
+import { instanceName } from '#cloud/drivers/incus/instance.ts';
 import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
 import { eventually } from '#test/support/conformance/ssh-client.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';

@@ -6,11 +6,11 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { checkEndpoint } from '#cloud/drivers/incus/checks.ts';
 import {
+  certificateFingerprint,
   createIdentity,
-  fingerprintOf,
   type Identity,
 } from '#cloud/drivers/incus/client-certificate.ts';
-import { type Enrolled, enrol, parseToken } from '#cloud/drivers/incus/enrolment.ts';
+import { type EnrolledEndpoint, enrol, parseToken } from '#cloud/drivers/incus/enrolment.ts';
 import { createIncusDriver, type IncusOptions } from '#cloud/drivers/incus/incus.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
 import { checkDriver } from '#test/support/conformance/driver.ts';
@@ -20,7 +20,7 @@ import { makeToken, noLxd } from '#test/support/lxd/lxd-daemon.ts';
 describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
   let lxd: Lxd;
   let identity: Identity;
-  let enrolled: Enrolled;
+  let enrolled: EnrolledEndpoint;
   before(async () => {
     lxd = await startSmallLxd();
     identity = createIdentity('millrace test');
@@ -37,7 +37,7 @@ describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
     enrolled = await enrol(await makeToken(lxd, 'first'), identity);
     assert.equal(enrolled.url, lxd.httpsUrl);
     const listed = await lxd.request<string[]>('GET', '/1.0/certificates');
-    assert.deepEqual(listed, [`/1.0/certificates/${fingerprintOf(identity.certificate)}`]);
+    assert.deepEqual(listed, [`/1.0/certificates/${certificateFingerprint(identity.certificate)}`]);
     const checks = await checkEndpoint(options());
     assert.deepEqual(
       checks.map(({ name, ok }) => `${name} ${ok}`),

@@ -5,16 +5,16 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import type { FirewallRule, Terminal } from '#cloud/drivers/driver.ts';
-import { createClient } from '#cloud/drivers/incus/client.ts';
-import { openFirewall } from '#cloud/drivers/incus/firewall.ts';
+import type { InboundRule, Terminal } from '#cloud/drivers/driver.ts';
+import { createDaemonClient } from '#cloud/drivers/incus/client.ts';
+import { openNetworkAcl } from '#cloud/drivers/incus/firewall.ts';
 import { architecture, buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
-import { instanceName } from '#cloud/drivers/incus/machine.ts';
+import { instanceName } from '#cloud/drivers/incus/instance.ts';
 import { createFixture, type Fixture, type Running } from '#test/support/cloud/incus-fixture.ts';
 import { eventually } from '#test/support/conformance/ssh-client.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 
-const everything: FirewallRule = {
+const everything: InboundRule = {
   protocol: 'all',
   portRange: null,
   sourceNetwork: '0.0.0.0/0',
@@ -123,7 +123,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
 
   test('inbound rules are enforced, and changed while the machine runs', async () => {
     const { driver } = fixture;
-    const web: FirewallRule = {
+    const web: InboundRule = {
       protocol: 'tcp',
       portRange: [8080, 8081],
       sourceNetwork: '0.0.0.0/0',
@@ -146,8 +146,10 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
 
   test('rules written by several servers at once are all kept', async () => {
     const plan = fixture.driver.addressRange();
-    const client = createClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
-    const servers = await Promise.all([1, 2].map(() => openFirewall(client, plan, fixture.owner)));
+    const client = createDaemonClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
+    const servers = await Promise.all(
+      [1, 2].map(() => openNetworkAcl(client, plan, fixture.owner)),
+    );
     const ids = Array.from({ length: 8 }, (_, index) => `${index}`.repeat(32));
     const put = (id: string, index: number) => servers[index % 2]!.set(id, plan.last, []);
     await Promise.all(ids.map(put));

@@ -6,15 +6,15 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
-import { type AddressPlan, chooseAddress } from '#cloud/drivers/incus/addresses.ts';
+import { type AddressPlan, chooseNetworkAddress } from '#cloud/drivers/incus/addresses.ts';
 import { DaemonError } from '#cloud/drivers/incus/client.ts';
-import { createIdentity, fingerprintOf } from '#cloud/drivers/incus/client-certificate.ts';
+import { certificateFingerprint, createIdentity } from '#cloud/drivers/incus/client-certificate.ts';
 import { parseInstance } from '#cloud/drivers/incus/events.ts';
 import { toAclRules } from '#cloud/drivers/incus/firewall.ts';
-import { dialectOf, engineOf, tokenFields } from '#cloud/drivers/incus/flavor.ts';
+import { engineOf, flavorOf, tokenFields } from '#cloud/drivers/incus/flavor.ts';
+import { toCreateRequest, toGpu } from '#cloud/drivers/incus/instance.ts';
 import { toGpus } from '#cloud/drivers/incus/inventory.ts';
-import { toGpu, toInstance } from '#cloud/drivers/incus/machine.ts';
-import { toSeed } from '#cloud/drivers/incus/seed.ts';
+import { toMachineSeed } from '#cloud/drivers/incus/seed.ts';
 
 const plan: AddressPlan = {
   network: 'br0',
@@ -43,13 +43,13 @@ const spec: MachineSpec = {
 
 function instance(type: 'container' | 'virtual-machine', changes: Partial<MachineSpec> = {}) {
   const wanted = { ...spec, ...changes };
-  return toInstance(wanted, {
+  return toCreateRequest(wanted, {
     owner: 'us',
     pool: 'default',
     profiles: ['default'],
     address: '10.77.0.3',
     plan,
-    seed: toSeed(wanted, plan, '10.77.0.3'),
+    seed: toMachineSeed(wanted, plan, '10.77.0.3'),
     image: { fingerprint: 'f', type },
     filesystems: { devices: {}, mapsUser: false },
   });
@@ -62,8 +62,8 @@ describe('parts of the incus driver', () => {
       api_extensions: [],
       environment: { server: name, server_version: version },
     });
-    assert.equal(dialectOf(server('lxd', '5.0.2')).headerPrefix, 'X-LXD');
-    assert.equal(dialectOf(server('incus', '6.0.4')).headerPrefix, 'X-Incus');
+    assert.equal(flavorOf(server('lxd', '5.0.2')).headerPrefix, 'X-LXD');
+    assert.equal(flavorOf(server('incus', '6.0.4')).headerPrefix, 'X-Incus');
     assert.equal(engineOf(server('incus', '6.0.4')), 'incus 6.0.4');
     assert.deepEqual(tokenFields('t'), { password: 't', trust_token: 't' });
   });
@@ -128,26 +128,26 @@ describe('parts of the incus driver', () => {
   });
 
   test('keys and name go beside the user’s data, which stays as it was sent', () => {
-    const { config } = toSeed(spec, plan, '10.77.0.3');
+    const { config } = toMachineSeed(spec, plan, '10.77.0.3');
     assert.equal(config['cloud-init.user-data'], spec.userData);
     assert.deepEqual(parse(config['user.meta-data']!), {
       'local-hostname': 'box',
       'public-keys': spec.authorizedKeys,
     });
     assert.equal(config['cloud-init.network-config'], undefined);
-    const foreign = toSeed(spec, { ...plan, managed: false }, '10.77.0.3').config;
+    const foreign = toMachineSeed(spec, { ...plan, managed: false }, '10.77.0.3').config;
     assert.match(foreign['cloud-init.network-config']!, /10\.77\.0\.3\/29/);
   });
 
   test('an address is the same for the same id, never the gateway’s, and none is given twice', () => {
     const taken = new Set<string>();
     for (let count = 0; count < 5; count += 1) {
-      const address = chooseAddress(plan, spec.id, taken);
-      assert.equal(chooseAddress(plan, spec.id, taken), address);
+      const address = chooseNetworkAddress(plan, spec.id, taken);
+      assert.equal(chooseNetworkAddress(plan, spec.id, taken), address);
       assert.ok(!taken.has(address) && address !== plan.gateway);
       taken.add(address);
     }
-    assert.throws(() => chooseAddress(plan, spec.id, taken), { failure: 'unavailable' });
+    assert.throws(() => chooseNetworkAddress(plan, spec.id, taken), { failure: 'unavailable' });
   });
 
   test('rules become entries for the machine’s address; the host may always look at ssh', () => {
@@ -187,7 +187,7 @@ describe('parts of the incus driver', () => {
   test('what a daemon refuses for good is told apart from its bad moments', () => {
     assert.equal(new DaemonError(400, 'Invalid devices: …').failure, 'impossible');
     assert.equal(
-      new DaemonError(400, 'Instance is busy running a create operation').failure,
+      new DaemonError(400, 'DaemonInstance is busy running a create operation').failure,
       'unavailable',
     );
     assert.equal(new DaemonError(500, 'RAFT cluster is unavailable').failure, 'unavailable');
@@ -200,6 +200,9 @@ describe('parts of the incus driver', () => {
     assert.ok(read.verify(read.publicKey) && read.checkPrivateKey(createPrivateKey(key)));
     assert.equal(read.subject, 'CN=millrace');
     assert.equal(new Date(read.validTo).getUTCFullYear(), 2054);
-    assert.equal(fingerprintOf(certificate), read.fingerprint256.replaceAll(':', '').toLowerCase());
+    assert.equal(
+      certificateFingerprint(certificate),
+      read.fingerprint256.replaceAll(':', '').toLowerCase(),
+    );
   });
 });

@@ -4,31 +4,31 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
+import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import { describeIsolation, describeNetwork } from '#cloud/drivers/sandbox/description.ts';
 import { gpuDevices, parseGpus, parseMinor } from '#cloud/drivers/sandbox/gpus.ts';
-import type { Host } from '#cloud/drivers/sandbox/host.ts';
+import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { parseControlGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { findProcess, isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
 import {
   checkAddress,
-  chooseAddress,
+  chooseLoopbackAddress,
   defaultRange,
   toPrivateAddress,
 } from '#cloud/drivers/sandbox/network/addresses.ts';
 import { toRuleset } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
 import { parseNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
 import { parseAuthorizedKeys } from '#cloud/drivers/sandbox/ssh/authorized-keys.ts';
-import { createAdmission } from '#cloud/drivers/sandbox/ssh/source-filter.ts';
+import { createSourceFilter } from '#cloud/drivers/sandbox/ssh/source-filter.ts';
 import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 
 const id = `fe01${'0'.repeat(28)}`;
 
 describe('addresses', () => {
   test('the id decides where the search begins, and taken ones are passed over', () => {
-    const first = chooseAddress(defaultRange, id, new Set());
+    const first = chooseLoopbackAddress(defaultRange, id, new Set());
     assert.equal(first, '127.77.254.1');
-    assert.equal(chooseAddress(defaultRange, id, new Set([first])), '127.77.254.2');
+    assert.equal(chooseLoopbackAddress(defaultRange, id, new Set([first])), '127.77.254.2');
     assert.equal(toPrivateAddress(defaultRange, first), '10.77.254.1');
   });
   test('the gateway block and addresses of others are refused', () => {
@@ -129,8 +129,8 @@ describe('the rules of a machine', () => {
 });
 
 test('a port of our own is open to those whom a rule for it names', () => {
-  const admits = (rule: Partial<FirewallRule>, address: string | undefined) =>
-    createAdmission(
+  const admits = (rule: Partial<InboundRule>, address: string | undefined) =>
+    createSourceFilter(
       [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '192.0.2.0/24', ...rule }],
       22,
     )(address);
@@ -144,7 +144,7 @@ test('a port of our own is open to those whom a rule for it names', () => {
     assert(!admits({ protocol: 'udp' }, address));
     assert(!admits({ protocol: 'icmp', portRange: null }, address));
     assert(!admits({ sourceNetwork: '192.0.2.8' }, address));
-    assert(!createAdmission([], 22)(address));
+    assert(!createSourceFilter([], 22)(address));
   }
   for (const address of ['192.0.3.9', '::ffff:192.0.3.9', '::1', undefined]) {
     assert(!admits({}, address), String(address));
@@ -152,7 +152,7 @@ test('a port of our own is open to those whom a rule for it names', () => {
 });
 
 test('the description claims only what the host enforces', () => {
-  const host: Host = {
+  const host: SandboxHost = {
     mode: 'single',
     obstacle: null,
     canRoute: false,

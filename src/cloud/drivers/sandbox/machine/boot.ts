@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
-import type { Host } from '#cloud/drivers/sandbox/host.ts';
+import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { joinFiles } from './control-groups.ts';
 import { idBase, idCount } from './disk.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
@@ -33,14 +33,14 @@ const leaveHost = [
   'cd / && exec "$@"',
 ].join('\n');
 
-export function leaveHostCommand(host: Host, id: string): [program: string, argv: string[]] {
+export function leaveHostCommand(host: SandboxHost, id: string): [program: string, argv: string[]] {
   const joins = host.controlGroups ? joinFiles(host.controlGroups, id) : [];
   // Bash takes a socket as its input for a login from the network, and would read the operator's .bashrc.
   return [host.shell, ['--norc', '-c', leaveHost, 'bash', ...joins, '--']];
 }
 
 export async function bootMachine(
-  host: Host,
+  host: SandboxHost,
   dataDir: string,
   directory: MachineDirectory,
   record: MachineRecord,
@@ -107,7 +107,7 @@ async function endBoot(pid: number) {
   for (const process of started) if (process) await signalProcess(process, 'SIGKILL');
 }
 
-async function findMachineProcess(pid: number, host: Host): Promise<MachineProcess> {
+async function findMachineProcess(pid: number, host: SandboxHost): Promise<MachineProcess> {
   const keeper = await findProcess(pid);
   const initPid = host.mode === 'none' ? pid : await findChild(pid);
   const init = initPid ? await findProcess(initPid) : undefined;
@@ -116,7 +116,7 @@ async function findMachineProcess(pid: number, host: Host): Promise<MachineProce
 }
 
 async function bootEnvironment(
-  host: Host,
+  host: SandboxHost,
   dataDir: string,
   directory: MachineDirectory,
   { spec }: MachineRecord,

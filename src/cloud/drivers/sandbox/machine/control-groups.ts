@@ -18,7 +18,7 @@ export interface ControlGroups {
   readonly mounts: readonly string[];
 }
 
-export interface Limits {
+export interface GroupLimits {
   readonly vcpus: number;
   readonly memoryGib: number;
 }
@@ -61,7 +61,7 @@ export function joinFiles(groups: ControlGroups, id: string): string[] {
   return groups.mounts.map((mount) => path.join(mount, parent, id, 'cgroup.procs'));
 }
 
-export async function createGroups(groups: ControlGroups, id: string, limits: Limits) {
+export async function createGroups(groups: ControlGroups, id: string, limits: GroupLimits) {
   const memoryBytes = String(Math.round(limits.memoryGib * 1024 ** 3));
   const quota = String(Math.round(limits.vcpus * periodMicroseconds));
   const processes = String(Math.max(2, limits.vcpus) * processesPerVcpu);

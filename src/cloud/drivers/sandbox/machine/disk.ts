@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { Mode } from '#cloud/drivers/sandbox/host.ts';
+import type { IsolationMode } from '#cloud/drivers/sandbox/host.ts';
 import { findNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
 import type { MachineDirectory } from './machine-directory.ts';
 
@@ -25,7 +25,11 @@ export const idBase = 770_000_000;
 export const idCount = 65_536;
 const ubuntu = 1000;
 
-export async function createDisk(directory: MachineDirectory, hostname: string, mode: Mode) {
+export async function createDisk(
+  directory: MachineDirectory,
+  hostname: string,
+  mode: IsolationMode,
+) {
   if (await exists(directory.disk)) return;
   const aside = `${directory.disk}.new`;
   await removeTree(aside);
@@ -61,7 +65,7 @@ export async function createDisk(directory: MachineDirectory, hostname: string, 
 }
 
 /** A new shared filesystem: an empty directory of the machines' `ubuntu`. */
-export async function createShare(directory: string, mode: Mode) {
+export async function createShare(directory: string, mode: IsolationMode) {
   await mkdir(directory, { recursive: true, mode: 0o755 });
   if (process.getuid?.() === 0) {
     const [uid, gid] = owner(mode).split(':').map(Number);
@@ -79,14 +83,14 @@ export async function removeTree(directory: string) {
 }
 
 /** The host's owner of what belongs to `ubuntu` inside. */
-function owner(mode: Mode): string {
+function owner(mode: IsolationMode): string {
   if (mode !== 'single' && process.getuid?.() === 0) {
     return `${idBase + ubuntu}:${idBase + ubuntu}`;
   }
   return `${process.getuid?.()}:${process.getgid?.()}`;
 }
 
-async function writeSettings(etc: string, hostname: string, mode: Mode) {
+async function writeSettings(etc: string, hostname: string, mode: IsolationMode) {
   const shell = (await exists('/bin/bash')) ? '/bin/bash' : '/bin/sh';
   const files: Record<string, string> = {
     hostname: `${hostname}\n`,

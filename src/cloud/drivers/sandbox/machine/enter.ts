@@ -2,14 +2,14 @@
 // programs that run outside: it is handed over as arguments of `env`, inside.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import type { Host } from '#cloud/drivers/sandbox/host.ts';
+import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { leaveHostCommand } from './boot.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import type { Namespaces } from './namespaces.ts';
 import { findChild } from './process-identity.ts';
 
 export interface RunningMachine {
-  readonly host: Host;
+  readonly host: SandboxHost;
   readonly directory: MachineDirectory;
   readonly record: MachineRecord;
   readonly process: MachineProcess;

@@ -6,8 +6,8 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
-import type { Host } from '#cloud/drivers/sandbox/host.ts';
-import { checkAddress, chooseAddress } from '#cloud/drivers/sandbox/network/addresses.ts';
+import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import { checkAddress, chooseLoopbackAddress } from '#cloud/drivers/sandbox/network/addresses.ts';
 import {
   type Addressing,
   attachNetwork,
@@ -31,9 +31,9 @@ export interface LivingMachine {
 }
 
 /** What all machines of one driver share. */
-export interface Yard extends Addressing {
+export interface SandboxContext extends Addressing {
   readonly dataDir: string;
-  readonly host: Host;
+  readonly host: SandboxHost;
   readonly locks: KeyedMutex;
 }
 
@@ -43,23 +43,31 @@ const forcedStopMs = 10_000;
 /** Where a tenant's files may be put: not over what makes the machine work. */
 const reservedMounts = /^\/(usr|bin|sbin|lib\w*|proc|sys|dev|run|etc|tmp|boot)?(\/|$)/;
 
-export async function findLiving(yard: Yard, id: string): Promise<LivingMachine | undefined> {
-  const directory = directories.machineDirectory(yard.dataDir, id);
+export async function findLiving(
+  context: SandboxContext,
+  id: string,
+): Promise<LivingMachine | undefined> {
+  const directory = directories.machineDirectory(context.dataDir, id);
   const record = await directories.findRecord(directory);
   const process = await directories.findRecordedProcess(directory);
   if (!record || !process || !(await isAlive(process.init))) return undefined;
   // Made by a server with other rights: entering it as ours are would not be where its tenant expects.
-  if (process.mode !== yard.host.mode) return undefined;
+  if (process.mode !== context.host.mode) return undefined;
   return { directory, record, process };
 }
 
-export async function startMachine(yard: Yard, spec: MachineSpec): Promise<LivingMachine> {
-  const { dataDir, host } = yard;
+export async function startMachine(
+  context: SandboxContext,
+  spec: MachineSpec,
+): Promise<LivingMachine> {
+  const { dataDir, host } = context;
   const directory = directories.machineDirectory(dataDir, spec.id);
-  await checkSpec(yard, spec);
+  await checkSpec(context, spec);
   // What a machine that died by itself, or a boot that we did not finish, left outside.
-  if (await stat(directory.path).catch(() => null)) await stopMachine(yard, spec.id);
-  const record = await yard.locks.run('addresses', () => recordMachine(yard, directory, spec));
+  if (await stat(directory.path).catch(() => null)) await stopMachine(context, spec.id);
+  const record = await context.locks.run('addresses', () =>
+    recordMachine(context, directory, spec),
+  );
   await createDisk(directory, spec.hostname, host.mode);
   if (host.mode === 'none') await checkWay(directory);
   if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
@@ -71,27 +79,27 @@ export async function startMachine(yard: Yard, spec: MachineSpec): Promise<Livin
       await directories.writeRecordedProcess(directory, started);
       if (host.canRoute) {
         const { pid } = started.init;
-        const devices = await attachNetwork(yard, spec.id, record.ip, pid, spec.firewall);
-        await yard.locks.run('forwarding', () => switchOn(devices));
+        const devices = await attachNetwork(context, spec.id, record.ip, pid, spec.firewall);
+        await context.locks.run('forwarding', () => switchOn(devices));
       }
     });
     return { directory, record, process: process! };
   } catch (error) {
-    await stopMachine(yard, spec.id);
+    await stopMachine(context, spec.id);
     throw error;
   }
 }
 
 /** Keeps the address and host key of an earlier start. */
 async function recordMachine(
-  yard: Yard,
+  context: SandboxContext,
   directory: directories.MachineDirectory,
   spec: MachineSpec,
 ): Promise<directories.MachineRecord> {
   const earlier = await directories.findRecord(directory);
   const record = {
     spec,
-    ip: earlier?.ip ?? (await takeAddress(yard, spec)),
+    ip: earlier?.ip ?? (await takeAddress(context, spec)),
     hostKey: earlier?.hostKey ?? newHostKey(),
   };
   await directories.writeRecord(directory, record);
@@ -99,15 +107,15 @@ async function recordMachine(
 }
 
 /** Ends the processes and takes away what stands for them on the host; the disk stays. */
-export async function stopMachine(yard: Yard, id: string) {
-  const { dataDir, host } = yard;
+export async function stopMachine(context: SandboxContext, id: string) {
+  const { dataDir, host } = context;
   const directory = directories.machineDirectory(dataDir, id);
   const process = await directories.findRecordedProcess(directory);
   if (process) await endProcess(process);
   if (host.mode === 'none') await endMarked(id);
   if (host.canRoute) {
     await detachNetwork(id);
-    await yard.locks.run('forwarding', switchOffWhenUnused);
+    await context.locks.run('forwarding', switchOffWhenUnused);
   }
   if (host.controlGroups) await removeGroups(host.controlGroups, id);
   await directories.forgetProcess(directory);
@@ -122,12 +130,12 @@ async function endProcess({ init, keeper }: directories.MachineProcess) {
   }
 }
 
-export async function removeMachine(yard: Yard, id: string) {
-  const directory = directories.machineDirectory(yard.dataDir, id);
+export async function removeMachine(context: SandboxContext, id: string) {
+  const directory = directories.machineDirectory(context.dataDir, id);
   const process = await directories.findRecordedProcess(directory);
   // Nobody will miss what it has in memory.
   if (process) await signalProcess(process.init, 'SIGKILL');
-  await stopMachine(yard, id);
+  await stopMachine(context, id);
   await removeTree(directory.path);
 }
 
@@ -146,7 +154,7 @@ async function checkWay(directory: directories.MachineDirectory) {
   });
 }
 
-async function checkSpec({ dataDir, range }: Yard, spec: MachineSpec) {
+async function checkSpec({ dataDir, range }: SandboxContext, spec: MachineSpec) {
   if (!/^[a-z0-9][a-z0-9-]{0,62}$/i.test(spec.hostname)) {
     throw new DriverError('impossible', `"${spec.hostname}" is not a host name.`);
   }
@@ -162,13 +170,13 @@ async function checkSpec({ dataDir, range }: Yard, spec: MachineSpec) {
   }
 }
 
-async function takeAddress({ dataDir, range }: Yard, spec: MachineSpec): Promise<string> {
+async function takeAddress({ dataDir, range }: SandboxContext, spec: MachineSpec): Promise<string> {
   const others = (await directories.listMachineIds(dataDir)).filter((id) => id !== spec.id);
   const records = await Promise.all(
     others.map((id) => directories.findRecord(directories.machineDirectory(dataDir, id))),
   );
   const taken = new Set(records.flatMap((record) => (record ? [record.ip] : [])));
-  if (spec.ip === null) return chooseAddress(range, spec.id, taken);
+  if (spec.ip === null) return chooseLoopbackAddress(range, spec.id, taken);
   if (taken.has(spec.ip))
     throw new DriverError('impossible', `${spec.ip} belongs to another machine.`);
   return spec.ip;

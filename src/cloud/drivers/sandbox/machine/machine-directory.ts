@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
-import type { Mode } from '#cloud/drivers/sandbox/host.ts';
+import type { IsolationMode } from '#cloud/drivers/sandbox/host.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 
 const machineId = /^[0-9a-f]{32}$/;
@@ -67,7 +67,7 @@ export async function findRecordedProcess(
 }
 
 export interface MachineProcess {
-  readonly mode: Mode;
+  readonly mode: IsolationMode;
   /** Process 1 of the machine. It ends with everything inside. */
   readonly init: ProcessIdentity;
   /** The `unshare` that made it and waits for it; it holds the outer user namespace open. */

@@ -2,7 +2,7 @@
 // alone would not do: it may pass to a process of the host while a session is being started.
 
 import { type FileHandle, open } from 'node:fs/promises';
-import type { Host } from '#cloud/drivers/sandbox/host.ts';
+import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { idBase } from './disk.ts';
 import type { MachineProcess } from './machine-directory.ts';
 import { isAlive } from './process-identity.ts';
@@ -25,7 +25,7 @@ const kinds = {
 
 /** Undefined when the machine ended meanwhile. */
 export async function openNamespaces(
-  host: Host,
+  host: SandboxHost,
   { init, keeper }: MachineProcess,
 ): Promise<Namespaces | undefined> {
   if (host.mode === 'none') return { entrance: unisolatedEntrance(), close: async () => {} };
@@ -54,7 +54,7 @@ export async function openNamespaces(
   return undefined;
 }
 
-function identity(host: Host): string[] {
+function identity(host: SandboxHost): string[] {
   if (host.mode === 'mapped') return ['--setuid', '1000', '--setgid', '1000', '--'];
   // In the outer user namespace our one id looks like root; in that of process 1 it is `ubuntu`.
   const inner = ['nsenter', '--target', '1', '--user', '--preserve-credentials', '--'];

@@ -14,7 +14,7 @@ export interface TerminalOptions extends TerminalSize {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-export function openTerminal(machine: RunningMachine, options: TerminalOptions): Terminal {
+export function openSandboxTerminal(machine: RunningMachine, options: TerminalOptions): Terminal {
   const { host } = machine;
   const shell = quote(host.shell);
   const run =

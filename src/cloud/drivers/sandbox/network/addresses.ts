@@ -14,7 +14,11 @@ export interface AddressRange {
 export const defaultRange: AddressRange = { loopback: '127.77', private: '10.77' };
 
 /** Starts at a place that the id decides, so that two servers on one host seldom meet. */
-export function chooseAddress(range: AddressRange, id: string, taken: ReadonlySet<string>): string {
+export function chooseLoopbackAddress(
+  range: AddressRange,
+  id: string,
+  taken: ReadonlySet<string>,
+): string {
   const start = Number.parseInt(id.slice(0, 4), 16);
   for (let step = 0; step < 65_536; step += 1) {
     const [high, low] = split((start + step) % 65_536);

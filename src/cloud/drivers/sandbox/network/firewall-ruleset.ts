@@ -1,7 +1,7 @@
 // The nftables rules of one machine, as text: what it may reach, and who may reach it. One table per
 // machine, replaced and removed as a whole.
 
-import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
+import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 
 /** Every interface of ours on the host starts with this, followed by the start of the machine's id. */
 export const interfacePrefix = 'mr-';
@@ -41,7 +41,7 @@ export function tableOf(id: string): string {
  * after. For that the interface takes loopback addresses; `as_sent` keeps the machine from using any, before
  * connections that are none of its own could be told of it.
  */
-export function toRuleset(subject: RulesetSubject, rules: readonly FirewallRule[]): string {
+export function toRuleset(subject: RulesetSubject, rules: readonly InboundRule[]): string {
   const table = `inet ${tableOf(subject.id)}`;
   const device = `"${interfaceOf(subject.id)}"`;
   const ours = `"${interfacePrefix}*"`;
@@ -97,7 +97,7 @@ table ${table} {
 `;
 }
 
-function toRule({ protocol, portRange, sourceNetwork }: FirewallRule): string {
+function toRule({ protocol, portRange, sourceNetwork }: InboundRule): string {
   if (!/^\d{1,3}(\.\d{1,3}){3}(\/\d{1,2})?$/.test(sourceNetwork)) {
     throw new DriverError('impossible', `"${sourceNetwork}" is not an IPv4 network.`);
   }

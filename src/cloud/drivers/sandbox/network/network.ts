@@ -4,7 +4,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
+import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import { type AddressRange, gatewayOf, toPrivateAddress } from './addresses.ts';
 import { interfaceOf, tableOf, toRuleset } from './firewall-ruleset.ts';
 import { findNameservers } from './resolver.ts';
@@ -23,7 +23,7 @@ export async function attachNetwork(
   id: string,
   ip: string,
   pid: number,
-  rules: readonly FirewallRule[],
+  rules: readonly InboundRule[],
 ): Promise<string[]> {
   const { range } = addressing;
   const device = interfaceOf(id);
@@ -59,7 +59,7 @@ export async function applyRules(
   { range, sshPorts }: Addressing,
   id: string,
   ip: string,
-  rules: readonly FirewallRule[],
+  rules: readonly InboundRule[],
 ) {
   const privateIp = toPrivateAddress(range, ip);
   const subject = { id, ip, privateIp, sshPorts, nameservers: await findNameservers() };

@@ -3,10 +3,10 @@
 
 import net from 'node:net';
 import ssh2, { type Algorithms } from 'ssh2';
-import { DriverError, type FirewallRule } from '#cloud/drivers/driver.ts';
+import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { serveConnection } from './connection.ts';
-import { createAdmission } from './source-filter.ts';
+import { createSourceFilter } from './source-filter.ts';
 
 /** The port that rules name, whichever we got. */
 const ruledPort = 22;
@@ -15,10 +15,10 @@ const loginTimeoutMs = 30_000;
 const greetingTimeoutMs = 2000;
 const partingMs = 500;
 
-export interface FrontDoor {
+export interface SshServer {
   readonly port: number;
   /** For who comes from now on. */
-  setRules(rules: readonly FirewallRule[]): void;
+  setRules(rules: readonly InboundRule[]): void;
   close(): Promise<void>;
 }
 
@@ -31,11 +31,11 @@ const broad: Algorithms = {
 /** The client's preference decides, and these prefer others though they know GCM. */
 const knowsFast = /^SSH-2\.0-(OpenSSH_([6-9]|\d\d)|PuTTY_Release_0\.(79|8|9)|libssh2?_)/;
 
-export async function openFrontDoor(
+export async function startSshServer(
   machine: RunningMachine,
   ports: readonly number[],
   log: (message: string) => void,
-): Promise<FrontDoor> {
+): Promise<SshServer> {
   /** By the peer's address and port; the timer ends a login that takes too long. */
   const visitors = new Map<string, { socket: net.Socket; timer: NodeJS.Timeout }>();
   const servers = [fast, broad].map((algorithms) => {
@@ -54,7 +54,7 @@ export async function openFrontDoor(
     });
   });
 
-  let mayEnter = createAdmission(machine.record.spec.firewall, ruledPort);
+  let mayEnter = createSourceFilter(machine.record.spec.firewall, ruledPort);
   const listener = net.createServer({ noDelay: true }, (socket) => {
     if (!mayEnter(socket.remoteAddress)) return void socket.destroy();
     const peer = `${socket.remoteAddress} ${socket.remotePort}`;
@@ -68,10 +68,10 @@ export async function openFrontDoor(
     greet(socket, (greeting) => servers[knowsFast.test(greeting) ? 0 : 1]!.injectSocket(socket));
   });
   listener.maxConnections = connectionLimit;
-  const door: FrontDoor = {
+  const door: SshServer = {
     port: await listen(listener, machine.record.ip, ports),
     setRules(rules) {
-      mayEnter = createAdmission(rules, ruledPort);
+      mayEnter = createSourceFilter(rules, ruledPort);
     },
     async close() {
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));

@@ -11,7 +11,7 @@ import {
   signalInside,
   spawnInside,
 } from '#cloud/drivers/sandbox/machine/enter.ts';
-import { openTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
+import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 
 const variableLimit = 64;
 const variableBytes = 4096;
@@ -64,7 +64,7 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
         return run(channel, command === null ? [shell, '-l'] : [shell, '-c', command]);
       const { cols, rows, term } = terminalRequest;
       const size = { columns: cols, rows };
-      terminal = openTerminal(machine, { command, ...size, type: term, environment });
+      terminal = openSandboxTerminal(machine, { command, ...size, type: term, environment });
       return connectTerminal(channel, terminal);
     });
   session.on('shell', (accept) => start(accept(), null));

@@ -2,11 +2,11 @@
 // the machine's packet filter.
 
 import { BlockList, isIPv6 } from 'node:net';
-import type { FirewallRule } from '#cloud/drivers/driver.ts';
+import type { InboundRule } from '#cloud/drivers/driver.ts';
 
-export type Admission = (address: string | undefined) => boolean;
+export type SourceFilter = (address: string | undefined) => boolean;
 
-export function createAdmission(rules: readonly FirewallRule[], port: number): Admission {
+export function createSourceFilter(rules: readonly InboundRule[], port: number): SourceFilter {
   // Despite its name a list of addresses; it knows an IPv4 address that is written as IPv6 too.
   const allowed = new BlockList();
   for (const { protocol, portRange, sourceNetwork } of rules) {

@@ -4,9 +4,9 @@ import { isAbsolute } from 'node:path';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
-import type { Seed } from './seed.ts';
+import type { MachineSeed } from './seed.ts';
 
-export interface Instance {
+export interface DaemonInstance {
   readonly name: string;
   readonly status: string;
   readonly type: 'container' | 'virtual-machine';
@@ -33,32 +33,32 @@ export function instancePath(name: string): string {
 }
 
 /** Undefined for what is not ours. */
-export function findId(instance: Instance | undefined, owner: string): string | undefined {
+export function findId(instance: DaemonInstance | undefined, owner: string): string | undefined {
   if (instance?.config[ownerKey] !== owner) return undefined;
   return instance.config[idKey];
 }
 
-export function addressOf(instance: Instance): string | null {
+export function addressOf(instance: DaemonInstance): string | null {
   return instance.config[addressKey] ?? null;
 }
 
-export function isSettled(instance: Instance): boolean {
+export function isSettled(instance: DaemonInstance): boolean {
   return instance.config[settledKey] === 'true';
 }
 
-export interface Place {
+export interface InstanceInput {
   readonly owner: string;
   readonly pool: string;
   readonly profiles: readonly string[];
   readonly address: string;
   readonly plan: AddressPlan;
-  readonly seed: Seed;
-  readonly image: { readonly fingerprint: string; readonly type: Instance['type'] };
+  readonly seed: MachineSeed;
+  readonly image: { readonly fingerprint: string; readonly type: DaemonInstance['type'] };
   readonly filesystems: { readonly devices: Record<string, Device>; readonly mapsUser: boolean };
 }
 
 /** The body of a create request. */
-export function toInstance(spec: MachineSpec, place: Place) {
+export function toCreateRequest(spec: MachineSpec, place: InstanceInput) {
   const isVirtual = place.image.type === 'virtual-machine';
   const mapped = place.filesystems.mapsUser && !isVirtual;
   return {
@@ -93,7 +93,7 @@ const guarded = {
   'security.ipv4_filtering': 'true',
 };
 
-function toNic({ plan, address }: Place): Device {
+function toNic({ plan, address }: InstanceInput): Device {
   const common = { type: 'nic', name: 'eth0' };
   // The daemon's own DHCP hands out what is reserved here; a foreign bridge only carries the packets.
   return plan.managed

@@ -2,22 +2,22 @@
 // the events connect and once in a while, one at a single machine when it changed. While there are no
 // events, every question is asked of the daemon itself.
 
-import type { Client } from './client.ts';
+import type { DaemonClient } from './client.ts';
 import { listenToEvents } from './events.ts';
-import { findId, type Instance, instanceName, instancePath } from './machine.ts';
+import { type DaemonInstance, findId, instanceName, instancePath } from './instance.ts';
 
-export interface Observed {
+export interface InstanceCache {
   /** Undefined when there is none. */
-  find(id: string): Promise<Instance | undefined>;
+  find(id: string): Promise<DaemonInstance | undefined>;
   /** Asks the daemon, whatever is known. */
-  refresh(id: string): Promise<Instance | undefined>;
+  refresh(id: string): Promise<DaemonInstance | undefined>;
   /** All of ours, asked of the daemon. */
-  list(): Promise<Instance[]>;
+  list(): Promise<DaemonInstance[]>;
   watch(changed: (id: string | null) => void): () => void;
   close(): void;
 }
 
-export interface ObservedOptions {
+export interface InstanceCacheOptions {
   readonly owner: string;
   readonly resyncMs: number;
   readonly log: (message: string) => void;
@@ -26,9 +26,12 @@ export interface ObservedOptions {
 /** When a look failed, or was begun before the events came. */
 const retryMs = 1_000;
 
-export function observe(client: Client, options: ObservedOptions): Observed {
+export function createInstanceCache(
+  client: DaemonClient,
+  options: InstanceCacheOptions,
+): InstanceCache {
   const { owner, resyncMs, log } = options;
-  const known = new Map<string, Instance>();
+  const known = new Map<string, DaemonInstance>();
   const watchers = new Set<(id: string | null) => void>();
   /** Machines being looked at, and whether they changed again meanwhile. */
   const looking = new Map<string, { again: boolean }>();
@@ -44,10 +47,10 @@ export function observe(client: Client, options: ObservedOptions): Observed {
   let retry: NodeJS.Timeout | undefined;
   let closed = false;
 
-  async function list(): Promise<Instance[]> {
+  async function list(): Promise<DaemonInstance[]> {
     questions += 1;
     const mine = questions;
-    const all = await client.get<Instance[]>('/1.0/instances', { recursion: '1' });
+    const all = await client.get<DaemonInstance[]>('/1.0/instances', { recursion: '1' });
     const ours = new Map(
       all.filter((one) => findId(one, owner) !== undefined).map((one) => [one.name, one]),
     );
@@ -64,11 +67,11 @@ export function observe(client: Client, options: ObservedOptions): Observed {
     return [...ours.values()];
   }
 
-  async function look(name: string): Promise<Instance | undefined> {
+  async function look(name: string): Promise<DaemonInstance | undefined> {
     questions += 1;
     const mine = questions;
     asked.set(name, mine);
-    const answer = await client.find<Instance>(instancePath(name));
+    const answer = await client.find<DaemonInstance>(instancePath(name));
     const ours = answer && findId(answer, owner) !== undefined ? answer : undefined;
     if ((asked.get(name) ?? listed) > mine) return ours;
     if (ours) known.set(name, ours);
