@@ -27,3 +27,7 @@ export interface SessionPrincipal extends Person {
 }
 
 export type Principal = KeyPrincipal | SessionPrincipal;
+
+/** Of the key or the person: what counts as one where callers share something. */
+export const idOf = (principal: Principal): string =>
+  principal.kind === 'key' ? principal.keyId : principal.userId;

@@ -169,6 +169,7 @@ const refusals: Record<RefusalCode, { code: string; message?: string; suggestion
   not_found: { code: 'global/object-does-not-exist', suggestion: 'Check the ID and try again.' },
   conflict: { code: 'global/conflict' },
   timed_out: { code: 'global/invalid-parameters', suggestion: 'Try again' },
+  overloaded: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },
   shutting_down: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },
   internal: {
     code: 'global/internal-error',

@@ -9,13 +9,23 @@ import type { PlaceOf } from './place.ts';
 import type { Config } from './schema.ts';
 
 export function checkConfig(config: Config, placeOf: PlaceOf): string[] {
-  const { server, database, redis, models, cloud } = config;
+  const { server, database, redis, inference, models, cloud } = config;
   return [
+    ...checkLargeBodies(inference, placeOf),
     ...checkTls(server, placeOf),
     ...checkDatabaseUrl(database.url, placeOf),
     ...checkRedisUrl(redis.url, placeOf),
     ...checkModels(models, placeOf),
     ...checkHosts(cloud, placeOf),
+  ];
+}
+
+/** One caller gets half of the room, which must hold any body. */
+function checkLargeBodies(inference: Config['inference'], placeOf: PlaceOf): string[] {
+  const { large_bodies_mib: mib, max_body_mib: largestMib } = inference;
+  if (mib === null || mib >= largestMib * 2) return [];
+  return [
+    `${placeOf(['inference', 'large_bodies_mib'])}: inference.large_bodies_mib is ${mib}; it must be at least twice inference.max_body_mib, ${largestMib * 2}.`,
   ];
 }
 

@@ -4,9 +4,6 @@ import { isUtf8 } from 'node:buffer';
 import { invalidJson } from '#lib/errors.ts';
 import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
 
-/** Deeper than any real request, and shallow enough for every recursive function downstream. */
-const maxDepth = 128;
-
 /** Under this, the outermost object has its integers that are too long for a number, as they were written. */
 export const written: unique symbol = Symbol('written');
 
@@ -14,7 +11,14 @@ export interface Written {
   [written]?: Record<string, string>;
 }
 
-/** Throws a Refusal. */
+/** Under this, a body that was parsed and checked in a thread has the JSON of its long members by their names. */
+export const memberTexts: unique symbol = Symbol('memberTexts');
+
+export interface WithMemberTexts {
+  [memberTexts]?: ReadonlyMap<string, string>;
+}
+
+/** Throws a Refusal. How deep it is nested was looked at as it came (`json-gauge.ts`). */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw invalidJson('it is empty');
   if (!isUtf8(bytes)) throw invalidJson('it is not UTF-8');
@@ -26,8 +30,6 @@ export function parseJson(bytes: Buffer): unknown {
     // V8's message quotes the body, which may be a prompt or a secret.
     throw invalidJson('it could not be parsed');
   }
-  if (isDeeperThan(value, maxDepth))
-    throw invalidJson(`it is nested deeper than ${maxDepth} levels`);
   keepLong(value, text);
   return value;
 }
@@ -65,18 +67,4 @@ function findLong(text: string): Record<string, string> {
     else if (isClosing(code)) depth--;
   }
   return found;
-}
-
-/** Goes no deeper itself than the limit, so that hostile nesting costs no stack. */
-function isDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  if (Array.isArray(value)) {
-    for (const member of value) if (isDeeperThan(member, levels - 1)) return true;
-    return false;
-  }
-  for (const name in value) {
-    if (isDeeperThan((value as Record<string, unknown>)[name], levels - 1)) return true;
-  }
-  return false;
 }

@@ -1,19 +1,17 @@
 // Gives a Fastify scope its own way of saying no: every failure inside it, also an unknown path, a wrong
 // method or a body that can't be read, goes through one renderer and leaves as JSON.
 
-import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   internal,
   invalidJson,
   methodNotAllowed,
   Refusal,
-  tooLarge,
   unknownUrl,
   unsupportedMediaType,
 } from '#lib/errors.ts';
 import { type RawViolation, toViolation, type Violation } from '#lib/schema/validation-error.ts';
-import { parseJson } from './body.ts';
+import { type Bodies, type BodyRules, createBodies, discard } from './bodies.ts';
 
 export interface Rendered {
   status: number;
@@ -30,12 +28,6 @@ export interface Dialect {
   own(error: unknown): Rendered | undefined;
 }
 
-export interface BodyRules {
-  maxBytes: number;
-  /** Parse JSON whatever the content type says, as some APIs' clients need. */
-  anyContentType: boolean;
-}
-
 /** Told of each request that has a route and was refused, with what it is answered. */
 export type OnRefused = (request: FastifyRequest, reply: FastifyReply, rendered: Rendered) => void;
 
@@ -44,14 +36,18 @@ export function applyDialect(
   dialect: Dialect,
   body: BodyRules,
   onRefused?: OnRefused,
-): void {
+): Bodies {
   const routes = collectRoutes(app);
+  const bodies = createBodies(body);
   app.setErrorHandler((error, request, reply) => {
-    const rendered = render(dialect, error, request, body.maxBytes);
+    const rendered = render(dialect, error, request);
     onRefused?.(request, reply, rendered);
-    const answer = () => send(reply, rendered, request, error);
-    if (rendered.status === 413) hearOut(request.raw, body.maxBytes, answer);
-    else answer();
+    if (bodies.isUnread(request) && rendered.status !== 408) {
+      // Fastify would close the connection, on clients that are still sending and read no answer before.
+      reply.removeHeader('connection');
+      discard(request.raw, body.maxBytes);
+    }
+    send(reply, rendered, request, error);
   });
   const refuseUnknown = (request: FastifyRequest, reply: FastifyReply) => {
     const path = request.url.split('?', 1)[0] as string;
@@ -69,6 +65,7 @@ export function applyDialect(
     // Scopes inside inherit this hook, and have their own answer.
     if (request.is404 && request.server === app) return refuseUnknown(request, reply);
     ignoreEmptyBody(request);
+    bodies.expect(request, reply);
     done();
   });
   app.addHook('onRoute', (route) => {
@@ -77,13 +74,8 @@ export function applyDialect(
   });
   app.removeAllContentTypeParsers();
   const types = body.anyContentType ? '*' : /^application\/([a-z0-9.-]+\+)?json\s*(;|$)/i;
-  app.addContentTypeParser(types, { parseAs: 'buffer' }, (_request, bytes, done) => {
-    try {
-      done(null, parseJson(bytes as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+  app.addContentTypeParser(types, bodies.parse);
+  return bodies;
 }
 
 /** Clients send a content type with every request; where no body is wanted and none came it means nothing. */
@@ -96,25 +88,6 @@ function ignoreEmptyBody(request: FastifyRequest): void {
   delete headers['content-type'];
 }
 
-/** Most clients read an answer only after their last byte: closing on them earlier is a broken pipe there. */
-function hearOut(raw: IncomingMessage, maxBytes: number, answer: () => void): void {
-  let left = maxBytes * 4;
-  const end = () => {
-    clearTimeout(timer);
-    raw.off('data', count).off('end', end).off('close', end);
-    answer();
-  };
-  const count = ({ length }: Buffer) => {
-    left -= length;
-    if (left < 0) end();
-  };
-  const timer = setTimeout(end, hearOutMs);
-  raw.on('data', count).once('end', end).once('close', end);
-  raw.resume();
-}
-
-const hearOutMs = 10_000;
-
 function renderKnown(dialect: Dialect, error: unknown): Rendered | undefined {
   return error instanceof Refusal ? dialect.refuse(error) : dialect.own(error);
 }
@@ -123,12 +96,7 @@ function renderKnown(dialect: Dialect, error: unknown): Rendered | undefined {
 export const renderFailure = (dialect: Dialect, error: unknown): Rendered =>
   renderKnown(dialect, error) ?? dialect.refuse(internal(error));
 
-function render(
-  dialect: Dialect,
-  error: unknown,
-  request: FastifyRequest,
-  maxBytes: number,
-): Rendered {
+function render(dialect: Dialect, error: unknown, request: FastifyRequest): Rendered {
   const known = renderKnown(dialect, error);
   if (known !== undefined) return known;
   const { validation, validationContext, code, statusCode } = error as FastifyError;
@@ -138,14 +106,8 @@ function render(
     return dialect.violate(toViolation(validation as RawViolation[]), part, value);
   }
   switch (code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return dialect.refuse(tooLarge(maxBytes));
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return dialect.refuse(unsupportedMediaType(request.headers['content-type']));
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return dialect.refuse(invalidJson('it is shorter or longer than its content-length'));
-    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-      return dialect.refuse(invalidJson('it is empty'));
     default:
       return dialect.refuse(
         isClientFault({ statusCode }) ? invalidJson('it could not be read') : internal(error),

@@ -159,6 +159,7 @@ const refusals: Record<RefusalCode, { type: string; code: string | null; retry?:
   rate_limited: { type: 'requests', code: 'rate_limit_exceeded' },
   not_found: { type: 'invalid_request_error', code: 'not_found' },
   conflict: { type: 'invalid_request_error', code: 'conflict', retry: false },
+  overloaded: { type: 'service_unavailable_error', code: 'server_is_overloaded' },
   shutting_down: { type: 'service_unavailable_error', code: 'model_unavailable' },
   internal: { type: 'server_error', code: 'internal_error' },
 };

@@ -3,6 +3,7 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
+import type { Principal } from '#accounts/principal.ts';
 import type { Rendered } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
 import type { Task, WrittenResponse } from './engine.ts';
@@ -29,6 +30,12 @@ export interface Caller {
   readonly keyId: string | null;
   readonly userId: string | null;
 }
+
+export const toCaller = (principal: Principal): Caller => ({
+  accountId: principal.accountId,
+  keyId: principal.kind === 'key' ? principal.keyId : null,
+  userId: principal.kind === 'key' ? null : principal.userId,
+});
 
 /** Who counts as one where callers share: a key, or all sessions of a person. */
 export const toSharer = ({ keyId, userId, accountId }: Caller): string =>

@@ -15,6 +15,7 @@ export type RefusalCode =
   | 'rate_limited'
   | 'not_found'
   | 'conflict'
+  | 'overloaded'
   | 'shutting_down'
   | 'internal';
 
@@ -32,6 +33,7 @@ const statuses: Record<RefusalCode, number> = {
   rate_limited: 429,
   not_found: 404,
   conflict: 409,
+  overloaded: 503,
   shutting_down: 503,
   internal: 500,
 };
@@ -93,6 +95,15 @@ export const unsupportedMediaType = (sent: string | undefined) =>
 
 export const tooLarge = (limitBytes: number) =>
   new Refusal('too_large', `The body is over the limit of ${limitBytes} bytes.`);
+
+export const tooManyValues = (limit: number) =>
+  invalidBody(
+    `The body has more than ${limit} JSON values, counted as commas and opening brackets. ` +
+      'Send a smaller body.',
+  );
+
+export const overloaded = (message: string, retryAfterMs: number) =>
+  new Refusal('overloaded', message, { retryAfterMs });
 
 export const rateLimited = (message: string, retryAfterMs: number) =>
   new Refusal('rate_limited', message, { retryAfterMs });

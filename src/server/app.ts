@@ -27,6 +27,7 @@ import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts'
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
 import { createIdSequence, newId } from '#lib/ids.ts';
+import { validatorOptions } from '#lib/schema/validator.ts';
 import { answerSocket, createBadHttpHandler, dialectOf, jsonHeaders } from './bad-http.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
@@ -58,15 +59,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     childLoggerFactory: (logger) => logger,
     genReqId: nextId,
     trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
-    // Coercion would turn {"temperature": null} into 0; removal would eat what engines may understand.
-    ajv: {
-      customOptions: {
-        coerceTypes: false,
-        removeAdditional: false,
-        useDefaults: false,
-        verbose: true,
-      },
-    },
+    ajv: { customOptions: validatorOptions },
     routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
     // Ours says so in each API's dialect.
     return503OnClosing: false,

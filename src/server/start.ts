@@ -65,6 +65,7 @@ import {
 import { toMemoryLimit, toStandIn } from '#server/options/local-models.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { createApp } from './app.ts';
+import { openBodies } from './bodies.ts';
 import { claimDataDirectory } from './claimed-data.ts';
 import { createDashboardBuild } from './dashboard-build.ts';
 import { drain } from './drain.ts';
@@ -240,6 +241,8 @@ export async function startServer(
     return { hostId: readHostId(config.data_dir), driver };
   }
 
+  const limits = createLimits(limitSettings, shared.limits, meter.limited);
+  const bodies = openBodies(config, limits);
   let draining = false;
   let url = '';
 
@@ -268,19 +271,20 @@ export async function startServer(
         catalog,
         clock,
         log,
-        limits: createLimits(limitSettings, shared.limits, meter.limited),
+        limits,
         plan: createPlanner(catalog, counter, backends.registry),
         attempts: createAttempts(backends.registry, router, meter),
         recordings,
       }),
       recordings,
-      maxBodyBytes: config.inference.max_body_mib * 1024 * 1024,
+      ...bodies.inference,
     },
     cloud: {
       authenticator,
       limiter: shared.rates,
       limits: toCloudLimits(config),
       cloud,
+      bodyRoom: bodies.room,
     },
     weights: { authenticator, catalog, ...weights },
     backends: { authenticator, clock, catalog, ...backends, queuedFor: router.queued },
@@ -359,6 +363,7 @@ export async function startServer(
     await counter.close();
     await grammars.close();
     await responses.close();
+    await bodies.close();
     await traces?.close().catch((error) => log.warn({ err: error }, 'the last traces are lost'));
     await shared.close();
     await cloud.reconciler.stop();

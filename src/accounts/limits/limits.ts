@@ -4,6 +4,7 @@
 import { toHeaderObject } from '#http/header-list.ts';
 import { type LimitReached, limitReached, tooLarge } from './errors.ts';
 import { toHeaders } from './headers.ts';
+import { type Arrival, createReading } from './reading.ts';
 import type { Governed, LimitSettings } from './settings.ts';
 import type { Amount, LimitScope, LimitStore, Outcome } from './store.ts';
 
@@ -21,9 +22,17 @@ export interface Reservation {
 }
 
 export interface Limits {
+  /**
+   * To be asked before a large body is read. Rejects with LimitReached if no request of the payer could be let in
+   * now. Until it leaves, it is one of the payer's concurrent requests on this server; nothing else is charged.
+   */
+  arrive(payer: Payer): Promise<Arrival>;
   /** Throws LimitReached. No promise when everything needed is in memory: every request comes by here. */
   reserve(payer: Payer, ask: Amount): Reservation | Promise<Reservation>;
 }
+
+/** The smallest request there is. */
+const least: Amount = Object.freeze({ tokens: 1, costNano: 0 });
 
 const free: Reservation = Object.freeze({ headers: null, settle() {} });
 
@@ -32,6 +41,23 @@ export function createLimits(
   store: LimitStore,
   onRefused: (refusal: LimitReached) => void = () => {},
 ): Limits {
+  const reading = createReading();
+
+  async function arrive({ accountId, keyId }: Payer): Promise<Arrival> {
+    const { scopes, month } = await settings.find(accountId, keyId);
+    if (scopes.length === 0) return { leave() {} };
+    const governed = reading.lower(scopes);
+    const arrival = reading.enter(scopes);
+    try {
+      const outcome = await store.look(governed, least, month);
+      if (outcome.refused !== null) throw refuse(scopes, least, outcome);
+      return arrival;
+    } catch (error) {
+      arrival.leave();
+      throw error;
+    }
+  }
+
   function reserve({ accountId, keyId }: Payer, ask: Amount): Reservation | Promise<Reservation> {
     const governed = settings.find(accountId, keyId);
     return governed instanceof Promise
@@ -42,19 +68,15 @@ export function createLimits(
   function admit(governed: Governed, ask: Amount): Reservation | Promise<Reservation> {
     const { scopes, month } = governed;
     if (scopes.length === 0) return free;
-    const outcome = store.reserve(scopes, ask, month);
+    const outcome = store.reserve(reading.lower(scopes), ask, month);
     return outcome instanceof Promise
       ? outcome.then((one) => toReservation(governed, ask, one))
       : toReservation(governed, ask, outcome);
   }
 
   function toReservation({ scopes }: Governed, ask: Amount, outcome: Outcome): Reservation {
+    if (outcome.refused !== null) throw refuse(scopes, ask, outcome);
     const headers = toHeaders(scopes, outcome.standings);
-    if (outcome.refused !== null) {
-      const refusal = toRefusal(scopes, ask, outcome, toHeaderObject(headers ?? []));
-      onRefused(refusal);
-      throw refusal;
-    }
     let settled = false;
     return {
       headers,
@@ -66,7 +88,14 @@ export function createLimits(
     };
   }
 
-  return { reserve };
+  function refuse(scopes: readonly LimitScope[], ask: Amount, outcome: Outcome): LimitReached {
+    const headers = toHeaders(scopes, outcome.standings);
+    const refusal = toRefusal(scopes, ask, outcome, toHeaderObject(headers ?? []));
+    onRefused(refusal);
+    return refusal;
+  }
+
+  return { arrive, reserve };
 }
 
 function toRefusal(

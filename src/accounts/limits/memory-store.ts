@@ -28,12 +28,7 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
   const byId = new Map<string, Counters>();
 
   function reserve(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome {
-    const now = clock.now();
-    const all = scopes.map((scope) => ({
-      limits: scope.limits,
-      elsewhereNano: scope.elsewhereNano,
-      counters: bring(scope, month, now),
-    }));
+    const all = toLimited(scopes, month);
     const refused = findRefused(all, ask);
     if (refused === null) for (const one of all) take(one, ask);
     return {
@@ -43,6 +38,20 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
         for (const one of all) giveBack(one, ask, used, month);
       },
     };
+  }
+
+  function look(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome {
+    const all = toLimited(scopes, month);
+    return { refused: findRefused(all, ask), standings: all.map(toStanding), settle() {} };
+  }
+
+  function toLimited(scopes: readonly LimitScope[], month: string): Limited[] {
+    const now = clock.now();
+    return scopes.map((scope) => ({
+      limits: scope.limits,
+      elsewhereNano: scope.elsewhereNano,
+      counters: bring(scope, month, now),
+    }));
   }
 
   /** The counters as they are now. */
@@ -96,7 +105,7 @@ export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore
     counters.tokens.debt = Math.max(0, debt);
   }
 
-  return { reserve, close: async () => {} };
+  return { reserve, look, close: async () => {} };
 }
 
 const toStanding = ({ counters, elsewhereNano }: Limited): Standing => ({

@@ -34,6 +34,7 @@ end
 /**
  * ARGV: now or '', id, lease in ms, tokens, cost, month; then for each scope requests a minute, tokens a
  * minute, concurrent, budget ('' for none each), what the database says was spent, and what elsewhere.
+ * Without an id it only looks, and takes nothing.
  * Answers: refusing scope or 0, number of the limit, then five numbers for each scope.
  */
 export const reserveScript = `${shared}
@@ -68,7 +69,7 @@ for index = 1, #KEYS / 2 do
 end
 local answer = { refused, limit }
 for _, one in ipairs(scopes) do
-  if refused == 0 then
+  if refused == 0 and id ~= '' then
     if one.rl then one.rd = one.rd + unit end
     if one.tl then one.td = one.td + tokens * unit end
     one.open = one.open + 1

@@ -48,14 +48,10 @@ export function createRedisStore(shared: SharedRedis, heldMs = leaseMs): LimitSt
       release(keys, member, costNano);
       throw error;
     })) as number[];
-    const [refused = 0, limit = 0] = answer;
-    const standings = scopes.map((_, index) => toStanding(answer.slice(2 + index * 5)));
-    const kind = limitKinds[limit - 1];
-    if (kind !== undefined) {
-      return { refused: { scope: refused - 1, limit: kind }, standings, settle() {} };
-    }
+    const outcome = toOutcome(scopes, answer);
+    if (outcome.refused !== null) return outcome;
     open.set(number, { member, keys });
-    return { refused: null, standings, settle };
+    return { ...outcome, settle };
 
     function settle(used: Amount): void {
       open.delete(number);
@@ -63,6 +59,18 @@ export function createRedisStore(shared: SharedRedis, heldMs = leaseMs): LimitSt
       const change = used.tokens - tokens;
       settling(keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(onError);
     }
+  }
+
+  async function look(
+    scopes: readonly LimitScope[],
+    { tokens, costNano }: Amount,
+    month: string,
+  ): Promise<Outcome> {
+    const answer = await reserving(scopes.flatMap(toKeys), [
+      ...[now(), '', heldMs, tokens, costNano, month],
+      ...scopes.flatMap(toArguments),
+    ]);
+    return toOutcome(scopes, answer as number[]);
   }
 
   /**
@@ -82,6 +90,7 @@ export function createRedisStore(shared: SharedRedis, heldMs = leaseMs): LimitSt
 
   return {
     reserve,
+    look,
     async close() {
       clearInterval(renewal);
     },
@@ -102,6 +111,14 @@ const toArguments = ({ limits, spentNano, elsewhereNano }: LimitScope): (string 
   spentNano,
   elsewhereNano,
 ];
+
+function toOutcome(scopes: readonly LimitScope[], answer: number[]): Outcome {
+  const [refused = 0, limit = 0] = answer;
+  const standings = scopes.map((_, index) => toStanding(answer.slice(2 + index * 5)));
+  const kind = limitKinds[limit - 1];
+  const by = kind === undefined ? null : { scope: refused - 1, limit: kind };
+  return { refused: by, standings, settle() {} };
+}
 
 const toStanding = ([
   requestDebt = 0,

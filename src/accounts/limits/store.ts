@@ -61,5 +61,7 @@ export interface LimitStore {
    * rejects when the shared store does not answer.
    */
   reserve(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome | Promise<Outcome>;
+  /** Says what `reserve` would, and takes nothing. */
+  look(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome | Promise<Outcome>;
   close(): Promise<void>;
 }

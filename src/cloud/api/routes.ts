@@ -4,6 +4,7 @@ import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
+import { idOf } from '#accounts/principal.ts';
 import type { Cloud } from '#cloud/cloud.ts';
 import { cloudDialect } from '#cloud/errors.ts';
 import { regions } from '#cloud/regions.ts';
@@ -20,6 +21,8 @@ import {
   SshKey,
 } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire-id.ts';
+import type { LargeBodies } from '#http/bodies.ts';
+import type { BodyRoom } from '#http/body-room.ts';
 import { applyDialect } from '#http/error-format.ts';
 import type { RateLimiter } from '#lib/limits/rate-limit.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
@@ -32,6 +35,7 @@ export interface CloudParts {
   limiter: RateLimiter;
   limits: CloudLimits;
   cloud: Cloud;
+  bodyRoom: BodyRoom;
 }
 
 /** 1 MB of user_data with every byte escaped (six for one, as in `\u0001`), and the rest of a launch. */
@@ -39,7 +43,12 @@ const maxBodyBytes = 6_553_600;
 
 export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
   const { cloud } = parts;
-  applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true });
+  const large: LargeBodies = {
+    admit: (request, bytes, signal) =>
+      parts.bodyRoom.enter(idOf(principalOf(request)), bytes, signal),
+    parse: () => null,
+  };
+  applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true, large });
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);
   instanceRoutes(scope, cloud);

@@ -33,6 +33,21 @@ export const InferenceSettings = Type.Object(
       maximum: 1024,
       description: 'Maximum size of a request body, in MiB.',
     }),
+    max_body_values: Type.Integer({
+      default: 200_000,
+      minimum: 1_000,
+      maximum: 100_000_000,
+      description:
+        'Maximum number of JSON values in a request body, counted as commas and opening brackets.',
+    }),
+    large_bodies_mib: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      minimum: 2,
+      maximum: 1_048_576,
+      default: null,
+      description:
+        'MiB of request bodies over 256 KiB that the server holds at once; further ones wait to be read. One caller gets half. If null, 32 times max_body_mib.',
+    }),
     queue: QueueSettings,
     stand_in: NullableString(
       'GGUF file of the stand-in, which answers for models without a backend. If null, the built-in model.',

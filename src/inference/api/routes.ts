@@ -5,15 +5,18 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Authenticator, findPrincipal, principalOf } from '#accounts/authenticate.ts';
 import type { Principal } from '#accounts/principal.ts';
+import type { BodyRules, LargeBodies } from '#http/bodies.ts';
+import { memberTexts, type WithMemberTexts } from '#http/body.ts';
 import { applyDialect, type OnRefused } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { codeOf, inferenceDialect, modelNotFound } from '#inference/errors.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
-import { type Guest, kinds, modelIn, type Visit } from '#inference/request.ts';
+import { type Guest, kinds, modelIn, toCaller, type Visit } from '#inference/request.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from '#inference/schema.ts';
 import type { Recordings } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
+import { createValidator } from '#lib/schema/validator.ts';
 import { checkTask } from './check.ts';
 
 export interface InferenceParts {
@@ -22,13 +25,20 @@ export interface InferenceParts {
   serve: Serve;
   recordings: Recordings;
   maxBodyBytes: number;
+  maxBodyValues: number;
+  largeBodies: LargeBodies;
 }
 
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { catalog, maxBodyBytes } = parts;
-  const rules = { maxBytes: maxBodyBytes, anyContentType: false };
-  applyDialect(scope, inferenceDialect, rules, recordRefusal);
+  const { catalog } = parts;
+  const rules: BodyRules = {
+    maxBytes: parts.maxBodyBytes,
+    anyContentType: false,
+    maxValues: parts.maxBodyValues,
+    large: parts.largeBodies,
+  };
+  const bodies = applyDialect(scope, inferenceDialect, rules, recordRefusal);
   parts.authenticator.requireScope(scope, 'inference');
   scope.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
@@ -66,12 +76,12 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
 
   app.post(
     '/chat/completions',
-    { schema: { tags, summary: 'Answer a conversation', body: ChatRequest } },
+    { schema: { tags, summary: 'Answer a conversation', body: ChatRequest }, validatorCompiler },
     (request, reply) => serve(request, reply, { kind: 'chat', body: request.body }),
   );
   app.post(
     '/completions',
-    { schema: { tags, summary: 'Continue a text', body: CompletionRequest } },
+    { schema: { tags, summary: 'Continue a text', body: CompletionRequest }, validatorCompiler },
     (request, reply) => serve(request, reply, { kind: 'completion', body: request.body }),
   );
 
@@ -80,6 +90,13 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     reply.hijack();
     return parts.serve(toVisit(request, reply), task);
   }
+
+  const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
+    ...toGuest(request, reply, principalOf(request)),
+    headers: request.headers,
+    bodyBytes: bodies.lengthOf(request),
+    response: reply.raw,
+  });
 
   function recordRefusal(...[request, reply, rendered]: Parameters<OnRefused>): void {
     const kind = kinds.get(request.routeOptions.url);
@@ -98,26 +115,27 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   }
 }
 
-function toGuest({ id }: FastifyRequest, reply: FastifyReply, principal: Principal): Guest {
-  const { accountId } = principal;
-  const isKey = principal.kind === 'key';
-  const keyId = isKey ? principal.keyId : null;
-  const userId = isKey ? null : principal.userId;
-  const begunMs = performance.now() - reply.elapsedTime;
-  return { id, caller: { accountId, keyId, userId }, begunMs };
-}
-
-const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
-  ...toGuest(request, reply, principalOf(request)),
-  headers: request.headers,
-  bodyBytes: bytesOf(request),
-  response: reply.raw,
+const toGuest = ({ id }: FastifyRequest, reply: FastifyReply, principal: Principal): Guest => ({
+  id,
+  caller: toCaller(principal),
+  begunMs: performance.now() - reply.elapsedTime,
 });
 
-/** A body that came in chunks has no length of its own. */
-function bytesOf({ headers, body }: FastifyRequest): number {
-  const length = headers['content-length'];
-  return length === undefined ? Buffer.byteLength(JSON.stringify(body)) : Number(length);
+/** Bodies that were parsed in a thread were checked there. */
+function validatorCompiler({ schema }: { schema: unknown }): Check {
+  const validate = createValidator(schema as object);
+  const check: Check = (body) => {
+    if ((body as WithMemberTexts | null)?.[memberTexts] !== undefined) return true;
+    const isValid = validate(body);
+    check.errors = validate.errors;
+    return isValid;
+  };
+  return check;
+}
+
+interface Check {
+  (body: unknown): boolean;
+  errors?: ReturnType<typeof createValidator>['errors'];
 }
 
 /** For /openapi.json only: a response schema that serialises would drop members it doesn't know. */

@@ -4,6 +4,7 @@ import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
 import type { Others } from '#accounts/limits/settings.ts';
 import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
+import type { RoomBounds } from '#http/body-room.ts';
 
 /** Of keys that are made from now on. */
 export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
@@ -18,6 +19,22 @@ export const toQueueLimits = ({ inference: { queue } }: Config) => ({
   length: queue.length,
   waitMs: queue.wait_seconds * 1000,
 });
+
+/** Where nothing is configured, there is room for this many of the largest bodies. */
+const largestBodies = 32;
+
+/** One caller may take half of the room. */
+export function toRoomBounds({ inference }: Config): RoomBounds {
+  const { large_bodies_mib: mib, max_body_mib: largestMib } = inference;
+  const maxBytes = (mib ?? largestMib * largestBodies) * 2 ** 20;
+  return {
+    maxBytes,
+    maxCallerBytes: maxBytes / 2,
+    maxWaiting: 512,
+    maxCallerWaiting: 64,
+    waitMs: 10_000,
+  };
+}
 
 export const toUsageRetention = ({ usage }: Config) => ({
   requestDays: usage.request_days,

@@ -32,6 +32,7 @@ import type { Instance, SshKey } from '#cloud/schema.ts';
 import type { HostRow } from '#db/cloud-rows.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';
+import { BodyRoom } from '#http/body-room.ts';
 import { newId } from '#lib/ids.ts';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
@@ -160,6 +161,13 @@ export async function startCloud(
     limiter: createRateLimiter(clock),
     limits: options.limits ?? { requests: null, launches: null },
     cloud,
+    bodyRoom: new BodyRoom({
+      maxBytes: 2 ** 26,
+      maxCallerBytes: 2 ** 25,
+      maxWaiting: 16,
+      maxCallerWaiting: 8,
+      waitMs: 10_000,
+    }),
   };
   app.register(async (scope) => cloudRoutes(scope, parts), { prefix: '/api/v1' });
   cleanups.push(async () => {

@@ -1,7 +1,7 @@
 // What is sent upstream: the client's request with the upstream's name for the model. Every other member
 // passes on as it came; where a server is known to call one otherwise, it is told so as well.
 
-import { rawJSON, type Written, written } from '#http/body.ts';
+import { memberTexts, rawJSON, type WithMemberTexts, type Written, written } from '#http/body.ts';
 import type { Task } from '#inference/engine.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 
@@ -32,7 +32,20 @@ export function toRequestBody(
   };
   // Null means "not given" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
-  return JSON.stringify(sent);
+  return toText(sent, body);
+}
+
+/** Members that are sent as they came may have their JSON already: making it again would block the event loop. */
+function toText(sent: Record<string, unknown>, body: Task['body'] & WithMemberTexts): string {
+  const texts = body[memberTexts];
+  if (texts === undefined) return JSON.stringify(sent);
+  const came = body as unknown as Record<string, unknown>;
+  const members = Object.keys(sent).flatMap((name) => {
+    const known = sent[name] === came[name] ? texts.get(name) : undefined;
+    const text = known ?? JSON.stringify(sent[name]);
+    return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
+  });
+  return `{${members.join()}}`;
 }
 
 /** Members with more digits than a number holds, as they came. */

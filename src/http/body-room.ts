@@ -1,0 +1,138 @@
+// Room for large request bodies: how many of their bytes this server holds at once, in all and per caller. A
+// body that has to wait is not read meanwhile, so its bytes stay with the client.
+
+import { FairQueue } from '#lib/async/fair-queue.ts';
+import { overloaded, rateLimited } from '#lib/errors.ts';
+
+export interface RoomBounds {
+  readonly maxBytes: number;
+  /** Of one caller; at least the size of the largest body. */
+  readonly maxCallerBytes: number;
+  readonly maxWaiting: number;
+  readonly maxCallerWaiting: number;
+  readonly waitMs: number;
+}
+
+export interface Lease {
+  /** The body turned out to be smaller. */
+  shrink(bytes: number): void;
+  /** Gives the room back. Counts once, however often it is called. */
+  leave(): void;
+}
+
+interface Waiter {
+  readonly caller: string;
+  readonly bytes: number;
+  readonly enter: () => void;
+}
+
+const retryMs = 1000;
+
+export class BodyRoom {
+  readonly #bounds: RoomBounds;
+  readonly #line = new FairQueue<Waiter>();
+  readonly #held = new Map<string, number>();
+  readonly #waiting = new Map<string, number>();
+  #total = 0;
+
+  constructor(bounds: RoomBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Bytes held now. */
+  get bytes(): number {
+    return this.#total;
+  }
+
+  get waiting(): number {
+    return this.#line.size;
+  }
+
+  /**
+   * Waits for room. Rejects with a Refusal when too many wait or it takes too long, and with the signal's reason
+   * once that is aborted.
+   */
+  async enter(caller: string, bytes: number, signal: AbortSignal): Promise<Lease> {
+    signal.throwIfAborted();
+    if (!this.#fits(caller, bytes)) await this.#wait(caller, bytes, signal);
+    else this.#take(caller, bytes);
+    return this.#toLease(caller, bytes);
+  }
+
+  #fits(caller: string, bytes: number): boolean {
+    const { maxBytes, maxCallerBytes } = this.#bounds;
+    const held = this.#held.get(caller) ?? 0;
+    return this.#total + bytes <= maxBytes && held + bytes <= maxCallerBytes;
+  }
+
+  #take(caller: string, bytes: number): void {
+    this.#total += bytes;
+    add(this.#held, caller, bytes);
+  }
+
+  #wait(caller: string, bytes: number, signal: AbortSignal): Promise<void> {
+    const { maxWaiting, maxCallerWaiting, waitMs } = this.#bounds;
+    if ((this.#waiting.get(caller) ?? 0) >= maxCallerWaiting) throw tooManyOfCaller();
+    if (this.#line.size >= maxWaiting) throw tooMany();
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+        add(this.#waiting, caller, -1);
+      };
+      const enter = () => {
+        end();
+        resolve();
+      };
+      const waiter = { caller, bytes, enter };
+      const giveUp = (reason: unknown) => {
+        if (!this.#line.remove(caller, waiter)) return;
+        end();
+        reject(reason);
+      };
+      const abort = () => giveUp(signal.reason);
+      const timer = setTimeout(() => giveUp(tooMany()), waitMs);
+      signal.addEventListener('abort', abort);
+      add(this.#waiting, caller, 1);
+      this.#line.push(caller, waiter);
+    });
+  }
+
+  #toLease(caller: string, taken: number): Lease {
+    let bytes = taken;
+    const shrink = (to: number) => {
+      if (to >= bytes) return;
+      this.#total -= bytes - to;
+      add(this.#held, caller, to - bytes);
+      bytes = to;
+      this.#letIn();
+    };
+    return { shrink, leave: () => shrink(0) };
+  }
+
+  #letIn(): void {
+    const mayGo = ({ caller, bytes }: Waiter) => this.#fits(caller, bytes);
+    for (let next = this.#line.take(mayGo); next !== undefined; next = this.#line.take(mayGo)) {
+      this.#take(next.caller, next.bytes);
+      next.enter();
+    }
+  }
+}
+
+function add(counts: Map<string, number>, caller: string, change: number): void {
+  const count = (counts.get(caller) ?? 0) + change;
+  if (count === 0) counts.delete(caller);
+  else counts.set(caller, count);
+}
+
+const tooMany = () =>
+  overloaded(
+    'The server holds as many large request bodies as it may. Try again after the time in retry-after.',
+    retryMs,
+  );
+
+const tooManyOfCaller = () =>
+  rateLimited(
+    'Too many large request bodies of this caller wait to be read. Try again after the time in retry-after.',
+    retryMs,
+  );

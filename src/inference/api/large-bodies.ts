@@ -1,0 +1,63 @@
+// How /v1 takes large bodies: the caller's limits are asked before one is read, it waits for room, and it is
+// parsed and checked in a thread.
+
+import type { FastifyRequest } from 'fastify';
+import { principalOf } from '#accounts/authenticate.ts';
+import type { Limits } from '#accounts/limits/limits.ts';
+import type { Arrival } from '#accounts/limits/reading.ts';
+import type { LargeBodies } from '#http/bodies.ts';
+import { largeBytes } from '#http/body-reader.ts';
+import type { BodyRoom } from '#http/body-room.ts';
+import { kinds, toCaller, toSharer } from '#inference/request.ts';
+import { invalidJson } from '#lib/errors.ts';
+import { BodyRefused, type BodyThread, type Prepared } from './body-thread.ts';
+
+/** A body with more values is parsed in the thread, however short it is: these take up to ten milliseconds. */
+const manyValues = 4_000;
+
+export function createLargeBodies(limits: Limits, room: BodyRoom, thread: BodyThread): LargeBodies {
+  const arrivals = new WeakMap<FastifyRequest, Arrival>();
+
+  async function parse(request: FastifyRequest, bytes: Buffer): Promise<Prepared> {
+    const caller = toSharer(toCaller(principalOf(request)));
+    const kind = kinds.get(request.routeOptions.url) ?? 'chat';
+    const left = new AbortController();
+    const leave = () => left.abort(invalidJson('its client has left'));
+    const { socket } = request.raw;
+    socket.once('close', leave);
+    try {
+      return await thread.parse({ caller, kind, bytes }, left.signal);
+    } catch (error) {
+      // For the row that a refusal leaves.
+      if (error instanceof BodyRefused) request.body = { model: error.model };
+      throw error;
+    } finally {
+      socket.off('close', leave);
+      // From here on the request itself is counted.
+      arrivals.get(request)?.leave();
+    }
+  }
+
+  return {
+    async admit(request, bytes, signal) {
+      const caller = toCaller(principalOf(request));
+      const arrival = await limits.arrive(caller);
+      arrivals.set(request, arrival);
+      try {
+        const lease = await room.enter(toSharer(caller), bytes, signal);
+        return {
+          shrink: lease.shrink,
+          leave() {
+            arrival.leave();
+            lease.leave();
+          },
+        };
+      } catch (error) {
+        arrival.leave();
+        throw error;
+      }
+    },
+    parse: (request, { bytes, values }) =>
+      bytes.length > largeBytes || values > manyValues ? parse(request, bytes) : null,
+  };
+}

@@ -1,0 +1,9 @@
+// The thread that parses bodies, but for one word that ends it.
+
+import { parentPort } from 'node:worker_threads';
+import type { BodyJob } from '#inference/api/body-thread.ts';
+
+parentPort?.on('message', ({ bytes }: BodyJob) => {
+  if (Buffer.from(bytes).includes('"die"')) process.exit(1);
+});
+await import('#inference/api/body-worker.ts');
