@@ -64,7 +64,10 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     file: null,
     presetApiKey: options.presetApiKey ?? null,
   };
-  const server = await startServer(loaded, options.clock ?? systemClock, { alone: false });
+  const server = await startServer(loaded, {
+    clock: options.clock ?? systemClock,
+    ownsDataDir: false,
+  });
   const key = options.presetApiKey ?? server.firstApiKey ?? '';
   let stopped: Promise<void> | undefined;
   const stop = () => {

@@ -1,4 +1,4 @@
-// The `cloud` section of the configuration, in the words of the cloud.
+// Converts the `cloud` section of the configuration into options of the cloud.
 
 import { hostname } from 'node:os';
 import type { CloudOptions } from '#cloud/cloud.ts';

@@ -1,4 +1,4 @@
-// Limits, queue and retention of the configuration, in the words of those who keep to them.
+// Converts the configuration's limits, queue and retention into the options of the parts that enforce them.
 
 import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
 import type { Others } from '#accounts/limits/settings.ts';
@@ -6,12 +6,12 @@ import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
 import type { RoomBounds } from '#http/body-room.ts';
 
-/** Of keys that are made from now on. */
+/** Limits of keys created from now on. */
 export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
 
 export const toAccountDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.account);
 
-/** Silent means dead sooner than a lease can end, which may have been renewed a third of it before. */
+/** A server is presumed dead after half a lease without a sign of life: leases are renewed every third. */
 export const toOthers = ({ database, redis }: Config, processId: string): Others | null =>
   database.url === null ? null : { processId, silentMs: redis.url === null ? null : leaseMs / 2 };
 

@@ -1,4 +1,4 @@
-// The `inference` section of the configuration, in the words of the models on this computer.
+// Converts the `inference` section of the configuration into options of the models on this computer.
 
 import { totalmem } from 'node:os';
 import type { Config } from '#config/schema.ts';
@@ -9,6 +9,6 @@ export function toStandIn({ inference }: Config) {
   return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
 }
 
-/** In bytes, for all models together. */
+/** Bytes for all local models together. */
 export const toMemoryLimit = ({ inference }: Config) =>
   inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;

@@ -1,4 +1,4 @@
-// The `models` section of the configuration, in the words of the catalog and of the backends.
+// Converts the `models` section of the configuration into options of the catalog, the backends and the weights.
 
 import type { Config } from '#config/schema.ts';
 import type { BackendSettings } from '#inference/backends/open.ts';
@@ -11,7 +11,7 @@ export function toCatalogSettings({ catalog, builtin_ids }: Models): CatalogSett
   return { builtinIds: builtin_ids, changes: new Map(changes) };
 }
 
-/** Only what is given: the rest stays as it is known. */
+/** Contains only the members that are set: the others keep their known values. */
 function toChange(model: Models['catalog'][string]): CatalogChange {
   const change = {
     ownedBy: model.owned_by,
@@ -57,3 +57,11 @@ export function toBackendSettings({ catalog, health }: Models): BackendSettings 
     probeMs: health.probe_seconds * 1000,
   };
 }
+
+export const toWeightsOptions = ({ data_dir: dataDir, models }: Config) => ({
+  dataDir,
+  hubUrl: models.hub_url,
+  hubToken: models.hub_token,
+  concurrency: models.pull_concurrency,
+  diskReserveBytes: models.disk_reserve_gib * 2 ** 30,
+});

@@ -1,0 +1,29 @@
+// Periodic background work. A chore that fails is logged and runs again at its next interval.
+
+import type { Parts } from '#server/parts/parts.ts';
+
+/** Starts all chores. Returns a function that stops them. */
+export function startChores({ core, accounts, usage, models, cloud }: Parts): () => void {
+  const { log } = core;
+
+  const every = (ms: number, chore: () => Promise<void>) =>
+    setInterval(() => {
+      chore().catch((error) => log.error({ err: error }, 'background work failed'));
+    }, ms).unref();
+
+  const timers = [
+    every(1_000, () => models.backends.tick()),
+    every(2_000, () => models.backends.live.refresh()),
+    every(2_000, () => cloud.hosts.look()),
+    every(5_000, () => models.weights.tidy()),
+    every(5_000, () => accounts.apiKeys.flushLastUsed()),
+    every(60_000, () => cloud.strangers.sweep()),
+    every(60_000, () => usage.rows.sweep()),
+    every(600_000, () => accounts.throttle.sweep()),
+    every(3_600_000, () => accounts.sessions.sweep()),
+    every(3_600_000, () => usage.retention.sweep()),
+  ];
+  return () => {
+    for (const timer of timers) clearInterval(timer);
+  };
+}

@@ -1,0 +1,77 @@
+// The accounts part: API keys, sessions, members, limits, and the usage rows of every request.
+
+import { createApiKeys } from '#accounts/api-keys.ts';
+import { createAuditLog } from '#accounts/audit-log.ts';
+import { createAuthenticator } from '#accounts/authenticate.ts';
+import { createInvitations } from '#accounts/invitations.ts';
+import { createLimitSettings } from '#accounts/limits/settings.ts';
+import { createSpendReport } from '#accounts/limits/spend-report.ts';
+import { createMembers } from '#accounts/members.ts';
+import { createSessions } from '#accounts/sessions.ts';
+import { createSignIn } from '#accounts/sign-in.ts';
+import { createThrottle } from '#accounts/throttle.ts';
+import { createUsageRequests } from '#accounts/usage/requests.ts';
+import { createUsageRetention } from '#accounts/usage/retention.ts';
+import { createUsageSummaries } from '#accounts/usage/summaries.ts';
+import { createUsage } from '#accounts/usage/usage.ts';
+import { watchUsage } from '#accounts/usage/watch.ts';
+import { createBatch } from '#accounts/usage/writer.ts';
+import { createBatchThread } from '#accounts/usage/writer-thread.ts';
+import {
+  toAccountDefaults,
+  toKeyDefaults,
+  toOthers,
+  toUsageRetention,
+} from '#server/options/limits.ts';
+import type { Core } from './core.ts';
+
+export type Accounts = ReturnType<typeof openAccounts>;
+
+export function openAccounts({ config, clock, db, audit, processId }: Core) {
+  const limitSettings = createLimitSettings(db, clock, audit, {
+    keyDefaults: toKeyDefaults(config),
+    others: toOthers(config, processId),
+  });
+  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
+  const throttle = createThrottle(db, clock);
+  const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
+  const sessions = createSessions(db, clock, audit, { sessionDays });
+  const invitations = createInvitations(db, clock, audit, { invitationDays });
+  const signIn = createSignIn(
+    db,
+    clock,
+    { audit, sessions, throttle, invitations },
+    {
+      loginAttempts: config.accounts.login_attempts,
+      accountLimits: toAccountDefaults(config),
+    },
+  );
+  return {
+    limitSettings,
+    apiKeys,
+    throttle,
+    sessions,
+    invitations,
+    signIn,
+    authenticator: createAuthenticator(apiKeys, sessions),
+    members: createMembers(db, audit, sessions),
+    spendReport: createSpendReport(db, clock),
+    auditLog: createAuditLog(db),
+  };
+}
+
+export type UsageParts = ReturnType<typeof openUsage>;
+
+/** With SQLite, usage is written by a thread of its own. */
+export function openUsage({ config, clock, db, log, sqlite, metrics, processId }: Core) {
+  const inProcess = createBatch(db);
+  const batch = sqlite === null ? inProcess : createBatchThread(sqlite, inProcess);
+  const rows = createUsage(db, clock, { log, batch }, { alone: sqlite !== null, processId });
+  watchUsage(metrics, rows.status);
+  return {
+    rows,
+    retention: createUsageRetention(db, clock, toUsageRetention(config)),
+    summaries: createUsageSummaries(db),
+    requests: createUsageRequests(db),
+  };
+}

@@ -1,0 +1,60 @@
+// What every part of the server stands on: log, database, metrics, and the state shared with other servers.
+
+import { type Logger, pino } from 'pino';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { type Audit, createAudit } from '#accounts/audit.ts';
+import type { Config } from '#config/schema.ts';
+import { type Checkpoints, createCheckpoints, emptyLog } from '#db/checkpoints.ts';
+import { openDatabase, sqliteFile } from '#db/open.ts';
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
+import { createLogSink } from '#lib/telemetry/log-sink.ts';
+import { openSharedState, type SharedState } from '#server/shared-state.ts';
+
+export interface Core {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly db: Database;
+  /** The path of the SQLite file; null with PostgreSQL. */
+  readonly sqlite: string | null;
+  /** Null with PostgreSQL. */
+  readonly checkpoints: Checkpoints | null;
+  readonly audit: Audit;
+  readonly metrics: Registry;
+  readonly shared: SharedState;
+  /** Names this server process in the database and in Redis. */
+  readonly processId: string;
+  /** Call last: no other part may log or use the database afterwards. */
+  close(): Promise<void>;
+}
+
+export async function openCore(config: Config, clock: Clock): Promise<Core> {
+  const sink = createLogSink();
+  const log = pino({ level: config.log.level, base: null }, sink);
+  const { url, pool_size: poolSize } = config.database;
+  const db = await openDatabase({ url, poolSize, dataDir: config.data_dir }, log);
+  const sqlite = url === null ? sqliteFile(config.data_dir) : null;
+  const checkpoints = sqlite === null ? null : createCheckpoints(sqlite, log);
+  const metrics = new Registry();
+  collectDefaultMetrics({ register: metrics });
+  return {
+    config,
+    clock,
+    log,
+    db,
+    sqlite,
+    checkpoints,
+    audit: createAudit(clock),
+    metrics,
+    shared: await openSharedState(config.redis.url, clock, { log, registry: metrics }),
+    processId: newId(),
+    async close() {
+      await checkpoints?.close();
+      await db.destroy();
+      if (sqlite !== null) emptyLog(sqlite);
+      sink.close();
+    },
+  };
+}

@@ -1,0 +1,137 @@
+// The inference part: the catalog, the engines behind it, and what serves a request from them.
+
+import { createLimits } from '#accounts/limits/limits.ts';
+import type { Config } from '#config/schema.ts';
+import { openBackends } from '#inference/backends/open.ts';
+import {
+  createGrammarThread,
+  type GrammarThread,
+} from '#inference/engines/local/grammar/grammar-thread.ts';
+import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
+import { createResponseThread } from '#inference/engines/upstream/response-thread.ts';
+import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream/upstream.ts';
+import { createCatalog } from '#inference/models/catalog.ts';
+import { createMemoryBudget, type MemoryBudget } from '#inference/models/memory-budget.ts';
+import { createLlama3Counter } from '#inference/models/tokens.ts';
+import { createRouter } from '#inference/routing/router.ts';
+import { createAttempts } from '#inference/serving/attempt.ts';
+import { createMissingCounts } from '#inference/serving/fallback-token-count.ts';
+import { createMeter, watchLoad, watchQueues } from '#inference/serving/meter.ts';
+import { createPlanner } from '#inference/serving/plan.ts';
+import { createRecordings } from '#inference/serving/request-accounting.ts';
+import { createServe } from '#inference/serving/serve.ts';
+import { createTraces, type Traces } from '#inference/serving/traces.ts';
+import { openWeights } from '#inference/weights/open.ts';
+import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
+import { toQueueLimits } from '#server/options/limits.ts';
+import { toMemoryLimit, toStandIn } from '#server/options/local-models.ts';
+import { toBackendSettings, toCatalogSettings, toWeightsOptions } from '#server/options/models.ts';
+import type { Accounts, UsageParts } from './accounts.ts';
+import { openBodies } from './bodies.ts';
+import type { Core } from './core.ts';
+
+export type Models = Awaited<ReturnType<typeof openModels>>;
+
+/** The catalog and every backend that can answer for a model of it. */
+export async function openModels(core: Core) {
+  const { config, clock, log, db, audit, metrics } = core;
+  const catalog = createCatalog(toCatalogSettings(config.models));
+  const weights = await openWeights({ db, clock, log, audit, catalog }, toWeightsOptions(config));
+  const memory = createMemoryBudget(toMemoryLimit(config));
+  const grammars = createGrammarThread(clock);
+  const openLocal = (model: LocalModel) => openLocalEngine(core, { memory, grammars }, model);
+  const standIn = openLocal(toStandIn(config));
+  watchLoad(metrics, standIn.name, standIn.status);
+  const tokens = createLlama3Counter();
+  const missing = createMissingCounts(tokens);
+  const responses = createResponseThread(clock);
+  const backends = await openBackends(
+    {
+      db,
+      clock,
+      log,
+      audit,
+      catalog,
+      seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
+      metrics,
+      bindings: weights.bindings,
+      standIn,
+      openWeights: ({ name, path }) => openLocal({ name, modelPath: path }),
+      openUpstream: (options, entry) =>
+        createUpstreamEngine({
+          ...options,
+          responses,
+          countGenerated: missing.forGenerated(entry),
+        }),
+      probe: probeUpstream,
+    },
+    toBackendSettings(config.models),
+  );
+  return { catalog, weights, grammars, responses, standIn, tokens, missing, backends };
+}
+
+interface LocalModel {
+  name: string;
+  modelPath: string;
+}
+
+function openLocalEngine(
+  { config, log }: Core,
+  { memory, grammars }: { memory: MemoryBudget; grammars: GrammarThread },
+  model: LocalModel,
+): LocalEngine {
+  const share = memory.share(model.modelPath);
+  const engine = createLocalEngine({
+    ...model,
+    memoryLimit: share.limit,
+    grammars,
+    gpu: config.inference.gpu ? 'auto' : false,
+    idleMs: config.inference.idle_minutes * 60_000,
+    threads: config.inference.threads,
+    onEvent(event) {
+      share.see(event);
+      // The native library's output is not logged: it could quote the grammar of a prompt.
+      const level = event.kind === 'gpu_failed' ? 'warn' : 'info';
+      if (event.kind !== 'output') log[level]({ backend: model.name, ...event }, 'model process');
+    },
+  });
+  share.own(engine);
+  return engine;
+}
+
+export type Serving = Awaited<ReturnType<typeof openServing>>;
+
+/** What takes a request from its checked body to its response and its usage row. */
+export async function openServing(
+  core: Core,
+  accounts: Accounts,
+  usage: UsageParts,
+  models: Models,
+) {
+  const { config, clock, log, metrics, shared } = core;
+  const { catalog, backends, tokens, missing } = models;
+  const meter = createMeter(metrics);
+  const router = createRouter(backends.registry, clock, {
+    ...toQueueLimits(config),
+    onRefused: meter.refused,
+  });
+  watchQueues(metrics, () => catalog.all().map(({ id }) => id), router.queued);
+  const traces = await openTraces(config);
+  const recordings = createRecordings({ meter, usageRows: usage.rows, traces, missing }, clock);
+  const limits = createLimits(accounts.limitSettings, shared.limits, meter.limited);
+  const serve = createServe({
+    catalog,
+    clock,
+    log,
+    limits,
+    plan: createPlanner(catalog, tokens, backends.registry),
+    attempts: createAttempts(backends.registry, router, meter),
+    recordings,
+  });
+  return { router, traces, recordings, serve, bodies: openBodies(config, limits) };
+}
+
+async function openTraces({ telemetry }: Config): Promise<Traces | null> {
+  const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
+  return url === null ? null : createTraces({ url, headers, sampleRatio });
+}

@@ -1,0 +1,29 @@
+// Every part of the server, opened in the order in which they depend on each other. Nothing listens yet.
+
+import type { Config } from '#config/schema.ts';
+import type { Clock } from '#lib/clock.ts';
+import { createDashboardBuild } from '#server/dashboard-build.ts';
+import { openAccounts, openUsage } from './accounts.ts';
+import { openCloud } from './cloud.ts';
+import { openCore } from './core.ts';
+import { openModels, openServing } from './inference.ts';
+
+export type Parts = Awaited<ReturnType<typeof openParts>>;
+
+export async function openParts(config: Config, clock: Clock) {
+  const core = await openCore(config, clock);
+  const accounts = openAccounts(core);
+  const usage = openUsage(core);
+  const models = await openModels(core);
+  const serving = await openServing(core, accounts, usage, models);
+  const cloud = await openCloud(core);
+  return {
+    core,
+    accounts,
+    usage,
+    models,
+    serving,
+    cloud,
+    dashboard: createDashboardBuild(core.log),
+  };
+}
