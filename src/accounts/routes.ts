@@ -9,11 +9,11 @@ import type { LimitSettings } from '#accounts/limits/settings.ts';
 import type { SpendReport } from '#accounts/limits/spend-report.ts';
 import type { ApiKeyRow } from '#db/tables.ts';
 import { clientAddress } from '#http/client-address.ts';
-import { applyDialect } from '#http/error-format.ts';
+import { applyErrorFormat } from '#http/error-format.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
 import { type Authenticator, requireRole, sessionCookie, sessionOf } from './authenticate.ts';
-import { accountsDialect } from './errors.ts';
+import { accountsErrorFormat } from './errors.ts';
 import type { Invitations } from './invitations.ts';
 import type { Members } from './members.ts';
 import { scopes } from './principal.ts';
@@ -54,7 +54,7 @@ export interface AccountParts {
 const maxBytes = 65_536;
 
 export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
-  applyDialect(scope, accountsDialect, { maxBytes, anyContentType: false });
+  applyErrorFormat(scope, accountsErrorFormat, { maxBytes, anyContentType: false });
   scope.register(cookie);
   scope.register(async (open) => doorRoutes(open, parts));
   scope.register(async (inner) => {

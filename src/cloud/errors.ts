@@ -1,7 +1,7 @@
-// The cloud API's dialect: everything a client of /api/v1 can be told. Clients match on codes and on some
+// The errors of the cloud API: everything a client of /api/v1 can be told. Clients match on codes and on some
 // of these sentences; contract tests hold them still.
 
-import type { Dialect, Rendered } from '#http/error-format.ts';
+import type { ErrorFormat, Rendered } from '#http/error-format.ts';
 import type { RefusalCode } from '#lib/errors.ts';
 import { toPathText, type Violation, valueAt } from '#lib/schema/validation-error.ts';
 
@@ -178,8 +178,8 @@ const refusals: Record<RefusalCode, { code: string; message?: string; suggestion
   },
 };
 
-export const cloudDialect: Dialect = {
-  refuse(refusal): Rendered {
+export const cloudErrorFormat: ErrorFormat = {
+  renderRefusal(refusal): Rendered {
     const { code, message = refusal.message, suggestion } = refusals[refusal.code];
     const headers: Record<string, string> =
       refusal.retryAfterMs === null
@@ -190,7 +190,7 @@ export const cloudDialect: Dialect = {
     return { status, headers, body: toBody(code, message, suggestion) };
   },
 
-  violate(violation, part, value): Rendered {
+  renderViolation(violation, part, value): Rendered {
     const place = { body: 'request body', params: 'request path', querystring: 'request query' }[
       part
     ];
@@ -199,7 +199,7 @@ export const cloudDialect: Dialect = {
     return { status: 400, body: toBody('global/invalid-parameters', message, fixParameters) };
   },
 
-  own(error): Rendered | undefined {
+  renderOwn(error): Rendered | undefined {
     if (!(error instanceof CloudError)) return undefined;
     return { status: error.status, body: toBody(error.code, error.message, error.suggestion) };
   },

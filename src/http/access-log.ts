@@ -1,4 +1,4 @@
-// One log line and one observation per request. Routes, not addresses: those hold ids.
+// Writes one log line and one observation per request. They name the route and not the URL, which may hold ids.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { LogFn } from 'pino';
@@ -14,17 +14,17 @@ export interface ObservedRequest {
   readonly ms: number;
 }
 
-/** Told of each request when its answer has left. */
+/** Called for each request once its response is complete. */
 export type ObserveRequest = (request: ObservedRequest) => void;
 
 export function createRequestObserver(log: FastifyBaseLogger, registry: Registry): ObserveRequest {
   const duration = histogram(registry, {
     name: 'http_server_request_duration_seconds',
-    help: 'Time from the request to the end of its answer.',
+    help: 'Time from the request to the end of its response.',
     labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
   });
-  // What is the same for every request of a kind is found by its labels and put into text once.
+  // The labels and the child logger are the same for all requests of a kind, so they are made once.
   const kindOf = memoize(
     ({ method, route, status }: ObservedRequest) => `${method} ${route} ${status}`,
     ({ method, route, status }) => {
@@ -40,8 +40,8 @@ export function createRequestObserver(log: FastifyBaseLogger, registry: Registry
   };
 }
 
-/** Looking changes nothing, and health checks would drown the rest: what was only read is told at debug. */
+/** Successful reads are logged at debug: they change nothing, and health checks would drown the rest. */
 function toWriter(log: FastifyBaseLogger, method: string, status: number): LogFn {
-  const isLook = (method === 'GET' || method === 'HEAD') && status < 400;
-  return isLook ? log.debug.bind(log) : log.info.bind(log);
+  const isRead = (method === 'GET' || method === 'HEAD') && status < 400;
+  return isRead ? log.debug.bind(log) : log.info.bind(log);
 }

@@ -1,10 +1,10 @@
-// Where a request comes from, for limits and the audit log: the socket's address, or what the configured
-// number of proxies say, if that is an address at all.
+// The address a request came from, for limits and the audit log: the socket's, or the one reported by the
+// configured number of proxies if it is a valid address.
 
 import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 
-/** Fastify's trust rule: hop 0 is the socket itself, each proxy adds one. */
+/** A trust rule for Fastify: hop 0 is the socket, and each proxy adds one. */
 export const trustHops = (proxies: number) => (_address: string, hop: number) => hop < proxies;
 
 export function clientAddress(request: FastifyRequest): string {

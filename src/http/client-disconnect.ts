@@ -1,9 +1,9 @@
-// Tells those who work on a request when its client leaves before the answer is whole. Fastify's own
-// request.signal can't be used: it fires as soon as the body of a POST was read.
+// Signals that the client left before the response was complete. Fastify's own `request.signal` can't be used:
+// it aborts as soon as the body of a POST was read.
 
 import type { ServerResponse } from 'node:http';
 
-/** What is needed of an AbortSignal, which has it all; but making and hearing one costs a request some 5 µs. */
+/** The part of AbortSignal that is needed here. Creating and listening to a real one costs about 5 µs per request. */
 export interface Cancellation {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -12,7 +12,7 @@ export interface Cancellation {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-export class ClientGone implements Cancellation {
+export class ClientDisconnect implements Cancellation {
   aborted = false;
   reason: unknown = undefined;
   #listeners: (() => void)[] = [];
@@ -38,14 +38,14 @@ export class ClientGone implements Cancellation {
   #abort(): void {
     if (this.aborted) return;
     this.aborted = true;
-    this.reason = new Error('the client went away');
+    this.reason = new Error('the client disconnected');
     const listeners = this.#listeners;
     this.#listeners = [];
     for (const listener of listeners) listener();
   }
 }
 
-/** For what takes nothing but an AbortSignal. */
+/** Converts to a real AbortSignal, for APIs that require one. */
 export function toSignal(cancellation: Cancellation): AbortSignal {
   if (cancellation instanceof AbortSignal) return cancellation;
   const controller = new AbortController();

@@ -1,7 +1,8 @@
-// Gives a Fastify scope its own way of saying no: every failure inside it, also an unknown path, a wrong
-// method or a body that can't be read, goes through one renderer and leaves as JSON.
+// Gives a Fastify scope its error format: every failure inside it, including an unknown path, a wrong method and
+// an unreadable body, is rendered as JSON by the same object.
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Bodies, type BodyRules, createBodies, discard } from '#http/body/bodies.ts';
 import {
   internal,
   invalidJson,
@@ -11,7 +12,6 @@ import {
   unsupportedMediaType,
 } from '#lib/errors.ts';
 import { type RawViolation, toViolation, type Violation } from '#lib/schema/validation-error.ts';
-import { type Bodies, type BodyRules, createBodies, discard } from './bodies.ts';
 
 export interface Rendered {
   status: number;
@@ -19,31 +19,31 @@ export interface Rendered {
   body: unknown;
 }
 
-export interface Dialect {
-  /** What every API refuses alike. */
-  refuse(refusal: Refusal): Rendered;
-  /** What the schema of a route refuses. `part` is body, params or querystring. */
-  violate(violation: Violation, part: string, value: unknown): Rendered;
-  /** What only this API throws; undefined for anything else. */
-  own(error: unknown): Rendered | undefined;
+export interface ErrorFormat {
+  /** Renders an error that every API shares. */
+  renderRefusal(refusal: Refusal): Rendered;
+  /** Renders a violation of a route's schema. `part` is body, params or querystring. */
+  renderViolation(violation: Violation, part: string, value: unknown): Rendered;
+  /** Renders an error that only this API throws. Returns undefined for any other. */
+  renderOwn(error: unknown): Rendered | undefined;
 }
 
-/** Told of each request that has a route and was refused, with what it is answered. */
+/** Called for each refused request that has a route, with the response it gets. */
 export type OnRefused = (request: FastifyRequest, reply: FastifyReply, rendered: Rendered) => void;
 
-export function applyDialect(
+export function applyErrorFormat(
   app: FastifyInstance,
-  dialect: Dialect,
+  format: ErrorFormat,
   body: BodyRules,
   onRefused?: OnRefused,
 ): Bodies {
   const routes = collectRoutes(app);
   const bodies = createBodies(body);
   app.setErrorHandler((error, request, reply) => {
-    const rendered = render(dialect, error, request);
+    const rendered = render(format, error, request);
     onRefused?.(request, reply, rendered);
     if (bodies.isUnread(request) && rendered.status !== 408) {
-      // Fastify would close the connection, on clients that are still sending and read no answer before.
+      // Fastify would close the connection, and a client that is still sending would never read the response.
       reply.removeHeader('connection');
       discard(request.raw, body.maxBytes);
     }
@@ -57,19 +57,19 @@ export function applyDialect(
       allowed.length > 0
         ? methodNotAllowed(request.method, path, allowed)
         : unknownUrl(request.method, path);
-    send(reply, dialect.refuse(refusal), request, refusal);
+    send(reply, format.renderRefusal(refusal), request, refusal);
   };
   app.setNotFoundHandler(refuseUnknown);
-  // Before the body is read: what is wrong with it does not matter then.
+  // Checked before the body is read, so that an error in the body does not hide the wrong path.
   app.addHook('onRequest', (request, reply, done) => {
-    // Scopes inside inherit this hook, and have their own answer.
+    // Nested scopes inherit this hook but have their own error format.
     if (request.is404 && request.server === app) return refuseUnknown(request, reply);
     ignoreEmptyBody(request);
     bodies.expect(request, reply);
     done();
   });
   app.addHook('onRoute', (route) => {
-    // Hooks of the scopes around come first, so the innermost limit is the one that holds.
+    // Hooks of outer scopes run first, so the innermost limit applies.
     route.bodyLimit = body.maxBytes;
   });
   app.removeAllContentTypeParsers();
@@ -78,44 +78,44 @@ export function applyDialect(
   return bodies;
 }
 
-/** Clients send a content type with every request; where no body is wanted and none came it means nothing. */
+/** Drops the content type of a request without a body: some clients send one with every request. */
 function ignoreEmptyBody(request: FastifyRequest): void {
   const { headers } = request;
   if (headers['content-type'] === undefined || headers['transfer-encoding'] !== undefined) return;
-  // Read last: Fastify builds `routeOptions` anew each time.
+  // `routeOptions` is read last, because Fastify builds it anew each time.
   if (Number(headers['content-length']) > 0 || request.routeOptions.schema?.body !== undefined)
     return;
   delete headers['content-type'];
 }
 
-function renderKnown(dialect: Dialect, error: unknown): Rendered | undefined {
-  return error instanceof Refusal ? dialect.refuse(error) : dialect.own(error);
+function renderKnown(format: ErrorFormat, error: unknown): Rendered | undefined {
+  return error instanceof Refusal ? format.renderRefusal(error) : format.renderOwn(error);
 }
 
-/** Where the framework has no part in it: what nobody has a word for is a fault of ours. */
-export const renderFailure = (dialect: Dialect, error: unknown): Rendered =>
-  renderKnown(dialect, error) ?? dialect.refuse(internal(error));
+/** Renders an error outside of Fastify's handlers. An unknown error is internal. */
+export const renderFailure = (format: ErrorFormat, error: unknown): Rendered =>
+  renderKnown(format, error) ?? format.renderRefusal(internal(error));
 
-function render(dialect: Dialect, error: unknown, request: FastifyRequest): Rendered {
-  const known = renderKnown(dialect, error);
+function render(format: ErrorFormat, error: unknown, request: FastifyRequest): Rendered {
+  const known = renderKnown(format, error);
   if (known !== undefined) return known;
   const { validation, validationContext, code, statusCode } = error as FastifyError;
   if (validation !== undefined) {
     const part = validationContext ?? 'body';
     const value = (request as unknown as Record<string, unknown>)[part];
-    return dialect.violate(toViolation(validation as RawViolation[]), part, value);
+    return format.renderViolation(toViolation(validation as RawViolation[]), part, value);
   }
   switch (code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return dialect.refuse(unsupportedMediaType(request.headers['content-type']));
+      return format.renderRefusal(unsupportedMediaType(request.headers['content-type']));
     default:
-      return dialect.refuse(
+      return format.renderRefusal(
         isClientFault({ statusCode }) ? invalidJson('it could not be read') : internal(error),
       );
   }
 }
 
-/** What the framework itself refuses: a method that needs a body and has none, say. */
+/** True for requests that Fastify itself refuses, such as one without the body that its method needs. */
 const isClientFault = ({ statusCode = 500 }: { statusCode?: number }) =>
   statusCode >= 400 && statusCode < 500;
 

@@ -1,9 +1,8 @@
-// Headers as a list of names and values in turn, as Node writes them with the least work: every answer has a
-// dozen. An object of them is for those who look one up.
+// Response headers as a list of alternating names and values, which Node writes with the least work.
 
 export type HeaderList = (string | number)[];
 
-/** Of those with the same name the last one stays. */
+/** If a name occurs more than once, the last value wins. */
 export function toHeaderObject<Value extends string | number>(
   list: readonly Value[],
 ): Record<string, Value> {

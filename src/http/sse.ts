@@ -1,6 +1,6 @@
-// Server-sent events: back-pressure, a comment line while nothing comes so that proxies
-// keep the connection, and one write for all that is ready at the same moment. One timer watches over all
-// streams: a thousand open ones are mostly silent.
+// Server-sent events: backpressure, a comment line while the stream is idle so that proxies keep the connection,
+// and one write for all events that are ready at the same moment. One timer serves all streams, since of a
+// thousand open streams most are idle.
 
 import type { ServerResponse } from 'node:http';
 import { toBytes } from '#lib/memory/byte-string.ts';
@@ -9,19 +9,19 @@ import type { Cancellation } from './client-disconnect.ts';
 import type { HeaderList } from './header-list.ts';
 
 export interface EventStream {
-  /** Sends one `data:` event; resolves when more may be written. */
+  /** Sends one `data:` event. Resolves when more may be written; undefined if that is at once. */
   send(data: string): Promise<void> | undefined;
-  /** Sends whole events as they are; every character is one byte. */
+  /** Sends whole events as a byte string, unchanged. */
   pass(events: string): Promise<void> | undefined;
   end(): void;
 }
 
 export interface EventStreams {
-  /** Begins the answer. Call it only once the first event exists. */
+  /** Sends the response's head. Call it only once the first event exists. */
   open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
 }
 
-/** Names and values in turn. */
+/** Alternating names and values. */
 export const eventStreamHeaders: Readonly<HeaderList> = [
   'content-type',
   'text/event-stream; charset=utf-8',
@@ -31,20 +31,21 @@ export const eventStreamHeaders: Readonly<HeaderList> = [
   'no',
 ];
 
-const lookMs = 1000;
-const pingAfterLooks = 15;
-/** Nobody who still reads takes so long for what may wait here; who does not keeps a backend's place. */
-const mostFullLooks = 300;
+const checkMs = 1000;
+/** Idle seconds before a comment line. */
+const pingAfterChecks = 15;
+/** A socket that has not drained for five minutes is dead. Closing it frees the backend's slot. */
+const maxFullChecks = 300;
 
 export function createEventStreams(): EventStreams {
   const open = new IndexedList<OutgoingEvents>();
   let timer: NodeJS.Timeout | null = null;
 
-  function look(): void {
+  function check(): void {
     for (const stream of open.list()) {
-      if (stream.isOver()) open.delete(stream);
+      if (stream.isClosed()) open.delete(stream);
       else if (stream.isStuck()) stream.cut();
-      else if (++stream.quiet >= pingAfterLooks) stream.ping();
+      else if (++stream.idleChecks >= pingAfterChecks) stream.ping();
     }
     if (open.size > 0 || timer === null) return;
     clearInterval(timer);
@@ -56,7 +57,7 @@ export function createEventStreams(): EventStreams {
       response.writeHead(200, headers);
       const stream = new OutgoingEvents(response, signal, open);
       open.add(stream);
-      timer ??= setInterval(look, lookMs).unref();
+      timer ??= setInterval(check, checkMs).unref();
       return stream;
     },
   };
@@ -64,21 +65,21 @@ export function createEventStreams(): EventStreams {
 
 class OutgoingEvents implements EventStream, Indexed {
   index = notListed;
-  /** Looks since something was written. */
-  quiet = 0;
+  /** Checks since something was written. */
+  idleChecks = 0;
   readonly #response: ServerResponse;
   readonly #isChunked: boolean;
   readonly #signal: Cancellation;
   readonly #open: IndexedList<OutgoingEvents>;
-  /** Looks at which it was full, since it last had room. */
-  #fullLooks = 0;
+  /** Consecutive checks at which the socket's buffer was full. */
+  #fullChecks = 0;
   #ready = '';
   #willWrite = false;
   #isEnding = false;
 
   constructor(response: ServerResponse, signal: Cancellation, open: IndexedList<OutgoingEvents>) {
     this.#response = response;
-    // False for a client of HTTP/1.0. Chunks are framed here, because Node makes four writes of each.
+    // False for an HTTP/1.0 client. Chunks are framed here, because Node makes four writes for each.
     this.#isChunked = response.chunkedEncoding;
     response.chunkedEncoding = false;
     this.#signal = signal;
@@ -90,25 +91,25 @@ class OutgoingEvents implements EventStream, Indexed {
   }
 
   pass(events: string): Promise<void> | undefined {
-    // Its end may wait long for a slow reader, and a ping would be one more.
+    // The end may have to wait for a slow reader. Nothing may be written after it.
     if (this.#isEnding) return undefined;
-    this.quiet = 0;
+    this.idleChecks = 0;
     this.#ready += events;
     this.#writeSoon();
     const response = this.#response;
     if (!response.writableNeedDrain || this.#signal.aborted) return undefined;
     return new Promise((resolve) => {
-      const goOn = () => {
-        response.off('drain', goOn).off('close', goOn);
-        this.#fullLooks = 0;
+      const proceed = () => {
+        response.off('drain', proceed).off('close', proceed);
+        this.#fullChecks = 0;
         resolve();
       };
-      response.on('drain', goOn).on('close', goOn);
+      response.on('drain', proceed).on('close', proceed);
     });
   }
 
   ping(): void {
-    if (this.#response.writableNeedDrain) this.quiet = 0;
+    if (this.#response.writableNeedDrain) this.idleChecks = 0;
     else this.pass(': ping\n\n');
   }
 
@@ -119,14 +120,14 @@ class OutgoingEvents implements EventStream, Indexed {
     this.#writeSoon();
   }
 
-  /** The client has left. */
-  isOver(): boolean {
+  /** True once the client has left. */
+  isClosed(): boolean {
     return this.#response.destroyed;
   }
 
   isStuck(): boolean {
-    this.#fullLooks = this.#response.writableNeedDrain ? this.#fullLooks + 1 : 0;
-    return this.#fullLooks > mostFullLooks;
+    this.#fullChecks = this.#response.writableNeedDrain ? this.#fullChecks + 1 : 0;
+    return this.#fullChecks > maxFullChecks;
   }
 
   cut(): void {
@@ -136,7 +137,7 @@ class OutgoingEvents implements EventStream, Indexed {
   #writeSoon(): void {
     if (this.#willWrite) return;
     this.#willWrite = true;
-    // When all that can be done now is done: the last events and the end then leave together.
+    // Written at the end of this tick, so that the last events and the end leave in one write.
     process.nextTick(write, this);
   }
 

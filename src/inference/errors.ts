@@ -1,7 +1,7 @@
-// The inference API's dialect: everything a client of /v1 can be told, in OpenAI's error form.
+// The errors of the inference API: everything a client of /v1 can be told, in OpenAI's format.
 
 import { LimitReached } from '#accounts/limits/errors.ts';
-import type { Dialect, Rendered } from '#http/error-format.ts';
+import type { ErrorFormat, Rendered } from '#http/error-format.ts';
 import { internal, type Refusal, type RefusalCode } from '#lib/errors.ts';
 import { toPathText, type Violation, type ViolationKind } from '#lib/schema/validation-error.ts';
 import { explainViolation } from '#lib/schema/violation-text.ts';
@@ -164,8 +164,8 @@ const refusals: Record<RefusalCode, { type: string; code: string | null; retry?:
   internal: { type: 'server_error', code: 'internal_error' },
 };
 
-export const inferenceDialect: Dialect = {
-  refuse(refusal: Refusal): Rendered {
+export const inferenceErrorFormat: ErrorFormat = {
+  renderRefusal(refusal: Refusal): Rendered {
     const { type, code, retry } = refusals[refusal.code];
     return {
       status: refusal.status,
@@ -177,7 +177,7 @@ export const inferenceDialect: Dialect = {
     };
   },
 
-  violate(violation, _part, value): Rendered {
+  renderViolation(violation, _part, value): Rendered {
     const message = explainViolation(violation, value);
     const param = violation.path.length === 0 ? null : toPathText(violation.path);
     return {
@@ -186,7 +186,7 @@ export const inferenceDialect: Dialect = {
     };
   },
 
-  own(error): Rendered | undefined {
+  renderOwn(error): Rendered | undefined {
     if (error instanceof LimitReached) return refuseByLimit(error);
     if (!(error instanceof InferenceError)) return undefined;
     return { status: error.status, headers: error.headers, body: error.toBody() };

@@ -1,14 +1,14 @@
-// Answers to what Node's parser rejects: there is no request then, only a socket. Also chooses the dialect of
-// an address and writes JSON to a bare socket.
+// Responds to bytes that Node's HTTP parser rejects: there is no request then, only a socket. Also chooses the
+// error format for a URL and writes JSON to a bare socket.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { accountsDialect } from '#accounts/errors.ts';
-import { cloudDialect } from '#cloud/errors.ts';
-import type { Dialect } from '#http/error-format.ts';
-import { hasLongBody } from '#http/upload-timeout.ts';
-import { inferenceDialect } from '#inference/errors.ts';
+import { accountsErrorFormat } from '#accounts/errors.ts';
+import { cloudErrorFormat } from '#cloud/errors.ts';
+import { hasLongBody } from '#http/body/upload-timeout.ts';
+import type { ErrorFormat } from '#http/error-format.ts';
+import { inferenceErrorFormat } from '#inference/errors.ts';
 import { Refusal } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 
@@ -24,7 +24,7 @@ interface HttpError extends Error {
 }
 
 export function createBadHttpHandler() {
-  /** Sockets whose 4xx waits for earlier responses. */
+  /** Sockets whose error response waits for earlier responses. */
   const waiting = new WeakSet<Socket>();
 
   /** Requests that were pipelined before the bad bytes are answered first. */
@@ -62,26 +62,26 @@ function answerBadHttp(error: HttpError, incoming: IncomingMessage | null, socke
   const named = incoming?.complete === false ? incoming.url : undefined;
   const url = named ?? /^[A-Z]+ (\S+)/.exec(start)?.[1] ?? '/';
   const [line, refusal] = toRefusal(error);
-  answerSocket(socket, line, dialectOf(url).refuse(refusal).body);
+  answerSocket(socket, line, errorFormatOf(url).renderRefusal(refusal).body);
 }
 
 function toRefusal({ code }: HttpError): [line: string, Refusal] {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    const refusal = new Refusal('too_large', 'The headers of the request are too large.');
+    const refusal = new Refusal('too_large', 'The request headers are too large.');
     return ['431 Request Header Fields Too Large', refusal];
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return ['408 Request Timeout', new Refusal('timed_out', 'The request did not come in time.')];
+    return ['408 Request Timeout', new Refusal('timed_out', 'The request did not arrive in time.')];
   const isCut = code === 'HPE_INVALID_EOF_STATE';
   const why = isCut
-    ? 'The request ended before it was whole.'
+    ? 'The request ended before it was complete.'
     : 'This is not a valid HTTP request.';
   return ['400 Bad Request', new Refusal('invalid_json', why)];
 }
 
-export function dialectOf(url: string): Dialect {
-  if (/^\/v1(\/|\?|$)/.test(url)) return inferenceDialect;
-  return /^\/api\/v1(\/|\?|$)/.test(url) ? cloudDialect : accountsDialect;
+export function errorFormatOf(url: string): ErrorFormat {
+  if (/^\/v1(\/|\?|$)/.test(url)) return inferenceErrorFormat;
+  return /^\/api\/v1(\/|\?|$)/.test(url) ? cloudErrorFormat : accountsErrorFormat;
 }
 
 export const jsonHeaders = (requestId: string) => ({

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { BodyRoom } from '#http/body-room.ts';
+import { BodyRoom } from '#http/body/room.ts';
 import { Refusal } from '#lib/errors.ts';
 
 const bounds = {

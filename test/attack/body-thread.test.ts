@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { memberTexts } from '#http/body.ts';
+import { memberTexts } from '#http/body/json.ts';
 import { addPiece, toPieces } from '#inference/api/body-pieces.ts';
 import { BodyRefused, createBodyThread } from '#inference/api/body-thread.ts';
 import { Refusal } from '#lib/errors.ts';

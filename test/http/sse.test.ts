@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Fastify from 'fastify';
-import { ClientGone } from '#http/client-disconnect.ts';
+import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { createEventStreams, type EventStream } from '#http/sse.ts';
 import { listen } from '#test/support/listen.ts';
 import { until } from '#test/support/until.ts';
@@ -14,7 +14,7 @@ import { until } from '#test/support/until.ts';
 test('a stream whose client reads nothing for five minutes is closed', async (test) => {
   const opened = Promise.withResolvers<{ response: ServerResponse; stream: EventStream }>();
   const server = createServer((_, response) => {
-    const stream = createEventStreams().open(response, [], new ClientGone(response));
+    const stream = createEventStreams().open(response, [], new ClientDisconnect(response));
     opened.resolve({ response, stream });
   });
   const port = await listen(test, server);
@@ -48,7 +48,11 @@ test('a stream whose client reads nothing for five minutes is closed', async (te
 
 test('events reach the client in chunks, and an HTTP/1.0 client up to the end', async (test) => {
   const server = createServer((_, response) => {
-    const stream = createEventStreams().open(response, ['x-one', 1], new ClientGone(response));
+    const stream = createEventStreams().open(
+      response,
+      ['x-one', 1],
+      new ClientDisconnect(response),
+    );
     stream.send('née');
     setImmediate(() => {
       stream.send('last');
@@ -76,7 +80,7 @@ test('a stream that is silent for 15 seconds is pinged, one that speaks is not, 
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
     reply.hijack();
-    const stream = streams.open(reply.raw, [], new ClientGone(reply.raw));
+    const stream = streams.open(reply.raw, [], new ClientDisconnect(reply.raw));
     stream.send('hello');
     open.set(request.params.name, stream);
   });

@@ -6,7 +6,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { allowLongBody, hasLongBody } from '#http/upload-timeout.ts';
+import { allowLongBody, hasLongBody } from '#http/body/upload-timeout.ts';
 
 for (const [isLong, expected] of [
   [true, 'all of it'],

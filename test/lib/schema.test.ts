@@ -2,15 +2,16 @@
 
 import assert from 'node:assert';
 import { test } from 'node:test';
-import { cloudDialect } from '#cloud/errors.ts';
-import { inferenceDialect } from '#inference/errors.ts';
+import { cloudErrorFormat } from '#cloud/errors.ts';
+import { inferenceErrorFormat } from '#inference/errors.ts';
 import { toViolation } from '#lib/schema/validation-error.ts';
 
 test('a bound that is refused itself is not called the least or the most', () => {
-  const said = (keyword: string, dialect: typeof cloudDialect) => {
+  const said = (keyword: string, format: typeof cloudErrorFormat) => {
     const violation = toViolation([{ instancePath: '/x', keyword, params: { limit: 5 } }]);
-    return (dialect.violate(violation, 'body', { x: 5 }).body as { error: { message: string } })
-      .error.message;
+    return (
+      format.renderViolation(violation, 'body', { x: 5 }).body as { error: { message: string } }
+    ).error.message;
   };
   const cases: [string, string, RegExp][] = [
     ['minimum', 'x is 5; the least is 5.', /greater than or equal to 5/],
@@ -19,7 +20,7 @@ test('a bound that is refused itself is not called the least or the most', () =>
     ['exclusiveMaximum', 'x is 5; it must be less than 5.', /less than 5/],
   ];
   for (const [keyword, inference, cloud] of cases) {
-    assert.equal(said(keyword, inferenceDialect), inference);
-    assert.match(said(keyword, cloudDialect), cloud);
+    assert.equal(said(keyword, inferenceErrorFormat), inference);
+    assert.match(said(keyword, cloudErrorFormat), cloud);
   }
 });

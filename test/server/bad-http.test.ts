@@ -177,7 +177,7 @@ describe('odd and broken HTTP', () => {
     const [head, text = ''] = heard().split('\r\n\r\n');
     assert.match(head ?? '', /^HTTP\/1\.1 400 Bad Request/);
     assert.deepEqual(JSON.parse(text).error, {
-      message: 'The request ended before it was whole.',
+      message: 'The request ended before it was complete.',
       type: 'invalid_request_error',
       param: null,
       code: 'invalid_json',

@@ -6,9 +6,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/process.ts';
-import { cookieOf, password } from '#test/support/server.ts';
-import { until } from '#test/support/until.ts';
+import { makeFolder, type RunningProcess, serveMillrace } from './process.ts';
+import { cookieOf, password } from './server.ts';
+import { until } from './until.ts';
 
 export const installationModel = 'hermes3-8b';
 const owner = 'owner@example.com';

@@ -8,7 +8,7 @@ import type { Cloud } from '#cloud/cloud.ts';
 import { CloudError } from '#cloud/errors.ts';
 import { IdParams, TagsChange } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire-id.ts';
-import { ClientGone } from '#http/client-disconnect.ts';
+import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { toHeaderObject } from '#http/header-list.ts';
 import { createEventStreams, eventStreamHeaders } from '#http/sse.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
@@ -91,7 +91,7 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     reply.hijack();
     const own = reply.getHeaders() as Record<string, string>;
     const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
-    const stream = eventStreams.open(reply.raw, headers, new ClientGone(reply.raw));
+    const stream = eventStreams.open(reply.raw, headers, new ClientDisconnect(reply.raw));
     const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {

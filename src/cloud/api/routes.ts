@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
 import { idOf } from '#accounts/principal.ts';
 import type { Cloud } from '#cloud/cloud.ts';
-import { cloudDialect } from '#cloud/errors.ts';
+import { cloudErrorFormat } from '#cloud/errors.ts';
 import { regions } from '#cloud/regions.ts';
 import {
   AuditEvent,
@@ -21,9 +21,9 @@ import {
   SshKey,
 } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire-id.ts';
-import type { LargeBodies } from '#http/bodies.ts';
-import type { BodyRoom } from '#http/body-room.ts';
-import { applyDialect } from '#http/error-format.ts';
+import type { LargeBodies } from '#http/body/bodies.ts';
+import type { BodyRoom } from '#http/body/room.ts';
+import { applyErrorFormat } from '#http/error-format.ts';
 import type { RateLimiter } from '#lib/limits/rate-limit.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import { firewallRoutes } from './firewall-routes.ts';
@@ -48,7 +48,11 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
       parts.bodyRoom.enter(idOf(principalOf(request)), bytes, signal),
     parse: () => null,
   };
-  applyDialect(scope, cloudDialect, { maxBytes: maxBodyBytes, anyContentType: true, large });
+  applyErrorFormat(scope, cloudErrorFormat, {
+    maxBytes: maxBodyBytes,
+    anyContentType: true,
+    large,
+  });
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);
   instanceRoutes(scope, cloud);

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
 import type { Cloud } from '#cloud/cloud.ts';
 import type { ImageSource } from '#cloud/drivers/driver.ts';
-import { allowLongBody } from '#http/upload-timeout.ts';
+import { allowLongBody } from '#http/body/upload-timeout.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import { HostImage, ImageOrigin, ImageParams } from './schema.ts';

@@ -2,7 +2,7 @@
 // had is refused with 503 and the next one starts it again.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { memberTexts, type WithMemberTexts, type Written, written } from '#http/body.ts';
+import { memberTexts, type WithMemberTexts, type Written, written } from '#http/body/json.ts';
 import type { Rendered } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';

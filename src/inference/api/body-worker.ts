@@ -2,9 +2,9 @@
 // long members: what is sent upstream then needs no second serialization on the event loop.
 
 import { MessageChannel, parentPort } from 'node:worker_threads';
-import { parseJson, type Written, written } from '#http/body.ts';
+import { parseJson, type Written, written } from '#http/body/json.ts';
 import { renderFailure } from '#http/error-format.ts';
-import { inferenceDialect } from '#inference/errors.ts';
+import { inferenceErrorFormat } from '#inference/errors.ts';
 import { modelIn } from '#inference/request.ts';
 import { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { ready } from '#lib/async/thread.ts';
@@ -29,10 +29,10 @@ function answer({ id, kind, bytes }: BodyJob): void {
     if (validate(body)) send(id, body as Record<string, unknown> & Written);
     else {
       const violation = toViolation(validate.errors as RawViolation[]);
-      refuse(inferenceDialect.violate(violation, 'body', body));
+      refuse(inferenceErrorFormat.renderViolation(violation, 'body', body));
     }
   } catch (error) {
-    refuse(renderFailure(inferenceDialect, error));
+    refuse(renderFailure(inferenceErrorFormat, error));
   }
 
   function refuse(rendered: BodyAnswer['refused']): void {

@@ -1,6 +1,6 @@
 // What a schema can't say about a request: members that only make sense together.
 
-import { type Written, written } from '#http/body.ts';
+import { type Written, written } from '#http/body/json.ts';
 import type { Task } from '#inference/engine.ts';
 import {
   type InferenceError,

@@ -5,11 +5,11 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Authenticator, findPrincipal, principalOf } from '#accounts/authenticate.ts';
 import type { Principal } from '#accounts/principal.ts';
-import type { BodyRules, LargeBodies } from '#http/bodies.ts';
-import { memberTexts, type WithMemberTexts } from '#http/body.ts';
-import { applyDialect, type OnRefused } from '#http/error-format.ts';
+import type { BodyRules, LargeBodies } from '#http/body/bodies.ts';
+import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
+import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
-import { codeOf, inferenceDialect, modelNotFound } from '#inference/errors.ts';
+import { codeOf, inferenceErrorFormat, modelNotFound } from '#inference/errors.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
 import { type Guest, kinds, modelIn, toCaller, type Visit } from '#inference/request.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from '#inference/schema.ts';
@@ -38,7 +38,7 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     maxValues: parts.maxBodyValues,
     large: parts.largeBodies,
   };
-  const bodies = applyDialect(scope, inferenceDialect, rules, recordRefusal);
+  const bodies = applyErrorFormat(scope, inferenceErrorFormat, rules, recordRefusal);
   parts.authenticator.requireScope(scope, 'inference');
   scope.addHook('onSend', (_request, reply, _payload, done) => {
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));

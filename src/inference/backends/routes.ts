@@ -4,8 +4,8 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
-import { accountsDialect } from '#accounts/errors.ts';
-import { applyDialect } from '#http/error-format.ts';
+import { accountsErrorFormat } from '#accounts/errors.ts';
+import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody } from '#lib/errors.ts';
@@ -31,7 +31,7 @@ export interface BackendParts {
 export function backendRoutes(scope: FastifyInstance, parts: BackendParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, registry, live } = parts;
-  applyDialect(scope, accountsDialect, { maxBytes: 262_144, anyContentType: false });
+  applyErrorFormat(scope, accountsErrorFormat, { maxBytes: 262_144, anyContentType: false });
   parts.authenticator.requireSession(scope);
   const toView = (backend: ManagedBackend) => toBackendView(backend, parts);
 

@@ -3,7 +3,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Limits } from '#accounts/limits/limits.ts';
-import { ClientGone } from '#http/client-disconnect.ts';
+import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import { createEventStreams, type EventStream, eventStreamHeaders } from '#http/sse.ts';
@@ -17,7 +17,7 @@ import {
 import {
   codeOf,
   type InferenceError,
-  inferenceDialect,
+  inferenceErrorFormat,
   internalError,
   modelNotFound,
   toInferenceError,
@@ -71,7 +71,7 @@ export function createServe(parts: ServingParts): Serve {
       isLetIn = true;
       await answer({ visit, task, headers, trail, recording, rest: {} }, asked);
     } catch (error) {
-      const rendered = renderFailure(inferenceDialect, error);
+      const rendered = renderFailure(inferenceErrorFormat, error);
       if (!isLetIn) recordings.refused(visit, task.kind, task.body.model, codeOf(rendered));
       fail(visit, headers, rendered, error);
     }
@@ -80,7 +80,7 @@ export function createServe(parts: ServingParts): Serve {
   async function answer(admitted: Admitted, asked: CatalogEntry): Promise<void> {
     const { visit, task, headers, trail, recording, rest } = admitted;
     const { response, caller, bodyBytes } = visit;
-    const signal = new ClientGone(response);
+    const signal = new ClientDisconnect(response);
     let served = asked;
     try {
       const planned = plan(asked, { task, bodyBytes, signal });

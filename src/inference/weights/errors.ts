@@ -1,8 +1,8 @@
 // What can go wrong with a pull, in sentences. The dashboard's dialect, plus the failures of a hub and of
 // a disk.
 
-import { accountsDialect } from '#accounts/errors.ts';
-import type { Dialect } from '#http/error-format.ts';
+import { accountsErrorFormat } from '#accounts/errors.ts';
+import type { ErrorFormat } from '#http/error-format.ts';
 import { conflict, invalidBody } from '#lib/errors.ts';
 
 /** Only `unavailable` is worth another try. */
@@ -28,10 +28,10 @@ export class PullError extends Error {
   }
 }
 
-export const weightsDialect: Dialect = {
-  ...accountsDialect,
-  own(error) {
-    if (!(error instanceof PullError)) return accountsDialect.own(error);
+export const weightsErrorFormat: ErrorFormat = {
+  ...accountsErrorFormat,
+  renderOwn(error) {
+    if (!(error instanceof PullError)) return accountsErrorFormat.renderOwn(error);
     const { code, message } = error;
     return {
       status: statuses[code],

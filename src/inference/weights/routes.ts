@@ -7,12 +7,12 @@ import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
 import { IdParams } from '#accounts/schema.ts';
 import type { WeightPullRow } from '#db/tables.ts';
-import { applyDialect } from '#http/error-format.ts';
+import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import { rateLimited } from '#lib/errors.ts';
 import type { Bindings } from './bindings.ts';
 import { type ChosenFile, quantOf } from './choose.ts';
-import { weightsDialect } from './errors.ts';
+import { weightsErrorFormat } from './errors.ts';
 import { liveStates, type PullState } from './pull-rows.ts';
 import type { Pulls } from './pulls.ts';
 import {
@@ -40,7 +40,7 @@ const maxWatchers = 64;
 export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, store, bindings, pulls } = parts;
-  applyDialect(scope, weightsDialect, { maxBytes: 65_536, anyContentType: false });
+  applyErrorFormat(scope, weightsErrorFormat, { maxBytes: 65_536, anyContentType: false });
   parts.authenticator.requireSession(scope);
   let watchers = 0;
 

@@ -4,7 +4,7 @@ import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
 import type { Others } from '#accounts/limits/settings.ts';
 import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
-import type { RoomBounds } from '#http/body-room.ts';
+import type { RoomBounds } from '#http/body/room.ts';
 
 /** Limits of keys created from now on. */
 export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);

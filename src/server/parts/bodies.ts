@@ -2,7 +2,7 @@
 
 import type { Limits } from '#accounts/limits/limits.ts';
 import type { Config } from '#config/schema.ts';
-import { BodyRoom } from '#http/body-room.ts';
+import { BodyRoom } from '#http/body/room.ts';
 import { createBodyThread } from '#inference/api/body-thread.ts';
 import { createLargeBodies } from '#inference/api/large-bodies.ts';
 import { toRoomBounds } from '#server/options/limits.ts';

@@ -32,7 +32,7 @@ import type { Instance, SshKey } from '#cloud/schema.ts';
 import type { HostRow } from '#db/cloud-rows.ts';
 import { openDatabase } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';
-import { BodyRoom } from '#http/body-room.ts';
+import { BodyRoom } from '#http/body/room.ts';
 import { newId } from '#lib/ids.ts';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';

@@ -1,7 +1,13 @@
 // What is sent upstream: the client's request with the upstream's name for the model. Every other member
 // passes on as it came; where a server is known to call one otherwise, it is told so as well.
 
-import { memberTexts, rawJSON, type WithMemberTexts, type Written, written } from '#http/body.ts';
+import {
+  memberTexts,
+  rawJSON,
+  type WithMemberTexts,
+  type Written,
+  written,
+} from '#http/body/json.ts';
 import type { Task } from '#inference/engine.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
-import { parseJson } from '#http/body.ts';
+import { parseJson } from '#http/body/json.ts';
 import { checkTask } from '#inference/api/check.ts';
 import type { CompletionChoice, Engine, EngineResponse, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';

@@ -3,19 +3,19 @@
 
 import { invalidJson, tooManyValues } from '#lib/errors.ts';
 
-/** Deeper than any real request, and shallow enough for every recursive function downstream. */
+/** Maximum nesting depth: deeper than any real request, and shallow enough for every recursive function here. */
 export const maxDepth = 128;
 
 const quote = 0x22;
 const backslash = 0x5c;
 const comma = 0x2c;
 
-/** Bytes of a string that are looked at one by one before the native search, whose call costs as much. */
+/** The first bytes of a string are scanned one by one: a native search costs as much as scanning this many. */
 const shortString = 32;
 
 /**
- * Commas and opening brackets outside of strings are counted as values: an upper bound that needs no parser.
- * What is not JSON is counted too, and refused by the parser later.
+ * Counts commas and opening brackets outside of strings as values, which is an upper bound that needs no parser.
+ * Text that is not JSON is counted too; the parser refuses it later.
  */
 export class JsonGauge {
   readonly #maxValues: number;
@@ -32,7 +32,7 @@ export class JsonGauge {
     return this.#values;
   }
 
-  /** The next bytes of the body. Throws a Refusal once a bound is passed. */
+  /** Takes the next bytes of the body. Throws a Refusal once a bound is exceeded. */
   add(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
@@ -41,7 +41,7 @@ export class JsonGauge {
     }
   }
 
-  /** Returns the position behind the next opening quote, or the end. */
+  /** Returns the position after the next opening quote, or the end. */
   #skipStructure(bytes: Uint8Array, from: number): number {
     let values = this.#values;
     let depth = this.#depth;
@@ -53,7 +53,7 @@ export class JsonGauge {
         break;
       }
       if (byte === comma) values++;
-      // [ and {, ] and }: each pair differs in this bit alone.
+      // [ and { differ only in this bit, and so do ] and }.
       else if (((byte as number) | 0x20) === 0x7b) {
         values++;
         if (++depth > maxDepth) throw invalidJson(`it is nested deeper than ${maxDepth} levels`);
@@ -64,7 +64,7 @@ export class JsonGauge {
     return at;
   }
 
-  /** Returns the position behind the closing quote, or the end. */
+  /** Returns the position after the closing quote, or the end. */
   #skipString(bytes: Uint8Array, from: number): number {
     let at = from;
     let isEscaped = this.#isEscaped;

@@ -1,56 +1,56 @@
-// The bodies of a Fastify scope: read within bounds, admitted first where they are large, parsed here or where
-// that does not block the event loop.
+// Reads and parses the bodies of a Fastify scope within bounds. Large ones are admitted before they are read, and
+// parsed where that does not block the event loop.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { parseJson } from './body.ts';
-import { largeBytes, type Received, readBody } from './body-reader.ts';
-import type { Lease } from './body-room.ts';
+import { parseJson } from './json.ts';
+import { largeBytes, type Received, readBody } from './reader.ts';
+import type { Lease } from './room.ts';
 import { allowLongBody } from './upload-timeout.ts';
 
 export interface BodyRules {
   maxBytes: number;
-  /** Parse JSON whatever the content type says, as some APIs' clients need. */
+  /** Parses JSON whatever the content type says, as clients of some APIs need. */
   anyContentType: boolean;
-  /** JSON values in a body: 5,000 if not set. */
+  /** Maximum number of JSON values in a body. Default: 5,000. */
   maxValues?: number;
-  /** Only where bodies may be large. */
+  /** Undefined if no body of the scope may be large. */
   large?: LargeBodies;
 }
 
 export interface LargeBodies {
-  /** Called before a body over 256 KiB is read. Waits until it may be, or rejects. */
+  /** Called before a body over 256 KiB is read. Resolves when it may be read; rejects with a Refusal. */
   admit(request: FastifyRequest, bytes: number, signal: AbortSignal): Promise<Lease>;
-  /** Parses what would block the event loop for long. Null leaves a body to the event loop. */
+  /** Parses a body off the event loop. Returns null if the body is cheap to parse on it. */
   parse(request: FastifyRequest, received: Received): Promise<unknown> | null;
 }
 
 export interface Bodies {
-  /** To be called of each request before its body is read. */
+  /** Must be called for each request before its body is read. */
   expect(request: FastifyRequest, reply: FastifyReply): void;
-  /** A content type parser of Fastify's. */
+  /** A content type parser for Fastify. */
   parse(request: FastifyRequest, payload: IncomingMessage, done: Done): void;
-  /** Bytes of the body of a request that was read. */
+  /** The length in bytes of a body that was read. */
   lengthOf(request: FastifyRequest): number;
-  /** It was refused before its end. */
+  /** True if the request was refused before the end of its body. */
   isUnread(request: FastifyRequest): boolean;
 }
 
 type Done = (error: Error | null, body?: unknown) => void;
 
-/** More than any request has to an API of commands. */
-const fewValues = 5_000;
+/** More values than any request to the cloud API or the dashboard's API has. */
+const defaultMaxValues = 5_000;
 
-export function createBodies({ maxBytes, maxValues = fewValues, large }: BodyRules): Bodies {
-  /** Of requests that may have a large body. */
+export function createBodies({ maxBytes, maxValues = defaultMaxValues, large }: BodyRules): Bodies {
+  /** The responses of requests that may have a large body. */
   const responses = new WeakMap<FastifyRequest, ServerResponse>();
-  /** Of bodies that came in chunks. */
+  /** The lengths of bodies that came in chunks. */
   const lengths = new WeakMap<FastifyRequest, number>();
   const unread = new WeakSet<FastifyRequest>();
 
-  /** The room is taken until the response is over: until then the body is in memory in one form or another. */
+  /** Holds room until the response ends: until then the body is in memory in one form or another. */
   async function admit(request: FastifyRequest, bytes: number, signal: AbortSignal) {
-    // The reader has a time limit of its own, which begins once the body is admitted.
+    // The reader has its own upload timeout, which starts when the body is admitted.
     allowLongBody(request.raw);
     const lease = await (large as LargeBodies).admit(request, bytes, signal);
     const response = responses.get(request);
@@ -94,7 +94,7 @@ export function createBodies({ maxBytes, maxValues = fewValues, large }: BodyRul
   };
 }
 
-/** Throws nothing: what `done` throws is not the body's fault. */
+/** Returns the error instead of throwing it, so that an error thrown by `done` is not taken for the body's. */
 function tryParse(bytes: Buffer): [error: Error | null, body?: unknown] {
   try {
     return [null, parseJson(bytes)];
@@ -103,7 +103,7 @@ function tryParse(bytes: Buffer): [error: Error | null, body?: unknown] {
   }
 }
 
-/** Null for a body in chunks. Node refuses what is no number. */
+/** Null for a chunked body. Node refuses a content-length that is not a number. */
 function toLength({ headers }: FastifyRequest): number | null {
   const length = headers['content-length'];
   return length === undefined ? null : Number(length);
@@ -112,8 +112,8 @@ function toLength({ headers }: FastifyRequest): number | null {
 const discardMs = 10_000;
 
 /**
- * Reads on without keeping anything: most clients read an answer only after their last byte, and closing on them
- * earlier is a broken pipe there. A client that does not come to its end is cut off.
+ * Reads the rest of a body and discards it. Most clients read a response only after they have sent everything,
+ * and would see a broken pipe if the connection were closed earlier. Bounded in bytes and time.
  */
 export function discard(raw: IncomingMessage, maxBytes: number): void {
   let left = maxBytes * 4;

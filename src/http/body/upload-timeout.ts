@@ -1,11 +1,11 @@
-// A request whose body may take longer than the server gives every other: an upload of gigabytes. It is held
-// to not falling silent instead.
+// Exempts a request from the server's timeout for receiving it, for uploads that may take long. Such a request
+// is closed if no byte arrives for a minute.
 
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-const mark = Symbol('a long body is coming');
-const silenceMs = 60_000;
+const mark = Symbol('long body expected');
+const idleMs = 60_000;
 
 type Marked = Duplex & { [mark]?: true };
 
@@ -19,7 +19,7 @@ export function allowLongBody(request: IncomingMessage): void {
   };
   if (request.complete) return;
   socket[mark] = true;
-  socket.setTimeout(silenceMs).once('timeout', cut);
+  socket.setTimeout(idleMs).once('timeout', cut);
   request.once('end', finish).once('close', finish);
 }
 

@@ -1,12 +1,12 @@
-// Room for large request bodies: how many of their bytes this server holds at once, in all and per caller. A
-// body that has to wait is not read meanwhile, so its bytes stay with the client.
+// Bounds the bytes of large request bodies that this server holds at once, in total and per caller. A body that
+// must wait for room is not read meanwhile, so its bytes stay with the client.
 
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import { overloaded, rateLimited } from '#lib/errors.ts';
 
 export interface RoomBounds {
   readonly maxBytes: number;
-  /** Of one caller; at least the size of the largest body. */
+  /** Bytes that one caller may hold; at least the size of the largest body. */
   readonly maxCallerBytes: number;
   readonly maxWaiting: number;
   readonly maxCallerWaiting: number;
@@ -14,9 +14,9 @@ export interface RoomBounds {
 }
 
 export interface Lease {
-  /** The body turned out to be smaller. */
+  /** Gives back room of a body that turned out to be smaller. */
   shrink(bytes: number): void;
-  /** Gives the room back. Counts once, however often it is called. */
+  /** Gives the room back. Idempotent. */
   leave(): void;
 }
 
@@ -30,7 +30,7 @@ const retryMs = 1000;
 
 export class BodyRoom {
   readonly #bounds: RoomBounds;
-  readonly #line = new FairQueue<Waiter>();
+  readonly #queue = new FairQueue<Waiter>();
   readonly #held = new Map<string, number>();
   readonly #waiting = new Map<string, number>();
   #total = 0;
@@ -39,18 +39,18 @@ export class BodyRoom {
     this.#bounds = bounds;
   }
 
-  /** Bytes held now. */
+  /** Bytes held at the moment. */
   get bytes(): number {
     return this.#total;
   }
 
   get waiting(): number {
-    return this.#line.size;
+    return this.#queue.size;
   }
 
   /**
-   * Waits for room. Rejects with a Refusal when too many wait or it takes too long, and with the signal's reason
-   * once that is aborted.
+   * Waits for room. Rejects with a Refusal if too many bodies wait or the wait takes too long, and with the
+   * signal's reason if it aborts.
    */
   async enter(caller: string, bytes: number, signal: AbortSignal): Promise<Lease> {
     signal.throwIfAborted();
@@ -73,7 +73,7 @@ export class BodyRoom {
   #wait(caller: string, bytes: number, signal: AbortSignal): Promise<void> {
     const { maxWaiting, maxCallerWaiting, waitMs } = this.#bounds;
     if ((this.#waiting.get(caller) ?? 0) >= maxCallerWaiting) throw tooManyOfCaller();
-    if (this.#line.size >= maxWaiting) throw tooMany();
+    if (this.#queue.size >= maxWaiting) throw tooMany();
     return new Promise((resolve, reject) => {
       const end = () => {
         clearTimeout(timer);
@@ -86,7 +86,7 @@ export class BodyRoom {
       };
       const waiter = { caller, bytes, enter };
       const giveUp = (reason: unknown) => {
-        if (!this.#line.remove(caller, waiter)) return;
+        if (!this.#queue.remove(caller, waiter)) return;
         end();
         reject(reason);
       };
@@ -94,7 +94,7 @@ export class BodyRoom {
       const timer = setTimeout(() => giveUp(tooMany()), waitMs);
       signal.addEventListener('abort', abort);
       add(this.#waiting, caller, 1);
-      this.#line.push(caller, waiter);
+      this.#queue.push(caller, waiter);
     });
   }
 
@@ -105,14 +105,14 @@ export class BodyRoom {
       this.#total -= bytes - to;
       add(this.#held, caller, to - bytes);
       bytes = to;
-      this.#letIn();
+      this.#admitWaiting();
     };
     return { shrink, leave: () => shrink(0) };
   }
 
-  #letIn(): void {
+  #admitWaiting(): void {
     const mayGo = ({ caller, bytes }: Waiter) => this.#fits(caller, bytes);
-    for (let next = this.#line.take(mayGo); next !== undefined; next = this.#line.take(mayGo)) {
+    for (let next = this.#queue.take(mayGo); next !== undefined; next = this.#queue.take(mayGo)) {
       this.#take(next.caller, next.bytes);
       next.enter();
     }
@@ -127,12 +127,12 @@ function add(counts: Map<string, number>, caller: string, change: number): void 
 
 const tooMany = () =>
   overloaded(
-    'The server holds as many large request bodies as it may. Try again after the time in retry-after.',
+    'The server is busy reading other large request bodies. Try again after the time in retry-after.',
     retryMs,
   );
 
 const tooManyOfCaller = () =>
   rateLimited(
-    'Too many large request bodies of this caller wait to be read. Try again after the time in retry-after.',
+    'Too many of your large request bodies are waiting to be read. Try again after the time in retry-after.',
     retryMs,
   );

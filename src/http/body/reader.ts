@@ -3,27 +3,27 @@
 
 import type { Readable } from 'node:stream';
 import { invalidJson, Refusal, tooLarge } from '#lib/errors.ts';
-import type { Lease } from './body-room.ts';
 import { JsonGauge } from './json-gauge.ts';
+import type { Lease } from './room.ts';
 
-/** Bodies over this many bytes are large: they are admitted first. */
+/** A body over this many bytes is large: it is read only once it is admitted. */
 export const largeBytes = 262_144;
 
-/** How long an admitted body may take to arrive. The time it waited for admission does not count. */
+/** Upload timeout of an admitted body. The time it waited for admission does not count. */
 const uploadMs = 120_000;
 
 export interface Received {
   readonly bytes: Buffer;
-  /** An upper bound. */
+  /** Upper bound on the number of JSON values. */
   readonly values: number;
 }
 
 export interface ReadRules {
   readonly maxBytes: number;
   readonly maxValues: number;
-  /** The content-length; null for a body in chunks. */
+  /** The content-length; null for a chunked body. */
   readonly declaredBytes: number | null;
-  /** Called at most once, before a large body is read. Null where no body is large. */
+  /** Called at most once, before a large body is read. Null if no body may be large. */
   readonly admit: ((bytes: number, signal: AbortSignal) => Promise<Lease>) | null;
 }
 
@@ -44,7 +44,7 @@ class BodyReader {
   readonly #chunks: Buffer[] = [];
   #length = 0;
   #lease: Lease | null = null;
-  /** Of a body that waits to be admitted. */
+  /** Set while the body waits for admission. */
   #waiting: AbortController | null = null;
   #deadline: NodeJS.Timeout | null = null;
 
@@ -82,7 +82,7 @@ class BodyReader {
     this.#chunks.push(chunk);
     const isAdmitted = admit === null || this.#deadline !== null;
     if (isAdmitted || this.#length <= largeBytes) return;
-    // It came without a length, and may become as long as any.
+    // A chunked body has no declared length, so it may grow up to the limit.
     this.#detach();
     this.#payload.pause();
     this.#admit(maxBytes);
@@ -121,7 +121,7 @@ class BodyReader {
   };
 
   readonly #fail = (error: Error): void => {
-    // The client left while its body waited: the wait ends with this error, and comes by here again.
+    // The client left while its body waited for admission. Aborting the wait calls this function again.
     if (this.#waiting !== null) {
       this.#waiting.abort(error);
       return;
@@ -142,6 +142,6 @@ class BodyReader {
   }
 }
 
-const gone = () => invalidJson('it ended before it was whole');
+const gone = () => invalidJson('it ended before it was complete');
 
-const timedOut = () => new Refusal('timed_out', 'The request did not come in time.');
+const timedOut = () => new Refusal('timed_out', 'The request body did not arrive in time.');

@@ -1,24 +1,24 @@
-// A body as JSON, from bytes that anybody may have sent.
+// Parses a request body as JSON, keeping integers that are too long for a JavaScript number.
 
 import { isUtf8 } from 'node:buffer';
 import { invalidJson } from '#lib/errors.ts';
 import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
 
-/** Under this, the outermost object has its integers that are too long for a number, as they were written. */
+/** Key under which the outermost object has the text of its integers that are too long for a number. */
 export const written: unique symbol = Symbol('written');
 
 export interface Written {
   [written]?: Record<string, string>;
 }
 
-/** Under this, a body that was parsed and checked in a thread has the JSON of its long members by their names. */
+/** Key under which a body that was parsed in a thread has the JSON text of its long members, by name. */
 export const memberTexts: unique symbol = Symbol('memberTexts');
 
 export interface WithMemberTexts {
   [memberTexts]?: ReadonlyMap<string, string>;
 }
 
-/** Throws a Refusal. How deep it is nested was looked at as it came (`json-gauge.ts`). */
+/** Throws a Refusal. The nesting depth was checked while the bytes arrived (`json-gauge.ts`). */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) throw invalidJson('it is empty');
   if (!isUtf8(bytes)) throw invalidJson('it is not UTF-8');
@@ -34,7 +34,7 @@ export function parseJson(bytes: Buffer): unknown {
   return value;
 }
 
-/** Digits as they are. TypeScript does not know it yet. */
+/** Serialises digits unchanged. TypeScript's library does not declare it yet. */
 export const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
 
 const isLong = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
@@ -51,7 +51,7 @@ function keepLong(value: unknown, text: string): void {
 
 const longInteger = /\s*:\s*(-?\d{16,})(?=[\s,}])/y;
 
-/** One pass over the text: parsing it again with a reviver took seconds where it holds many numbers. */
+/** Scans the text once. Parsing it again with a reviver took seconds for a body with many numbers. */
 function findLong(text: string): Record<string, string> {
   const found: Record<string, string> = {};
   let depth = 0;
