@@ -6,8 +6,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
-import { Type } from '#lib/schema/schema-builder.ts';
-import { OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { stateFiles } from './state-files.ts';
 
 export const manifestFile = 'manifest.json';

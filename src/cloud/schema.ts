@@ -2,8 +2,7 @@
 // Unknown members of requests are ignored, as old clients still send some.
 
 import type { TSchema } from 'typebox';
-import { Type } from '#lib/schema/schema-builder.ts';
-import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { idPattern } from './errors.ts';
 
 /** Any text a database can hold: PostgreSQL knows no NUL. */

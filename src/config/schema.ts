@@ -7,8 +7,7 @@ import { InferenceSettings } from '#config/sections/inference.ts';
 import { ModelSettings } from '#config/sections/models.ts';
 import { DatabaseSettings, RedisSettings, ServerSettings } from '#config/sections/server.ts';
 import { LogSettings, TelemetrySettings } from '#config/sections/telemetry.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
-import type { Static } from '#lib/schema/validation-error.ts';
+import { type Static, Type } from '#lib/schema/schema-builder.ts';
 import { NullablePattern, section } from './field.ts';
 
 export const ConfigSchema = Type.Object(

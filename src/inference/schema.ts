@@ -1,8 +1,7 @@
 // The inference API's wire types. These schemas validate requests, make /openapi.json and are the types
 // the engines see. Unknown members are kept: clients of many servers send extras, and engines may use them.
 
-import { Type } from '#lib/schema/schema-builder.ts';
-import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const open = { additionalProperties: true } as const;
 

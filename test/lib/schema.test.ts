@@ -14,10 +14,10 @@ test('a bound that is refused itself is not called the least or the most', () =>
     ).error.message;
   };
   const cases: [string, string, RegExp][] = [
-    ['minimum', 'x is 5; the least is 5.', /greater than or equal to 5/],
-    ['exclusiveMinimum', 'x is 5; it must be more than 5.', /greater than 5/],
-    ['maximum', 'x is 5; the most is 5.', /less than or equal to 5/],
-    ['exclusiveMaximum', 'x is 5; it must be less than 5.', /less than 5/],
+    ['minimum', 'x must be at least 5, got 5.', /greater than or equal to 5/],
+    ['exclusiveMinimum', 'x must be more than 5, got 5.', /greater than 5/],
+    ['maximum', 'x must be at most 5, got 5.', /less than or equal to 5/],
+    ['exclusiveMaximum', 'x must be less than 5, got 5.', /less than 5/],
   ];
   for (const [keyword, inference, cloud] of cases) {
     assert.equal(said(keyword, inferenceErrorFormat), inference);

@@ -1,7 +1,6 @@
 // Wire types of the usage endpoints. Times are ISO 8601, money is US dollars.
 
-import { Type } from '#lib/schema/schema-builder.ts';
-import { OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const closed = { additionalProperties: false } as const;
 const Time = Type.String({ format: 'date-time' });

@@ -1,7 +1,6 @@
 // The wire types of hosts, for the dashboard and the CLI.
 
-import { Type } from '#lib/schema/schema-builder.ts';
-import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const name = '^[a-z0-9][a-z0-9.\\-]{0,62}$';
 const Word = Type.String({ minLength: 1, maxLength: 128, pattern: '^[!-~]+$' });

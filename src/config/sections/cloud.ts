@@ -2,8 +2,7 @@
 
 import { regions } from '#cloud/regions.ts';
 import { NullableString, section } from '#config/field.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
-import { OneOf } from '#lib/schema/validation-error.ts';
+import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 import { type HostSetting, HostSettings } from './hosts.ts';
 
 const accountLimits = {

@@ -2,8 +2,7 @@
 
 import { regions } from '#cloud/regions.ts';
 import { section } from '#config/field.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
-import { OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const dotted = '\\d{1,3}(\\.\\d{1,3}){3}';
 const Address = (description: string) =>

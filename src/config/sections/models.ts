@@ -1,8 +1,7 @@
 // Models, the backends behind each, their health, and weights pulled to this computer: the section models.
 
 import { NullablePattern, section, webAddress } from '#config/field.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
-import { OneOf } from '#lib/schema/validation-error.ts';
+import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 
 const timeoutMs = (value: number, description: string) =>
   Type.Integer({ default: value, minimum: 1, maximum: 86_400_000, description });

@@ -1,8 +1,7 @@
 // What the server reports about itself: the sections log and telemetry.
 
 import { NullablePattern, section, webAddress } from '#config/field.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
-import { OneOf } from '#lib/schema/validation-error.ts';
+import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 
 const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 

@@ -49,11 +49,11 @@ function checkCompletion(body: CompletionRequest): void {
     throw invalidRequest(
       'integer_below_min_value',
       'max_tokens',
-      'max_tokens is 0; the least is 1 unless echo is true.',
+      'max_tokens must be at least 1 unless echo is true, got 0.',
     );
   }
   if (bestOf != null && bestOf < (n ?? 1)) {
-    throw invalidValue('best_of', `best_of is ${bestOf}, but must be at least n (${n ?? 1}).`);
+    throw invalidValue('best_of', `best_of must be at least n (${n ?? 1}), got ${bestOf}.`);
   }
   if (bestOf != null && bestOf > (n ?? 1) && body.stream === true) {
     throw invalidValue('best_of', 'best_of picks among finished texts and so cannot be streamed.');

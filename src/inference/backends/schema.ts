@@ -1,7 +1,6 @@
 // Wire types of the endpoints for backends. Times are ISO 8601.
 
-import { Type } from '#lib/schema/schema-builder.ts';
-import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const closed = { additionalProperties: false } as const;
 const Nullable = Type.Union([Type.String(), Type.Null()]);

@@ -1,7 +1,6 @@
 // Wire types of the weights endpoints. Times are ISO 8601, sizes are bytes.
 
-import { Type } from '#lib/schema/schema-builder.ts';
-import { Maybe, OneOf, type Static } from '#lib/schema/validation-error.ts';
+import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const closed = { additionalProperties: false } as const;
 const Text = (maxLength: number) => Type.String({ minLength: 1, maxLength });

@@ -1,20 +1,6 @@
-// JSON Schema helpers shared by every API: optional-and-nullable members, and turning a validator's raw
-// errors into one violation that an API can put into its own words.
+// Turns a validator's raw errors into one violation, which each API puts into its own words.
 
-import type { Static, TSchema } from 'typebox';
-import { Type } from './schema-builder.ts';
-
-/** A member that may be absent or null; both mean "not given". */
-export const Maybe = <S extends TSchema>(schema: S) =>
-  Type.Optional(Type.Union([schema, Type.Null()]));
-
-/** A closed set of strings, as a plain JSON Schema `enum`. */
-export const OneOf = <const Values extends readonly string[]>(values: Values) =>
-  Type.Unsafe<Values[number]>({ type: 'string', enum: [...values] });
-
-export type { Static };
-
-/** The part of Ajv's error object that we read. */
+/** The part of Ajv's error object that is used here. */
 export interface RawViolation {
   instancePath: string;
   keyword: string;
@@ -39,13 +25,13 @@ export type ViolationKind =
 
 export interface Violation {
   kind: ViolationKind;
-  /** Where, as path segments; empty when the body itself is at fault. */
+  /** Path segments of the invalid member; empty if the body itself is invalid. */
   path: (string | number)[];
-  /** The bound, the allowed values, the expected types or the pattern; what `kind` needs to be explained. */
+  /** The bound, the allowed values, the expected types or the pattern, depending on `kind`. */
   expected: string[];
-  /** The bound itself is refused too. */
+  /** True if the bound itself is refused too. */
   exclusive: boolean;
-  /** The member takes whole numbers only. */
+  /** True if the member must be a whole number. */
   isInteger: boolean;
 }
 
@@ -70,14 +56,14 @@ const kinds: Record<string, ViolationKind> = {
 };
 
 /**
- * Picks the most telling error: the deepest one, because in a union the branch that got furthest is the
- * one that was meant; type errors at the same place are joined into "a string or an array".
+ * Picks the most useful error, which is the deepest one: in a union, the branch that matched furthest is most
+ * likely the intended one. Type errors at the same path are joined into "a string or an array".
  */
 export function toViolation(errors: readonly RawViolation[]): Violation {
-  const telling = errors.filter(
+  const useful = errors.filter(
     (error) => !['anyOf', 'oneOf', 'allOf', 'if'].includes(error.keyword) && !isNullBranch(error),
   );
-  const candidates = telling.length > 0 ? telling : errors;
+  const candidates = useful.length > 0 ? useful : errors;
   const deepest = candidates.reduce((best, error) => (rank(error) > rank(best) ? error : best));
   const kind = kinds[deepest.keyword] ?? 'other';
   const path = segments(deepest.instancePath);
@@ -96,7 +82,7 @@ export function toViolation(errors: readonly RawViolation[]): Violation {
   };
 }
 
-/** `messages[2].content`, the form API errors use. */
+/** Formats a path as API errors do: `messages[2].content`. */
 export function toPathText(path: readonly (string | number)[]): string {
   return path.reduce<string>(
     (text, part) =>
@@ -105,7 +91,7 @@ export function toPathText(path: readonly (string | number)[]): string {
   );
 }
 
-/** Undefined where the path leads nowhere. */
+/** Returns undefined if the path does not exist. */
 export const valueAt = (value: unknown, path: readonly (string | number)[]): unknown =>
   path.reduce<unknown>((node, part) => (node as Record<string, unknown> | null)?.[part], value);
 
@@ -113,7 +99,7 @@ function isNullBranch(error: RawViolation): boolean {
   return error.keyword === 'type' && error.params.type === 'null';
 }
 
-/** Deeper beats shallower; at one depth, a bound says more than a type that was never meant. */
+/** Deeper errors rank higher. At the same depth, a bound says more than a type. */
 function rank({ instancePath, keyword }: RawViolation): number {
   const depth = instancePath.split('/').length + (keyword === 'required' ? 1 : 0);
   return depth * 2 + (keyword === 'type' ? 0 : 1);

@@ -1,4 +1,4 @@
-// What is wrong with a request, as a sentence for people.
+// Explains a violation in a sentence: what is wrong and what is allowed.
 
 import { toPathText, type Violation, valueAt } from './validation-error.ts';
 
@@ -10,19 +10,12 @@ export function explainViolation(violation: Violation, body: unknown): string {
   switch (kind) {
     case 'missing':
       return `${name} is missing.`;
-    case 'type': {
-      const got = Array.isArray(value)
-        ? 'an array'
-        : value == null
-          ? 'missing'
-          : `a ${typeof value}`;
-      const wanted = expected.map((type) => (type === 'integer' ? 'whole number' : type));
-      return `${name} is ${got}, but must be ${wanted.join(' or ')}.`;
-    }
+    case 'type':
+      return `${name} must be ${expected.map(withArticle).join(' or ')}, got ${describe(value)}.`;
     case 'too_small':
-      return `${name} is ${value}; ${exclusive ? 'it must be more than' : 'the least is'} ${bound}.`;
+      return `${name} must be ${exclusive ? 'more than' : 'at least'} ${bound}, got ${value}.`;
     case 'too_large':
-      return `${name} is ${value}; ${exclusive ? 'it must be less than' : 'the most is'} ${bound}.`;
+      return `${name} must be ${exclusive ? 'less than' : 'at most'} ${bound}, got ${value}.`;
     case 'too_short':
       return `${name} must have at least ${countOf(bound, 'character')}.`;
     case 'too_long':
@@ -34,7 +27,7 @@ export function explainViolation(violation: Violation, body: unknown): string {
     case 'not_allowed':
       return `${name} must be one of ${expected.join(', ')}.`;
     case 'unknown_member':
-      return `${name} is not known here.`;
+      return `${name} is not a known member.`;
     case 'format':
       return bound === 'date-time'
         ? `${name} must be a time such as 2026-01-31T12:00:00Z.`
@@ -45,3 +38,17 @@ export function explainViolation(violation: Violation, body: unknown): string {
 }
 
 const countOf = (bound: string, what: string) => `${bound} ${what}${bound === '1' ? '' : 's'}`;
+
+const articles: Record<string, string> = {
+  array: 'an array',
+  object: 'an object',
+  integer: 'a whole number',
+  null: 'null',
+};
+
+const withArticle = (type: string) => articles[type] ?? `a ${type}`;
+
+function describe(value: unknown): string {
+  if (value === null) return 'null';
+  return withArticle(Array.isArray(value) ? 'array' : typeof value);
+}
