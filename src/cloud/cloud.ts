@@ -42,7 +42,7 @@ export interface CloudOptions extends OfferOptions {
   /** How long a process may be silent before another takes its work over. */
   leaseMs: number;
   /** No other process uses this database: what is claimed was claimed by one that is gone. */
-  alone: boolean;
+  singleServer: boolean;
   /** The host's system and processor, for the images' descriptions. */
   system: string;
   architecture: 'x86_64' | 'arm64';
@@ -79,13 +79,13 @@ export async function createCloud(
   const events = createInstanceEvents();
   const nudge = () => reconciler.nudge();
   const claims = createClaims(db, clock, { leaseMs: options.leaseMs });
-  if (options.alone) await claims.releaseAll();
+  if (options.singleServer) await claims.releaseAll();
   const silence = createSilence(db, clock, { events, log, nudge });
   const hosts = createHosts(
     db,
     clock,
     { drivers, silence, log, changed: (id) => reconciler.hint(id) },
-    { graceMs: options.hostGraceMs, alone: options.alone },
+    { graceMs: options.hostGraceMs, singleServer: options.singleServer },
   );
   const { places } = hosts;
   const offers = remember(hosts, () => createOffers(places(), options));

@@ -4,9 +4,9 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CheckpointAnswer } from './checkpoints.ts';
+import type { CheckpointResult } from './checkpoints.ts';
 
-const answer = (given: CheckpointAnswer) => parentPort?.postMessage(given);
+const respond = (result: CheckpointResult) => parentPort?.postMessage(result);
 
 function checkpoint(): boolean {
   const url = pathToFileURL(workerData as string);
@@ -25,8 +25,8 @@ function checkpoint(): boolean {
 
 parentPort?.on('message', () => {
   try {
-    answer(checkpoint());
+    respond(checkpoint());
   } catch (error) {
-    answer(error as Error);
+    respond(error as Error);
   }
 });

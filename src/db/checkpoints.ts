@@ -14,7 +14,7 @@ export interface Checkpoints {
 }
 
 /** True if everything committed is in the database file; false if a reader still needs a part of the log. */
-export type CheckpointAnswer = boolean | Error;
+export type CheckpointResult = boolean | Error;
 
 const afterStartMs = 3_000;
 /** Seldom enough for an idle server, whose heartbeat alone writes a few times a minute. */
@@ -59,8 +59,8 @@ async function lastWrite(log: string): Promise<number> {
 }
 
 async function checkpointInThread(file: string): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<CheckpointAnswer>();
-  const thread = createThread<CheckpointAnswer>(
+  const { promise, resolve } = Promise.withResolvers<CheckpointResult>();
+  const thread = createThread<CheckpointResult>(
     {
       name: 'checkpoints',
       file: new URL('./checkpoint-worker.ts', import.meta.url),
@@ -70,10 +70,10 @@ async function checkpointInThread(file: string): Promise<boolean> {
     { received: resolve, ended: resolve },
   );
   thread.send('checkpoint');
-  const answer = await promise;
+  const result = await promise;
   await thread.close();
-  if (answer instanceof Error) throw answer;
-  return answer;
+  if (result instanceof Error) throw result;
+  return result;
 }
 
 /**

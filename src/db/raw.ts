@@ -1,19 +1,19 @@
-// Statements as text in a transaction, for those that are written so often that putting them together costs
-// more than running them, and for the thread that has no Kysely.
+// SQL text in a transaction, for statements that run so often that building them costs more than running them,
+// and for the writer's thread, which loads no Kysely.
 
 import { CompiledQuery, PostgresAdapter } from 'kysely';
 import type { Tx } from './tables.ts';
 
 export interface RawTx {
   readonly isPostgres: boolean;
-  /** Values stand as `?` in the text, on both databases. */
-  run<Row>(text: string, values: readonly unknown[]): RawAnswer<Row> | Promise<RawAnswer<Row>>;
+  /** Placeholders are `?` on both databases. */
+  run<Row>(text: string, values: readonly unknown[]): Promise<RawResult<Row>>;
 }
 
-export interface RawAnswer<Row> {
-  /** What a statement that returns something returned. */
+export interface RawResult<Row> {
+  /** The returned rows; empty for a statement that returns none. */
   readonly rows: Row[];
-  /** How many rows one that returns nothing changed. */
+  /** The number of changed rows; only for a statement that returns none. */
   readonly changed: number;
 }
 
@@ -22,14 +22,16 @@ export function toRawTx(tx: Tx): RawTx {
   return {
     isPostgres,
     async run<Row>(text: string, values: readonly unknown[]) {
-      const query = CompiledQuery.raw(isPostgres ? numbered(text) : text, [...values]);
+      const query = CompiledQuery.raw(isPostgres ? toNumberedPlaceholders(text) : text, [
+        ...values,
+      ]);
       const { rows, numAffectedRows } = await tx.executeQuery<Row>(query as CompiledQuery<Row>);
       return { rows, changed: Number(numAffectedRows ?? 0) };
     },
   };
 }
 
-function numbered(text: string): string {
+function toNumberedPlaceholders(text: string): string {
   let count = 0;
   return text.replaceAll('?', () => `$${++count}`);
 }

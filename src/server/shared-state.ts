@@ -49,7 +49,7 @@ export async function openSharedState(
   return {
     limits: {
       reserve: withFallback(store.reserve, limits.reserve, onFallback),
-      look: withFallback(store.look, limits.look, onFallback),
+      check: withFallback(store.check, limits.check, onFallback),
       close: store.close,
     },
     rates: { take: withFallback(createSharedRateLimiter(redis).take, rates.take, onFallback) },

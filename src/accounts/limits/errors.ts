@@ -1,17 +1,17 @@
-// Why a request was not let in, in words that name the limit and whose it is. The inference API puts it
-// into its own form.
+// Why a request was refused, in a sentence that names the limit and whether the key or the account has it. The
+// inference API renders it in its own error format.
 
 import { toDollars } from '#accounts/usage/dollars.ts';
-import { remaining, waitFor } from './bucket.ts';
-import type { Amount, LimitKind, LimitScope, Standing } from './store.ts';
+import { remaining, waitForRate } from './rates.ts';
+import type { Amount, LimitKind, LimitScope, ScopeState } from './store.ts';
 
 export class LimitReached extends Error {
   readonly limit: LimitKind;
-  /** Whose. */
+  /** Whether the limit is the key's or the account's. */
   readonly scope: LimitScope['kind'];
-  /** Null when trying again can't help. */
+  /** Null if retrying can't help. */
   readonly retryAfterMs: number | null;
-  /** x-ratelimit-*. */
+  /** The x-ratelimit-* headers. */
   readonly headers: Record<string, string>;
 
   constructor(
@@ -29,10 +29,10 @@ export class LimitReached extends Error {
   }
 }
 
-/** When a running request ends is not known; this is a fair time to ask again. */
+/** Suggested when only the end of a running request helps, whose time is not known. */
 const runningRetryMs = 1000;
 
-/** Null when it fits an empty bucket. */
+/** Null if the request fits an empty bucket. */
 export function tooLarge(
   { kind, limits }: LimitScope,
   { tokens }: Amount,
@@ -43,7 +43,7 @@ export function tooLarge(
   return new LimitReached(
     { limit: 'tokens', scope: kind },
     `Request too large: it could use ${tokens} tokens, and this ${kind} may use ${limit} a minute, so it ` +
-      'never fits. Shorten the prompt, lower the most tokens asked for, or have the limit raised.',
+      'never fits. Shorten the prompt, lower max_tokens, or have the limit raised.',
     null,
     headers,
   );
@@ -52,19 +52,18 @@ export function tooLarge(
 export function limitReached(
   limit: LimitKind,
   scope: LimitScope,
-  standing: Standing,
-  ask: Amount,
-  headers: Record<string, string>,
+  state: ScopeState,
+  { wanted, headers }: { wanted: Amount; headers: Record<string, string> },
 ): LimitReached {
-  const [message, retryAfterMs] = tell(limit, scope, standing, ask);
+  const [message, retryAfterMs] = explain(limit, scope, state, wanted);
   return new LimitReached({ limit, scope: scope.kind }, message, retryAfterMs, headers);
 }
 
-function tell(
+function explain(
   limit: LimitKind,
   { kind, limits }: LimitScope,
-  { requestDebt, tokenDebt, spentNano, heldNano }: Standing,
-  ask: Amount,
+  { requestDebt, tokenDebt, spentNano, heldNano }: ScopeState,
+  wanted: Amount,
 ): [message: string, retryAfterMs: number | null] {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetNano } = limits;
   const later = 'Try again after the time in retry-after.';
@@ -73,15 +72,15 @@ function tell(
       const perMinute = requestsPerMinute ?? 1;
       return [
         `This ${kind} is over its limit of ${perMinute} requests a minute. ${later}`,
-        waitFor(requestDebt, 1, perMinute),
+        waitForRate(requestDebt, 1, perMinute),
       ];
     }
     case 'tokens': {
       const perMinute = tokensPerMinute ?? 1;
       return [
         `This ${kind} is over its limit of ${perMinute} tokens a minute: ${remaining(tokenDebt, perMinute)} ` +
-          `are left, and this request could use ${ask.tokens}. ${later}`,
-        waitFor(tokenDebt, ask.tokens, perMinute),
+          `are left, and this request could use ${wanted.tokens}. ${later}`,
+        waitForRate(tokenDebt, wanted.tokens, perMinute),
       ];
     }
     case 'concurrent':
@@ -90,36 +89,36 @@ function tell(
         runningRetryMs,
       ];
     case 'budget':
-      return tellBudget(kind, monthlyBudgetNano ?? 0, { spentNano, heldNano }, ask.costNano);
+      return explainBudget(kind, monthlyBudgetNano ?? 0, { spentNano, heldNano }, wanted.costNano);
   }
 }
 
-function tellBudget(
+function explainBudget(
   kind: LimitScope['kind'],
   budgetNano: number,
-  { spentNano, heldNano }: Pick<Standing, 'spentNano' | 'heldNano'>,
+  { spentNano, heldNano }: Pick<ScopeState, 'spentNano' | 'heldNano'>,
   costNano: number,
 ): [message: string, retryAfterMs: number | null] {
   const budget = `This ${kind}'s budget of ${toMoney(budgetNano)} a month`;
   if (spentNano >= budgetNano) {
     return [`${budget} is spent. A new month begins on the 1st (UTC), or have it raised.`, null];
   }
-  const left = budgetNano - spentNano;
-  if (costNano > left) {
+  const leftNano = budgetNano - spentNano;
+  if (costNano > leftNano) {
     return [
-      `${budget} has ${toMoney(left)} left, and this request could cost ${toMoney(costNano)}. ` +
+      `${budget} has ${toMoney(leftNano)} left, and this request could cost ${toMoney(costNano)}. ` +
         'Ask for fewer tokens, or have the budget raised.',
       null,
     ];
   }
   return [
-    `${budget} has ${toMoney(left)} left, of which running requests may need ${toMoney(heldNano)}; ` +
+    `${budget} has ${toMoney(leftNano)} left, of which running requests may need ${toMoney(heldNano)}; ` +
       `this one could cost ${toMoney(costNano)}. Try again when they have ended.`,
     runningRetryMs,
   ];
 }
 
-/** As exact as it is counted, without noughts at the end. */
+/** All digits that are counted, without trailing zeros beyond the cents. */
 const toMoney = (nano: number) =>
   `$${toDollars(nano)
     .toFixed(9)

@@ -1,62 +1,52 @@
-// The x-ratelimit-* headers: what is enforced, of the key or the account, whichever has less left. Both say
-// how it is after this request.
+// The x-ratelimit-* headers: each rate of the key or the account, whichever has less left, as it is after this
+// request.
 
-import { remaining, resetAfter } from './bucket.ts';
-import type { LimitScope, Standing } from './store.ts';
+import { remaining, resetAfter } from './rates.ts';
+import type { LimitScope, ScopeState } from './store.ts';
 
-/** What is said of each rate. Made for every request, so the names are put together once. */
 const rates = [
-  { perMinute: 'requestsPerMinute', debt: 'requestDebt', names: toNames('requests') },
-  { perMinute: 'tokensPerMinute', debt: 'tokenDebt', names: toNames('tokens') },
+  { perMinute: 'requestsPerMinute', debt: 'requestDebt', name: 'requests' },
+  { perMinute: 'tokensPerMinute', debt: 'tokenDebt', name: 'tokens' },
 ] as const;
 
-function toNames(rate: 'requests' | 'tokens') {
-  return {
-    limit: `x-ratelimit-limit-${rate}`,
-    remaining: `x-ratelimit-remaining-${rate}`,
-    reset: `x-ratelimit-reset-${rate}`,
-  };
-}
-
-/** Names and values in turn. Null when neither rate is limited. */
+/** Alternating names and values; null if neither rate is limited. */
 export function toHeaders(
   scopes: readonly LimitScope[],
-  standings: readonly Standing[],
+  states: readonly ScopeState[],
 ): string[] | null {
-  let headers: string[] | null = null;
+  const headers: string[] = [];
   for (const rate of rates) {
-    const at = tightest(scopes, standings, rate);
-    const limit = scopes[at]?.limits[rate.perMinute] ?? null;
+    const index = findTightest(scopes, states, rate);
+    const limit = scopes[index]?.limits[rate.perMinute] ?? null;
     if (limit === null) continue;
-    const debt = standings[at]?.[rate.debt] ?? 0;
-    headers ??= [];
-    headers.push(rate.names.limit, String(limit));
-    headers.push(rate.names.remaining, String(remaining(debt, limit)));
-    headers.push(rate.names.reset, toDuration(resetAfter(debt, limit)));
+    const debt = states[index]?.[rate.debt] ?? 0;
+    headers.push(`x-ratelimit-limit-${rate.name}`, String(limit));
+    headers.push(`x-ratelimit-remaining-${rate.name}`, String(remaining(debt, limit)));
+    headers.push(`x-ratelimit-reset-${rate.name}`, toDuration(resetAfter(debt, limit)));
   }
-  return headers;
+  return headers.length === 0 ? null : headers;
 }
 
-/** Which of the scopes has the least left of a rate; -1 where it is not limited. */
-function tightest(
+/** The index of the scope that has the least left of a rate; -1 if no scope limits it. */
+function findTightest(
   scopes: readonly LimitScope[],
-  standings: readonly Standing[],
+  states: readonly ScopeState[],
   rate: (typeof rates)[number],
 ): number {
-  let found = -1;
+  let tightest = -1;
   let least = Number.POSITIVE_INFINITY;
-  for (let at = 0; at < scopes.length; at++) {
-    const perMinute = scopes[at]?.limits[rate.perMinute] ?? null;
+  for (const [index, { limits }] of scopes.entries()) {
+    const perMinute = limits[rate.perMinute];
     if (perMinute === null) continue;
-    const left = remaining(standings[at]?.[rate.debt] ?? 0, perMinute);
+    const left = remaining(states[index]?.[rate.debt] ?? 0, perMinute);
     if (left >= least) continue;
-    found = at;
+    tightest = index;
     least = left;
   }
-  return found;
+  return tightest;
 }
 
-/** As clients know them: `6ms`, `1.5s`, `6m0s`. */
+/** In OpenAI's format: `6ms`, `1.5s`, `6m0s`. */
 export function toDuration(ms: number): string {
   if (ms < 1000) return `${ms}ms`;
   const minutes = Math.floor(ms / 60_000);

@@ -1,5 +1,5 @@
-// The four limits a key or an account can have, between the database's columns, the wire and our own form.
-// Null is no limit. Money is whole nano-dollars inside, so that sums are exact, and dollars on the wire.
+// The four limits of a key or an account, and their conversion between database columns, the wire and our own
+// form. Null means no limit. Money is whole nano-dollars inside, so that sums are exact, and dollars on the wire.
 
 import type { Limits as WireLimits } from '#accounts/schema.ts';
 import { toDollars } from '#accounts/usage/dollars.ts';
@@ -9,7 +9,7 @@ export interface LimitSet {
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
   readonly concurrentRequests: number | null;
-  /** By UTC calendar month. */
+  /** For a UTC calendar month. */
   readonly monthlyBudgetNano: number | null;
 }
 
@@ -51,11 +51,11 @@ export const toWireLimits = (row: LimitColumns): Required<WireLimits> => ({
   monthly_budget: row.monthly_budget_nano === null ? null : toDollars(row.monthly_budget_nano),
 });
 
-/** What was named takes the place of what was there. */
+/** Limits that the wire object leaves out keep their value. */
 export function changeLimits(before: LimitSet, wire: WireLimits): LimitSet {
   const { requests_per_minute, tokens_per_minute, concurrent_requests, monthly_budget } = wire;
-  const pick = (named: number | null | undefined, old: number | null) =>
-    named === undefined ? old : named;
+  const pick = (given: number | null | undefined, old: number | null) =>
+    given === undefined ? old : given;
   const budget = monthly_budget == null ? monthly_budget : toNano(monthly_budget);
   return {
     requestsPerMinute: pick(requests_per_minute, before.requestsPerMinute),

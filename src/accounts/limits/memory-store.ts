@@ -1,14 +1,22 @@
-// Counters of one process. Nothing here waits, so whatever is decided in one call is exact under any
-// number of callers.
+// Counters in the memory of one process. Reserving and settling never wait, so each is exact under any number
+// of concurrent callers.
 
 import type { Clock } from '#lib/clock.ts';
-import { type Bucket, leak, newBucket, unit } from './bucket.ts';
+import { type LeakyBucket, leak, newBucket } from '#lib/limits/leaky-bucket.ts';
 import type { LimitSet } from './limit-set.ts';
-import type { Amount, LimitKind, LimitScope, LimitStore, Outcome, Standing } from './store.ts';
+import { unit } from './rates.ts';
+import type {
+  Amount,
+  LimitKind,
+  LimitScope,
+  LimitStore,
+  ReserveResult,
+  ScopeState,
+} from './store.ts';
 
 interface Counters {
-  requests: Bucket;
-  tokens: Bucket;
+  requests: LeakyBucket;
+  tokens: LeakyBucket;
   open: number;
   month: string;
   spentNano: number;
@@ -16,133 +24,149 @@ interface Counters {
   usedAt: number;
 }
 
-interface Limited {
+/** A scope with its counters. */
+interface CountedScope {
   readonly limits: LimitSet;
-  readonly elsewhereNano: number;
+  readonly otherServersNano: number;
   readonly counters: Counters;
 }
 
 const minuteMs = 60_000;
 
 export function createMemoryStore(clock: Clock, maxScopes = 100_000): LimitStore {
-  const byId = new Map<string, Counters>();
+  const countersById = new Map<string, Counters>();
 
-  function reserve(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome {
-    const all = toLimited(scopes, month);
-    const refused = findRefused(all, ask);
-    if (refused === null) for (const one of all) take(one, ask);
-    return {
-      refused,
-      standings: all.map(toStanding),
-      settle(used) {
-        for (const one of all) giveBack(one, ask, used, month);
-      },
-    };
+  function findCounters(id: string, month: string, now: number): Counters {
+    const known = countersById.get(id);
+    if (known !== undefined) return known;
+    if (countersById.size >= maxScopes) deleteIdle(countersById, now);
+    const counters = newCounters(month, now);
+    countersById.set(id, counters);
+    return counters;
   }
 
-  function look(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome {
-    const all = toLimited(scopes, month);
-    return { refused: findRefused(all, ask), standings: all.map(toStanding), settle() {} };
-  }
-
-  function toLimited(scopes: readonly LimitScope[], month: string): Limited[] {
+  function toCounted(scopes: readonly LimitScope[], month: string): CountedScope[] {
     const now = clock.now();
-    return scopes.map((scope) => ({
-      limits: scope.limits,
-      elsewhereNano: scope.elsewhereNano,
-      counters: bring(scope, month, now),
-    }));
+    return scopes.map((scope) => {
+      const counters = findCounters(scope.id, month, now);
+      update(counters, scope, month, now);
+      return { limits: scope.limits, otherServersNano: scope.otherServersNano, counters };
+    });
   }
 
-  /** The counters as they are now. */
-  function bring({ id, limits, spentNano }: LimitScope, month: string, now: number): Counters {
-    const counters = byId.get(id) ?? start(id, month, now);
-    const { requestsPerMinute, tokensPerMinute } = limits;
-    if (requestsPerMinute !== null) leak(counters.requests, requestsPerMinute, now);
-    if (tokensPerMinute !== null) leak(counters.tokens, tokensPerMinute, now);
-    // Never back: who looked just before the month's end may come just after it.
-    if (month > counters.month) {
-      counters.month = month;
-      counters.spentNano = 0;
-    }
-    // Both may lag behind the truth, neither is ever ahead of it: the larger one is nearer.
-    if (month === counters.month) counters.spentNano = Math.max(counters.spentNano, spentNano);
-    counters.usedAt = now;
-    return counters;
-  }
-
-  function start(id: string, month: string, now: number): Counters {
-    if (byId.size >= maxScopes) forgetIdle(now);
-    const counters: Counters = {
-      requests: newBucket(now),
-      tokens: newBucket(now),
-      open: 0,
-      month,
-      spentNano: 0,
-      heldNano: 0,
-      usedAt: now,
-    };
-    byId.set(id, counters);
-    return counters;
-  }
-
-  /** After a minute without a request rates are back at their full, and costs are in the database. */
-  function forgetIdle(now: number): void {
-    for (const [id, { open, usedAt }] of byId) {
-      if (open === 0 && now - usedAt > minuteMs) byId.delete(id);
-    }
-  }
-
-  function giveBack({ limits, counters }: Limited, ask: Amount, used: Amount, month: string): void {
-    counters.open--;
-    counters.heldNano -= ask.costNano;
-    counters.usedAt = clock.now();
-    // What began in another month is that month's, in the database too.
-    if (counters.month === month) counters.spentNano += used.costNano;
-    if (limits.tokensPerMinute === null) return;
-    leak(counters.tokens, limits.tokensPerMinute, clock.now());
-    const debt = counters.tokens.debt + (used.tokens - ask.tokens) * unit;
-    counters.tokens.debt = Math.max(0, debt);
-  }
-
-  return { reserve, look, close: async () => {} };
+  return {
+    async reserve(scopes, wanted, month): Promise<ReserveResult> {
+      const counted = toCounted(scopes, month);
+      const refused = findRefusal(counted, wanted);
+      if (refused === null) for (const one of counted) take(one, wanted);
+      return {
+        refused,
+        states: counted.map(toState),
+        settle(used) {
+          for (const one of counted) settle(one, { wanted, used }, month, clock.now());
+        },
+      };
+    },
+    async check(scopes, wanted, month): Promise<ReserveResult> {
+      const counted = toCounted(scopes, month);
+      return { refused: findRefusal(counted, wanted), states: counted.map(toState), settle() {} };
+    },
+    close: async () => {},
+  };
 }
 
-const toStanding = ({ counters, elsewhereNano }: Limited): Standing => ({
+const newCounters = (month: string, now: number): Counters => ({
+  requests: newBucket(now),
+  tokens: newBucket(now),
+  open: 0,
+  month,
+  spentNano: 0,
+  heldNano: 0,
+  usedAt: now,
+});
+
+/** After a minute without a request all debt is paid back, and costs are in the database. */
+function deleteIdle(countersById: Map<string, Counters>, now: number): void {
+  for (const [id, { open, usedAt }] of countersById) {
+    if (open === 0 && now - usedAt > minuteMs) countersById.delete(id);
+  }
+}
+
+/** Brings the counters up to now. */
+function update(
+  counters: Counters,
+  { limits, spentNano }: LimitScope,
+  month: string,
+  now: number,
+): void {
+  const { requestsPerMinute, tokensPerMinute } = limits;
+  if (requestsPerMinute !== null) leak(counters.requests, requestsPerMinute, now);
+  if (tokensPerMinute !== null) leak(counters.tokens, tokensPerMinute, now);
+  // Never back: a request that read the month just before its end may arrive here just after it.
+  if (month > counters.month) {
+    counters.month = month;
+    counters.spentNano = 0;
+  }
+  // Both may lag behind the true cost and neither exceeds it, so the larger one is closer.
+  if (month === counters.month) counters.spentNano = Math.max(counters.spentNano, spentNano);
+  counters.usedAt = now;
+}
+
+function settle(
+  { limits, counters }: CountedScope,
+  { wanted, used }: { wanted: Amount; used: Amount },
+  month: string,
+  now: number,
+): void {
+  counters.open--;
+  counters.heldNano -= wanted.costNano;
+  counters.usedAt = now;
+  // The cost of a request that began in another month belongs to that month, as in the database.
+  if (counters.month === month) counters.spentNano += used.costNano;
+  if (limits.tokensPerMinute === null) return;
+  leak(counters.tokens, limits.tokensPerMinute, now);
+  const debt = counters.tokens.debt + (used.tokens - wanted.tokens) * unit;
+  counters.tokens.debt = Math.max(0, debt);
+}
+
+const toState = ({ counters, otherServersNano }: CountedScope): ScopeState => ({
   requestDebt: counters.requests.debt,
   tokenDebt: counters.tokens.debt,
   open: counters.open,
-  spentNano: counters.spentNano + elsewhereNano,
+  spentNano: counters.spentNano + otherServersNano,
   heldNano: counters.heldNano,
 });
 
-function findRefused(all: readonly Limited[], ask: Amount): Outcome['refused'] {
-  for (const [scope, one] of all.entries()) {
-    const limit = findOver(one, ask);
-    if (limit !== null) return { scope, limit };
+function findRefusal(scopes: readonly CountedScope[], wanted: Amount): ReserveResult['refused'] {
+  for (const [index, scope] of scopes.entries()) {
+    const limit = findExceeded(scope, wanted);
+    if (limit !== null) return { scope: index, limit };
   }
   return null;
 }
 
-function findOver({ limits, elsewhereNano, counters }: Limited, ask: Amount): LimitKind | null {
+function findExceeded(
+  { limits, otherServersNano, counters }: CountedScope,
+  wanted: Amount,
+): LimitKind | null {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetNano } = limits;
   const { requests, tokens, open, heldNano } = counters;
-  const spentNano = counters.spentNano + elsewhereNano;
-  if (monthlyBudgetNano !== null && spentNano + heldNano + ask.costNano > monthlyBudgetNano) {
+  const spentNano = counters.spentNano + otherServersNano;
+  if (monthlyBudgetNano !== null && spentNano + heldNano + wanted.costNano > monthlyBudgetNano) {
     return 'budget';
   }
   if (requestsPerMinute !== null && requests.debt + unit > requestsPerMinute * unit) {
     return 'requests';
   }
-  if (tokensPerMinute !== null && tokens.debt + ask.tokens * unit > tokensPerMinute * unit) {
+  if (tokensPerMinute !== null && tokens.debt + wanted.tokens * unit > tokensPerMinute * unit) {
     return 'tokens';
   }
   return concurrentRequests !== null && open >= concurrentRequests ? 'concurrent' : null;
 }
 
-function take({ limits, counters }: Limited, ask: Amount): void {
+function take({ limits, counters }: CountedScope, wanted: Amount): void {
   if (limits.requestsPerMinute !== null) counters.requests.debt += unit;
-  if (limits.tokensPerMinute !== null) counters.tokens.debt += ask.tokens * unit;
+  if (limits.tokensPerMinute !== null) counters.tokens.debt += wanted.tokens * unit;
   counters.open++;
-  counters.heldNano += ask.costNano;
+  counters.heldNano += wanted.costNano;
 }

@@ -1,18 +1,17 @@
-// What the shared store does in one step inside Valkey or Redis. The arithmetic is that of bucket.ts and
-// memory-store.ts; numbers are written out in full, because Lua would round what is over 14 digits.
+// The steps of the shared store that Valkey or Redis executes atomically. The arithmetic is that of
+// leaky-bucket.ts and memory-store.ts; numbers are written out in full, because Lua rounds beyond 14 digits.
 //
-// Of each scope there are two keys: a hash with the counters, and a sorted set with the open requests,
-// `<id>:<cost held>` by the time their lease ends. A replica that dies stops renewing, and what it held
-// comes back by itself.
+// Each scope has two keys: a hash with the counters, and a sorted set of open requests, `<id>:<cost held>`
+// scored by the time their lease ends. A server that dies stops renewing, and what it held is released.
 
-const shared = `
-local unit = 60000
+import { leakScript } from '#lib/limits/leaky-bucket.ts';
+import { unit } from './rates.ts';
+
+const shared = `${leakScript}
+local unit = ${unit}
 local function text(number) return string.format('%.0f', number) end
-local function leak(debt, at, perMinute)
-  return math.max(0, debt - math.max(0, now - at) * perMinute), now
-end
 local function costOf(member) return tonumber(string.match(member, ':(%d+)$')) end
--- Redis may evict one of a scope's keys and keep the other: what is held is what the open requests hold.
+-- Redis may evict one key of a scope and keep the other. The sorted set then says what is held.
 local function heldBy(leases, saved, open)
   if open == 0 then return 0 end
   if saved then return tonumber(saved) end
@@ -32,10 +31,10 @@ end
 `;
 
 /**
- * ARGV: now or '', id, lease in ms, tokens, cost, month; then for each scope requests a minute, tokens a
- * minute, concurrent, budget ('' for none each), what the database says was spent, and what elsewhere.
- * Without an id it only looks, and takes nothing.
- * Answers: refusing scope or 0, number of the limit, then five numbers for each scope.
+ * ARGV: now or '', id, lease in ms, tokens, cost, month; then for each scope requests per minute, tokens per
+ * minute, concurrent requests, budget ('' for no limit), spentNano and otherServersNano.
+ * Without an id it only checks, and takes nothing.
+ * Returns the number of the refusing scope or 0, the number of the limit, then five numbers for each scope.
  */
 export const reserveScript = `${shared}
 local id, lease, month = ARGV[2], tonumber(ARGV[3]), ARGV[6]
@@ -48,13 +47,13 @@ for index = 1, #KEYS / 2 do
   local openLimit, budget = tonumber(ARGV[from + 3]), tonumber(ARGV[from + 4])
   if requestLimit then one.rd, one.ra = leak(one.rd, one.ra, requestLimit) end
   if tokenLimit then one.td, one.ta = leak(one.td, one.ta, tokenLimit) end
-  -- Never back: replicas' calendars turn a moment apart.
+  -- Never back: the servers' clocks enter a month at slightly different times.
   if not one.m or month > one.m then one.m, one.s = month, 0 end
   if one.m == month then one.s = math.max(one.s, tonumber(ARGV[from + 5])) end
   one.spent = one.s + tonumber(ARGV[from + 6])
-  for _, dead in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
-    one.h, one.open = one.h - costOf(dead), one.open - 1
-    redis.call('ZREM', leases, dead)
+  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do
+    one.h, one.open = one.h - costOf(expired), one.open - 1
+    redis.call('ZREM', leases, expired)
   end
   one.key, one.leases, one.rl, one.tl = key, leases, requestLimit, tokenLimit
   scopes[index] = one
@@ -67,7 +66,7 @@ for index = 1, #KEYS / 2 do
     if limit > 0 then refused = index end
   end
 end
-local answer = { refused, limit }
+local reply = { refused, limit }
 for _, one in ipairs(scopes) do
   if refused == 0 and id ~= '' then
     if one.rl then one.rd = one.rd + unit end
@@ -79,25 +78,25 @@ for _, one in ipairs(scopes) do
   end
   redis.call('HSET', one.key, 'rd', text(one.rd), 'ra', text(one.ra), 'td', text(one.td),
     'ta', text(one.ta), 'm', one.m, 's', text(one.s), 'h', text(one.h))
-  -- Longer than a month, for the month's sum.
+  -- 40 days: the month's cost must outlive the month.
   redis.call('PEXPIRE', one.key, 3456000000)
   for _, number in ipairs({ one.rd, one.td, one.open, one.spent, one.h }) do
-    answer[#answer + 1] = number
+    reply[#reply + 1] = number
   end
 end
-return answer
+return reply
 `;
 
 /**
- * ARGV: now or '', id, tokens used beyond those reserved (or below 0), cost held, cost used, month; then
- * for each scope tokens a minute or ''.
+ * ARGV: now or '', id, tokens used minus tokens reserved, cost held, cost used, month; then for each scope
+ * tokens per minute or ''.
  */
 export const settleScript = `${shared}
 local member = ARGV[2] .. ':' .. ARGV[4]
 for index = 1, #KEYS / 2 do
   local key, leases = KEYS[index * 2 - 1], KEYS[index * 2]
   local one, tokenLimit = read(key, leases), tonumber(ARGV[6 + index])
-  -- If its lease has ended, what it held was given back then.
+  -- If its lease has expired, what it held was released then.
   if redis.call('ZREM', leases, member) == 1 then one.h = one.h - tonumber(ARGV[4]) end
   if one.m == ARGV[6] then one.s = one.s + tonumber(ARGV[5]) end
   if tokenLimit then
@@ -110,8 +109,8 @@ end
 `;
 
 /**
- * Gives back the place of a request whose reserving was not waited for. Its rates stay: it may have been refused,
- * and then it took nothing of them. ARGV: now or '', member, cost held.
+ * Releases a request whose reservation was not waited for. Its rates are not paid back: if it was refused, it
+ * took nothing from them. ARGV: now or '', member, cost held.
  */
 export const releaseScript = `${shared}
 for index = 1, #KEYS / 2 do
@@ -124,8 +123,8 @@ end
 `;
 
 /**
- * Only of requests that run: what Redis has forgotten of one is there again. Its settling is sent later on the
- * same connection. ARGV: now or '', member, lease in ms.
+ * Renews the lease of a running request, and restores it if Redis lost it. It can't restore a request that has
+ * ended: settling is sent later on the same connection. ARGV: now or '', member, lease in ms.
  */
 export const renewScript = `${shared}
 for index = 1, #KEYS / 2 do

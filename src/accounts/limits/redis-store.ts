@@ -1,4 +1,4 @@
-// Counters that several replicas share: one round trip to let a request in, one to settle it.
+// Counters that several servers share: one round trip to admit a request, one to settle it.
 
 import { randomUUID } from 'node:crypto';
 import { createScript, type SharedRedis } from '#lib/limits/redis.ts';
@@ -9,121 +9,122 @@ import {
   type LimitStore,
   leaseMs,
   limitKinds,
-  type Outcome,
-  type Standing,
+  type ReserveResult,
+  type ScopeState,
 } from './store.ts';
 
-interface Open {
+/** A request that runs: its member in the sorted sets of open requests, and its keys. */
+interface OpenRequest {
   readonly member: string;
   readonly keys: readonly string[];
 }
 
-export function createRedisStore(shared: SharedRedis, heldMs = leaseMs): LimitStore {
+export function createRedisStore(shared: SharedRedis, heldForMs = leaseMs): LimitStore {
   const { now, onError } = shared;
-  const [reserving, releasing, settling, renewing] = [
-    createScript(shared, reserveScript),
-    createScript(shared, releaseScript),
-    createScript(shared, settleScript),
-    createScript(shared, renewScript),
-  ];
-  const replica = randomUUID();
-  const open = new Map<number, Open>();
+  const runReserve = createScript(shared, reserveScript);
+  const runRelease = createScript(shared, releaseScript);
+  const runSettle = createScript(shared, settleScript);
+  const runRenew = createScript(shared, renewScript);
+  const serverId = randomUUID();
+  const open = new Map<number, OpenRequest>();
   let count = 0;
-  const renewal = setInterval(renew, heldMs / 3).unref();
+  const renewal = setInterval(renew, heldForMs / 3).unref();
 
   async function reserve(
     scopes: readonly LimitScope[],
-    ask: Amount,
+    wanted: Amount,
     month: string,
-  ): Promise<Outcome> {
+  ): Promise<ReserveResult> {
     const number = ++count;
-    const id = `${replica}-${number}`;
+    const id = `${serverId}-${number}`;
     const keys = scopes.flatMap(toKeys);
-    const { tokens, costNano } = ask;
+    const { tokens, costNano } = wanted;
     const member = `${id}:${costNano}`;
-    const answer = (await reserving(keys, [
-      ...[now(), id, heldMs, tokens, costNano, month],
+    const reply = (await runReserve(keys, [
+      ...[now(), id, heldForMs, tokens, costNano, month],
       ...scopes.flatMap(toArguments),
     ]).catch((error) => {
       release(keys, member, costNano);
       throw error;
     })) as number[];
-    const outcome = toOutcome(scopes, answer);
-    if (outcome.refused !== null) return outcome;
+    const result = toResult(scopes, reply);
+    if (result.refused !== null) return result;
     open.set(number, { member, keys });
-    return { ...outcome, settle };
+    return { ...result, settle };
 
     function settle(used: Amount): void {
       open.delete(number);
       const limits = scopes.map((one) => one.limits.tokensPerMinute ?? '');
       const change = used.tokens - tokens;
-      settling(keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(onError);
+      runSettle(keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(
+        onError,
+      );
     }
   }
 
-  async function look(
+  async function check(
     scopes: readonly LimitScope[],
     { tokens, costNano }: Amount,
     month: string,
-  ): Promise<Outcome> {
-    const answer = await reserving(scopes.flatMap(toKeys), [
-      ...[now(), '', heldMs, tokens, costNano, month],
+  ): Promise<ReserveResult> {
+    const reply = await runReserve(scopes.flatMap(toKeys), [
+      ...[now(), '', heldForMs, tokens, costNano, month],
       ...scopes.flatMap(toArguments),
     ]);
-    return toOutcome(scopes, answer as number[]);
+    return toResult(scopes, reply as number[]);
   }
 
   /**
-   * A Redis that only hung carries out later what nobody waits for any more. It takes the commands of a connection
-   * in their order, so this comes after. Where it fails, the lease ends.
+   * Undoes a reservation whose reply was not waited for: a Redis that only hung executes it later. Redis executes
+   * the commands of a connection in order, so this comes after it. If this fails too, the lease ends.
    */
   function release(keys: readonly string[], member: string, costNano: number): void {
-    releasing(keys, [now(), member, costNano]).catch(() => {});
+    runRelease(keys, [now(), member, costNano]).catch(() => {});
   }
 
-  /** Requests may run for longer than a lease. */
+  /** A request may run for longer than a lease. */
   function renew(): void {
     for (const { member, keys } of open.values()) {
-      renewing(keys, [now(), member, heldMs]).catch(onError);
+      runRenew(keys, [now(), member, heldForMs]).catch(onError);
     }
   }
 
   return {
     reserve,
-    look,
+    check,
     async close() {
       clearInterval(renewal);
     },
   };
 }
 
-/** The braces keep an account's keys on one node of a cluster, where one script may use them all. */
+/** The braces put all keys of an account on one node of a cluster, so that one script may use them. */
 function toKeys({ kind, id, accountId }: LimitScope): string[] {
   const key = `millrace:limits:{${accountId}}:${kind}:${id}`;
   return [key, `${key}:open`];
 }
 
-const toArguments = ({ limits, spentNano, elsewhereNano }: LimitScope): (string | number)[] => [
+const toArguments = ({ limits, spentNano, otherServersNano }: LimitScope): (string | number)[] => [
   limits.requestsPerMinute ?? '',
   limits.tokensPerMinute ?? '',
   limits.concurrentRequests ?? '',
   limits.monthlyBudgetNano ?? '',
   spentNano,
-  elsewhereNano,
+  otherServersNano,
 ];
 
-function toOutcome(scopes: readonly LimitScope[], answer: number[]): Outcome {
-  const [refused = 0, limit = 0] = answer;
-  const standings = scopes.map((_, index) => toStanding(answer.slice(2 + index * 5)));
+function toResult(scopes: readonly LimitScope[], reply: number[]): ReserveResult {
+  const [refused = 0, limit = 0] = reply;
+  const states = scopes.map((_, index) => toState(reply.slice(2 + index * 5)));
   const kind = limitKinds[limit - 1];
   const by = kind === undefined ? null : { scope: refused - 1, limit: kind };
-  return { refused: by, standings, settle() {} };
+  return { refused: by, states, settle() {} };
 }
 
-const toStanding = ([
+const toState = ([
   requestDebt = 0,
   tokenDebt = 0,
   open = 0,
   spentNano = 0,
   heldNano = 0,
-]: number[]): Standing => ({ requestDebt, tokenDebt, open, spentNano, heldNano });
+]: number[]): ScopeState => ({ requestDebt, tokenDebt, open, spentNano, heldNano });

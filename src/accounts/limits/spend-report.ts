@@ -1,16 +1,16 @@
-// What this month has cost so far, for people to see: the database's sums, which budgets are held against.
+// This month's cost so far, as shown to users: the sums in the database that budgets are checked against.
 
-import type { Spend as WireSpend } from '#accounts/schema.ts';
+import type { Spend } from '#accounts/schema.ts';
 import { toDollars } from '#accounts/usage/dollars.ts';
-import { readSpend, type Spend, toMonth } from '#accounts/usage/spend.ts';
+import { type MonthlySpend, readMonthlySpend, toMonth } from '#accounts/usage/monthly-spend.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface SpendReport {
-  ofAccount(accountId: string): Promise<WireSpend>;
-  /** One look for all keys of an account. */
-  ofKeys(accountId: string): Promise<(keyId: string) => WireSpend>;
-  nothing(): WireSpend;
+  ofAccount(accountId: string): Promise<Spend>;
+  /** One query for all keys of an account. */
+  ofKeys(accountId: string): Promise<(keyId: string) => Spend>;
+  nothing(): Spend;
 }
 
 export function createSpendReport(db: Database, clock: Clock): SpendReport {
@@ -37,15 +37,15 @@ export function createSpendReport(db: Database, clock: Clock): SpendReport {
     ofKeys,
     async ofAccount(accountId) {
       const now = month();
-      return toWire(now, await readSpend(db, accountId, null, now));
+      return toWire(now, await readMonthlySpend(db, accountId, null, now));
     },
     nothing: () => toWire(month(), none),
   };
 }
 
-const none: Spend = { costNano: 0, tokens: 0, requests: 0 };
+const none: MonthlySpend = { costNano: 0, tokens: 0, requests: 0 };
 
-const toWire = (month: string, { costNano, tokens, requests }: Spend): WireSpend => ({
+const toWire = (month: string, { costNano, tokens, requests }: MonthlySpend): Spend => ({
   month,
   cost: toDollars(costNano),
   tokens,

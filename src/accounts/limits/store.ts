@@ -1,67 +1,71 @@
-// BOUNDARY. Where the counters are: in this process, or in a Valkey or Redis that several replicas share.
-// Both count alike, and one suite of tests runs over both.
+// BOUNDARY. Where the counters of limits are: in this process, or in a Valkey or Redis that several servers
+// share. Both count alike, and one test suite runs over both.
 
 import type { LimitSet } from './limit-set.ts';
 
 export interface Amount {
-  /** Prompt and completion together. */
+  /** Prompt and completion tokens together. */
   readonly tokens: number;
   readonly costNano: number;
 }
 
-/** One that has limits: the key, or the account it belongs to. */
+/** A key or an account that has limits. */
 export interface LimitScope {
   readonly kind: 'key' | 'account';
   readonly id: string;
   readonly accountId: string;
   readonly limits: LimitSet;
-  /** This month's cost by the database, perhaps a second old. The counter is never below it. */
+  /** The month's cost according to the database, up to a second old. The counter is never below it. */
   readonly spentNano: number;
   /**
-   * What requests of other servers have cost so far that are neither in that sum nor in a counter. Counts beside
-   * the counter and is never added to it: when they end, the sum has them.
+   * The cost so far of requests that other servers run and that neither `spentNano` nor a counter contains. It is
+   * added to each check but never to the counter: when the requests end, `spentNano` contains them.
    */
-  readonly elsewhereNano: number;
+  readonly otherServersNano: number;
 }
 
 /**
- * How long what a dead replica held stays held, where replicas share their counters. A living one renews it three
- * times as often.
+ * How long a dead server's requests stay counted in a shared store. A live server renews its leases three times
+ * in this period.
  */
 export const leaseMs = 30_000;
 
 export type LimitKind = 'budget' | 'requests' | 'tokens' | 'concurrent';
 
-/** In the order they are looked at: what time alone won't mend comes first. */
+/** In the order they are checked: a limit that waiting alone does not cure comes first. */
 export const limitKinds: readonly LimitKind[] = ['budget', 'requests', 'tokens', 'concurrent'];
 
-/** How a scope stands after a request was let in, or when it was refused. */
-export interface Standing {
-  /** As in bucket.ts. */
+/** The counters of a scope after a request was admitted, or as they were when it was refused. */
+export interface ScopeState {
+  /** As in leaky-bucket.ts, in units of rates.ts. */
   readonly requestDebt: number;
   readonly tokenDebt: number;
+  /** The number of requests that run. */
   readonly open: number;
-  /** What this month has cost, elsewhere too. */
+  /** The month's cost, including `otherServersNano`. */
   readonly spentNano: number;
-  /** What open requests may cost at most. */
+  /** The maximum cost of the requests that run. */
   readonly heldNano: number;
 }
 
-export interface Outcome {
+export interface ReserveResult {
+  /** The first limit that refuses the request, and the index of its scope; null if it was admitted. */
   readonly refused: { readonly scope: number; readonly limit: LimitKind } | null;
   /** In the order of the scopes. */
-  readonly standings: readonly Standing[];
-  /** Gives back what was not used, or takes what was used beyond. To be called once, if let in. */
+  readonly states: readonly ScopeState[];
+  /**
+   * Replaces the reserved amount by what was used, which may be more. Must be called once for an admitted request.
+   */
   settle(used: Amount): void;
 }
 
 export interface LimitStore {
   /**
-   * Takes one request and the amount from all scopes, or nothing from any. Throws nothing in memory;
-   * rejects when the shared store does not answer.
+   * Takes one request and the amount from all scopes, or nothing from any. Rejects if the shared store does not
+   * answer; the one in memory never does.
    */
-  reserve(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome | Promise<Outcome>;
-  /** Says what `reserve` would, and takes nothing. */
-  look(scopes: readonly LimitScope[], ask: Amount, month: string): Outcome | Promise<Outcome>;
+  reserve(scopes: readonly LimitScope[], wanted: Amount, month: string): Promise<ReserveResult>;
+  /** Returns what `reserve` would, and takes nothing. */
+  check(scopes: readonly LimitScope[], wanted: Amount, month: string): Promise<ReserveResult>;
   close(): Promise<void>;
 }

@@ -1,10 +1,10 @@
-// Tables as CSV (RFC 4180), in pieces, for spreadsheets that take some texts for formulas.
+// Streams tables as CSV (RFC 4180). Texts that a spreadsheet would run as a formula are quoted with an apostrophe.
 
 import { Readable } from 'node:stream';
 
 type Cell = string | number | boolean | null;
 
-/** One line of names, then the rows' values under them. Reads on only when what it gave was taken. */
+/** A header line, then one line per row. The next page is read only when the last one was consumed. */
 export function toCsv<Row extends object>(
   columns: readonly (keyof Row & string)[],
   pages: AsyncIterable<readonly Row[]>,
@@ -29,6 +29,6 @@ function toCell(value: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** No exponents, and every digit that money has. */
+/** Without exponents, and with all nine decimals of money. */
 const toNumber = (value: number) =>
   Number.isInteger(value) ? String(value) : value.toFixed(9).replace(/\.?0+$/, '');

@@ -1,3 +1,3 @@
-// Billionths of a US dollar, as kept, into dollars, as told.
+// Converts nano-dollars, as stored, to US dollars, as shown.
 
 export const toDollars = (nano: number): number => nano / 1e9;

@@ -1,21 +1,21 @@
-// One request's row while it is being made: what is known so far, and the one moment it ends.
+// The row of one running request: what is known so far, and its end.
 
 import type { UsageRequestRow } from '#db/tables.ts';
 import { type Indexed, notListed } from '#lib/memory/indexed-list.ts';
 
 export interface UsageFacts {
-  /** Unique for ever; the request's own id. */
+  /** The request's id, which is globally unique. */
   readonly id: string;
   readonly accountId: string;
-  /** Null for a person's session. */
+  /** Null for a signed-in user. */
   readonly keyId: string | null;
   readonly userId: string | null;
   readonly operation: string;
-  /** As asked for. */
+  /** The model that the request names. */
   readonly model: string;
 }
 
-/** All of them are totals so far, never differences. */
+/** Totals so far, never differences. Times are measured from the start of the request. */
 export interface UsageProgress {
   readonly servedModel: string;
   readonly backend: string;
@@ -24,28 +24,28 @@ export interface UsageProgress {
   readonly cachedTokens: number;
   readonly firstTokenMs: number | null;
   readonly costNano: number;
-  /** Tokens and cost are those that were reserved, because those that were used are not known. */
+  /** True if tokens and cost are the reserved ones, because the used ones are not known. */
   readonly isReserved: boolean;
 }
 
 export interface UsageEnd extends Partial<UsageProgress> {
   readonly status: 'done' | 'aborted' | 'failed' | 'refused';
-  /** Why it failed or was refused, in one word. */
+  /** The error code if it failed or was refused. */
   readonly code: string | null;
   readonly durationMs: number;
 }
 
 export interface UsageEntry {
   progress(update: Partial<UsageProgress>): void;
-  /** The first call counts; others are ignored. */
+  /** Ends the request. Only the first call counts. */
   close(end: UsageEnd): void;
 }
 
-/** An entry as its keeper sees it. One is made for every request, hence a class: its methods are made once. */
+/** The recorder's view of an entry. */
 export class OpenEntry implements UsageEntry, Indexed {
   index = notListed;
   readonly row: UsageRequestRow;
-  /** Something has changed since it was last written. */
+  /** True if the row has changed since it was last written. */
   dirty = true;
   readonly #onClosed: (entry: OpenEntry) => void;
 
@@ -112,10 +112,10 @@ function apply(row: UsageRequestRow, update: Partial<UsageProgress>): void {
   }
 }
 
-const most = 2 ** 50;
+const maxCount = 2 ** 50;
 
-/** Upstreams say what they like, and one number the database refuses would hold up all that follow it. */
-const toCount = (value: number): number => (value > 0 ? Math.min(Math.round(value), most) : 0);
+/** Upstreams may report any number, and one that the database rejects would block all later rows. */
+const toCount = (value: number): number => (value > 0 ? Math.min(Math.round(value), maxCount) : 0);
 
 const toCode = (code: string | null): string | null =>
   code === null || /^[\w.-]{1,64}$/.test(code) ? code : 'other';

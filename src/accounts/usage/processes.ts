@@ -1,37 +1,39 @@
-// Servers show that they live by a row; what one that is gone left running ends as interrupted, with what
-// was last known of it, and is counted once.
+// Each server proves that it is alive by a heartbeat row. Requests that a dead server left running are closed as
+// interrupted, with what was last known of them, and counted once.
 
 import { sql } from 'kysely';
 import { toRawTx } from '#db/raw.ts';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { addTally, tally } from './tally.ts';
+import { addSums, sumRows } from './sums.ts';
 
 export interface Processes {
-  /** Shows that we live. Does nothing when it did so a moment ago. */
+  /** Writes a heartbeat, unless the last one is recent. */
   beat(): Promise<void>;
-  /** Closes what the dead left. Shows that we live, too. */
+  /** Writes a heartbeat and closes the requests of dead servers. */
   sweep(): Promise<void>;
+  /** Removes this server's heartbeat. */
   leave(): Promise<void>;
 }
 
 const beatMs = 10_000;
-/** Many beats, so that one slow minute of a database makes nobody dead. */
+/** Nine heartbeats, so that a database that is slow for a minute declares no server dead. */
 const deadMs = 90_000;
-const forgetMs = 86_400_000;
-/** Rows per transaction. */
+const heartbeatRetentionMs = 86_400_000;
+/** Maximum rows closed in one transaction. */
 const sweepRows = 512;
 
 export function createProcesses(
   db: Database,
   clock: Clock,
-  { id, alone }: { id: string; alone: boolean },
+  /** If `singleServer` is set, every running request that is not this server's is an orphan. */
+  { id, singleServer }: { id: string; singleServer: boolean },
 ): Processes {
   let lastBeat = Number.NEGATIVE_INFINITY;
 
   async function beat(): Promise<void> {
     const now = clock.now();
-    // Not a smaller number either: the clock may have been set back.
+    // The absolute difference, because the clock may have been set back.
     if (Math.abs(now - lastBeat) < beatMs) return;
     await db
       .insertInto('usage_processes')
@@ -44,40 +46,40 @@ export function createProcesses(
   async function sweep(): Promise<void> {
     await beat();
     for (;;) {
-      const rows = await closeSome();
+      const rows = await closeOrphans();
       if (rows.length < sweepRows) break;
       await new Promise((done) => setImmediate(done));
     }
     await db
       .deleteFrom('usage_processes')
-      .where('last_seen', '<', clock.now() - forgetMs)
+      .where('last_seen', '<', clock.now() - heartbeatRetentionMs)
       .execute();
   }
 
-  /** Who comes second waits for the first's transaction, and then finds them closed. */
-  function closeSome(): Promise<UsageRequestRow[]> {
+  /** Of two servers that sweep at once, the second waits for the first's transaction and finds the rows closed. */
+  function closeOrphans(): Promise<UsageRequestRow[]> {
     return db.transaction().execute(async (tx) => {
-      const living = tx
+      const alive = tx
         .selectFrom('usage_processes')
         .select('id')
         .where('last_seen', '>=', clock.now() - deadMs);
-      let left = tx
+      let orphans = tx
         .selectFrom('usage_requests')
         .select(['account_id', 'at', 'id'])
         .where('status', '=', sql.lit('running'))
         .where('process', '<>', id)
         .limit(sweepRows);
-      if (!alone) left = left.where('process', 'not in', living);
+      if (!singleServer) orphans = orphans.where('process', 'not in', alive);
       const rows = await tx
         .updateTable('usage_requests')
         .set({ status: 'interrupted', code: 'server_lost', process: null })
         .where(({ eb, refTuple }) =>
-          eb(refTuple('account_id', 'at', 'id'), 'in', left.$asTuple('account_id', 'at', 'id')),
+          eb(refTuple('account_id', 'at', 'id'), 'in', orphans.$asTuple('account_id', 'at', 'id')),
         )
         .where('status', '=', sql.lit('running'))
         .returningAll()
         .execute();
-      await addTally(toRawTx(tx), tally(rows));
+      await addSums(toRawTx(tx), sumRows(rows));
       return rows;
     });
   }

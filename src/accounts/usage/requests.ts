@@ -1,4 +1,4 @@
-// Reads requests back: newest first a page at a time, or all of a span, oldest first, for export.
+// Reads request rows: a page at a time, newest first, or all of a time span for export, oldest first.
 
 import { sql } from 'kysely';
 import type { Database, UsageRequestRow, UsageStatus } from '#db/tables.ts';
@@ -13,12 +13,12 @@ export interface RequestFilter {
 }
 
 export interface UsageRequests {
-  /** A page begins where the last one ended, whatever came meanwhile. */
+  /** A page begins where the last one ended, even if requests arrived in between. */
   page(
     accountId: string,
     filter: RequestFilter & { limit: number; before?: string | undefined },
   ): Promise<UsageRequestPage>;
-  /** Those that began in the span, a bounded number at a time. */
+  /** Requests that began in the span, 500 at a time. */
   between(
     accountId: string,
     filter: RequestFilter & { from: number; to: number },
@@ -38,7 +38,7 @@ export function createUsageRequests(db: Database): UsageRequests {
     if (model !== undefined) query = query.where('u.model', '=', model);
     if (key !== undefined) query = query.where('u.key_id', '=', key);
     if (status !== undefined) query = query.where('u.status', '=', status);
-    // Said in the words of the index, which holds only these.
+    // Repeats the condition of the partial index, so that the database uses it.
     if (status !== undefined && status !== 'done') {
       query = query.where(sql<boolean>`u.status <> 'done'`);
     }

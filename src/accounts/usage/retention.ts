@@ -1,4 +1,4 @@
-// Forgets what is older than was asked to be kept, a little at a time, so that nothing waits for it.
+// Deletes usage that is older than the configured retention, in small steps that hold up no other query.
 
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -8,8 +8,9 @@ export interface UsageRetention {
 }
 
 const dayMs = 86_400_000;
+/** Requests deleted at once. */
 const deleteRows = 500;
-/** Hours of one account that go at once; each holds a row per key, model and backend. */
+/** Hours of one account deleted at once; each has a row per key, model and backend. */
 const deleteHours = 24;
 
 export function createUsageRetention(
@@ -34,7 +35,7 @@ export function createUsageRetention(
         )
         .executeTakeFirst();
       if (numDeletedRows < deleteRows) return;
-      await breathe();
+      await yieldToEventLoop();
     }
   }
 
@@ -55,7 +56,7 @@ export function createUsageRetention(
         .where('account_id', '=', accountId)
         .where('hour', '<', Math.min(before, oldest.hour + deleteHours * 3_600_000))
         .execute();
-      await breathe();
+      await yieldToEventLoop();
     }
   }
 
@@ -70,4 +71,4 @@ export function createUsageRetention(
   };
 }
 
-const breathe = () => new Promise((done) => setImmediate(done));
+const yieldToEventLoop = () => new Promise((done) => setImmediate(done));

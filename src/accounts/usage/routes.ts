@@ -1,5 +1,5 @@
-// Usage for the dashboard and the CLI: sums over time, single requests, and both as CSV. Everybody of the
-// account may look, and sees the account's own.
+// Usage for the dashboard and the CLI: sums over time, single requests, and both as CSV. Every member may read
+// the usage of the account.
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
@@ -16,6 +16,7 @@ import {
   UsageRequestsQuery,
 } from './schema.ts';
 import type { SummarySpan, UsageSummaries } from './summaries.ts';
+import { hourMs } from './sums.ts';
 
 export interface UsageParts {
   authenticator: Authenticator;
@@ -24,10 +25,9 @@ export interface UsageParts {
   requests: UsageRequests;
 }
 
-const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 const stepMs = { hour: hourMs, day: dayMs };
-const mostDays = { hour: 40, day: 400 };
+const maxDays = { hour: 40, day: 400 };
 
 export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -45,7 +45,7 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
     return requests.page(accountId, { ...filter, limit: Number(limit ?? 50) });
   });
 
-  // No HEAD of these: it would read all that it then throws away.
+  // No HEAD route: it would read the whole export and discard it.
   const csv = { exposeHeadRoute: false };
   app.get('/usage.csv', { ...csv, schema: { querystring: UsageQuery } }, (request, reply) => {
     const span = parseSummary(request.query, clock.now());
@@ -57,17 +57,17 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
     { ...csv, schema: { querystring: UsageExportQuery } },
     (request, reply) => {
       const { from, to, ...filter } = request.query;
-      const span = parseSpan({ from, to }, clock.now(), mostDays.day);
+      const span = parseSpan({ from, to }, clock.now(), maxDays.day);
       const pages = requests.between(sessionOf(request).accountId, { ...span, ...filter });
       attach(reply, 'requests', span).send(toCsv(requestColumns, pages));
     },
   );
 }
 
-/** Sums have no finer times than their steps, so the span begins with one. */
+/** The span begins at the start of a step, because sums have no finer times. */
 function parseSummary(query: UsageQuery, now: number): SummarySpan {
   const { step = 'day', by = 'none' } = query;
-  const { from, to } = parseSpan(query, now, mostDays[step]);
+  const { from, to } = parseSpan(query, now, maxDays[step]);
   return { from: from - (from % stepMs[step]), to, step, by };
 }
 
@@ -78,10 +78,10 @@ function parseSpan(
 ) {
   const to = query.to === undefined ? now : Date.parse(query.to);
   const from = query.from === undefined ? to - 7 * dayMs : Date.parse(query.from);
-  // Not `from >= to`: a leap second is a time to the schema and no number to JavaScript.
+  // Not `from >= to`: the schema accepts a leap second, which Date.parse turns into NaN.
   if (!(from < to)) throw invalidBody('from must be before to.', 'from');
   if (to - from > days * dayMs) {
-    throw invalidBody(`from and to may be ${days} days apart here, not more.`, 'from');
+    throw invalidBody(`from and to must be at most ${days} days apart.`, 'from');
   }
   return { from, to };
 }

@@ -39,12 +39,12 @@ export const UsageRequestsQuery = Type.Object(
 export type UsageQuery = Static<typeof UsageQuery>;
 export type UsageExportQuery = Static<typeof UsageExportQuery>;
 
-/** Sums of the requests that began in a step and have ended. */
+/** Sums of the ended requests that began in a step. */
 export interface UsageBucket {
   start: string;
-  /** The model, key or backend; null without grouping, and for what no key asked for. */
+  /** The model, key or backend; null without grouping, and for requests without a key. */
   group: string | null;
-  /** A key's. */
+  /** The key's label; null unless grouped by key. */
   label: string | null;
   requests: number;
   errors: number;
@@ -53,7 +53,7 @@ export interface UsageBucket {
   completion_tokens: number;
   cached_tokens: number;
   cost: number;
-  /** The mean. */
+  /** The mean time to the first token. */
   first_token_ms: number | null;
 }
 
@@ -82,12 +82,12 @@ export interface UsageRequest {
   first_token_ms: number | null;
   duration_ms: number;
   cost: number;
-  /** Tokens and cost are those that were reserved, because those that were used are not known. */
+  /** True if tokens and cost are the reserved ones, because the used ones are not known. */
   reserved: boolean;
 }
 
 export interface UsageRequestPage {
   data: UsageRequest[];
-  /** Give this back as `before` for the next page; null on the last one. */
+  /** Pass this as `before` to get the next page; null on the last one. */
   next: string | null;
 }

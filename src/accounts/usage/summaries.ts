@@ -1,12 +1,11 @@
-// Usage over time, from the hourly sums: so many rows as there are steps and groups, however many requests
-// there were.
+// Usage over time from the hourly sums. A query reads rows per step and group, not per request.
 
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '#db/tables.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
 import type { Grouping, Step, UsageBucket } from './schema.ts';
-import { hourMs } from './tally.ts';
+import { hourMs } from './sums.ts';
 
 export interface SummarySpan {
   /** Milliseconds; the start of a step. */
@@ -18,9 +17,9 @@ export interface SummarySpan {
 }
 
 export interface UsageSummaries {
-  /** By time, then by group. Refuses what would be too much for one answer. */
+  /** Ordered by time, then by group. Throws if there are more buckets than one response may hold. */
   list(accountId: string, span: SummarySpan): Promise<UsageBucket[]>;
-  /** The same a day at a time, however much it is. */
+  /** The same one day at a time, without that bound. */
   days(accountId: string, span: SummarySpan): AsyncGenerator<UsageBucket[]>;
 }
 
@@ -68,7 +67,10 @@ export function createUsageSummaries(db: Database): UsageSummaries {
     async list(accountId, span) {
       const buckets = await read(accountId, span, maxBuckets + 1);
       if (buckets.length <= maxBuckets) return buckets;
-      throw invalidBody(`This is over ${maxBuckets} rows. Ask for less time, or for CSV.`, 'from');
+      throw invalidBody(
+        `This span has over ${maxBuckets} rows. Choose a shorter one, or export it as CSV.`,
+        'from',
+      );
     },
     async *days(accountId, span) {
       for (let day = span.from; day < span.to; day += dayMs) {

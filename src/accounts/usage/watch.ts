@@ -1,10 +1,10 @@
-// How far behind usage is, read whenever metrics are.
+// Metrics of the usage recorder, read at each scrape.
 
 import { Gauge, type Registry } from 'prom-client';
-import type { UsageBuffer } from './usage.ts';
+import type { RecorderStatus } from './recorder.ts';
 
-export function watchUsage(registry: Registry, read: () => UsageBuffer): void {
-  const gauge = (name: string, help: string, value: (buffer: UsageBuffer) => number) =>
+export function watchUsage(registry: Registry, read: () => RecorderStatus): void {
+  const gauge = (name: string, help: string, value: (status: RecorderStatus) => number) =>
     new Gauge({
       name,
       help,
@@ -13,20 +13,20 @@ export function watchUsage(registry: Registry, read: () => UsageBuffer): void {
         this.set(value(read()));
       },
     });
-  gauge('millrace_usage_open', 'Requests that run now.', ({ open }) => open);
+  gauge('millrace_usage_open', 'Requests that are running.', ({ open }) => open);
   gauge(
     'millrace_usage_pending',
-    'Requests that ended and wait to be written.',
-    (buffer) => buffer.pending,
+    'Ended requests that are not in the database yet.',
+    (status) => status.pending,
   );
   gauge(
     'millrace_usage_dropped',
-    'Requests whose row was lost since the start.',
-    (buffer) => buffer.dropped,
+    'Requests whose row was lost since the start of the server.',
+    (status) => status.dropped,
   );
   gauge(
     'millrace_usage_slowest_write_seconds',
-    'The longest that a request was from its end to the database, since the start.',
-    (buffer) => buffer.slowestMs / 1000,
+    'Longest time from the end of a request to its row in the database since the start of the server.',
+    (status) => status.slowestMs / 1000,
   );
 }

@@ -1,10 +1,10 @@
-// Many requests' rows, and the sums they add to, in a transaction that is open. Rows have a state that only
-// moves forward, so the same batch may be written again after an unknown outcome: what it already closed is
-// neither changed nor counted a second time. Loads nothing, because a thread of its own runs it on SQLite.
+// Writes the rows of many requests, and the sums they add to, in an open transaction. The status of a row only
+// moves forward, so a batch may be written again after an unknown outcome: rows that it already closed are neither
+// changed nor counted again. Imports no Kysely, because the writer's thread runs it on SQLite.
 
 import type { RawTx } from '#db/raw.ts';
 import type { UsageRequestRow } from '#db/tables.ts';
-import { addTally, tally } from './tally.ts';
+import { addSums, sumRows } from './sums.ts';
 import { createUpsert, type UpsertOptions } from './upsert.ts';
 
 const types: UpsertOptions<UsageRequestRow>['types'] = {
@@ -28,19 +28,19 @@ const types: UpsertOptions<UsageRequestRow>['types'] = {
   reserved: 'bigint',
   process: 'text',
 };
-/** Known from the start. */
+/** Columns that never change. */
 const fixed = ['id', 'account_id', 'key_id', 'user_id', 'operation', 'model', 'at'];
-const changes = Object.keys(types).filter((name) => !fixed.includes(name));
+const changing = Object.keys(types).filter((name) => !fixed.includes(name));
 
-/** A row that has ended stays as it is. */
+/** A row that has ended is not changed. */
 const upsert = createUpsert<UsageRequestRow>('usage_requests', {
   types,
   key: ['account_id', 'at', 'id'],
-  update: `${changes.map((name) => `${name} = excluded.${name}`).join(', ')}
+  update: `${changing.map((name) => `${name} = excluded.${name}`).join(', ')}
     where usage_requests.status = 'running'`,
 });
 
-/** Rows that run are set down as they are; the others are closed and counted. Each id once. */
+/** Running rows are stored as they are; ended rows are closed and counted. An id must not occur twice. */
 export async function writeBatch(tx: RawTx, rows: readonly UsageRequestRow[]): Promise<void> {
   const written = new Set(await upsert(tx, rows));
   const ended = rows.filter(({ status }) => status !== 'running');
@@ -48,21 +48,21 @@ export async function writeBatch(tx: RawTx, rows: readonly UsageRequestRow[]): P
   const reopened = await reopen(tx, late);
   if (reopened.length > 0) for (const row of await upsert(tx, late)) written.add(row);
   const closed = ended.filter((row) => written.has(row));
-  await addTally(tx, tally(closed, reopened));
+  await addSums(tx, sumRows(closed, reopened));
 }
 
 const reopenOne = `update usage_requests set status = 'running'
   where account_id = ? and at = ? and id = ? and status = 'interrupted' returning *`;
 
 /**
- * Those that others gave up because we were silent for long. What was counted of them then is taken back, and
- * all of it is counted now.
+ * Reopens rows that another server marked as interrupted because this one was silent for too long. Returns them as
+ * they were counted then, so that the caller can subtract them.
  */
 async function reopen(tx: RawTx, rows: readonly UsageRequestRow[]): Promise<UsageRequestRow[]> {
   const found: UsageRequestRow[] = [];
   for (const { account_id, at, id } of rows) {
-    const answer = await tx.run<UsageRequestRow>(reopenOne, [account_id, at, id]);
-    for (const row of answer.rows) found.push({ ...row, status: 'interrupted' });
+    const result = await tx.run<UsageRequestRow>(reopenOne, [account_id, at, id]);
+    for (const row of result.rows) found.push({ ...row, status: 'interrupted' });
   }
   return found;
 }

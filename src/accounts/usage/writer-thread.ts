@@ -1,39 +1,40 @@
-// Writes batches to SQLite in a thread of their own, which waits for the disk while answers go out here. It
-// starts with the first batch, because until then its 10 MB are worth more, and what comes while it starts is
-// written here. If it dies, the batch it had fails, and the next one starts it again.
+// Writes batches to SQLite in a thread, which waits for the disk while the main thread serves requests. It starts
+// with the first batch, because it takes 10 MB. If it dies, its current batch fails and the next one restarts it.
 
 import assert from 'node:assert';
 import type { UsageRequestRow } from '#db/tables.ts';
 import { createThread } from '#lib/async/thread.ts';
-import { packRows } from './packed-rows.ts';
-import type { Batch } from './writer.ts';
+import type { UsageWriter } from './writer.ts';
 
-/** Of each batch: null when it is in the database. */
-export type BatchAnswer = Error | null;
+/** The result of a batch: null if it is in the database. */
+export type WriteResult = Error | null;
 
-/** `meanwhile` takes batches as long as the thread is not up; without it they wait. */
-export function createBatchThread(file: string, meanwhile: Batch | null = null): Batch {
-  let settle: ((answer: BatchAnswer) => void) | undefined;
-  const thread = createThread<BatchAnswer>(
+/** `fallback` writes batches while the thread starts. If it is null, they wait for the thread. */
+export function createUsageWriterThread(
+  file: string,
+  fallback: UsageWriter | null = null,
+): UsageWriter {
+  let settle: ((result: WriteResult) => void) | undefined;
+  const thread = createThread<WriteResult>(
     {
       name: 'usage',
       file: new URL('./writer-worker.ts', import.meta.url),
       workerData: file,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4, stackSizeMb: 1 },
     },
-    { received: (answer) => settle?.(answer), ended: (error) => settle?.(error) },
+    { received: (result) => settle?.(result), ended: (error) => settle?.(error) },
   );
 
   async function send(rows: readonly UsageRequestRow[]): Promise<void> {
     assert(settle === undefined, 'two batches at once');
     await new Promise<void>((resolve, reject) => {
-      settle = (answer) => {
+      settle = (result) => {
         settle = undefined;
         thread.release();
-        if (answer === null) resolve();
-        else reject(answer);
+        if (result === null) resolve();
+        else reject(result);
       };
-      thread.send(packRows(rows));
+      thread.send(rows);
     });
   }
 
@@ -42,8 +43,8 @@ export function createBatchThread(file: string, meanwhile: Batch | null = null):
     async write(rows) {
       if (rows.length === 0) return;
       thread.start();
-      if (thread.isReady() || meanwhile === null) await send(rows);
-      else await meanwhile.write(rows);
+      if (thread.isReady() || fallback === null) await send(rows);
+      else await fallback.write(rows);
     },
     close: thread.close,
   };

@@ -1,6 +1,6 @@
-// The thread that writes usage to SQLite, through a connection of its own. Its commits don't wait for the disk:
-// they are safe from a killed process at once, and from a power cut a few seconds later, with the next commit
-// of the main thread, which does wait, or with the next checkpoint.
+// The thread that writes usage to SQLite through its own connection. Its commits don't wait for the disk: they
+// survive a killed process at once, and a power cut a few seconds later, after the next commit of the main
+// thread, which does wait, or the next checkpoint.
 
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -8,19 +8,18 @@ import type { RawTx } from '#db/raw.ts';
 import { openSqlite } from '#db/sqlite-connection.ts';
 import type { UsageRequestRow } from '#db/tables.ts';
 import { ready } from '#lib/async/thread.ts';
-import { type PackedRows, unpackRows } from './packed-rows.ts';
 import { writeBatch } from './write-batch.ts';
-import type { BatchAnswer } from './writer-thread.ts';
+import type { WriteResult } from './writer-thread.ts';
 
 const url = pathToFileURL(workerData as string);
-// A database that has vanished is not made anew, without tables.
+// A database that has vanished must not be created again, without tables.
 url.searchParams.set('mode', 'rw');
-// Checkpoints, and their wait for the disk, come after 4 MB.
+// A checkpoint, which waits for the disk, follows every 4 MB.
 const connection = openSqlite(url, { synchronous: 'normal', checkpointPages: 1000 });
 
 const tx: RawTx = {
   isPostgres: false,
-  run<Row>(text: string, values: readonly unknown[]) {
+  async run<Row>(text: string, values: readonly unknown[]) {
     const statement = connection.prepare(text);
     if (statement.reader) return { rows: statement.all(values) as Row[], changed: 0 };
     return { rows: [], changed: Number(statement.run(values).changes) };
@@ -34,18 +33,18 @@ async function write(rows: readonly UsageRequestRow[]): Promise<void> {
     await writeBatch(tx, rows);
     execute('commit');
   } catch (error) {
-    // After some errors SQLite has done so itself.
+    // After some errors SQLite has rolled back by itself.
     if (connection.inTransaction()) execute('rollback');
     throw error;
   }
 }
 
-const answer = (given: BatchAnswer) => parentPort?.postMessage(given);
+const respond = (result: WriteResult) => parentPort?.postMessage(result);
 
-parentPort?.on('message', (packed: PackedRows) => {
-  write(unpackRows(packed)).then(
-    () => answer(null),
-    (error) => answer(error),
+parentPort?.on('message', (rows: readonly UsageRequestRow[]) => {
+  write(rows).then(
+    () => respond(null),
+    (error) => respond(error),
   );
 });
 parentPort?.postMessage(ready);

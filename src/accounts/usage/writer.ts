@@ -1,20 +1,23 @@
-// Where requests' rows go, many at a time. This one writes through the connections everything else uses, which
-// with PostgreSQL wait elsewhere; SQLite would hold up all answers, and has a thread (`batch-thread.ts`).
+// Writes usage rows to the database, many at a time. This writer uses the main thread's connections. PostgreSQL
+// waits for the disk in its own process; SQLite would block every response, so it has writer-thread.ts.
 
 import { toRawTx } from '#db/raw.ts';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
 import { writeBatch } from './write-batch.ts';
 
-export interface Batch {
-  /** Says that one will be written in a moment. */
+export interface UsageWriter {
+  /** Announces that a batch will be written soon. */
   prepare(): void;
-  /** All of them or none, in one transaction with their sums. May be repeated when it fails. One at a time. */
+  /**
+   * Writes all rows and their sums in one transaction, or nothing. A batch that failed may be written again.
+   * Must not be called while another write runs.
+   */
   write(rows: readonly UsageRequestRow[]): Promise<void>;
-  /** When everything is written. */
+  /** Must not be called before the last write has ended. */
   close(): Promise<void>;
 }
 
-export function createBatch(db: Database): Batch {
+export function createUsageWriter(db: Database): UsageWriter {
   return {
     prepare() {},
     async write(rows) {

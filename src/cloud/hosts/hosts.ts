@@ -50,12 +50,12 @@ export interface HostsOptions {
   /** How long a host may be silent before its instances are unhealthy. */
   graceMs: number;
   /** No other server uses this database, so nobody reads when a host was last seen. */
-  alone: boolean;
+  singleServer: boolean;
 }
 
 /** A computer with many GPUs may need half a minute to count them. */
 const patienceMs = { own: 30_000, endpoint: 10_000 };
-const heartbeatMs = { alone: 30_000, among: 5_000 };
+const heartbeatMs = { singleServer: 30_000, several: 5_000 };
 
 export function createHosts(
   db: Database,
@@ -64,7 +64,7 @@ export function createHosts(
   options: HostsOptions,
 ): Hosts {
   const links = new Map<string, { link: Link; settings: string }>();
-  const beatMs = options.alone ? heartbeatMs.alone : heartbeatMs.among;
+  const beatMs = options.singleServer ? heartbeatMs.singleServer : heartbeatMs.several;
   /** Whose silence was logged. */
   const complained = new Set<string>();
   let rows: HostRow[] = [];
@@ -78,7 +78,7 @@ export function createHosts(
       const seenAt = silence === null ? clock.now() : row.seen_at;
       return { row, online: silence === null, reason: silence?.reason ?? null, seenAt, report };
     }
-    const fresh = (row.seen_at ?? 0) + heartbeatMs.among + options.graceMs > clock.now();
+    const fresh = (row.seen_at ?? 0) + heartbeatMs.several + options.graceMs > clock.now();
     const online = row.status === 'online' && fresh;
     const reason = online ? null : (row.reason ?? 'Its own server does not run.');
     return { row, online, reason, seenAt: row.seen_at, report: parseReport(row) };

@@ -3,8 +3,8 @@
 
 import type { FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { Limits } from '#accounts/limits/limits.ts';
 import type { Arrival } from '#accounts/limits/reading.ts';
+import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { LargeBodies } from '#http/body/bodies.ts';
 import { largeBytes } from '#http/body/reader.ts';
 import type { BodyRoom } from '#http/body/room.ts';
@@ -15,7 +15,11 @@ import { BodyRefused, type BodyThread, type Prepared } from './body-thread.ts';
 /** A body with more values is parsed in the thread, however short it is: these take up to ten milliseconds. */
 const manyValues = 4_000;
 
-export function createLargeBodies(limits: Limits, room: BodyRoom, thread: BodyThread): LargeBodies {
+export function createLargeBodies(
+  limits: RequestLimiter,
+  room: BodyRoom,
+  thread: BodyThread,
+): LargeBodies {
   const arrivals = new WeakMap<FastifyRequest, Arrival>();
 
   async function parse(request: FastifyRequest, bytes: Buffer): Promise<Prepared> {

@@ -1,9 +1,9 @@
 // What one request used and how it went, gathered as it happens. Metrics, usage rows, limits and traces are
 // all fed from here, so that they can't disagree.
 
-import type { Reservation } from '#accounts/limits/limits.ts';
+import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { UsageEntry, UsageFacts } from '#accounts/usage/entry.ts';
-import type { Usage as UsageRows } from '#accounts/usage/usage.ts';
+import type { UsageRecorder } from '#accounts/usage/recorder.ts';
 import type { Task, Usage } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { elapsedMs, type Guest, toSharer, type Visit } from '#inference/request.ts';
@@ -52,7 +52,7 @@ export interface Recording {
 /** Who is told of each request. */
 export interface Listeners {
   readonly meter: Meter;
-  readonly usageRows: UsageRows;
+  readonly usageRows: UsageRecorder;
   readonly traces: Traces | null;
   readonly missing: MissingCounts;
 }

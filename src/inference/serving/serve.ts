@@ -2,7 +2,7 @@
 // recording. Plain answers and streams part ways here and nowhere else.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { Limits } from '#accounts/limits/limits.ts';
+import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
@@ -41,7 +41,7 @@ import type { RunningStream } from './resumable-stream.ts';
 
 export interface ServingParts {
   catalog: Catalog;
-  limits: Limits;
+  limits: RequestLimiter;
   plan: Planner;
   attempts: Attempts;
   recordings: Recordings;
@@ -63,8 +63,7 @@ export function createServe(parts: ServingParts): Serve {
     try {
       if (asked === undefined) throw modelNotFound(task.body.model);
       const ask = toAsk(task, visit.bodyBytes, candidates(asked));
-      const reserved = limits.reserve(visit.caller, ask);
-      const reservation = reserved instanceof Promise ? await reserved : reserved;
+      const reservation = await limits.reserve(visit.caller, ask);
       if (reservation.headers !== null) headers.push(...reservation.headers);
       const trail = newTrail();
       const recording = recordings.open(visit, task, asked, { reservation, trail });

@@ -1,7 +1,9 @@
-// A rate limiter by GCRA: one timestamp per key, exact at any rate. This one is in memory and serves a single
+// A rate limiter with a leaky bucket per key, exact at any rate. This one is in memory and serves a single
 // process; shared-rate-limit.ts serves several.
 
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '#lib/clock.ts';
+import { type LeakyBucket, leak, newBucket, waitFor } from './leaky-bucket.ts';
 
 export interface Rate {
   /** Milliseconds until one unit is available again. */
@@ -21,27 +23,18 @@ export interface LocalRateLimiter extends RateLimiter {
 }
 
 export function createRateLimiter(clock: Clock, maxKeys = 100_000): LocalRateLimiter {
-  /** When each key has its full burst again. Insertion order is age, by which the map is bounded. */
-  const fullAt = new Map<string, number>();
+  const buckets = new LRUCache<string, LeakyBucket>({ max: maxKeys });
 
-  function take(key: string, { intervalMs, burst }: Rate): number {
-    const now = clock.now();
-    const known = fullAt.get(key) ?? 0;
-    // A timestamp further ahead than a whole burst means that the clock was set back.
-    const start = Math.min(Math.max(known, now), now + burst * intervalMs);
-    if (known > start) fullAt.set(key, start);
-    const waitMs = start + intervalMs - burst * intervalMs - now;
-    if (waitMs > 0) return Math.ceil(waitMs);
-    fullAt.delete(key);
-    if (fullAt.size >= maxKeys) evictOldest();
-    fullAt.set(key, start + intervalMs);
-    return 0;
-  }
-
-  function evictOldest(): void {
-    const oldest = fullAt.keys().next().value;
-    if (oldest !== undefined) fullAt.delete(oldest);
-  }
-
-  return { take };
+  return {
+    take(key, { intervalMs, burst }) {
+      const now = clock.now();
+      const bucket = buckets.get(key) ?? newBucket(now);
+      // Debt is in milliseconds: a unit owes its interval, and each millisecond pays one.
+      leak(bucket, 1, now);
+      const waitMs = waitFor(bucket.debt + intervalMs - burst * intervalMs, 1);
+      if (waitMs === 0) bucket.debt += intervalMs;
+      buckets.set(key, bucket);
+      return waitMs;
+    },
+  };
 }

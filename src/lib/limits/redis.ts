@@ -15,7 +15,9 @@ export interface SharedRedis {
 }
 
 const connectMs = 2000;
-const commandMs = 500;
+const replyMs = 500;
+/** For commands other than scripts, such as those of connecting and quitting. */
+const commandMs = 2000;
 const maxRetryMs = 2000;
 
 /** Returns when Redis answers or after the first failure, which is reported to `onError` like later ones. */
@@ -66,13 +68,26 @@ export function createScript({ redis, onError }: SharedRedis, body: string): Scr
   if (redis.status === 'ready') load();
   return async (keys, args) => {
     try {
-      return await redis.evalsha(sha, keys.length, ...keys, ...args);
+      return await withReplyTimeout(redis.evalsha(sha, keys.length, ...keys, ...args));
     } catch (error) {
       // The script cache was flushed.
       if (!(error as Error).message.startsWith('NOSCRIPT')) throw error;
-      return redis.eval(text, keys.length, ...keys, ...args);
+      return withReplyTimeout(redis.eval(text, keys.length, ...keys, ...args));
     }
   };
+}
+
+/**
+ * Rejects if there is no reply in time. ioredis' own timeout would also reject when this process was paused: its
+ * timer fires before the replies that arrived meanwhile are read. Here they are read first.
+ */
+function withReplyTimeout<Reply>(reply: Promise<Reply>): Promise<Reply> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    const fail = () => reject(new Error(`Redis did not reply within ${replyMs} ms.`));
+    timer = setTimeout(() => setImmediate(fail), replyMs);
+  });
+  return Promise.race([reply, timeout]).finally(() => clearTimeout(timer));
 }
 
 const readClock = `

@@ -1,24 +1,25 @@
-// The rate limiter of rate-limit.ts with its timestamps in Valkey or Redis, shared by several servers.
+// The rate limiter of rate-limit.ts with its buckets in Valkey or Redis, shared by several servers.
 
+import { leakScript } from './leaky-bucket.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { createScript, type SharedRedis } from './redis.ts';
 
 /** ARGV: now, milliseconds until one unit is available again, burst. */
-const takeScript = `
+const takeScript = `${leakScript}
 local interval, burst = tonumber(ARGV[2]), tonumber(ARGV[3])
-local start = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now)
-local wait = start + interval - burst * interval - now
-if wait > 0 then return math.ceil(wait) end
-local fullAt = start + interval
-local lifeMs = math.max(1, math.ceil(fullAt - now))
-redis.call('SET', KEYS[1], string.format('%.3f', fullAt), 'PX', lifeMs)
-return 0
+local saved = redis.call('HMGET', KEYS[1], 'debt', 'at')
+local debt, at = leak(tonumber(saved[1] or 0), tonumber(saved[2] or now), 1)
+local wait = math.max(0, math.ceil(debt + interval - burst * interval))
+if wait == 0 then debt = debt + interval end
+redis.call('HSET', KEYS[1], 'debt', string.format('%.3f', debt), 'at', string.format('%.0f', at))
+redis.call('PEXPIRE', KEYS[1], math.max(1, math.ceil(debt)))
+return wait
 `;
 
 export function createSharedRateLimiter(shared: SharedRedis): RateLimiter {
   const take = createScript(shared, takeScript);
   return {
     take: async (key, { intervalMs, burst }) =>
-      Number(await take([`millrace:rate:${key}`], [shared.now(), intervalMs, burst])),
+      Number(await take([`millrace:bucket:${key}`], [shared.now(), intervalMs, burst])),
   };
 }

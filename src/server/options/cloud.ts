@@ -24,7 +24,7 @@ export function toCloudOptions({ cloud, database }: Config, ownId: string | null
     sshKeysPerAccount: cloud.ssh_keys_per_account,
     leaseMs: 10_000,
     // A SQLite file belongs to one server; PostgreSQL may have many.
-    alone: database.url === null,
+    singleServer: database.url === null,
     system: readSystemName(),
     architecture: readArchitecture(),
   };

@@ -1,7 +1,7 @@
 // Converts the configuration's limits, queue and retention into the options of the parts that enforce them.
 
+import type { OtherServers } from '#accounts/limits/applicable-limits.ts';
 import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
-import type { Others } from '#accounts/limits/settings.ts';
 import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
 import type { RoomBounds } from '#http/body/room.ts';
@@ -12,7 +12,10 @@ export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, lim
 export const toAccountDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.account);
 
 /** A server is presumed dead after half a lease without a sign of life: leases are renewed every third. */
-export const toOthers = ({ database, redis }: Config, processId: string): Others | null =>
+export const toOtherServers = (
+  { database, redis }: Config,
+  processId: string,
+): OtherServers | null =>
   database.url === null ? null : { processId, silentMs: redis.url === null ? null : leaseMs / 2 };
 
 export const toQueueLimits = ({ inference: { queue } }: Config) => ({

@@ -10,17 +10,17 @@ import { createMembers } from '#accounts/members.ts';
 import { createSessions } from '#accounts/sessions.ts';
 import { createSignIn } from '#accounts/sign-in.ts';
 import { createThrottle } from '#accounts/throttle.ts';
+import { createUsageRecorder } from '#accounts/usage/recorder.ts';
 import { createUsageRequests } from '#accounts/usage/requests.ts';
 import { createUsageRetention } from '#accounts/usage/retention.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
-import { createUsage } from '#accounts/usage/usage.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
-import { createBatch } from '#accounts/usage/writer.ts';
-import { createBatchThread } from '#accounts/usage/writer-thread.ts';
+import { createUsageWriter } from '#accounts/usage/writer.ts';
+import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
 import {
   toAccountDefaults,
   toKeyDefaults,
-  toOthers,
+  toOtherServers,
   toUsageRetention,
 } from '#server/options/limits.ts';
 import type { Core } from './core.ts';
@@ -30,7 +30,7 @@ export type Accounts = ReturnType<typeof openAccounts>;
 export function openAccounts({ config, clock, db, audit, processId }: Core) {
   const limitSettings = createLimitSettings(db, clock, audit, {
     keyDefaults: toKeyDefaults(config),
-    others: toOthers(config, processId),
+    otherServers: toOtherServers(config, processId),
   });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const throttle = createThrottle(db, clock);
@@ -64,10 +64,13 @@ export type UsageParts = ReturnType<typeof openUsage>;
 
 /** With SQLite, usage is written by a thread of its own. */
 export function openUsage({ config, clock, db, log, sqlite, metrics, processId }: Core) {
-  const inProcess = createBatch(db);
-  const batch = sqlite === null ? inProcess : createBatchThread(sqlite, inProcess);
-  const rows = createUsage(db, clock, { log, batch }, { alone: sqlite !== null, processId });
-  watchUsage(metrics, rows.status);
+  const inProcess = createUsageWriter(db);
+  const writer = sqlite === null ? inProcess : createUsageWriterThread(sqlite, inProcess);
+  const rows = createUsageRecorder(
+    { db, clock, log, writer },
+    { singleServer: sqlite !== null, processId },
+  );
+  watchUsage(metrics, () => rows.status());
   return {
     rows,
     retention: createUsageRetention(db, clock, toUsageRetention(config)),

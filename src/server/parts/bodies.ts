@@ -1,13 +1,13 @@
 // The bounds of request bodies of a configuration, and what holds large ones to them.
 
-import type { Limits } from '#accounts/limits/limits.ts';
+import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Config } from '#config/schema.ts';
 import { BodyRoom } from '#http/body/room.ts';
 import { createBodyThread } from '#inference/api/body-thread.ts';
 import { createLargeBodies } from '#inference/api/large-bodies.ts';
 import { toRoomBounds } from '#server/options/limits.ts';
 
-export function openBodies(config: Config, limits: Limits) {
+export function openBodies(config: Config, limits: RequestLimiter) {
   const maxBodyBytes = config.inference.max_body_mib * 2 ** 20;
   const maxBodyValues = config.inference.max_body_values;
   /** Shared by all APIs. */

@@ -1,6 +1,6 @@
 // The inference part: the catalog, the engines behind it, and what serves a request from them.
 
-import { createLimits } from '#accounts/limits/limits.ts';
+import { createRequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Config } from '#config/schema.ts';
 import { openBackends } from '#inference/backends/open.ts';
 import {
@@ -118,7 +118,7 @@ export async function openServing(
   watchQueues(metrics, () => catalog.all().map(({ id }) => id), router.queued);
   const traces = await openTraces(config);
   const recordings = createRecordings({ meter, usageRows: usage.rows, traces, missing }, clock);
-  const limits = createLimits(accounts.limitSettings, shared.limits, meter.limited);
+  const limits = createRequestLimiter(accounts.limitSettings, shared.limits, meter.limited);
   const serve = createServe({
     catalog,
     clock,

@@ -5,7 +5,7 @@ import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRedisStore } from '#accounts/limits/redis-store.ts';
-import type { LimitScope, Outcome } from '#accounts/limits/store.ts';
+import type { LimitScope, ReserveResult } from '#accounts/limits/store.ts';
 import { createProcesses } from '#accounts/usage/processes.ts';
 import { openDatabase } from '#db/open.ts';
 import { systemClock } from '#lib/clock.ts';
@@ -141,7 +141,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     const refused = await readError(await complete(server, key, brief));
     assert.equal(refused.code, 'insufficient_quota');
     clock.turn(90_000);
-    await createProcesses(db, clock, { id: 'sweeper', alone: false }).sweep();
+    await createProcesses(db, clock, { id: 'sweeper', singleServer: false }).sweep();
     const closed = (await listKeys(session)).find(({ id }) => id === key.id);
     assert.equal(closed?.spend.requests, 2);
     clock.turn(1000);
@@ -159,7 +159,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     clock.turn(1);
     const outcome = await alive.reserve([scope], ask, month);
     assert.equal(outcome.refused, null);
-    assert.deepEqual([outcome.standings[0]?.open, outcome.standings[0]?.heldNano], [1, 1]);
+    assert.deepEqual([outcome.states[0]?.open, outcome.states[0]?.heldNano], [1, 1]);
     await alive.close();
   });
 
@@ -200,7 +200,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
       });
       const over = await reserve(101);
       assert.deepEqual(over.refused, { scope: 0, limit: 'budget' });
-      for (const { open, heldNano } of over.standings) assert.deepEqual([open, heldNano], [2, 900]);
+      for (const { open, heldNano } of over.states) assert.deepEqual([open, heldNano], [2, 900]);
     }
     for (const one of running) one.settle({ tokens: 1, costNano: 0 });
     const alone = await reserve(1000);
@@ -208,15 +208,15 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     // Longer than until the next renewal.
     await sleep(700);
     const last = await reserve(1);
-    assert.deepEqual(last.standings[0]?.open, 1);
-    assert.deepEqual(last.standings[0]?.heldNano, 1000);
+    assert.deepEqual(last.states[0]?.open, 1);
+    assert.deepEqual(last.states[0]?.heldNano, 1000);
   });
 
   test('a key that Redis evicts takes no hold along, and leaves none behind', async (context) => {
     const store = createRedisStore(await redis.share(clock));
     context.after(() => store.close());
     const look = await redis.connect();
-    const held = ({ standings }: Outcome) => [standings[0]?.open, standings[0]?.heldNano];
+    const held = ({ states }: ReserveResult) => [states[0]?.open, states[0]?.heldNano];
     const cost = (costNano: number) => ({ tokens: 1, costNano });
 
     const first = newScope({ monthlyBudgetNano: 1000 });
@@ -264,6 +264,15 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
       const next = await store.reserve([scope, account], { tokens: 1, costNano: 10 }, month);
       assert.equal(next.refused, null);
     }
+  });
+
+  test('a reply that arrives while this process is paused is not a timeout', async () => {
+    const store = createRedisStore(await redis.share(clock));
+    const reserved = store.reserve([newScope({ concurrentRequests: 1 })], ask, month);
+    // Longer than the timeout for replies.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+    assert.equal((await reserved).refused, null);
+    await store.close();
   });
 
   test('a server starts without its Redis, and a Redis that hangs holds up one request', async () => {

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createMemoryStore } from '#accounts/limits/memory-store.ts';
 import { createRedisStore } from '#accounts/limits/redis-store.ts';
-import type { LimitScope, LimitStore, Outcome } from '#accounts/limits/store.ts';
+import type { LimitScope, LimitStore, ReserveResult } from '#accounts/limits/store.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
 import { month, newScope } from '#test/support/limits/scopes.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
@@ -27,7 +27,7 @@ const stores: Record<string, (clock: HandClock) => Promise<LimitStore>> = {
 
 const oneAtOnce = { concurrentRequests: 1, tokensPerMinute: 70 };
 const free = { tokens: 0, costNano: 0 };
-const limitOf = ({ refused }: Outcome) => refused?.limit ?? null;
+const limitOf = ({ refused }: ReserveResult) => refused?.limit ?? null;
 
 for (const [name, create] of Object.entries(stores)) {
   describe(`limits in ${name}`, { skip: name === 'redis' && redisIsMissing }, () => {
@@ -85,7 +85,7 @@ for (const [name, create] of Object.entries(stores)) {
       const refused = await ask([key, account], 10);
       assert.deepEqual(refused.refused, { scope: 1, limit: 'requests' });
       assert.deepEqual(
-        refused.standings.map(({ requestDebt, tokenDebt, open }) => [requestDebt, tokenDebt, open]),
+        refused.states.map(({ requestDebt, tokenDebt, open }) => [requestDebt, tokenDebt, open]),
         [
           [60_000, 600_000, 1],
           [60_000, 0, 1],
@@ -103,7 +103,7 @@ for (const [name, create] of Object.entries(stores)) {
       second.settle({ tokens: 1200, costNano: 0 });
       const third = await ask([scope], 1);
       assert.equal(limitOf(third), 'tokens');
-      assert.equal(third.standings[0]?.tokenDebt, 1300 * 60_000);
+      assert.equal(third.states[0]?.tokenDebt, 1300 * 60_000);
       // 301 tokens over, at 1,000 a minute.
       clock.turn(18_059);
       assert.equal(limitOf(await ask([scope], 1)), 'tokens');
@@ -149,20 +149,20 @@ for (const [name, create] of Object.entries(stores)) {
       next.settle({ tokens: 0, costNano: 5 });
       // Who is still in the old month does not bring its cost along.
       await ask([newScope(budget, { id, spentNano: 8_999_999_999_999_999 })], 0, 0);
-      const { standings } = await ask([newScope(budget, { id })], 0, 0, '2026-02');
-      assert.deepEqual([standings[0]?.spentNano, standings[0]?.heldNano], [5, 0]);
+      const { states } = await ask([newScope(budget, { id })], 0, 0, '2026-02');
+      assert.deepEqual([states[0]?.spentNano, states[0]?.heldNano], [5, 0]);
     });
 
     test('what requests cost elsewhere counts as long as it is said, and is kept nowhere', async () => {
       const scope = newScope({ monthlyBudgetNano: 10 }, { spentNano: 3 });
-      const more = { ...scope, elsewhereNano: 4 };
+      const more = { ...scope, otherServersNano: 4 };
       const refused = await ask([more], 0, 4);
       assert.equal(limitOf(refused), 'budget');
-      assert.equal(refused.standings[0]?.spentNano, 7);
+      assert.equal(refused.states[0]?.spentNano, 7);
       assert.equal(limitOf(await ask([more], 0, 3)), null);
       // They have ended, and are in the sum.
-      const { refused: none, standings } = await ask([{ ...scope, spentNano: 7 }], 0, 0);
-      assert.deepEqual([none, standings[0]?.spentNano, standings[0]?.heldNano], [null, 7, 3]);
+      const { refused: none, states } = await ask([{ ...scope, spentNano: 7 }], 0, 0);
+      assert.deepEqual([none, states[0]?.spentNano, states[0]?.heldNano], [null, 7, 3]);
     });
 
     test('of 200 who ask at once exactly as many are let in as the limit says', async () => {
@@ -211,7 +211,7 @@ type Step = typeof stepAtRandom extends fc.Arbitrary<infer One> ? One : never;
 /** Remembers everything that ever happened, and sums it up anew for each question. */
 async function compare(store: LimitStore, clock: HandClock, scope: LimitScope, steps: Step[]) {
   const events: { requests: number; tokens: number; at: number }[] = [];
-  const open: { outcome: Outcome; tokens: number; costNano: number }[] = [];
+  const open: { outcome: ReserveResult; tokens: number; costNano: number }[] = [];
   let spent = 0;
   const { limits } = scope;
 

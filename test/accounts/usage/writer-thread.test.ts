@@ -9,9 +9,10 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { batchRows, createUsage } from '#accounts/usage/usage.ts';
-import { type Batch, createBatch } from '#accounts/usage/writer.ts';
-import { createBatchThread } from '#accounts/usage/writer-thread.ts';
+import { batchRows } from '#accounts/usage/pending-rows.ts';
+import { createUsageRecorder } from '#accounts/usage/recorder.ts';
+import { createUsageWriter, type UsageWriter } from '#accounts/usage/writer.ts';
+import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
 import { sqliteFile } from '#db/open.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
@@ -26,15 +27,18 @@ import {
   type TestUsage,
 } from '#test/support/usage/usage.ts';
 
-const openThread = ({ dataDir }: TestUsage) => createBatchThread(sqliteFile(dataDir));
-const openUsage = ({ db, clock }: TestUsage, batch: Batch) =>
-  createUsage(db, clock, { log: pino({ level: 'silent' }), batch }, { alone: false });
+const openThread = ({ dataDir }: TestUsage) => createUsageWriterThread(sqliteFile(dataDir));
+const openRecorder = ({ db, clock }: TestUsage, writer: UsageWriter) =>
+  createUsageRecorder(
+    { db, clock, log: pino({ level: 'silent' }), writer },
+    { singleServer: false },
+  );
 const manyRows = (count = batchRows) => Array.from({ length: count }, () => endedRow());
 
 test(`a thread that is killed in mid-work loses and doubles nothing (seed ${propertySeed})`, async (context) => {
   const made = await openTestUsage('sqlite');
   const batch = openThread(made);
-  const usage = openUsage(made, batch);
+  const usage = openRecorder(made, batch);
   const random = createRandom(propertySeed);
   const kills = 12;
   let failed = 0;
@@ -58,9 +62,9 @@ test(`a thread that is killed in mid-work loses and doubles nothing (seed ${prop
 
 test('what comes while the thread starts is written without it, and then no more', async () => {
   const made = await openTestUsage('sqlite');
-  const here = createBatch(made.db);
+  const here = createUsageWriter(made.db);
   let writtenHere = 0;
-  const batch = createBatchThread(sqliteFile(made.dataDir), {
+  const batch = createUsageWriterThread(sqliteFile(made.dataDir), {
     ...here,
     async write(rows) {
       writtenHere += rows.length;
@@ -86,7 +90,7 @@ test('what comes while the thread starts is written without it, and then no more
 
 test('a batch that is refused is written whole, and once, when it is taken again', async () => {
   const made = await openTestUsage('sqlite');
-  const usage = openUsage(made, openThread(made));
+  const usage = openRecorder(made, openThread(made));
   serveOne(usage);
   await usage.flush();
   // The rows are set down before the sums, so that half of a batch was written when this fails.
@@ -105,7 +109,7 @@ test('a batch that is refused is written whole, and once, when it is taken again
 
 test('a database that is out of reach is not made anew, and written to when it is back', async () => {
   const made = await openTestUsage('sqlite');
-  const usage = openUsage(made, openThread(made));
+  const usage = openRecorder(made, openThread(made));
   await rename(made.dataDir, `${made.dataDir}-away`);
   serveOne(usage);
   await assert.rejects(usage.flush(), /has ended/);
@@ -219,7 +223,7 @@ test('the write-ahead log stays small', async (context) => {
 
 test('a stop ends the thread and its connection', async () => {
   const made = await openTestUsage('sqlite');
-  const usage = openUsage(made, openThread(made));
+  const usage = openRecorder(made, openThread(made));
   serveOne(usage);
   await usage.stop();
   await made.db.destroy();
@@ -232,8 +236,8 @@ test('a thread that nobody closed keeps no process alive', async () => {
   const { dataDir, rows } = await openTestUsage('sqlite');
   const path = new URL('../../../src/accounts/usage/writer-thread.ts', import.meta.url).href;
   const code = `
-    const { createBatchThread } = await import(${JSON.stringify(path)});
-    const batch = createBatchThread(${JSON.stringify(sqliteFile(dataDir))});
+    const { createUsageWriterThread } = await import(${JSON.stringify(path)});
+    const batch = createUsageWriterThread(${JSON.stringify(sqliteFile(dataDir))});
     await batch.write([${JSON.stringify(endedRow())}]);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
     stdio: 'inherit',

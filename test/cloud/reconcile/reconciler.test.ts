@@ -55,7 +55,7 @@ for (const database of databases) {
     });
 
     test('alone on its database, a new process frees all claims at once', async () => {
-      const cloud = await startCloud(database, { alone: true });
+      const cloud = await startCloud(database, { singleServer: true });
       const id = await cloud.launch();
       const hostIds = cloud.cloud.hosts.reachable();
       await createClaims(cloud.db, cloud.clock, { leaseMs: 10_000 }).take('instances', 10, hostIds);

@@ -113,7 +113,7 @@ export async function startCloud(
   const log = pino({ level: 'silent' });
   const limitSettings = createLimitSettings(db, clock, audit, {
     keyDefaults: unlimited,
-    others: null,
+    otherServers: null,
   });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
@@ -310,7 +310,7 @@ const defaults: CloudOptions = {
   rulesetsPerAccount: 100,
   sshKeysPerAccount: 1024,
   leaseMs: 10_000,
-  alone: false,
+  singleServer: false,
   system: 'Debian GNU/Linux 12 (bookworm)',
   architecture: 'x86_64',
 };

@@ -66,7 +66,7 @@ const cloud = await createCloud(
     rulesetsPerAccount: 10,
     sshKeysPerAccount: 10,
     leaseMs: 10_000,
-    alone: true,
+    singleServer: true,
     system: 'test',
     architecture: 'x86_64',
   },

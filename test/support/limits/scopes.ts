@@ -14,7 +14,7 @@ export function newScope(limits: Partial<LimitSet>, more: Partial<LimitScope> = 
     accountId: 'account',
     limits: { ...unlimited, ...limits },
     spentNano: 0,
-    elsewhereNano: 0,
+    otherServersNano: 0,
     ...more,
   };
 }

@@ -7,10 +7,14 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import type { UsageFacts } from '#accounts/usage/entry.ts';
-import { tally } from '#accounts/usage/tally.ts';
-import { createUsage, type Usage, type UsageOptions } from '#accounts/usage/usage.ts';
-import { createBatch } from '#accounts/usage/writer.ts';
-import { createBatchThread } from '#accounts/usage/writer-thread.ts';
+import {
+  createUsageRecorder,
+  type RecorderOptions,
+  type UsageRecorder,
+} from '#accounts/usage/recorder.ts';
+import { sumRows } from '#accounts/usage/sums.ts';
+import { createUsageWriter } from '#accounts/usage/writer.ts';
+import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
 import { createIdSequence } from '#lib/ids.ts';
@@ -25,9 +29,9 @@ export interface TestUsage {
   db: Database;
   dataDir: string;
   clock: HandClock;
-  usage: Usage;
+  usage: UsageRecorder;
   /** Another server on the same database. What it shall reach it through instead also writes its batches. */
-  another(options?: Partial<UsageOptions>, through?: Database): Usage;
+  another(options?: Partial<RecorderOptions>, through?: Database): UsageRecorder;
   rows(): Promise<UsageRequestRow[]>;
 }
 
@@ -40,7 +44,7 @@ after(async () => {
 
 export async function openTestUsage(
   kind: DatabaseKind,
-  options: Partial<UsageOptions> = {},
+  options: Partial<RecorderOptions> = {},
 ): Promise<TestUsage> {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-usage-'));
   const { url, drop } = await createDatabase(kind);
@@ -53,11 +57,16 @@ export async function openTestUsage(
   );
   const another: TestUsage['another'] = (over = {}, through = db) => {
     const isThread = kind === 'sqlite' && through === db;
-    const batch = isThread ? createBatchThread(sqliteFile(dataDir)) : createBatch(through);
+    const writer = isThread
+      ? createUsageWriterThread(sqliteFile(dataDir))
+      : createUsageWriter(through);
     const log = pino({ level: 'silent' });
-    const made = createUsage(through, clock, { log, batch }, { alone: false, ...over });
-    cleanups.push(() => made.stop());
-    return made;
+    const recorder = createUsageRecorder(
+      { db: through, clock, log, writer },
+      { singleServer: false, ...over },
+    );
+    cleanups.push(() => recorder.stop());
+    return recorder;
   };
   return { db, dataDir, clock, usage: another(options), another, rows: () => readRows(db) };
 }
@@ -103,7 +112,7 @@ export const endedRow = (over: Partial<UsageRequestRow> = {}): UsageRequestRow =
 });
 
 /** Ten tokens in, five out, a cost of 100. */
-export function serveOne(usage: Usage, over: Partial<UsageFacts> = {}): string {
+export function serveOne(usage: UsageRecorder, over: Partial<UsageFacts> = {}): string {
   const given = facts(over);
   const entry = usage.open(given);
   entry.progress({ servedModel: given.model, backend: 'one', promptTokens: 10 });
@@ -115,13 +124,13 @@ export function serveOne(usage: Usage, over: Partial<UsageFacts> = {}): string {
 /** What the rows add up to is what the hours and the months say, to the last token. */
 export async function assertAgreement(db: Database): Promise<void> {
   const ended = (await readRows(db)).filter(({ status }) => status !== 'running');
-  const { hours, spend } = tally(ended);
+  const { hours, months } = sumRows(ended);
   const inDatabase = {
     hours: await db.selectFrom('usage_hours').selectAll().execute(),
     spend: await db.selectFrom('spend').selectAll().execute(),
   };
   assert.deepEqual(sorted(inDatabase.hours), sorted(hours));
-  assert.deepEqual(sorted(inDatabase.spend), sorted(spend));
+  assert.deepEqual(sorted(inDatabase.spend), sorted(months));
 }
 
 const sorted = (rows: object[]) =>

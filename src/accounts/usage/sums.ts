@@ -1,42 +1,40 @@
-// Requests that have ended, added up by hour and by month. Summed in memory first, so that a batch of a
-// thousand requests touches a handful of rows.
+// Sums of ended requests by hour and by month. Rows are summed in memory first, so that a batch of a thousand
+// requests changes a handful of rows.
 
 import type { RawTx } from '#db/raw.ts';
 import type { SpendRow, UsageHourRow, UsageRequestRow } from '#db/tables.ts';
-import { toMonth } from './spend.ts';
+import { toMonth } from './monthly-spend.ts';
 import { addEach, createUpsert } from './upsert.ts';
 
-export interface Tally {
+export interface UsageSums {
   hours: UsageHourRow[];
-  spend: SpendRow[];
+  months: SpendRow[];
 }
 
 export const hourMs = 3_600_000;
 
 /**
- * The sums of the rows, less what was counted of the others before. In the order of their keys: servers that
- * add at once then wait for each other, and never in a circle.
+ * Sums the rows, and subtracts those that were counted before and are withdrawn. The result is sorted by key:
+ * servers that add at the same time then wait for each other and can't deadlock.
  */
-export function tally(
+export function sumRows(
   rows: Iterable<UsageRequestRow>,
   withdrawn: Iterable<UsageRequestRow> = [],
-): Tally {
+): UsageSums {
   const hours = new Map<string, UsageHourRow>();
-  const spend = new Map<string, SpendRow>();
-  const months = new Map<number, string>();
+  const months = new Map<string, SpendRow>();
   function add(row: UsageRequestRow, sign: 1 | -1): void {
     const hour = row.at - (row.at % hourMs);
-    const month = months.get(hour) ?? toMonth(hour);
-    months.set(hour, month);
     addToHour(hours, row, { hour, sign });
-    // It used nothing, and a budget is not asked how often it said no.
+    // A refused request used nothing, and budgets do not count refusals.
     if (row.status === 'refused') return;
-    addToSpend(spend, row, '', { month, sign });
-    if (row.key_id !== null) addToSpend(spend, row, row.key_id, { month, sign });
+    const month = toMonth(hour);
+    addToMonth(months, row, '', { month, sign });
+    if (row.key_id !== null) addToMonth(months, row, row.key_id, { month, sign });
   }
   for (const row of rows) add(row, 1);
   for (const row of withdrawn) add(row, -1);
-  return { hours: inOrder(hours), spend: inOrder(spend) };
+  return { hours: sortByKey(hours), months: sortByKey(months) };
 }
 
 function addToHour(
@@ -45,8 +43,8 @@ function addToHour(
   { hour, sign }: { hour: number; sign: 1 | -1 },
 ): void {
   const [keyId, isError] = [row.key_id ?? '', row.status !== 'done' && row.status !== 'aborted'];
-  const name = `${row.account_id}\n${hour}\n${keyId}\n${row.model}\n${row.backend}`;
-  let sum = hours.get(name);
+  const key = `${row.account_id}\n${hour}\n${keyId}\n${row.model}\n${row.backend}`;
+  let sum = hours.get(key);
   if (sum === undefined) {
     sum = {
       account_id: row.account_id,
@@ -56,7 +54,7 @@ function addToHour(
       backend: row.backend,
       ...noSums,
     };
-    hours.set(name, sum);
+    hours.set(key, sum);
   }
   sum.requests += sign;
   sum.errors += isError ? sign : 0;
@@ -69,14 +67,14 @@ function addToHour(
   sum.first_tokens += row.first_token_ms === null ? 0 : sign;
 }
 
-function addToSpend(
-  spend: Map<string, SpendRow>,
+function addToMonth(
+  months: Map<string, SpendRow>,
   row: UsageRequestRow,
   keyId: string,
   { month, sign }: { month: string; sign: 1 | -1 },
 ): void {
-  const name = `${row.account_id}\n${keyId}\n${month}`;
-  let sum = spend.get(name);
+  const key = `${row.account_id}\n${keyId}\n${month}`;
+  let sum = months.get(key);
   if (sum === undefined) {
     sum = {
       account_id: row.account_id,
@@ -86,25 +84,25 @@ function addToSpend(
       tokens: 0,
       requests: 0,
     };
-    spend.set(name, sum);
+    months.set(key, sum);
   }
   sum.cost_nano += row.cost_nano * sign;
   sum.tokens += (row.prompt_tokens + row.completion_tokens) * sign;
   sum.requests += sign;
 }
 
-/** Adds to what is there, in the transaction that closes the requests. */
-export async function addTally(tx: RawTx, { hours, spend }: Tally): Promise<void> {
+/** Adds the sums to those in the database. Must run in the transaction that closes the requests. */
+export async function addSums(tx: RawTx, { hours, months }: UsageSums): Promise<void> {
   await addHours(tx, hours);
-  await forgetEmpty(tx, hours);
-  await addSpend(tx, spend);
+  await deleteEmptyHours(tx, hours);
+  await addMonths(tx, months);
 }
 
-/** Hours from which everything was withdrawn, as when another backend has answered. */
-async function forgetEmpty(tx: RawTx, hours: readonly UsageHourRow[]): Promise<void> {
+/** An hour becomes empty when its only requests are withdrawn and counted under another backend. */
+async function deleteEmptyHours(tx: RawTx, hours: readonly UsageHourRow[]): Promise<void> {
   for (const { account_id, hour, key_id, model, backend, requests } of hours) {
     if (requests >= 0) continue;
-    await tx.run(deleteEmpty, [account_id, hour, key_id, model, backend]);
+    await tx.run(deleteEmptyHour, [account_id, hour, key_id, model, backend]);
   }
 }
 
@@ -143,10 +141,10 @@ const addHours = createUpsert<UsageHourRow>('usage_hours', {
   update: addEach('usage_hours', Object.keys(noSums)),
 });
 
-const deleteEmpty = `delete from usage_hours
+const deleteEmptyHour = `delete from usage_hours
   where ${hourKey.map((name) => `${name} = ?`).join(' and ')} and requests = 0`;
 
-const addSpend = createUpsert<SpendRow>('spend', {
+const addMonths = createUpsert<SpendRow>('spend', {
   types: {
     account_id: 'text',
     key_id: 'text',
@@ -159,5 +157,5 @@ const addSpend = createUpsert<SpendRow>('spend', {
   update: addEach('spend', ['cost_nano', 'tokens', 'requests']),
 });
 
-const inOrder = <Row>(rows: Map<string, Row>): Row[] =>
+const sortByKey = <Row>(rows: Map<string, Row>): Row[] =>
   [...rows].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);

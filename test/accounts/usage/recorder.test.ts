@@ -3,9 +3,9 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { readMonthlySpend, toMonth } from '#accounts/usage/monthly-spend.ts';
 import { createUsageRetention } from '#accounts/usage/retention.ts';
-import { toMonth } from '#accounts/usage/spend.ts';
-import { createBatch } from '#accounts/usage/writer.ts';
+import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { databases } from '#test/support/databases.ts';
 import { until } from '#test/support/until.ts';
 import { failing, severed } from '#test/support/usage/failing-writer.ts';
@@ -90,15 +90,15 @@ for (const database of databases) {
       assert.equal((await rows()).length, 600);
       await assertAgreement(db);
       const [january, february] = [
-        await usage.readSpend(accountId, null, '2026-01'),
-        await usage.readSpend(accountId, null, '2026-02'),
+        await readMonthlySpend(db, accountId, null, '2026-01'),
+        await readMonthlySpend(db, accountId, null, '2026-02'),
       ];
       assert.equal(january.requests + february.requests, 600);
       assert(january.requests > 0 && february.requests > 0);
       assert.equal(january.costNano + february.costNano, (599 * 600 * 3) / 2);
-      const ofKey = await usage.readSpend(accountId, keyId, '2026-01');
+      const ofKey = await readMonthlySpend(db, accountId, keyId, '2026-01');
       assert(ofKey.requests > 0 && ofKey.requests < january.requests);
-      assert.deepEqual(await usage.readSpend('nobody', null, '2026-01'), {
+      assert.deepEqual(await readMonthlySpend(db, 'nobody', null, '2026-01'), {
         costNano: 0,
         tokens: 0,
         requests: 0,
@@ -159,7 +159,7 @@ for (const database of databases) {
       const [last, ...others] = await rows();
       assert.deepEqual([last?.status, last?.completion_tokens, others], ['aborted', 55, []]);
       await assertAgreement(db);
-      assert.equal((await usage.readSpend(accountId, keyId, '2026-01')).requests, 1);
+      assert.equal((await readMonthlySpend(db, accountId, keyId, '2026-01')).requests, 1);
     });
 
     test('what ends while others run long is written without them, and they once a second', async () => {
@@ -215,7 +215,7 @@ for (const database of databases) {
         left.map(({ status, code }) => [status, code]),
         Array(3).fill(['interrupted', 'server_lost']),
       );
-      assert.deepEqual(await usage.readSpend(accountId, keyId, '2026-01'), {
+      assert.deepEqual(await readMonthlySpend(db, accountId, keyId, '2026-01'), {
         costNano: 33,
         tokens: 30,
         requests: 3,
@@ -244,7 +244,7 @@ for (const database of databases) {
       waiting?.close({ status: 'aborted', code: null, durationMs: 5 });
       await silent.flush();
       // As after a commit whose answer was lost.
-      await createBatch(db).write(await rows());
+      await createUsageWriter(db).write(await rows());
       await usage.sweep();
       const last = new Map((await rows()).map((row) => [row.id, row]));
       assert.deepEqual(
@@ -254,7 +254,7 @@ for (const database of databases) {
           ['aborted', null],
         ],
       );
-      assert.deepEqual(await usage.readSpend(accountId, keyId, '2026-01'), {
+      assert.deepEqual(await readMonthlySpend(db, accountId, keyId, '2026-01'), {
         costNano: 21,
         tokens: 12,
         requests: 2,
@@ -268,7 +268,7 @@ for (const database of databases) {
       killed.open(facts()).progress({ completionTokens: 6 });
       clock.turn(1000);
       await killed.flush();
-      const next = another({ alone: true });
+      const next = another({ singleServer: true });
       const own = next.open(facts());
       clock.turn(1000);
       await next.flush();
@@ -354,7 +354,7 @@ for (const database of databases) {
       clock.turn(20 * dayMs);
       await retention.sweep();
       assert.equal((await hours()).length, 1);
-      assert.equal((await usage.readSpend(accountId, null, '2026-01')).requests, 1101);
+      assert.equal((await readMonthlySpend(db, accountId, null, '2026-01')).requests, 1101);
     });
 
     test('a thousand rows leave room for answers between', async () => {

@@ -1,21 +1,21 @@
-// What a key or an account spent in a month, as it stands in the database: requests that ended at least
-// a moment ago.
+// What a key or an account has spent in a month according to the database, which contains the requests that
+// ended at least a moment ago.
 
 import type { Database } from '#db/tables.ts';
 
-export interface Spend {
+export interface MonthlySpend {
   readonly costNano: number;
   readonly tokens: number;
   readonly requests: number;
 }
 
-/** The key id null means the account as a whole. The month is `toMonth`'s. */
-export async function readSpend(
+/** A null key id means the account as a whole. The month is in the format of `toMonth`. */
+export async function readMonthlySpend(
   db: Database,
   accountId: string,
   keyId: string | null,
   month: string,
-): Promise<Spend> {
+): Promise<MonthlySpend> {
   const row = await db
     .selectFrom('spend')
     .select(['cost_nano', 'tokens', 'requests'])
@@ -27,10 +27,10 @@ export async function readSpend(
   return { costNano: row.cost_nano, tokens: row.tokens, requests: row.requests };
 }
 
-/** UTC, e.g. `2026-11`. */
+/** The UTC month of a time, e.g. `2026-11`. */
 export const toMonth = (at: number): string => new Date(at).toISOString().slice(0, 7);
 
-/** Of the month it lies in. */
+/** The end of the UTC month that contains the time. */
 export function toMonthEnd(at: number): number {
   const date = new Date(at);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);

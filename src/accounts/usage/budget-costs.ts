@@ -1,0 +1,58 @@
+// The costs that a budget is checked against: the month's sum, and the cost so far of requests that other servers
+// run or left running when they died. Separate from monthly-spend.ts, which the writer's thread loads without Kysely.
+
+import { sql } from 'kysely';
+import type { Database } from '#db/tables.ts';
+import { toMonthEnd } from './monthly-spend.ts';
+
+export interface BudgetCosts {
+  /** The sum of the month's requests that have ended. */
+  readonly spentNano: number;
+  /** The cost so far of requests of other servers that are not in the sum yet. */
+  readonly otherServersNano: number;
+}
+
+/** Selects the servers whose running requests are read from the database. */
+export interface OtherServersFilter {
+  /** The server to leave out, which counts its own requests. */
+  readonly processId: string;
+  /** Only servers that were last seen before this time are included. */
+  readonly seenBefore: number;
+}
+
+/**
+ * Reads both costs in one statement, so that a request that ends meanwhile is in exactly one of them. For
+ * PostgreSQL only: a SQLite database has one server.
+ */
+export async function readBudgetCosts(
+  db: Database,
+  { accountId, keyId, month }: { accountId: string; keyId: string | null; month: string },
+  { processId, seenBefore }: OtherServersFilter,
+): Promise<BudgetCosts> {
+  const from = Date.parse(`${month}-01T00:00:00Z`);
+  const spent = db
+    .selectFrom('spend')
+    .select('cost_nano')
+    .where('account_id', '=', accountId)
+    .where('key_id', '=', keyId ?? '')
+    .where('month', '=', month);
+  const servers = db
+    .selectFrom('usage_processes')
+    .select('id')
+    .where('id', '<>', processId)
+    .where('last_seen', '<', seenBefore);
+  let running = db
+    .selectFrom('usage_requests')
+    .select(({ fn }) => fn.sum<number>('cost_nano').as('cost_nano'))
+    .where('status', '=', sql.lit('running'))
+    // PostgreSQL evaluates an array first, and then finds the rows by the index of running requests.
+    .where(sql<boolean>`process = any(array(${servers}))`)
+    .where('account_id', '=', accountId)
+    .where('at', '>=', from)
+    .where('at', '<', toMonthEnd(from));
+  if (keyId !== null) running = running.where('key_id', '=', keyId);
+  const row = await db
+    .selectNoFrom([spent.as('spent'), running.as('running')])
+    .executeTakeFirstOrThrow();
+  return { spentNano: row.spent ?? 0, otherServersNano: row.running ?? 0 };
+}
