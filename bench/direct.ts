@@ -2,7 +2,7 @@
 // against. The process must have been started with UV_THREADPOOL_SIZE=1, as the child is.
 
 import type { EngineChunk, Task, Usage } from '../src/inference/engine.ts';
-import type { CoreOptions } from '../src/inference/engines/local/child/core.ts';
+import type { CoreOptions } from '../src/inference/engines/local/child/runtime.ts';
 import { loadModel } from '../src/inference/engines/local/child/load.ts';
 
 export interface Direct {

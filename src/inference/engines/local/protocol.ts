@@ -1,7 +1,7 @@
 // What the engine and its child say to each other. Chunks of one batch travel together, in one message.
 
 import type { EngineChunk, EngineFailure, Task, Usage } from '#inference/engine.ts';
-import type { CoreOptions, RequestContext } from '#inference/engines/local/child/core.ts';
+import type { CoreOptions, RequestContext } from '#inference/engines/local/child/runtime.ts';
 
 export type ToChild =
   | { kind: 'load'; options: CoreOptions }

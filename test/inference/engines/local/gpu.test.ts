@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { CoreOptions } from '#inference/engines/local/child/core.ts';
+import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
 import type { startModelProcess } from '#inference/engines/local/parent/model-process.ts';
 import { createSupervisor, type ProcessEvent } from '#inference/engines/local/parent/supervisor.ts';
 import type { ToChild, WireFailure } from '#inference/engines/local/protocol.ts';

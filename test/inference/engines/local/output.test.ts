@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import type { ChatChoiceDelta, EngineError } from '#inference/engine.ts';
-import { findStop } from '#inference/engines/local/child/output/text.ts';
+import { findStop } from '#inference/engines/local/child/output/stop-strings.ts';
 import {
   call,
   chat,

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { EngineError } from '#inference/engine.ts';
 import { toThreadCount } from '#inference/engines/local/child/binding.ts';
-import { createTextStream, findStop } from '#inference/engines/local/child/output/text.ts';
+import { createTextStream, findStop } from '#inference/engines/local/child/output/stop-strings.ts';
 import { createToolCallStream } from '#inference/engines/local/child/output/tool-calls.ts';
 import { createChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
 import { toSeed } from '#inference/engines/local/child/sampling.ts';
 import { toPieces } from '#inference/engines/local/child/vocabulary.ts';
-import { fit, keepNewest } from '#inference/engines/local/context-window.ts';
+import { fit, keepNewest } from '#inference/engines/local/child/prompt/context-window.ts';
 import { createAdmission } from '#inference/engines/local/parent/admission.ts';
 import { FairQueue } from '#lib/async/fair-queue.ts';
 

@@ -5,7 +5,7 @@
 import { stat } from 'node:fs/promises';
 import { getLlama, LlamaLogLevel, readGgufFileInfo } from 'node-llama-cpp';
 import { EngineError } from '#inference/engine.ts';
-import { defaultContextSize } from '#inference/engines/local/context-window.ts';
+import { defaultContextSize } from '#inference/engines/local/child/prompt/context-window.ts';
 import type { Loaded } from '#inference/engines/local/protocol.ts';
 
 export interface ModelOptions {

@@ -6,7 +6,7 @@ import { createScorer } from '#inference/engines/local/child/output/logprobs.ts'
 import { createChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
 import { countPromptTokens } from '#inference/engines/local/child/prompt/prompts.ts';
 import { type Binding, openModel } from './binding.ts';
-import type { Core, CoreOptions, RequestContext, RequestOutput } from './core.ts';
+import type { Core, CoreOptions, RequestContext, RequestOutput } from './runtime.ts';
 import { startRequest } from './request.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { createVocabulary, type Vocabulary } from './vocabulary.ts';

@@ -5,12 +5,12 @@ import {
   createWork,
   type PromptRun,
   type RequestRun,
-} from '#inference/engines/local/child/output/candidate.ts';
-import { createSelection } from '#inference/engines/local/child/output/selection.ts';
+} from '#inference/engines/local/child/output/build-choice.ts';
+import { createSelection } from '#inference/engines/local/child/output/best-of.ts';
 import { createPromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import { type Prompt, toPrompts } from '#inference/engines/local/child/prompt/prompts.ts';
 import type { Grammar } from './binding.ts';
-import { type Core, type RequestContext, type RequestOutput, rejected } from './core.ts';
+import { type Core, type RequestContext, type RequestOutput, rejected } from './runtime.ts';
 import type { Work } from './scheduler.ts';
 
 /** Resolves when it is in the queue, with a function that cancels it. Throws EngineError. */

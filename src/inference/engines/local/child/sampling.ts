@@ -3,7 +3,7 @@
 
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import type { Binding, GrammarState, RawSampler, SamplerConfig } from './binding.ts';
-import { rejected } from './core.ts';
+import { rejected } from './runtime.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 /** How far back a repetition is still one; beyond it the oldest tokens are forgiven. */

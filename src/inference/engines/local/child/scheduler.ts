@@ -3,7 +3,7 @@
 
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import type { Binding } from './binding.ts';
-import { claim, createSlots, type Slot } from './sequences.ts';
+import { claim, createSlots, type Slot } from './slots.ts';
 
 /** Works of one family share a prompt: one reads it, then the others copy what it computed. */
 export interface Family {

@@ -1,7 +1,7 @@
 // Text to token ids and back, as bytes: a token may hold half a character, so only the text of a whole
 // answer is sure to be valid UTF-8.
 
-import { findOverlongTokens } from '#inference/engines/local/grammar/overlong.ts';
+import { findOverlongTokens } from '#inference/engines/local/grammar/overlong-utf8.ts';
 import type { RawModel } from './binding.ts';
 
 export interface Vocabulary {

@@ -1,8 +1,8 @@
 // BOUNDARY. JSON Schema (draft 2020-12, and what draft 7 shares with it) as a grammar for llama.cpp whose
 // every text parses as JSON and satisfies the schema. What can't be promised is refused by name.
 
-import { anyObject, compileSchema } from './compiler.ts';
-import { createRules } from './rules.ts';
+import { anyObject, compileSchema } from './schema-compiler.ts';
+import { createRules } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 
 /**
  * Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema.

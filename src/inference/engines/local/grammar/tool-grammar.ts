@@ -1,10 +1,10 @@
 // Tool calls as text, in the form of the built-in model's template and of Hermes and Qwen: a JSON object
 // with name and arguments between two tags. The built-in writes no newlines there, the others do.
 
-import { compileSchema } from './compiler.ts';
-import { choice, rule, sequence, text } from './gbnf.ts';
-import { createRules } from './rules.ts';
-import { join, UnsupportedSchema } from './unsupported.ts';
+import { compileSchema } from './schema-compiler.ts';
+import { choice, rule, sequence, text } from '#inference/engines/local/grammar/rules/gbnf.ts';
+import { createRules } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import { join, UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 
 export const toolCallOpening = '<tool_call>';
 export const toolCallClosing = '</tool_call>';

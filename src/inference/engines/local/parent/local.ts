@@ -3,12 +3,12 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Call, Engine, EngineChunk, EngineResponse, Task } from '#inference/engine.ts';
-import type { RequestLimits } from '#inference/engines/local/child/core.ts';
-import { defaultContextSize } from '#inference/engines/local/context-window.ts';
+import type { RequestLimits } from '#inference/engines/local/child/runtime.ts';
+import { defaultContextSize } from '#inference/engines/local/child/prompt/context-window.ts';
 import { foldChunks } from '#inference/fold.ts';
 import type { AdmissionLimits } from './admission.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
-import { createExchange } from './exchange.ts';
+import { createExchange } from './child-requests.ts';
 import { chooseGrammar, type Grammars } from './grammar-choice.ts';
 import type { ProcessEvent } from './supervisor.ts';
 

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { CoreOptions } from '#inference/engines/local/child/core.ts';
+import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
 import type { ToChild, ToParent } from '#inference/engines/local/protocol.ts';
 
 export interface ModelProcess {

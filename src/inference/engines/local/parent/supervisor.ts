@@ -3,7 +3,7 @@
 // tried again: what was asked meanwhile is answered on the CPU.
 
 import { EngineError } from '#inference/engine.ts';
-import type { CoreOptions } from '#inference/engines/local/child/core.ts';
+import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
 import type { Loaded, ToChild, ToParent, WireFailure } from '#inference/engines/local/protocol.ts';
 import { type ModelProcess, startModelProcess } from './model-process.ts';
 

@@ -6,7 +6,7 @@ import type { SamplingRules, TokenSampler } from '#inference/engines/local/child
 import type { Family, Work } from '#inference/engines/local/child/scheduler.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { ScoredToken, Scorer } from './logprobs.ts';
-import { countCharacters, createTextStream } from './text.ts';
+import { countCharacters, createTextStream } from './stop-strings.ts';
 
 export interface PlacedToken extends ScoredToken {
   /** Where its text begins, in characters of the generated text. */

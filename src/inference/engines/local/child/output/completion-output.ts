@@ -4,7 +4,7 @@ import type { CompletionChoice, CompletionLogprobs, PromptLogprob } from '#infer
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import { type ScoredToken, toCompletionName, toCompletionTop } from './logprobs.ts';
-import { countCharacters } from './text.ts';
+import { countCharacters } from './stop-strings.ts';
 
 /** A prompt token and, when it was scored, how likely it was after those before it. */
 export interface EchoedToken {

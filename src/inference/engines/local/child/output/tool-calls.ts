@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto';
 import type { ToolCallDelta } from '#inference/engine.ts';
 import { toolClosing, toolOpening } from '#inference/engines/local/child/prompt/chat-template.ts';
 import { createCallReader } from './call-reader.ts';
-import { heldLength } from './text.ts';
+import { heldLength } from './stop-strings.ts';
 
 export interface ToolCallOutput {
   content: string;

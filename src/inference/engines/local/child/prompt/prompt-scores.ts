@@ -2,7 +2,7 @@
 // and for `prompt_logprobs`.
 
 import type { PromptLogprob, Task } from '#inference/engine.ts';
-import type { Core } from '#inference/engines/local/child/core.ts';
+import type { Core } from '#inference/engines/local/child/runtime.ts';
 import type { EchoedToken } from '#inference/engines/local/child/output/completion-output.ts';
 import {
   type ScoredToken,

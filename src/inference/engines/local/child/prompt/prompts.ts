@@ -1,8 +1,8 @@
 // Request bodies to prompt tokens: how many there are in all, and those that the model will read.
 
 import { type Task, toGivenPrompts } from '#inference/engine.ts';
-import { type Core, rejected } from '#inference/engines/local/child/core.ts';
-import { fit, keepNewest, type WindowRules } from '#inference/engines/local/context-window.ts';
+import { type Core, rejected } from '#inference/engines/local/child/runtime.ts';
+import { fit, keepNewest, type WindowRules } from './context-window.ts';
 import type { CompletionRequest } from '#inference/schema.ts';
 import { type ChatPrompt, toChatPrompt } from './chat-template.ts';
 

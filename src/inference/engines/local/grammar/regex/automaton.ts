@@ -1,8 +1,8 @@
 // Deterministic automata over code points. They let a pattern, a format and a length hold together, tell
 // whether two patterns can match the same string, and become grammar rules that never need to back up.
 
-import type { Range } from '#inference/engines/local/grammar/gbnf.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules.ts';
+import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
+import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { complement, intersectRanges } from './char-ranges.ts';
 import { PatternError } from './regex.ts';
 

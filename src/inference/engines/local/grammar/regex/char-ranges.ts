@@ -1,6 +1,6 @@
 // Sets of characters as sorted ranges of code points.
 
-import type { Range } from '#inference/engines/local/grammar/gbnf.ts';
+import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
 
 const last = 0x10ffff;
 

@@ -1,8 +1,8 @@
 // From a regular expression to the smallest automaton of its language, by the textbook: steps with empty
 // moves, then sets of steps, then equal states merged. Every stage is bounded.
 
-import type { Range } from '#inference/engines/local/grammar/gbnf.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules.ts';
+import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
+import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import {
   type Automaton,
   complementOf,

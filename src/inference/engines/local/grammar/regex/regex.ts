@@ -8,7 +8,7 @@
 // 12 s, and 1.4 s here until the work limit of the whole grammar. Anchors, lookaheads, lengths and excluded names
 // would stay ours, which is about half of these 660 lines.
 
-import type { Range } from '#inference/engines/local/grammar/gbnf.ts';
+import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
 import { classEscapes, complement, lineEnds, normalise } from './char-ranges.ts';
 
 export type Regex =

@@ -2,19 +2,19 @@
 // because ignoring it would let an answer through that the client's own validator rejects.
 
 import { createPatterns } from '#inference/engines/local/grammar/regex/pattern.ts';
-import type { Definitions } from './definitions.ts';
-import { createKeys, type Keys } from './keys.ts';
+import type { Definitions } from './document.ts';
+import { createKeys, type Keys } from './cache-keys.ts';
 import { keywordShapes } from './keywords.ts';
-import { matches } from './match.ts';
-import type { Spend } from './rules.ts';
+import { matches } from './value-matching.ts';
+import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import {
   anyShapes,
   type Conjunction,
   type Exclusion,
   intersectShapes,
   type Shape,
-} from './shapes.ts';
-import { join, UnsupportedSchema } from './unsupported.ts';
+} from './type-constraints.ts';
+import { join, UnsupportedSchema } from './unsupported-schema.ts';
 
 const pairLimit = 100_000;
 const shapeLimit = 2000;

@@ -1,7 +1,7 @@
 // Names for schemas and shapes by what they are, so that the same one is worked out only once.
 
-import { toCanonicalText } from './match.ts';
-import type { Conjunction, Shape } from './shapes.ts';
+import { toCanonicalText } from './value-matching.ts';
+import type { Conjunction, Shape } from './type-constraints.ts';
 
 export interface Keys {
   /** Equal for the same schemas in any order. */

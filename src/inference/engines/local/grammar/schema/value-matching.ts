@@ -2,8 +2,8 @@
 // other keywords, or names them in one branch of a `oneOf`.
 
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
-import type { Spend } from './rules.ts';
-import { type Conjunction, findMember, type Shape } from './shapes.ts';
+import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import { type Conjunction, findMember, type Shape } from './type-constraints.ts';
 
 /** What looking into a member's schemas needs. */
 export interface Knowledge {

@@ -3,10 +3,10 @@
 
 import { allBut } from '#inference/engines/local/grammar/regex/automaton.ts';
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rules.ts';
-import type { Conjunction, ObjectShape } from './shapes.ts';
+import type { Rules } from './rule-builder.ts';
+import type { Conjunction, ObjectShape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { automatonExpression } from './strings.ts';
-import { UnsupportedSchema } from './unsupported.ts';
+import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 
 /** llama.cpp follows every member that may come next side by side; 1000 of them cost it 40 ms a token. */
 const optionalLimit = 500;

@@ -4,8 +4,8 @@
 import { type Automaton, limitLength } from '#inference/engines/local/grammar/regex/automaton.ts';
 import { intersectRanges } from '#inference/engines/local/grammar/regex/char-ranges.ts';
 import { charClass, choice, type Expression, type Range, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rules.ts';
-import type { StringShape } from './shapes.ts';
+import type { Rules } from './rule-builder.ts';
+import type { StringShape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 
 /** Written as themselves: no quote, backslash, control character or surrogate. */
 const plain: readonly Range[] = [

@@ -2,7 +2,7 @@
 // it also satisfies another branch. What can't be shown is refused, since a grammar can't say "not".
 
 import { intersectAutomata, isEmpty } from '#inference/engines/local/grammar/regex/automaton.ts';
-import { type Knowledge, matches } from './match.ts';
+import { type Knowledge, matches } from './value-matching.ts';
 import {
   type Conjunction,
   findMember,
@@ -11,8 +11,8 @@ import {
   type ObjectShape,
   type Shape,
   type StringShape,
-} from './shapes.ts';
-import { UnsupportedSchema } from './unsupported.ts';
+} from './type-constraints.ts';
+import { UnsupportedSchema } from './unsupported-schema.ts';
 
 const proofDepth = 6;
 

@@ -1,7 +1,7 @@
 // The rules of one grammar while it is built: names, sharing, and repetition within what llama.cpp takes.
 
 import { choice, type Expression, rule, sequence, toLines } from './gbnf.ts';
-import { UnsupportedSchema } from './unsupported.ts';
+import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 
 const ruleLimit = 20_000;
 const textLimit = 2_000_000;

@@ -2,12 +2,12 @@
 // a nested value is written, and that value has such alternatives too, the stacks multiply with the depth:
 // fourteen brackets kept it busy for 17 seconds. Schemas that allow this are refused.
 
-import { areMembersApart } from './exclusive.ts';
-import type { Knowledge } from './match.ts';
-import { orderMembers } from './objects.ts';
-import { chunk } from './rules.ts';
-import type { ArrayShape, Conjunction, ObjectShape, Shape } from './shapes.ts';
-import { UnsupportedSchema } from './unsupported.ts';
+import { areMembersApart } from '#inference/engines/local/grammar/schema/one-of.ts';
+import type { Knowledge } from '#inference/engines/local/grammar/schema/value-matching.ts';
+import { orderMembers } from '#inference/engines/local/grammar/rules/object-members.ts';
+import { chunk } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import type { ArrayShape, Conjunction, ObjectShape, Shape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
+import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 
 const stackLimit = 64;
 

@@ -2,7 +2,7 @@
 // common beginnings, where only one way goes on.
 
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rules.ts';
+import type { Rules } from './rule-builder.ts';
 
 /** Up to here the list reads better as it is. */
 const shortList = 8;

@@ -5,7 +5,7 @@ import {
   type Automaton,
   intersectAutomata,
 } from '#inference/engines/local/grammar/regex/automaton.ts';
-import type { Spend } from './rules.ts';
+import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 
 export interface Located {
   readonly schema: unknown;

@@ -1,8 +1,8 @@
 // The schema as a document: its size is checked before anything walks it by recursion, and references
 // are looked up in it.
 
-import type { Located } from './shapes.ts';
-import { join, UnsupportedSchema } from './unsupported.ts';
+import type { Located } from './type-constraints.ts';
+import { join, UnsupportedSchema } from './unsupported-schema.ts';
 
 const depthLimit = 200;
 const nodeLimit = 50_000;

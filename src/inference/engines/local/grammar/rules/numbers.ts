@@ -3,8 +3,8 @@
 // is what a double holds and a strict bound stays strict.
 
 import { charClass, choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rules.ts';
-import type { NumberShape } from './shapes.ts';
+import type { Rules } from './rule-builder.ts';
+import type { NumberShape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 
 const digitLimit = 15;
 const fractionDigits = 6;

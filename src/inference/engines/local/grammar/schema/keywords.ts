@@ -3,8 +3,8 @@
 import type { Patterns } from '#inference/engines/local/grammar/regex/pattern.ts';
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
 import { findFormatPattern, findFormatRange } from './formats.ts';
-import { largestNumber } from './numbers.ts';
-import { repetitionLimit } from './rules.ts';
+import { largestNumber } from '#inference/engines/local/grammar/rules/numbers.ts';
+import { repetitionLimit } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import {
   type ArrayShape,
   anyShapes,
@@ -12,8 +12,8 @@ import {
   type ObjectShape,
   type Shape,
   type StringShape,
-} from './shapes.ts';
-import { join, UnsupportedSchema } from './unsupported.ts';
+} from './type-constraints.ts';
+import { join, UnsupportedSchema } from './unsupported-schema.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 type TypeName = keyof typeof anyShapes;

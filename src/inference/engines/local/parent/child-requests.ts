@@ -3,7 +3,7 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type EngineChunk, EngineError, type Usage } from '#inference/engine.ts';
-import type { CoreOptions } from '#inference/engines/local/child/core.ts';
+import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
 import type {
   ChildLoad,
   ToChild,

@@ -2,18 +2,18 @@
 // recursion in the schema is recursion in the grammar and deep schemas need no deep stack.
 
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
-import { createDefinitions } from './definitions.ts';
-import { applyExclusions } from './exclusive.ts';
-import { createExpander } from './expand.ts';
-import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import { numberExpression } from './numbers.ts';
-import { objectExpression, spaceRule } from './objects.ts';
-import { createRaces } from './races.ts';
-import type { Rules } from './rules.ts';
-import { type ArrayShape, anyShapes, type Conjunction, type Shape } from './shapes.ts';
-import { stringExpression } from './strings.ts';
-import { textsExpression } from './texts.ts';
-import { UnsupportedSchema } from './unsupported.ts';
+import { createDefinitions } from '#inference/engines/local/grammar/schema/document.ts';
+import { applyExclusions } from '#inference/engines/local/grammar/schema/one-of.ts';
+import { createExpander } from '#inference/engines/local/grammar/schema/expansion.ts';
+import { choice, type Expression, rule, sequence, text } from '#inference/engines/local/grammar/rules/gbnf.ts';
+import { numberExpression } from '#inference/engines/local/grammar/rules/numbers.ts';
+import { objectExpression, spaceRule } from '#inference/engines/local/grammar/rules/object-members.ts';
+import { createRaces } from './ambiguity-check.ts';
+import type { Rules } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import { type ArrayShape, anyShapes, type Conjunction, type Shape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
+import { stringExpression } from '#inference/engines/local/grammar/rules/strings.ts';
+import { textsExpression } from '#inference/engines/local/grammar/rules/literals.ts';
+import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 
 /** llama.cpp follows them side by side; 200 of them cost it 20 ms a token. */
 const alternativeLimit = 128;

@@ -5,7 +5,7 @@ import { EngineError } from '#inference/engine.ts';
 import type {
   ChatPrompt,
   TemplateMessage,
-} from '#inference/engines/local/child/prompt/chat-template.ts';
+} from './chat-template.ts';
 
 /** Of a sequence where nobody chose another: a larger one takes memory that few requests use. */
 export const defaultContextSize = 8192;

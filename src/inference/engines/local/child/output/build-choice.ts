@@ -3,7 +3,7 @@
 import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '#inference/engine.ts';
 import type { Grammar } from '#inference/engines/local/child/binding.ts';
-import type { Core, RequestContext } from '#inference/engines/local/child/core.ts';
+import type { Core, RequestContext } from '#inference/engines/local/child/runtime.ts';
 import { toolOpening } from '#inference/engines/local/child/prompt/chat-template.ts';
 import type { PromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import type { Prompt } from '#inference/engines/local/child/prompt/prompts.ts';
@@ -18,7 +18,7 @@ import type { Family, Work } from '#inference/engines/local/child/scheduler.ts';
 import { createChatOutput } from './chat-output.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';
 import { createCompletionOutput } from './completion-output.ts';
-import type { Lane } from './selection.ts';
+import type { Lane } from './best-of.ts';
 
 /** What the works of a request share. */
 export interface RequestRun {
