@@ -2,8 +2,9 @@
 // against. The process must have been started with UV_THREADPOOL_SIZE=1, as the child is.
 
 import type { EngineChunk, Task, Usage } from '../src/inference/engine.ts';
-import type { CoreOptions } from '../src/inference/engines/local/child/runtime.ts';
 import { loadModel } from '../src/inference/engines/local/child/load.ts';
+import type { RequestOutput } from '../src/inference/engines/local/child/runtime.ts';
+import type { ChildOptions } from '../src/inference/engines/local/protocol.ts';
 
 export interface Direct {
   /** Resolves at the end, with the totals. */
@@ -11,18 +12,18 @@ export interface Direct {
 }
 
 export async function openDirect(
-  options: Pick<CoreOptions, 'modelPath' | 'threads'>,
+  options: Pick<ChildOptions, 'modelPath' | 'threads'>,
 ): Promise<Direct> {
   const model = await loadModel(
     {
       gpu: false,
       sequences: 8,
       contextSize: 2048,
-      memoryLimitBytes: null,
+      maxMemoryBytes: null,
       standIn: false,
       startsText: false,
       temperature: 1,
-      limits: { choices: 1024, completionTokens: 1e6, waitingPromptTokens: 1e6 },
+      limits: { maxChoices: 1024, maxCompletionTokens: 1e6, maxWaitingPromptTokens: 1e6 },
       ...options,
     },
     () => {},
@@ -38,7 +39,7 @@ export async function openDirect(
     run: (task, onChunk) =>
       new Promise((resolve, reject) => {
         let usage: Usage | null = null;
-        model.start(task, context, {
+        const output: RequestOutput = {
           started() {},
           chunk(chunk) {
             usage = chunk.usage ?? usage;
@@ -46,7 +47,8 @@ export async function openDirect(
           },
           ended: () => (usage === null ? reject(new Error('No usage came')) : resolve(usage)),
           failed: reject,
-        });
+        };
+        model.start({ task, context, output });
       }),
   };
 }

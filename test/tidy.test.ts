@@ -111,7 +111,7 @@ describe('tidy', () => {
     assert.deepEqual(wrong, []);
   });
 
-  test('the two processes of a local model share only their protocol', { todo: true }, () => {
+  test('the two processes of a local model share only their protocol', () => {
     const sideOf = (path: string) =>
       /^src\/inference\/engines\/local\/(parent|child)\//.exec(path)?.[1];
     const wrong = importsThat((file, target) => {

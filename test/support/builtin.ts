@@ -3,7 +3,7 @@
 import type { TestContext } from 'node:test';
 import type { Engine, Task } from '#inference/engine.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
-import type { GrammarRequest } from '#inference/engines/local/parent/grammar-choice.ts';
+import type { GrammarRequest } from '#inference/engines/local/grammar/grammar-compiler.ts';
 import {
   createLocalEngine,
   type LocalEngineOptions,

@@ -83,7 +83,7 @@ function openLocalEngine(
   const share = memory.share(model.modelPath);
   const engine = createLocalEngine({
     ...model,
-    memoryLimit: share.limit,
+    maxMemoryBytes: share.limit,
     grammars,
     gpu: config.inference.gpu ? 'auto' : false,
     idleMs: config.inference.idle_minutes * 60_000,

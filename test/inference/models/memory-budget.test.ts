@@ -29,7 +29,11 @@ test('a model that is not used makes room for another; one in use does not', asy
     copyFileSync(builtinModel.modelPath, modelPath);
     const share = budget.share(modelPath);
     const options = { name, modelPath, grammars: noGrammars, threads: 1, standIn: true };
-    const engine = createLocalEngine({ ...options, memoryLimit: share.limit, onEvent: share.see });
+    const engine = createLocalEngine({
+      ...options,
+      maxMemoryBytes: share.limit,
+      onEvent: share.see,
+    });
     share.own(engine);
     engines.push(engine);
     return engine;

@@ -1,5 +1,5 @@
-// The model in the repository, as options for the local engine: it stands in for every model that has no
-// backend of its own, and says so.
+// The model in the repository, as options for the local engine. It stands in for every model that has no backend, under
+// its own name.
 
 import { fileURLToPath } from 'node:url';
 import type { LocalEngineOptions } from '#inference/engines/local/parent/local.ts';
@@ -11,6 +11,6 @@ export const builtinModel = {
   ),
   standIn: true,
   startsText: true,
-  // So small a model wanders off at the usual temperature of 1.
+  // At the usual temperature of 1 so small a model loses the thread.
   temperature: 0.3,
 } as const satisfies Partial<LocalEngineOptions>;

@@ -1,10 +1,10 @@
-// What the engine and its child say to each other. Chunks of one batch travel together, in one message.
+// The messages between the engine (parent process) and the model's child process, and the types they carry. All
+// chunks of one batch travel in one message. Neither process imports anything else of the other.
 
 import type { EngineChunk, EngineFailure, Task, Usage } from '#inference/engine.ts';
-import type { CoreOptions, RequestContext } from '#inference/engines/local/child/runtime.ts';
 
 export type ToChild =
-  | { kind: 'load'; options: CoreOptions }
+  | { kind: 'load'; options: ChildOptions }
   | { kind: 'start'; id: number; task: Task; context: RequestContext }
   | { kind: 'cancel'; id: number }
   | { kind: 'count'; id: number; task: Task }
@@ -12,38 +12,93 @@ export type ToChild =
   | { kind: 'close' };
 
 export type ToParent =
-  | ({ kind: 'ready' } & Loaded)
+  | ({ kind: 'ready' } & ModelInfo)
   | { kind: 'unable'; failure: WireFailure }
   | { kind: 'batch'; events: RequestEvent[]; load: ChildLoad }
   | { kind: 'counted'; id: number; tokens: number }
   | { kind: 'failed'; id: number; failure: WireFailure }
   | { kind: 'pong' };
 
-/** What became of loading. */
-export interface Loaded {
+/** How the child opens a model file. */
+export interface ModelOptions {
+  modelPath: string;
+  gpu: 'auto' | false;
+  /** Null chooses by the machine's cores. */
+  threads: number | null;
+  /** Maximum number of choices generated at the same time. */
+  sequences: number;
+  /** Tokens per sequence. Null means the model's own window, up to `defaultContextSize`. */
+  contextSize: number | null;
+  /** Maximum memory of weights and cache; the child refuses to load a model that needs more. Null for no bound. */
+  maxMemoryBytes: number | null;
+}
+
+export interface ChildOptions extends ModelOptions {
+  /** The model stands in for a larger one and keeps that model's window. */
+  standIn: boolean;
+  /** Plain prompts begin with the model's start token even if its file does not ask for one. */
+  startsText: boolean;
+  /** Temperature of a request that sets none. */
+  temperature: number;
+  limits: RequestLimits;
+}
+
+export interface RequestLimits {
+  /** Choices of one request, over all its prompts. */
+  maxChoices: number;
+  /** Tokens that all choices of one request may generate together. */
+  maxCompletionTokens: number;
+  /** Prompt tokens that may wait to be read, over all requests. */
+  maxWaitingPromptTokens: number;
+}
+
+/** What the child needs to know about a request besides its body. */
+export interface RequestContext {
+  caller: string;
+  priority: number;
+  contextWindow: number;
+  /** GBNF that the output must follow from its first token; null for none. */
+  grammar: string | null;
+  /** GBNF that a tool call must follow once the model opens one; null for none. */
+  lazyGrammar: string | null;
+}
+
+/** What the child found out by loading the model. */
+export interface ModelInfo {
+  /** Tokens that one sequence can hold. */
   window: number;
   threads: number;
+  /** Memory of weights and cache. */
   memoryBytes: number;
-  /** What it runs on besides the CPU. */
+  /** The GPU interface in use; false for the CPU alone. */
   gpu: 'cuda' | 'vulkan' | 'metal' | false;
 }
 
 export type RequestEvent =
+  /** The first sequence of the request runs. */
   | { kind: 'started'; id: number }
   | { kind: 'chunk'; id: number; chunk: EngineChunk; soFar: Usage }
-  /** What was generated without a chunk: held back, or of a candidate that is not chosen. */
+  /** Tokens were generated without a chunk: their text is held back, or belongs to a candidate of `best_of`. */
   | { kind: 'usage'; id: number; soFar: Usage }
   | { kind: 'ended'; id: number };
 
-/** Sequences at work and choices waiting for one. */
+/** The sequences in use and the choices that wait for one. */
 export interface ChildLoad {
   running: number;
   waiting: number;
 }
 
+/** An EngineError as a message. */
 export interface WireFailure {
   failure: EngineFailure;
   message: string;
   code: string | null;
   param: string | null;
 }
+
+/** Default tokens of a sequence. A larger window takes memory that few requests use. */
+export const defaultContextSize = 8192;
+
+/** The tags around a tool call. The parent's grammars prescribe them; the child looks for them in the output. */
+export const toolCallOpening = '<tool_call>';
+export const toolCallClosing = '</tool_call>';

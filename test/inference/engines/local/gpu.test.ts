@@ -3,13 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
 import type { startModelProcess } from '#inference/engines/local/parent/model-process.ts';
 import { createSupervisor, type ProcessEvent } from '#inference/engines/local/parent/supervisor.ts';
-import type { ToChild, WireFailure } from '#inference/engines/local/protocol.ts';
+import type { ChildOptions, ToChild, WireFailure } from '#inference/engines/local/protocol.ts';
 
 type Played = {
-  gpu: CoreOptions['gpu'];
+  gpu: ChildOptions['gpu'];
   got: ToChild[];
   events: Parameters<typeof startModelProcess>[1];
 };
@@ -17,23 +16,25 @@ type Played = {
 const loaded = { kind: 'ready', window: 2048, threads: 1, memoryBytes: 1, gpu: false } as const;
 const count = (id: number) => ({ kind: 'count', id, task: {} }) as unknown as ToChild;
 
-function play(gpu: CoreOptions['gpu'] = 'auto') {
+function play(gpu: ChildOptions['gpu'] = 'auto') {
   const processes: Played[] = [];
   const seen: ProcessEvent[] = [];
   const failures: string[] = [];
   const supervisor = createSupervisor(
-    'tiny',
-    () => ({ gpu }) as CoreOptions,
-    null,
+    {
+      name: 'tiny',
+      toChildOptions: () => ({ gpu }) as ChildOptions,
+      idleMs: null,
+      startProcess(options, events) {
+        const played: Played = { gpu: options.gpu, got: [], events };
+        processes.push(played);
+        return { pid: null, send: (message) => played.got.push(message), close: async () => {} };
+      },
+    },
     {
       message() {},
       gone: (error) => failures.push(error.message),
       event: (event) => seen.push(event),
-    },
-    (options, events) => {
-      const played: Played = { gpu: options.gpu, got: [], events };
-      processes.push(played);
-      return { pid: null, send: (message) => played.got.push(message), close: async () => {} };
     },
   );
   const unable = (failure: WireFailure['failure'], message: string) =>
@@ -55,7 +56,7 @@ suite('a GPU', () => {
       'CUDA error: the provided PTX was compiled with an unsupported toolchain.',
     );
     first?.events.output('a later error');
-    first?.events.exit('was ended by SIGABRT', false);
+    first?.events.exit('was killed by SIGABRT', false);
     assert.deepEqual(
       processes.map(({ gpu }) => gpu),
       ['auto', false],
@@ -71,7 +72,7 @@ suite('a GPU', () => {
     const [told] = seen.filter((event) => event.kind === 'gpu_failed');
     assert.match(told?.reason ?? '', /^CUDA error: the provided PTX/);
 
-    processes[1]?.events.exit('was ended by SIGKILL', false);
+    processes[1]?.events.exit('was killed by SIGKILL', false);
     supervisor.ensure();
     assert.equal(processes[2]?.gpu, false, 'not tried again');
   });
@@ -80,15 +81,15 @@ suite('a GPU', () => {
     const { supervisor, processes, unable } = play();
     supervisor.ensure();
     unable('unavailable', 'Failed to create the context');
-    processes[0]?.events.exit('ended with status 1', false);
+    processes[0]?.events.exit('exited with status 1', false);
     assert.equal(processes[1]?.gpu, false);
   });
 
   test('is not to blame when the model is refused for its memory', () => {
     const { supervisor, processes, failures, unable } = play();
     supervisor.ensure();
-    unable('overloaded', 'The model needs 9 MiB, and 8 MiB are allowed.');
-    processes[0]?.events.exit('ended with status 1', false);
+    unable('overloaded', 'The model needs 9 MiB, but only 8 MiB are allowed.');
+    processes[0]?.events.exit('exited with status 1', false);
     assert.equal(processes.length, 1);
     assert.match(failures[0] ?? '', /9 MiB/);
   });
@@ -97,7 +98,7 @@ suite('a GPU', () => {
     const { supervisor, processes, failures } = play();
     supervisor.ensure();
     processes[0]?.events.message({ ...loaded, gpu: 'cuda' });
-    processes[0]?.events.exit('was ended by SIGSEGV', false);
+    processes[0]?.events.exit('was killed by SIGSEGV', false);
     assert.equal(failures.length, 1);
     supervisor.ensure();
     assert.equal(processes[1]?.gpu, 'auto');
@@ -106,8 +107,8 @@ suite('a GPU', () => {
   test('that is not used is not blamed: a model that crashes on the CPU fails', () => {
     const { supervisor, processes, failures } = play(false);
     supervisor.ensure();
-    processes[0]?.events.exit('was ended by SIGABRT', false);
-    assert.deepEqual(failures, ['The process that runs tiny was ended by SIGABRT.']);
+    processes[0]?.events.exit('was killed by SIGABRT', false);
+    assert.deepEqual(failures, ['The process that runs tiny was killed by SIGABRT.']);
     assert.equal(processes.length, 1);
   });
 });

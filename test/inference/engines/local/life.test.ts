@@ -19,7 +19,7 @@ import {
 
 const engine = createBuiltin({
   sequences: 2,
-  limits: { waiting: 3, waitMs: 20_000, choices: 8, completionTokens: 4000 },
+  limits: { waiting: 3, waitMs: 20_000, maxChoices: 8, maxCompletionTokens: 4000 },
 });
 after(() => engine.close());
 
@@ -99,7 +99,7 @@ describe('the child', () => {
   });
 
   test('does not count the prompt of a refused request as waiting', async (t) => {
-    const narrow = createBuiltinFor(t, { limits: { waitingPromptTokens: 100 } });
+    const narrow = createBuiltinFor(t, { limits: { maxWaitingPromptTokens: 100 } });
     const prompt = 'river '.repeat(60);
     for (let round = 0; round < 2; round++)
       await assert.rejects(
@@ -111,7 +111,7 @@ describe('the child', () => {
   });
 
   test('that needs more memory than allowed is not loaded', async (t) => {
-    const small = createBuiltinFor(t, { memoryLimit: () => 50 * 2 ** 20 });
+    const small = createBuiltinFor(t, { maxMemoryBytes: () => 50 * 2 ** 20 });
     await assert.rejects(chatOf(small, 'Hello!'), (error: EngineError) => {
       return error.failure === 'overloaded' && /MiB/.test(error.message);
     });

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { EngineError } from '#inference/engine.ts';
-import { toThreadCount } from '#inference/engines/local/child/binding.ts';
+import { toThreadCount } from '#inference/engines/local/child/open-model.ts';
+import { toSeed } from '#inference/engines/local/child/output/sampling.ts';
 import { createTextStream, findStop } from '#inference/engines/local/child/output/stop-strings.ts';
 import { createToolCallStream } from '#inference/engines/local/child/output/tool-calls.ts';
 import { createChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
-import { toSeed } from '#inference/engines/local/child/sampling.ts';
-import { toPieces } from '#inference/engines/local/child/vocabulary.ts';
 import { fit, keepNewest } from '#inference/engines/local/child/prompt/context-window.ts';
+import { toPieces } from '#inference/engines/local/child/vocabulary.ts';
 import { createAdmission } from '#inference/engines/local/parent/admission.ts';
 import { FairQueue } from '#lib/async/fair-queue.ts';
 
@@ -114,14 +114,14 @@ describe('a tool call stream', () => {
 });
 
 describe('the window', () => {
-  const rules = { own: 100, asked: 1000, standIn: true };
+  const rules = { own: 100, requested: 1000, standIn: true };
 
   test('leaves room to answer, a quarter at most', () => {
-    assert.equal(fit(rules, 500, null, 'prompt').readable, 75);
-    assert.equal(fit(rules, 500, 5, 'prompt').readable, 95);
-    assert.equal(fit(rules, 500, null, 'prompt').limit(75), 25);
-    assert.equal(fit(rules, 50, 10, 'prompt').limit(50), 10);
-    assert.equal(fit({ ...rules, standIn: false }, 50, null, 'prompt').limit(50), 50);
+    assert.equal(fit(rules, 500, null, 'prompt').maxPromptTokens, 75);
+    assert.equal(fit(rules, 500, 5, 'prompt').maxPromptTokens, 95);
+    assert.equal(fit(rules, 500, null, 'prompt').toMaxTokens(75), 25);
+    assert.equal(fit(rules, 50, 10, 'prompt').toMaxTokens(50), 10);
+    assert.equal(fit({ ...rules, standIn: false }, 50, null, 'prompt').toMaxTokens(50), 50);
   });
 
   test('keeps the system message, whole turns from a user on, and the newest last', async () => {

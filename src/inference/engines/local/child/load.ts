@@ -1,27 +1,29 @@
-// Loads a model with everything that answers requests from it, in the process it is called in: the
-// child's whole inside, and what a benchmark compares the child with.
+// Loads a model and everything that serves requests with it, in the calling process. It is all of the child but the
+// messages, and what the benchmark compares the child with.
 
 import type { Task } from '#inference/engine.ts';
 import { createScorer } from '#inference/engines/local/child/output/logprobs.ts';
 import { createChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
 import { countPromptTokens } from '#inference/engines/local/child/prompt/prompts.ts';
-import { type Binding, openModel } from './binding.ts';
-import type { Core, CoreOptions, RequestContext, RequestOutput } from './runtime.ts';
+import type { ChildOptions } from '#inference/engines/local/protocol.ts';
+import type { Binding } from './binding.ts';
+import { openModel } from './open-model.ts';
 import { startRequest } from './request.ts';
+import type { ChildRequest, ModelRuntime } from './runtime.ts';
 import { createScheduler, type Scheduler } from './scheduler.ts';
 import { createVocabulary, type Vocabulary } from './vocabulary.ts';
 
 export interface LoadedModel {
   readonly binding: Binding;
   readonly scheduler: Scheduler;
-  /** Returns a function that cancels it. */
-  start(task: Task, context: RequestContext, output: RequestOutput): () => void;
+  /** Returns a function that cancels the request. */
+  start(request: ChildRequest): () => void;
   count(task: Task): Promise<number>;
 }
 
-/** `afterBatch` is called when a batch has given all its tokens, and when everything has stopped. */
+/** `afterBatch` is called when every sequence of a batch has its token, and when all work has ended. */
 export async function loadModel(
-  options: CoreOptions,
+  options: ChildOptions,
   afterBatch: () => void,
 ): Promise<LoadedModel> {
   const binding = await openModel(options);
@@ -31,12 +33,12 @@ export async function loadModel(
     options.startsText,
     () => new Promise((resolve) => setImmediate(resolve)),
   );
-  const core: Core = {
+  const runtime: ModelRuntime = {
     binding,
     vocabulary,
     template: createChatTemplate(binding.chatTemplate, {
-      bos_token: tokenText(vocabulary, binding.model.tokenBos()),
-      eos_token: tokenText(vocabulary, binding.model.tokenEos()),
+      bos_token: toTokenText(vocabulary, binding.model.tokenBos()),
+      eos_token: toTokenText(vocabulary, binding.model.tokenEos()),
     }),
     scorer: createScorer(binding),
     scheduler: createScheduler(binding, afterBatch),
@@ -45,26 +47,12 @@ export async function loadModel(
   };
   return {
     binding,
-    scheduler: core.scheduler,
-    count: (task) => countPromptTokens(core, task),
-    start(task, context, output) {
-      let cancelled = false;
-      let cancel = () => {};
-      startRequest(core, task, context, output, () => cancelled).then(
-        (stop) => {
-          cancel = stop;
-          if (cancelled) stop();
-        },
-        (error: Error) => output.failed(error),
-      );
-      return () => {
-        cancelled = true;
-        cancel();
-      };
-    },
+    scheduler: runtime.scheduler,
+    count: (task) => countPromptTokens(runtime, task),
+    start: (request) => startRequest(runtime, request),
   };
 }
 
-function tokenText(vocabulary: Vocabulary, token: number): string {
+function toTokenText(vocabulary: Vocabulary, token: number): string {
   return token < 0 ? '' : vocabulary.name(token);
 }

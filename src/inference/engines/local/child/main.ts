@@ -1,5 +1,5 @@
-// Entry of the child process: one model, its own event loop and thread pool. Whatever kills it, the API
-// process lives on; when the API process dies, so does this one.
+// The entry point of the child process: one model with its own event loop and thread pool. The API process survives
+// whatever ends this process; when the API process dies, this one exits.
 
 import { EngineError, type Usage } from '#inference/engine.ts';
 import type {
@@ -9,11 +9,12 @@ import type {
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
 import { type LoadedModel, loadModel } from './load.ts';
+import type { RequestOutput } from './runtime.ts';
 
-type Work = Extract<ToChild, { id: number }>;
+type RequestMessage = Extract<ToChild, { id: number }>;
 
 let events: RequestEvent[] = [];
-/** Counts that grew since the last chunk of their request. */
+/** Usage that grew since the last chunk of its request, by request. */
 const counts = new Map<number, Usage>();
 let flushing = false;
 let model: LoadedModel | null = null;
@@ -32,7 +33,7 @@ function flush(): void {
   events = [];
 }
 
-/** By then the next batch is under way on its own thread, and does not wait for the sending. */
+/** Sends after the next batch has started on its own thread, so that the batch does not wait for the sending. */
 function flushSoon(): void {
   if (flushing) return;
   flushing = true;
@@ -51,25 +52,25 @@ function toWire(error: unknown): WireFailure {
 
 function fail(id: number, error: unknown): void {
   cancels.delete(id);
-  // What it generated before goes out first.
+  // Send what the request generated before the failure first.
   flush();
   send({ kind: 'failed', id, failure: toWire(error) });
 }
 
-function handle(loaded: LoadedModel, work: Work): void {
-  const { id } = work;
-  if (work.kind === 'count') {
-    loaded.count(work.task).then(
+function handle(loaded: LoadedModel, message: RequestMessage): void {
+  const { id } = message;
+  if (message.kind === 'count') {
+    loaded.count(message.task).then(
       (tokens) => send({ kind: 'counted', id, tokens }),
       (error: unknown) => fail(id, error),
     );
-  } else if (work.kind === 'cancel') {
+  } else if (message.kind === 'cancel') {
     cancels.get(id)?.();
     cancels.delete(id);
     flush();
   } else {
     let started = false;
-    const cancel = loaded.start(work.task, work.context, {
+    const output: RequestOutput = {
       started() {
         if (!started) events.push({ kind: 'started', id });
         started = true;
@@ -86,8 +87,8 @@ function handle(loaded: LoadedModel, work: Work): void {
         events.push({ kind: 'ended', id });
       },
       failed: (error) => fail(id, error),
-    });
-    cancels.set(id, cancel);
+    };
+    cancels.set(id, loaded.start({ task: message.task, context: message.context, output }));
   }
 }
 
@@ -110,7 +111,7 @@ process.on('message', (message: ToChild) => {
   else if (model !== null) handle(model, message);
 });
 
-// The terminal's interrupt goes to the whole group; the parent decides when its children end.
+// A terminal sends its interrupt to the whole process group, but the parent decides when its children end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
 process.on('disconnect', exit);

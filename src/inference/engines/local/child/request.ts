@@ -1,90 +1,121 @@
-// One request: its prompts and choices put to the scheduler, its counts, and its end.
+// One request from start to end: its prompts and choices go to the scheduler, and its usage is counted.
 
-import { EngineError, type Task, type Usage } from '#inference/engine.ts';
+import type { Task, Usage } from '#inference/engine.ts';
+import { type BestOf, createBestOf } from '#inference/engines/local/child/output/best-of.ts';
 import {
-  createWork,
+  buildChoice,
   type PromptRun,
   type RequestRun,
 } from '#inference/engines/local/child/output/build-choice.ts';
-import { createSelection } from '#inference/engines/local/child/output/best-of.ts';
 import { createPromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import { type Prompt, toPrompts } from '#inference/engines/local/child/prompt/prompts.ts';
-import type { Grammar } from './binding.ts';
-import { type Core, type RequestContext, type RequestOutput, rejected } from './runtime.ts';
-import type { Work } from './scheduler.ts';
+import type { RequestContext } from '#inference/engines/local/protocol.ts';
+import type { Binding, Grammar } from './binding.ts';
+import {
+  bestOfBelowN,
+  grammarNotBuilt,
+  tooManyChoices,
+  tooManyCompletionTokens,
+  tooManyWaitingPromptTokens,
+} from './errors.ts';
+import type { Generation } from './generation.ts';
+import type { ChildRequest, ModelRuntime, RequestOutput } from './runtime.ts';
 
-/** Resolves when it is in the queue, with a function that cancels it. Throws EngineError. */
-export async function startRequest(
-  core: Core,
-  task: Task,
-  context: RequestContext,
-  output: RequestOutput,
-  isCancelled: () => boolean,
-): Promise<() => void> {
+/** Returns a function that cancels the request. Failures, refusals included, go to `output.failed`. */
+export function startRequest(runtime: ModelRuntime, request: ChildRequest): () => void {
+  let isCancelled = false;
+  let cancel = () => {};
+  async function start(): Promise<void> {
+    const candidates = toCandidates(request.task);
+    const prompts = await toPrompts(runtime, request.task, request.context.contextWindow);
+    if (!isCancelled) cancel = submit(runtime, request, prompts, candidates);
+  }
+  start().catch((error: Error) => request.output.failed(error));
+  return () => {
+    isCancelled = true;
+    cancel();
+  };
+}
+
+/** Queues all choices of a request. Returns a function that cancels them. Throws EngineError. */
+function submit(
+  runtime: ModelRuntime,
+  { task, context, output }: ChildRequest,
+  prompts: readonly Prompt[],
+  candidates: number,
+): () => void {
+  refuseExcess(runtime, prompts, candidates);
   const n = task.body.n ?? 1;
-  const candidates = toCandidates(task, n);
-  const prompts = await toPrompts(core, task, context.contextWindow);
-  if (isCancelled()) return () => {};
-  refuseExcess(core, prompts, candidates);
-
-  const works: Work[] = [];
-  const request: RequestRun = {
-    core,
+  const promptTokens = sum(prompts.map(({ whole }) => whole.length));
+  const generations: Generation[] = [];
+  const run: RequestRun = {
+    runtime,
     task,
     context,
-    scored: candidates > n,
-    ...parseGrammars(core, task, context),
+    isBestOf: candidates > n,
+    ...parseGrammars(runtime.binding, task, context),
     completionTokens: 0,
     cachedTokens: 0,
     started(prompt) {
       backlog.started(prompt);
       output.started();
     },
-    counted: () => output.counted?.(soFar()),
+    counted: () => output.counted?.(toUsage(promptTokens, run)),
     failed(error) {
       cancel();
       output.failed(error);
     },
   };
-  const promptTokens = sum(prompts.map(({ whole }) => whole.length));
-  const soFar = () => toUsage(promptTokens, request);
-  let open = prompts.length;
-
-  function promptEnded(): void {
-    if (--open > 0) return;
-    output.chunk({ choices: [], usage: soFar() }, soFar());
-    output.ended();
-  }
   function cancel(): void {
     backlog.clear();
-    for (const work of works) core.scheduler.cancel(work);
+    for (const generation of generations) runtime.scheduler.cancel(generation);
   }
 
-  for (const [at, prompt] of prompts.entries()) {
-    const selection = createSelection(
-      n,
-      candidates,
-      at * n,
-      (choice) => output.chunk({ choices: [choice], usage: null }, soFar()),
-      promptEnded,
-    );
-    const run: PromptRun = {
-      prompt,
-      family: { reader: null, read: false },
-      scores: createPromptScores(core, task, prompt),
-    };
-    for (let candidate = 0; candidate < candidates; candidate++)
-      works.push(createWork(request, run, selection.lane(candidate), candidate));
-  }
-  // Only now: what was refused above waits for nothing.
-  const backlog = createBacklog(core, prompts);
-  for (const work of works) core.scheduler.submit(work);
+  const toChoices = createChoiceOutputs(output, prompts.length, () => toUsage(promptTokens, run));
+  for (const [at, prompt] of prompts.entries())
+    generations.push(...buildChoices(run, prompt, toChoices(n, candidates, at * n), candidates));
+  // Counted last: a request refused above has nothing waiting.
+  const backlog = createBacklog(runtime, prompts);
+  for (const generation of generations) runtime.scheduler.submit(generation);
   return cancel;
 }
 
-/** Once for all choices, and one that waits for a tool call only when there is one. */
-function parseGrammars({ binding }: Core, task: Task, context: RequestContext) {
-  const { grammar, lazyGrammar } = context;
+function buildChoices(
+  run: RequestRun,
+  prompt: Prompt,
+  bestOf: BestOf,
+  candidates: number,
+): Generation[] {
+  const promptRun: PromptRun = {
+    prompt,
+    sharedPrompt: { reader: null, isRead: false },
+    scores: createPromptScores(run.runtime, run.task, prompt),
+  };
+  return Array.from({ length: candidates }, (_, candidate) =>
+    buildChoice(run, promptRun, bestOf.candidate(candidate), candidate),
+  );
+}
+
+/** Joins the choices of all prompts. After the last one, sends the usage and ends the output. */
+function createChoiceOutputs(output: RequestOutput, prompts: number, toSoFar: () => Usage) {
+  let open = prompts;
+  function promptEnded(): void {
+    if (--open > 0) return;
+    output.chunk({ choices: [], usage: toSoFar() }, toSoFar());
+    output.ended();
+  }
+  return (n: number, candidates: number, firstIndex: number): BestOf =>
+    createBestOf(
+      { n, candidates, firstIndex },
+      (choice) => output.chunk({ choices: [choice], usage: null }, toSoFar()),
+      promptEnded,
+    );
+}
+
+/**
+ * Parses each grammar once for all choices. The lazy one is parsed when a tool call is opened, which may never happen.
+ */
+function parseGrammars(binding: Binding, task: Task, { grammar, lazyGrammar }: RequestContext) {
   let parsed: Grammar | null = null;
   function parseLazy(gbnf: string): Grammar {
     parsed ??= binding.parseGrammar(gbnf);
@@ -96,48 +127,37 @@ function parseGrammars({ binding }: Core, task: Task, context: RequestContext) {
       lazyGrammar: lazyGrammar === null ? null : () => parseLazy(lazyGrammar),
     };
   } catch {
-    const param = task.kind === 'chat' && task.body.tools ? 'tools' : 'response_format';
-    throw rejected('No grammar can be built from this schema.', 'invalid_value', param);
+    throw grammarNotBuilt(task.kind === 'chat' && task.body.tools ? 'tools' : 'response_format');
   }
 }
 
-function toCandidates({ kind, body }: Task, n: number): number {
+/** The number of choices to generate for each prompt. */
+function toCandidates({ kind, body }: Task): number {
+  const n = body.n ?? 1;
   const candidates = kind === 'completion' ? (body.best_of ?? n) : n;
-  if (candidates >= n) return candidates;
-  throw rejected(
-    `best_of is ${candidates} and n is ${n}: best_of can't be the smaller one.`,
-    'invalid_value',
-    'best_of',
-  );
+  if (candidates < n) throw bestOfBelowN(candidates, n);
+  return candidates;
 }
 
-function refuseExcess(core: Core, prompts: readonly Prompt[], candidates: number): void {
-  const { limits } = core.options;
-  if (prompts.length * candidates > limits.choices)
-    throw rejected(
-      `A request may have ${limits.choices} choices over all its prompts; this one has ${prompts.length * candidates}.`,
-      'integer_above_max_value',
-      'n',
-    );
-  const completion = sum(prompts.map(({ limit }) => limit)) * candidates;
-  if (completion > limits.completionTokens)
-    throw rejected(
-      `All choices together may generate ${limits.completionTokens} tokens; this request could reach ${completion}. Ask for fewer choices or set max_tokens.`,
-      'integer_above_max_value',
-      'max_tokens',
-    );
-  const reading = sum(prompts.map(({ tokens }) => tokens.length));
-  const waiting = core.waitingPromptTokens;
-  if (waiting > 0 && waiting + reading > limits.waitingPromptTokens)
-    throw new EngineError('overloaded', 'Too many prompt tokens are waiting to be read.');
+function refuseExcess(runtime: ModelRuntime, prompts: readonly Prompt[], candidates: number): void {
+  const { maxChoices, maxCompletionTokens, maxWaitingPromptTokens } = runtime.options.limits;
+  const choices = prompts.length * candidates;
+  if (choices > maxChoices) throw tooManyChoices(choices, maxChoices);
+  const completionTokens = sum(prompts.map(({ maxTokens }) => maxTokens)) * candidates;
+  if (completionTokens > maxCompletionTokens)
+    throw tooManyCompletionTokens(completionTokens, maxCompletionTokens);
+  const promptTokens = sum(prompts.map(({ tokens }) => tokens.length));
+  const waiting = runtime.waitingPromptTokens;
+  if (waiting > 0 && waiting + promptTokens > maxWaitingPromptTokens)
+    throw tooManyWaitingPromptTokens();
 }
 
-/** Prompt tokens count as waiting until their prompt has a sequence, or the request is gone. */
-function createBacklog(core: Core, prompts: readonly Prompt[]) {
+/** Counts a prompt's tokens as waiting until the prompt has a sequence or the request is cancelled. */
+function createBacklog(runtime: ModelRuntime, prompts: readonly Prompt[]) {
   const waiting = new Set(prompts);
-  core.waitingPromptTokens += sum(prompts.map(({ tokens }) => tokens.length));
+  runtime.waitingPromptTokens += sum(prompts.map(({ tokens }) => tokens.length));
   function started(prompt: Prompt): void {
-    if (waiting.delete(prompt)) core.waitingPromptTokens -= prompt.tokens.length;
+    if (waiting.delete(prompt)) runtime.waitingPromptTokens -= prompt.tokens.length;
   }
   return {
     started,
@@ -147,12 +167,12 @@ function createBacklog(core: Core, prompts: readonly Prompt[]) {
   };
 }
 
-function toUsage(promptTokens: number, request: RequestRun): Usage {
+function toUsage(promptTokens: number, run: RequestRun): Usage {
   return {
     prompt_tokens: promptTokens,
-    completion_tokens: request.completionTokens,
-    total_tokens: promptTokens + request.completionTokens,
-    prompt_tokens_details: { cached_tokens: request.cachedTokens },
+    completion_tokens: run.completionTokens,
+    total_tokens: promptTokens + run.completionTokens,
+    prompt_tokens_details: { cached_tokens: run.cachedTokens },
   };
 }
 

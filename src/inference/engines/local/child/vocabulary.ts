@@ -1,31 +1,32 @@
-// Text to token ids and back, as bytes: a token may hold half a character, so only the text of a whole
-// answer is sure to be valid UTF-8.
+// Text to token ids and back. A token is bytes: it may hold half a character, so only the bytes of a whole response are
+// certain to be valid UTF-8.
 
 import { findOverlongTokens } from '#inference/engines/local/grammar/overlong-utf8.ts';
 import type { RawModel } from './binding.ts';
 
 export interface Vocabulary {
   readonly size: number;
-  /** Begins every prompt; null where the model has none. */
+  /** The token that begins every prompt; null if the model has none. */
   readonly bos: number | null;
-  /** Begins a plain prompt. */
+  /** The token that begins a plain prompt; null for none. */
   readonly textStart: number | null;
   /** Every token that ends a generation. */
   readonly endTokens: readonly number[];
   isEnd(token: number): boolean;
-  /** Tokens that would break a grammar's promise on lengths; off while one is on. */
+  /** Tokens that would break a grammar's bounds on lengths. They are banned while a grammar is on. */
   readonly overlongTokens: readonly number[];
-  /** What the token adds to the text; nothing for control tokens. */
+  /** The bytes that the token adds to the text; none for control tokens. */
   bytes(token: number): Uint8Array;
-  /** The token's name for people: its text, also for control tokens. */
+  /** The token's text, for control tokens too. */
   name(token: number): string;
   nameBytes(token: number): Uint8Array;
-  /** Gives way to other work between pieces, so that a huge prompt stalls nobody. */
+  /** Yields to the event loop between pieces, so that a huge prompt does not stall other requests. */
   tokenize(text: string, parseSpecial: boolean): Promise<number[]>;
-  /** Finds the texts of control tokens; null when there are none. */
+  /** Matches the texts of control tokens; null if there are none. */
   readonly controlTexts: RegExp | null;
 }
 
+/** Characters tokenized before yielding to the event loop. */
 const pieceChars = 16_384;
 const attribute = { unknown: 1, control: 8, userDefined: 16, byte: 32 } as const;
 const byteLevelVocabulary = 2;
@@ -34,29 +35,15 @@ export function createVocabulary(
   model: RawModel,
   size: number,
   startsText: boolean,
-  giveWay: () => Promise<void>,
+  yieldToEventLoop: () => Promise<void>,
 ): Vocabulary {
   const byteLevel = model.getVocabularyType() === byteLevelVocabulary;
-  const toByte = byteLevel ? byteAlphabet() : null;
+  const alphabet = byteLevel ? createByteAlphabet() : null;
   const cache = new Map<number, Uint8Array>();
-  const encoder = new TextEncoder();
   const allTokens = Array.from({ length: size }, (_, token) => token);
   const endTokens = allTokens.filter((token) => model.isEogToken(token));
   const ends = new Set(endTokens);
   const bos = model.tokenBos() >= 0 ? model.tokenBos() : null;
-
-  function read(token: number): Uint8Array {
-    const text = model.getTokenString(token) ?? '';
-    const attributes = model.getTokenAttributes(token);
-    if (attributes & attribute.byte) return Uint8Array.of(Number.parseInt(text.slice(3, 5), 16));
-    if (attributes & (attribute.control | attribute.unknown | attribute.userDefined))
-      return encoder.encode(text);
-    if (toByte !== null)
-      return Uint8Array.from(
-        [...text].flatMap((char) => toByte.get(char) ?? [...encoder.encode(char)]),
-      );
-    return encoder.encode(text.replaceAll('\u2581', ' '));
-  }
 
   const vocabulary: Vocabulary = {
     size,
@@ -75,7 +62,7 @@ export function createVocabulary(
     nameBytes(token) {
       const known = cache.get(token);
       if (known !== undefined) return known;
-      const bytes = read(token);
+      const bytes = readBytes(model, alphabet, token);
       cache.set(token, bytes);
       return bytes;
     },
@@ -88,11 +75,11 @@ export function createVocabulary(
     ),
     async tokenize(text, parseSpecial) {
       const tokens: number[] = [];
-      // Only byte-level vocabularies split words before they merge; elsewhere a cut could be seen.
+      // Only byte-level vocabularies split words before they merge tokens; a cut would change the tokens of others.
       for (const piece of byteLevel ? toPieces(text) : [text]) {
         for (const token of model.tokenize(piece, parseSpecial)) tokens.push(token);
         if (piece.length === text.length) break;
-        await giveWay();
+        await yieldToEventLoop();
       }
       return tokens;
     },
@@ -102,12 +89,30 @@ export function createVocabulary(
 
 const nothing = new Uint8Array(0);
 
+/** `alphabet` is null for a vocabulary that is not byte-level. */
+function readBytes(
+  model: RawModel,
+  alphabet: ReadonlyMap<string, number> | null,
+  token: number,
+): Uint8Array {
+  const encoder = new TextEncoder();
+  const text = model.getTokenString(token) ?? '';
+  const attributes = model.getTokenAttributes(token);
+  if (attributes & attribute.byte) return Uint8Array.of(Number.parseInt(text.slice(3, 5), 16));
+  if (attributes & (attribute.control | attribute.unknown | attribute.userDefined))
+    return encoder.encode(text);
+  if (alphabet === null) return encoder.encode(text.replaceAll('\u2581', ' '));
+  return Uint8Array.from(
+    [...text].flatMap((char) => alphabet.get(char) ?? [...encoder.encode(char)]),
+  );
+}
+
 function toPattern(texts: readonly string[]): RegExp | null {
   const escaped = texts.filter((text) => text.length > 1).map((text) => RegExp.escape(text));
   return escaped.length === 0 ? null : new RegExp(escaped.join('|'), 'g');
 }
 
-/** Cuts before a space between two letters, where every byte-level tokenizer starts a new word. */
+/** Cuts text before a space between two letters, where every byte-level tokenizer starts a new word. */
 export function* toPieces(text: string): Generator<string> {
   let start = 0;
   while (text.length - start > pieceChars) {
@@ -134,8 +139,8 @@ function wholeCharacter(text: string, at: number): number {
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }
 
-/** Byte-level vocabularies write each byte as a printable character; this is the way back. */
-function byteAlphabet(): Map<string, number> {
+/** Maps the printable characters of a byte-level vocabulary to the bytes they stand for. */
+function createByteAlphabet(): Map<string, number> {
   const alphabet = new Map<string, number>();
   let next = 256;
   for (let byte = 0; byte < 256; byte++) {

@@ -2,23 +2,31 @@
 // a nested value is written, and that value has such alternatives too, the stacks multiply with the depth:
 // fourteen brackets kept it busy for 17 seconds. Schemas that allow this are refused.
 
-import { areMembersApart } from '#inference/engines/local/grammar/schema/one-of.ts';
-import type { Knowledge } from '#inference/engines/local/grammar/schema/value-matching.ts';
 import { orderMembers } from '#inference/engines/local/grammar/rules/object-members.ts';
 import { chunk } from '#inference/engines/local/grammar/rules/rule-builder.ts';
-import type { ArrayShape, Conjunction, ObjectShape, Shape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
+import { areMembersApart } from '#inference/engines/local/grammar/schema/one-of.ts';
+import type {
+  ArrayConstraint,
+  Conjunction,
+  ObjectConstraint,
+  TypeConstraint,
+} from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import type { MatchingContext } from '#inference/engines/local/grammar/schema/value-matching.ts';
 
-const stackLimit = 64;
+const maxStacks = 64;
 
-export interface Races {
+export interface AmbiguityCheck {
   /** Notes the alternatives of one rule. */
-  add(name: string, path: string, shapes: readonly Shape[]): void;
+  add(name: string, path: string, constraints: readonly TypeConstraint[]): void;
   /** Throws UnsupportedSchema when alternatives could multiply beyond what llama.cpp can follow. */
   check(): void;
 }
 
-export function createRaces(known: Knowledge, ruleOf: (conjunction: Conjunction) => string): Races {
+export function createAmbiguityCheck(
+  matching: MatchingContext,
+  ruleOf: (conjunction: Conjunction) => string,
+): AmbiguityCheck {
   const paths = new Map<string, string>();
   /** For each rule, the rules around it, and how many of their alternatives may be open meanwhile. */
   const around = new Map<string, Map<string, number>>();
@@ -30,14 +38,18 @@ export function createRaces(known: Knowledge, ruleOf: (conjunction: Conjunction)
   };
 
   return {
-    add(name, path, shapes) {
+    add(name, path, constraints) {
       paths.set(name, path);
-      const nested = shapes.filter((shape) => shape.type === 'array' || shape.type === 'object');
-      for (const shape of nested) {
-        const open = new Map(membersOf(shape).map((member) => [ruleOf(member), alone(shape)]));
+      const nested = constraints.filter(
+        (constraint) => constraint.type === 'array' || constraint.type === 'object',
+      );
+      for (const constraint of nested) {
+        const open = new Map(
+          membersOf(constraint).map((member) => [ruleOf(member), alone(constraint)]),
+        );
         for (const other of nested) {
-          if (other === shape) continue;
-          for (const inner of new Set(sharedStart(shape, other, known).map(ruleOf))) {
+          if (other === constraint) continue;
+          for (const inner of new Set(sharedStart(constraint, other, matching).map(ruleOf))) {
             open.set(inner, (open.get(inner) ?? 1) + alone(other));
           }
         }
@@ -52,7 +64,7 @@ export function createRaces(known: Knowledge, ruleOf: (conjunction: Conjunction)
         for (const [outer, open] of around.get(inner) ?? []) {
           const count = open * (stacks.get(inner) ?? 1);
           if (count <= (stacks.get(outer) ?? 1)) continue;
-          if (count > stackLimit) {
+          if (count > maxStacks) {
             const reason = 'has alternatives that only differ after a nested value';
             throw new UnsupportedSchema(paths.get(outer) ?? '', '', reason);
           }
@@ -65,44 +77,45 @@ export function createRaces(known: Knowledge, ruleOf: (conjunction: Conjunction)
 }
 
 /** A long repetition is written in chunks, and whether a chunk will be whole shows only at its end. */
-function alone({ max }: ArrayShape | ObjectShape): number {
+function alone({ max }: ArrayConstraint | ObjectConstraint): number {
   return max !== Infinity && max > chunk ? 2 : 1;
 }
 
-function membersOf(shape: ArrayShape | ObjectShape): Conjunction[] {
-  if (shape.type === 'array') return [...shape.prefix, shape.items];
-  const extra = typeof shape.additional === 'string' ? [] : [shape.additional];
-  return [...orderMembers(shape).map(({ value }) => value), ...extra];
+function membersOf(constraint: ArrayConstraint | ObjectConstraint): Conjunction[] {
+  if (constraint.type === 'array') return [...constraint.prefix, constraint.items];
+  const extra = typeof constraint.additional === 'string' ? [] : [constraint.additional];
+  return [...orderMembers(constraint).map(({ value }) => value), ...extra];
 }
 
-/** The members of `shape` that may be written while `other` is still possible. */
+/** The members of `constraint` that may be written while `other` is still possible. */
 function sharedStart(
-  shape: ArrayShape | ObjectShape,
-  other: ArrayShape | ObjectShape,
-  known: Knowledge,
+  constraint: ArrayConstraint | ObjectConstraint,
+  other: ArrayConstraint | ObjectConstraint,
+  matching: MatchingContext,
 ): Conjunction[] {
   const shared: Conjunction[] = [];
-  if (shape.type === 'array' && other.type === 'array') {
-    const length = Math.max(shape.prefix.length, other.prefix.length) + 1;
-    for (let index = 0; index < Math.min(length, shape.max, other.max); index++) {
+  if (constraint.type === 'array' && other.type === 'array') {
+    const length = Math.max(constraint.prefix.length, other.prefix.length) + 1;
+    for (let index = 0; index < Math.min(length, constraint.max, other.max); index++) {
       const [own, theirs] = [
-        shape.prefix[index] ?? shape.items,
+        constraint.prefix[index] ?? constraint.items,
         other.prefix[index] ?? other.items,
       ];
       shared.push(own);
-      if (areMembersApart(own, theirs, known, 0)) break;
+      if (areMembersApart(own, theirs, matching, 0)) break;
     }
   }
-  if (shape.type === 'object' && other.type === 'object') {
+  if (constraint.type === 'object' && other.type === 'object') {
     const theirs = orderMembers(other);
-    for (const [index, own] of orderMembers(shape).entries()) {
+    for (const [index, own] of orderMembers(constraint).entries()) {
       const their = theirs[index];
       if (!their && (other.additional === 'none' || other.additional === 'unsaid')) break;
       // With optional members before it, any of the rest may come next.
-      if (!own.required || !their?.required) return membersOf(shape).slice(index).concat(shared);
+      if (!own.required || !their?.required)
+        return membersOf(constraint).slice(index).concat(shared);
       if (own.name !== their.name) break;
       shared.push(own.value);
-      if (areMembersApart(own.value, their.value, known, 0)) break;
+      if (areMembersApart(own.value, their.value, matching, 0)) break;
     }
   }
   return shared;

@@ -1,11 +1,11 @@
 // Compiles what an engine asks for to GBNF. Runs in the grammar thread: a large request takes over a second.
 
-import type { Compiled, GrammarRequest } from '#inference/engines/local/parent/grammar-choice.ts';
+import type { CompiledGrammar, GrammarRequest } from './grammar-compiler.ts';
 import { jsonObjectGrammar, toGrammar } from './schema-grammar.ts';
 import { toToolGrammar } from './tool-grammar.ts';
 
 /** Never throws: a schema that can't be expressed is a refusal. */
-export function compileGrammar(request: GrammarRequest): Compiled {
+export function compileGrammar(request: GrammarRequest): CompiledGrammar {
   try {
     return { grammar: toText(request) };
   } catch (error) {

@@ -4,16 +4,16 @@
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type {
-  Compiled,
-  GrammarCaller,
-  GrammarRequest,
-  Grammars,
-} from '#inference/engines/local/parent/grammar-choice.ts';
 import { type JobLimits, JobThread, JobTooLarge } from '#inference/job-thread.ts';
 import type { Clock } from '#lib/clock.ts';
+import type {
+  CompiledGrammar,
+  GrammarCaller,
+  GrammarCompiler,
+  GrammarRequest,
+} from './grammar-compiler.ts';
 
-export interface GrammarThread extends Grammars {
+export interface GrammarThread extends GrammarCompiler {
   /** Fails the compiles that wait or run, and every later one. */
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ const maxRequestLength = 2_000_000;
 const maxCachedGrammars = 1000;
 const maxCachedLength = 16 * 1024 * 1024;
 
-export interface Question {
+export interface GrammarJob {
   /** In the cache. */
   readonly key: string;
   /** A GrammarRequest as JSON. */
@@ -35,12 +35,12 @@ export interface Question {
 }
 
 export function createGrammarThread(clock: Clock, limits: Partial<JobLimits> = {}): GrammarThread {
-  const cache = new LRUCache<string, Compiled>({
+  const cache = new LRUCache<string, CompiledGrammar>({
     max: maxCachedGrammars,
     maxSize: maxCachedLength,
     sizeCalculation: (compiled) => 100 + toText(compiled).length,
   });
-  const jobs = new JobThread<Question, Compiled>(
+  const jobs = new JobThread<GrammarJob, CompiledGrammar>(
     clock,
     {
       name: 'grammars',
@@ -54,7 +54,7 @@ export function createGrammarThread(clock: Clock, limits: Partial<JobLimits> = {
     },
   );
 
-  async function compile(request: GrammarRequest, caller: GrammarCaller): Promise<Compiled> {
+  async function compile(request: GrammarRequest, caller: GrammarCaller): Promise<CompiledGrammar> {
     const text = toRequestText(request);
     if (text === null) return { refusal: 'the schema is too large for a grammar' };
     return jobs.run({ key: hash('sha256', text), request: text }, caller).catch(toRefusal);
@@ -63,7 +63,7 @@ export function createGrammarThread(clock: Clock, limits: Partial<JobLimits> = {
   return { compile, close: () => jobs.close() };
 }
 
-const toText = (compiled: Compiled) =>
+const toText = (compiled: CompiledGrammar) =>
   'grammar' in compiled ? compiled.grammar : compiled.refusal;
 
 /** Null when it is too large, or nested too deep to be written. */
@@ -76,7 +76,7 @@ function toRequestText(request: GrammarRequest): string | null {
   }
 }
 
-function toRefusal(error: unknown): Compiled {
+function toRefusal(error: unknown): CompiledGrammar {
   if (!(error instanceof JobTooLarge)) throw error;
   return { refusal: `the schema takes too much ${error.limit}` };
 }

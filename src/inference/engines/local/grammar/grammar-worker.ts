@@ -3,9 +3,9 @@
 import { parentPort } from 'node:worker_threads';
 import { ready } from '#lib/async/thread.ts';
 import { compileGrammar } from './compile-grammar.ts';
-import type { Question } from './grammar-thread.ts';
+import type { GrammarJob } from './grammar-thread.ts';
 
-parentPort?.on('message', ({ request }: Question) =>
+parentPort?.on('message', ({ request }: GrammarJob) =>
   parentPort?.postMessage(compileGrammar(JSON.parse(request))),
 );
 parentPort?.postMessage(ready);

@@ -1,8 +1,8 @@
 // BOUNDARY. JSON Schema (draft 2020-12, and what draft 7 shares with it) as a grammar for llama.cpp whose
 // every text parses as JSON and satisfies the schema. What can't be promised is refused by name.
 
+import { createRuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { anyObject, compileSchema } from './schema-compiler.ts';
-import { createRules } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 
 /**
  * Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema.
@@ -12,7 +12,7 @@ import { createRules } from '#inference/engines/local/grammar/rules/rule-builder
  * the last, which is valid by itself, and only one is counted towards `minProperties`.
  */
 export function toGrammar(schema: unknown): string {
-  const rules = createRules();
+  const rules = createRuleBuilder();
   return rules.render(compileSchema(rules, schema));
 }
 
@@ -20,6 +20,6 @@ export function toGrammar(schema: unknown): string {
 export const jsonObjectGrammar: string = toObjectGrammar();
 
 function toObjectGrammar(): string {
-  const rules = createRules();
+  const rules = createRuleBuilder();
   return rules.render(anyObject(rules));
 }

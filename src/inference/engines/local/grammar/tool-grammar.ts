@@ -1,17 +1,20 @@
-// Tool calls as text, in the form of the built-in model's template and of Hermes and Qwen: a JSON object
+// CallableTool calls as text, in the form of the built-in model's template and of Hermes and Qwen: a JSON object
 // with name and arguments between two tags. The built-in writes no newlines there, the others do.
 
-import { compileSchema } from './schema-compiler.ts';
 import { choice, rule, sequence, text } from '#inference/engines/local/grammar/rules/gbnf.ts';
-import { createRules } from '#inference/engines/local/grammar/rules/rule-builder.ts';
-import { join, UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { createRuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import {
+  join,
+  UnsupportedSchema,
+} from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { compileSchema } from './schema-compiler.ts';
 
 export const toolCallOpening = '<tool_call>';
 export const toolCallClosing = '</tool_call>';
 
-const callLimit = 16;
+const maxCalls = 16;
 
-export interface Tool {
+export interface CallableTool {
   readonly name: string;
   /** A schema of an object. Absent means that the tool takes no arguments. */
   readonly parameters?: unknown;
@@ -25,8 +28,8 @@ export interface ToolGrammarOptions {
 }
 
 /** Throws UnsupportedSchema; its `path` starts with the name of the tool. */
-export function toToolGrammar(tools: readonly Tool[], options: ToolGrammarOptions): string {
-  const rules = createRules();
+export function toToolGrammar(tools: readonly CallableTool[], options: ToolGrammarOptions): string {
+  const rules = createRuleBuilder();
   const newline = rules.add('newline', text('\n'));
   const gap = rules.repeat(newline, 0, 1);
   const calls = tools.map(({ name, parameters }) => {
@@ -49,6 +52,6 @@ export function toToolGrammar(tools: readonly Tool[], options: ToolGrammarOption
   );
   const further = rules.add('further', sequence(text(`\n${toolCallOpening}`), rule(rest)));
   const opening = options.afterOpening ? [] : [text(toolCallOpening)];
-  const more = options.parallel ? [rules.repeat(further, 0, callLimit - 1)] : [];
+  const more = options.parallel ? [rules.repeat(further, 0, maxCalls - 1)] : [];
   return rules.render(rules.add('calls', sequence(...opening, rule(rest), ...more)));
 }

@@ -1,20 +1,20 @@
-// Requests on their way to the child and back: admitted, sent, listened for, and given up when their
-// signal aborts, their wait is over or the child is gone.
+// The requests sent to the child process: they are admitted, sent and listened to, and cancelled when their signal
+// aborts, their wait times out or the child exits.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type EngineChunk, EngineError, type Usage } from '#inference/engine.ts';
-import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
 import type {
   ChildLoad,
   ToChild,
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
-import { type AdmissionLimits, createAdmission } from './admission.ts';
-import { createSupervisor, type ProcessEvent } from './supervisor.ts';
+import { type Admission, type AdmissionLimits, createAdmission } from './admission.ts';
+import type { ProcessEvent } from './supervisor.ts';
+import { createSupervisor, type Supervisor, type SupervisorOptions } from './supervisor.ts';
 
-/** After `ended`, `counted` or `failed` nothing more is called. */
-export interface Listener {
+/** Receives what the child sends for a request. Nothing is called after `ended`, `counted` or `failed`. */
+export interface RequestListener {
   chunk?(chunk: EngineChunk, soFar: Usage): void;
   usage?(soFar: Usage): void;
   ended?(): void;
@@ -22,137 +22,162 @@ export interface Listener {
   failed(error: unknown): void;
 }
 
-/** Who asks, and until when. */
-export interface Caller {
+/** The origin of a request: the caller's id for fairness, and the signal that cancels the request. */
+export interface RequestSource {
   signal: Cancellation;
   caller: string;
 }
 
-export interface Exchange {
+export interface ChildRequests {
   /**
-   * Sends the message that is made for a new id. Returns a function that gives the request up. Throws
-   * EngineError when it can't be sent, and the signal's reason when that is aborted already.
+   * Sends the message made for a new id. Returns a function that cancels the request. Throws EngineError if it can't
+   * be sent, and the signal's reason if that is already aborted.
    */
-  ask(from: Caller, toMessage: (id: number) => ToChild, listener: Listener): () => void;
+  send(
+    source: RequestSource,
+    toMessage: (id: number) => ToChild,
+    listener: RequestListener,
+  ): () => void;
   preload(): Promise<void>;
-  status(): ExchangeStatus;
-  /** Lets the model go unless it is being used. */
+  status(): ChildRequestsStatus;
+  /** Ends the child unless it has requests. */
   unload(): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface ExchangeStatus extends ChildLoad {
+export interface ChildRequestsStatus extends ChildLoad {
   loaded: boolean;
   pid: number | null;
   requests: number;
   queued: number;
 }
 
-interface Entry {
-  listener: Listener;
+export interface ChildRequestsOptions extends SupervisorOptions {
+  admission: AdmissionLimits;
+  onEvent: (event: ProcessEvent) => void;
+}
+
+interface OpenRequest {
+  readonly listener: RequestListener;
+  /** Ends the wait for a sequence. */
   started(): void;
   leave(): void;
 }
 
-const nothing: ChildLoad = { running: 0, waiting: 0 };
+interface RequestsState {
+  readonly supervisor: Supervisor;
+  readonly admission: Admission;
+  readonly open: Map<number, OpenRequest>;
+  load: ChildLoad;
+  lastId: number;
+}
 
-export function createExchange(
-  name: string,
-  toCore: () => CoreOptions,
-  options: { admission: AdmissionLimits; idleMs: number | null },
-  onEvent: (event: ProcessEvent) => void,
-): Exchange {
-  const admission = createAdmission(options.admission);
-  const entries = new Map<number, Entry>();
-  let load = nothing;
-  let lastId = 0;
+const noLoad: ChildLoad = { running: 0, waiting: 0 };
 
-  const supervisor = createSupervisor(name, toCore, options.idleMs, {
-    message: receive,
+export function createChildRequests(options: ChildRequestsOptions): ChildRequests {
+  const supervisor = createSupervisor(options, {
+    message: (message) => receive(state, message),
     gone(error) {
-      load = nothing;
-      for (const id of [...entries.keys()]) fail(id, error);
+      state.load = noLoad;
+      for (const id of [...state.open.keys()]) fail(state, id, error);
     },
-    event: onEvent,
+    event: options.onEvent,
   });
-
-  function fail(id: number, error: unknown): void {
-    const entry = entries.get(id);
-    entry?.leave();
-    entry?.listener.failed(error);
-  }
-
-  function receive(message: ToParent): void {
-    if (message.kind === 'failed') fail(message.id, toError(message.failure));
-    if (message.kind === 'counted') {
-      const entry = entries.get(message.id);
-      entry?.leave();
-      entry?.listener.counted?.(message.tokens);
-    }
-    if (message.kind !== 'batch') return;
-    load = message.load;
-    for (const event of message.events) {
-      const entry = entries.get(event.id);
-      if (event.kind === 'started') entry?.started();
-      else if (event.kind === 'chunk') entry?.listener.chunk?.(event.chunk, event.soFar);
-      else if (event.kind === 'usage') entry?.listener.usage?.(event.soFar);
-      else {
-        supervisor.healthy();
-        entry?.leave();
-        entry?.listener.ended?.();
-      }
-    }
-  }
-
-  function toError({ failure, message, code, param }: WireFailure): EngineError {
-    if (failure === 'overloaded') return admission.overloaded(message);
-    return new EngineError(failure, message, { code, param });
-  }
-
+  const state: RequestsState = {
+    supervisor,
+    admission: createAdmission(options.admission),
+    open: new Map(),
+    load: noLoad,
+    lastId: 0,
+  };
   return {
-    ask({ signal, caller }, toMessage, listener) {
-      signal.throwIfAborted();
-      supervisor.ensure();
-      const id = ++lastId;
-      const ticket = admission.enter(caller, (error) => giveUp(error));
-
-      function leave(): void {
-        ticket.left();
-        signal.removeEventListener('abort', abort);
-        entries.delete(id);
-        if (entries.size === 0) supervisor.busy(false);
-      }
-      function giveUp(error?: unknown): void {
-        if (!entries.has(id)) return;
-        supervisor.send({ kind: 'cancel', id });
-        leave();
-        if (error !== undefined) listener.failed(error);
-      }
-      function abort(): void {
-        giveUp(signal.reason);
-      }
-
-      entries.set(id, { listener, started: ticket.started, leave });
-      signal.addEventListener('abort', abort);
-      supervisor.busy(true);
-      supervisor.send(toMessage(id));
-      return () => giveUp();
-    },
+    send: (source, toMessage, listener) => send(state, source, toMessage, listener),
     async preload() {
       supervisor.ensure();
       await supervisor.ready();
-      if (entries.size === 0) supervisor.busy(false);
+      if (state.open.size === 0) supervisor.busy(false);
     },
     status: () => ({
       loaded: supervisor.loaded,
       pid: supervisor.pid,
-      requests: entries.size,
-      queued: admission.waiting,
-      ...load,
+      requests: state.open.size,
+      queued: state.admission.waiting,
+      ...state.load,
     }),
     async unload() {
-      if (entries.size === 0) await supervisor.unload();
+      if (state.open.size === 0) await supervisor.unload();
     },
     close: supervisor.close,
   };
+}
+
+function send(
+  state: RequestsState,
+  { signal, caller }: RequestSource,
+  toMessage: (id: number) => ToChild,
+  listener: RequestListener,
+): () => void {
+  const { supervisor, open } = state;
+  signal.throwIfAborted();
+  supervisor.ensure();
+  const id = ++state.lastId;
+  const ticket = state.admission.enter(caller, (error) => cancel(error));
+
+  function leave(): void {
+    ticket.left();
+    signal.removeEventListener('abort', abort);
+    open.delete(id);
+    if (open.size === 0) supervisor.busy(false);
+  }
+  function cancel(error?: unknown): void {
+    if (!open.has(id)) return;
+    supervisor.send({ kind: 'cancel', id });
+    leave();
+    if (error !== undefined) listener.failed(error);
+  }
+  function abort(): void {
+    cancel(signal.reason);
+  }
+
+  open.set(id, { listener, started: ticket.started, leave });
+  signal.addEventListener('abort', abort);
+  supervisor.busy(true);
+  supervisor.send(toMessage(id));
+  return () => cancel();
+}
+
+function receive(state: RequestsState, message: ToParent): void {
+  if (message.kind === 'failed') fail(state, message.id, toError(state, message.failure));
+  if (message.kind === 'counted') {
+    const request = state.open.get(message.id);
+    request?.leave();
+    request?.listener.counted?.(message.tokens);
+  }
+  if (message.kind !== 'batch') return;
+  state.load = message.load;
+  for (const event of message.events) {
+    const request = state.open.get(event.id);
+    if (event.kind === 'started') request?.started();
+    else if (event.kind === 'chunk') request?.listener.chunk?.(event.chunk, event.soFar);
+    else if (event.kind === 'usage') request?.listener.usage?.(event.soFar);
+    else {
+      state.supervisor.healthy();
+      request?.leave();
+      request?.listener.ended?.();
+    }
+  }
+}
+
+function fail(state: RequestsState, id: number, error: unknown): void {
+  const request = state.open.get(id);
+  request?.leave();
+  request?.listener.failed(error);
+}
+
+function toError(
+  state: RequestsState,
+  { failure, message, code, param }: WireFailure,
+): EngineError {
+  if (failure === 'overloaded') return state.admission.overloaded(message);
+  return new EngineError(failure, message, { code, param });
 }

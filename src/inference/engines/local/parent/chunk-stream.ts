@@ -1,15 +1,15 @@
-// Chunks between the child that makes them and the consumer that reads them. It holds at most what one
-// request may generate.
+// Buffers chunks between the child that sends them and the consumer that reads them. It holds at most what one request
+// may generate.
 
 import type { EngineChunk } from '#inference/engine.ts';
 
 export interface ChunkStream extends AsyncIterable<EngineChunk> {
   push(chunk: EngineChunk): void;
-  /** Nothing comes after it. */
+  /** Ends the stream after the chunks pushed so far. */
   end(): void;
-  /** Chunks that were not read yet are dropped; iteration throws once and then ends. */
+  /** Drops the chunks that were not read. Iteration throws the error once and then ends. */
   fail(error: unknown): void;
-  /** Resolves when there is something to read; throws what `fail` was given. */
+  /** Resolves when there is a chunk or the end. Throws the error given to `fail`. */
   first(): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export function createChunkStream(onLeave: () => void): ChunkStream {
   let failure: unknown = null;
   let wake = () => {};
 
-  /** True when there is a chunk, false at the end. */
+  /** Resolves to true if there is a chunk, and to false at the end. */
   async function available(): Promise<boolean> {
     while (chunks.length === 0 && state === 'open')
       await new Promise<void>((resolve) => {

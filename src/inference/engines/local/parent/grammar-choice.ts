@@ -1,63 +1,47 @@
-// Which grammar a chat request calls for: from the first token, or from the moment the model opens a
-// tool call by itself.
+// Chooses the grammar of a chat request: from the first token on, or from the moment the model opens a tool call on its
+// own.
 
-import { type Call, EngineError } from '#inference/engine.ts';
+import { EngineError } from '#inference/engine.ts';
+import type {
+  CompiledGrammar,
+  GrammarCaller,
+  GrammarCompiler,
+  GrammarRequest,
+} from '#inference/engines/local/grammar/grammar-compiler.ts';
 import type { ChatRequest, Tool } from '#inference/schema.ts';
 
-export type GrammarRequest =
-  | { readonly kind: 'json_object' }
-  | { readonly kind: 'json_schema'; readonly schema: unknown }
-  /**
-   * What a model writes to call one of the tools: `<tool_call>{"name": ..., "arguments": ...}</tool_call>`,
-   * opening and closing included; several on lines of their own when `parallel`.
-   */
-  | {
-      readonly kind: 'tool_calls';
-      readonly tools: readonly { name: string; parameters: unknown }[];
-      readonly parallel: boolean;
-    };
-
-/** GBNF, or the reason why the schema can't be expressed: `'properties.a.not' is not supported`. */
-export type Compiled = { readonly grammar: string } | { readonly refusal: string };
-
-export type GrammarCaller = Pick<Call, 'caller' | 'priority' | 'signal'>;
-
-/** JSON schemas to GBNF. */
-export interface Grammars {
-  /** Throws EngineError `overloaded` when too many wait, and the signal's reason when that aborts. */
-  compile(request: GrammarRequest, caller: GrammarCaller): Promise<Compiled>;
-}
-
 export interface GrammarChoice {
+  /** Constrains the output from the first token; null for none. */
   grammar: string | null;
+  /** Constrains a tool call once the model opens one; null for none. */
   lazyGrammar: string | null;
 }
 
-const none: GrammarChoice = { grammar: null, lazyGrammar: null };
+export const noGrammar: GrammarChoice = { grammar: null, lazyGrammar: null };
 
 /** Throws EngineError `rejected`, and what `compile` throws. */
 export async function chooseGrammar(
   body: ChatRequest,
-  grammars: Grammars,
+  compiler: GrammarCompiler,
   caller: GrammarCaller,
 ): Promise<GrammarChoice> {
-  const compile = (request: GrammarRequest) => grammars.compile(request, caller);
+  const compile = (request: GrammarRequest) => compiler.compile(request, caller);
   const choice = body.tool_choice ?? 'auto';
   const tools = body.tools ?? [];
   const forced = choice === 'required' || typeof choice === 'object';
   if (forced && tools.length === 0)
-    throw refused('tool_choice asks for a call, and there are no tools.', 'tool_choice');
+    throw refused('tool_choice demands a tool call, but tools is empty.', 'tool_choice');
   if (forced) {
     const callable = typeof choice === 'object' ? [findTool(tools, choice.function.name)] : tools;
-    return { ...none, grammar: await toolGrammar(callable, body, compile) };
+    return { ...noGrammar, grammar: await toolGrammar(callable, body, compile) };
   }
   const format = await formatGrammar(body, compile);
-  if (format !== null) return { ...none, grammar: format };
-  if (tools.length === 0 || choice === 'none') return none;
-  return { ...none, lazyGrammar: await toolGrammar(tools, body, compile) };
+  if (format !== null) return { ...noGrammar, grammar: format };
+  if (tools.length === 0 || choice === 'none') return noGrammar;
+  return { ...noGrammar, lazyGrammar: await toolGrammar(tools, body, compile) };
 }
 
-type Compile = (request: GrammarRequest) => Promise<Compiled>;
+type Compile = (request: GrammarRequest) => Promise<CompiledGrammar>;
 
 async function formatGrammar(body: ChatRequest, compile: Compile): Promise<string | null> {
   const format = body.response_format;
@@ -66,17 +50,21 @@ async function formatGrammar(body: ChatRequest, compile: Compile): Promise<strin
   if (format.type === 'json_object')
     return orRefused(await compile({ kind: 'json_object' }), 'response_format');
   const schema = format.json_schema?.schema;
-  if (schema == null) throw refused('A json_schema format needs a schema.', param);
+  if (schema == null)
+    throw refused(
+      'response_format.json_schema.schema is required for the type json_schema.',
+      param,
+    );
   return orRefused(await compile({ kind: 'json_schema', schema }), param);
 }
 
-/** Tools that are not strict promise an object only, so a schema that can't be enforced is no obstacle. */
+/** For tools that are not strict, a schema that can't be enforced is replaced by any object. */
 async function toolGrammar(
   tools: readonly Tool[],
   body: ChatRequest,
   compile: Compile,
 ): Promise<string> {
-  // A named tool is called once.
+  // A tool named by tool_choice is called once.
   const parallel = (body.parallel_tool_calls ?? true) && typeof body.tool_choice !== 'object';
   const exact = tools.map(({ function: tool }) => ({
     name: tool.name,
@@ -89,7 +77,7 @@ async function toolGrammar(
   return orRefused(await compile({ kind: 'tool_calls', tools: loose, parallel }), 'tools');
 }
 
-function orRefused(compiled: Compiled, param: string): string {
+function orRefused(compiled: CompiledGrammar, param: string): string {
   if ('grammar' in compiled) return compiled.grammar;
   throw refused(`This schema can't be enforced: ${compiled.refusal}`, param);
 }
@@ -97,7 +85,10 @@ function orRefused(compiled: Compiled, param: string): string {
 function findTool(tools: readonly Tool[], name: string): Tool {
   const found = tools.find((tool) => tool.function.name === name);
   if (found !== undefined) return found;
-  throw refused(`No tool is named "${name}".`, 'tool_choice.function.name');
+  throw refused(
+    `tool_choice names the tool "${name}", which is not in tools.`,
+    'tool_choice.function.name',
+  );
 }
 
 function refused(message: string, param: string): EngineError {

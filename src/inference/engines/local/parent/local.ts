@@ -1,39 +1,44 @@
-// A GGUF model on this machine as an engine. The model lives in a child process, loaded on first use and
-// let go when idle; here requests are admitted, sent to the child, and their chunks handed on.
+// A GGUF model on this machine as an engine. The model runs in a child process, which is started on first use and ended
+// when idle. This file admits requests, sends them to the child and hands on their chunks.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Call, Engine, EngineChunk, EngineResponse, Task } from '#inference/engine.ts';
-import type { RequestLimits } from '#inference/engines/local/child/runtime.ts';
-import { defaultContextSize } from '#inference/engines/local/child/prompt/context-window.ts';
+import type { GrammarCompiler } from '#inference/engines/local/grammar/grammar-compiler.ts';
+import {
+  type ChildOptions,
+  defaultContextSize,
+  type RequestLimits,
+} from '#inference/engines/local/protocol.ts';
 import { foldChunks } from '#inference/fold.ts';
 import type { AdmissionLimits } from './admission.ts';
+import { createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
-import { createExchange } from './child-requests.ts';
-import { chooseGrammar, type Grammars } from './grammar-choice.ts';
+import { chooseGrammar, noGrammar } from './grammar-choice.ts';
 import type { ProcessEvent } from './supervisor.ts';
 
 export interface LocalEngineOptions {
-  /** Shown to clients, e.g. `builtin`. */
+  /** The name shown to clients, e.g. `builtin`. */
   name: string;
   modelPath: string;
-  grammars: Grammars;
-  /** It answers for a larger model and keeps that model's window. */
+  grammars: GrammarCompiler;
+  /** The model stands in for a larger one and keeps that model's window. Default false. */
   standIn?: boolean;
-  /** The model was trained with a start token before plain text though its file does not ask for it. */
+  /** The model was trained with a start token before plain text, but its file does not ask for one. Default false. */
   startsText?: boolean;
-  /** Null or absent: one on small machines, else one less than there are cores, eight at most. */
+  /** Null or absent: 1 on machines with up to 2 cores, otherwise one less than there are cores, at most 8. */
   threads?: number | null;
-  /** Answers generated at the same time. */
+  /** Maximum number of choices generated at the same time. Default 8. */
   sequences?: number;
-  /** Tokens per sequence; absent: the model's own window, up to 8,192. */
+  /** Tokens per sequence. Null or absent: the model's own window, up to 8,192. */
   contextSize?: number | null;
+  /** Default false. */
   gpu?: 'auto' | false;
-  /** Used when a request names none. */
+  /** Temperature of a request that sets none. Default 1. */
   temperature?: number;
-  /** The model is let go after so long without a request. Null keeps it. */
+  /** The child is ended after this time without a request. Null or absent keeps it. */
   idleMs?: number | null;
-  /** Bytes that weights and cache may take, asked at each load; null for no limit. */
-  memoryLimit?: () => number | null;
+  /** Maximum memory of weights and cache, called at each load. Null for no bound. */
+  maxMemoryBytes?: () => number | null;
   limits?: Partial<AdmissionLimits & RequestLimits>;
   onEvent?: (event: ProcessEvent) => void;
 }
@@ -41,69 +46,60 @@ export interface LocalEngineOptions {
 export interface LocalEngineStatus {
   loaded: boolean;
   pid: number | null;
-  /** Requests that are not answered yet. */
+  /** Requests that have not ended. */
   requests: number;
-  /** Requests without a sequence so far. */
+  /** Requests that wait for their first sequence. */
   queued: number;
-  /** Sequences generating now. */
+  /** Sequences in use. */
   running: number;
-  /** Choices waiting for a sequence. */
+  /** Choices that wait for a sequence. */
   waiting: number;
 }
 
 export interface LocalEngine extends Engine {
   stream(task: Task, call: Call): Promise<AsyncIterable<EngineChunk>>;
   countPromptTokens(task: Task, signal: Cancellation): Promise<number>;
-  /** Loads the model before it is asked for. Throws EngineError. */
+  /** Loads the model before the first request. Throws EngineError. */
   preload(): Promise<void>;
   status(): LocalEngineStatus;
-  /** What it can hold, or a bound while it was never loaded; null for a stand-in, which cuts instead. */
+  /**
+   * Tokens that a sequence can hold, or an upper bound until the model is loaded. Null for a stand-in, which cuts long
+   * prompts instead.
+   */
   contextWindow(): number | null;
-  /** Lets the model go unless it is being used. */
+  /** Ends the child unless it has requests. */
   unload(): Promise<void>;
 }
 
 const defaultLimits: AdmissionLimits & RequestLimits = {
   waiting: 64,
   waitMs: 30_000,
-  choices: 1024,
-  completionTokens: 1_000_000,
-  waitingPromptTokens: 1_000_000,
+  maxChoices: 1024,
+  maxCompletionTokens: 1_000_000,
+  maxWaitingPromptTokens: 1_000_000,
 };
-
-const noGrammar = { grammar: null, lazyGrammar: null };
 
 export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const limits = { ...defaultLimits, ...options.limits };
   let window = options.standIn ? null : (options.contextSize ?? defaultContextSize);
-  const exchange = createExchange(
-    options.name,
-    () => ({
-      modelPath: options.modelPath,
-      gpu: options.gpu ?? false,
-      threads: options.threads ?? null,
-      sequences: options.sequences ?? 8,
-      contextSize: options.contextSize ?? null,
-      memoryLimitBytes: options.memoryLimit?.() ?? null,
-      standIn: options.standIn ?? false,
-      startsText: options.startsText ?? false,
-      temperature: options.temperature ?? 1,
-      limits,
-    }),
-    { admission: limits, idleMs: options.idleMs ?? null },
-    (event) => {
+  const requests = createChildRequests({
+    name: options.name,
+    toChildOptions: () => toChildOptions(options, limits),
+    admission: limits,
+    idleMs: options.idleMs ?? null,
+    onEvent(event) {
       if (event.kind === 'ready' && window !== null) window = event.window;
       options.onEvent?.(event);
     },
-  );
+  });
 
   async function begin(task: Task, call: Call): Promise<ChunkStream> {
     const grammars =
       task.kind === 'chat' ? await chooseGrammar(task.body, options.grammars, call) : noGrammar;
     const { caller, priority, contextWindow } = call;
     const context = { caller, priority, contextWindow, ...grammars };
-    const stream = createChunkStream(() => giveUp());
-    const giveUp = exchange.ask(call, (id) => ({ kind: 'start', id, task, context }), {
+    const stream = createChunkStream(() => cancel());
+    const cancel = requests.send(call, (id) => ({ kind: 'start', id, task, context }), {
       chunk(chunk, soFar) {
         call.onUsage?.(soFar);
         stream.push(chunk);
@@ -130,13 +126,28 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
     async countPromptTokens(task, signal) {
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       const listener = { counted: resolve, failed: reject };
-      exchange.ask({ signal, caller: 'count' }, (id) => ({ kind: 'count', id, task }), listener);
+      requests.send({ signal, caller: 'count' }, (id) => ({ kind: 'count', id, task }), listener);
       return promise;
     },
-    preload: exchange.preload,
-    status: exchange.status,
+    preload: requests.preload,
+    status: requests.status,
     contextWindow: () => window,
-    unload: exchange.unload,
-    close: exchange.close,
+    unload: requests.unload,
+    close: requests.close,
+  };
+}
+
+function toChildOptions(options: LocalEngineOptions, limits: RequestLimits): ChildOptions {
+  return {
+    modelPath: options.modelPath,
+    gpu: options.gpu ?? false,
+    threads: options.threads ?? null,
+    sequences: options.sequences ?? 8,
+    contextSize: options.contextSize ?? null,
+    maxMemoryBytes: options.maxMemoryBytes?.() ?? null,
+    standIn: options.standIn ?? false,
+    startsText: options.startsText ?? false,
+    temperature: options.temperature ?? 1,
+    limits,
   };
 }

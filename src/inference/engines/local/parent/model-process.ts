@@ -1,21 +1,19 @@
-// One child process with one model: started, watched, ended. It is never restarted; its owner makes a
-// new one.
+// One child process with one model: started, watched and ended. It is never restarted; its owner starts a new one.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
-import type { ToChild, ToParent } from '#inference/engines/local/protocol.ts';
+import type { ChildOptions, ToChild, ToParent } from '#inference/engines/local/protocol.ts';
 
 export interface ModelProcess {
   readonly pid: number | null;
   send(message: ToChild): void;
-  /** Lets the batch that is running finish, then ends it by force. Resolves when it is gone. */
+  /** Lets the child finish its batch, and kills it if it does not exit in time. Resolves when it has exited. */
   close(): Promise<void>;
 }
 
 export interface ModelProcessEvents {
   message(message: ToParent): void;
-  /** It is gone. `expected` when `close` was called. */
+  /** The child has exited. `expected` is true after `close`. */
   exit(reason: string, expected: boolean): void;
   /** A line that the child or its native code printed. */
   output(line: string): void;
@@ -23,15 +21,18 @@ export interface ModelProcessEvents {
 
 const entry = fileURLToPath(new URL('../child/main.ts', import.meta.url));
 const heartbeatMs = 5000;
-/** Counted in beats, not by the clock: after a pause of this process the child is not to blame. */
-const missedBeats = 6;
-const graceMs = 2000;
-const lastWordsMs = 100;
+/** Counted in heartbeats rather than time: a pause of this process must not count against the child. */
+const maxMissedHeartbeats = 6;
+/** How long `close` waits before it kills the child. */
+const closeGraceMs = 2000;
+/** How long an exit waits for the rest of the child's output. */
+const outputGraceMs = 100;
 
-export function startModelProcess(options: CoreOptions, events: ModelProcessEvents): ModelProcess {
+export function startModelProcess(options: ChildOptions, events: ModelProcessEvents): ModelProcess {
   const child = fork(entry, [], {
     serialization: 'advanced',
-    // The work is native and little garbage is made: the child stays near the size of weights and cache.
+    // The work is native and creates little garbage. With these flags the child's size stays near that of weights and
+    // cache.
     execArgv: ['--optimize-for-size', '--max-semi-space-size=1'],
     env: childEnvironment(process.env),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -43,12 +44,12 @@ export function startModelProcess(options: CoreOptions, events: ModelProcessEven
   });
 
   const heartbeat = setInterval(() => {
-    if (unanswered++ >= missedBeats) child.kill('SIGKILL');
+    if (unanswered++ >= maxMissedHeartbeats) child.kill('SIGKILL');
     else send({ kind: 'ping' });
   }, heartbeatMs).unref();
 
   function send(message: ToChild): void {
-    // A message to a child that has just died is answered by its exit.
+    // If the child has just died, its exit event fails the request.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -57,20 +58,20 @@ export function startModelProcess(options: CoreOptions, events: ModelProcessEven
     events.message(message as ToParent);
   });
   let exited = false;
-  function left(reason: string): void {
+  function exit(reason: string): void {
     if (exited) return;
     exited = true;
     clearInterval(heartbeat);
     events.exit(reason, closing);
   }
-  child.once('error', (error) => left(`could not be run: ${error.message}`));
+  child.once('error', (error) => exit(`could not be run: ${error.message}`));
   child.once('exit', (code, signal) => {
-    const reason = signal === null ? `ended with status ${code}` : `was ended by ${signal}`;
-    // Its last words may say why, and are read by then; nobody waits for long.
-    const timer = setTimeout(() => left(reason), lastWordsMs);
+    const reason = signal === null ? `exited with status ${code}` : `was killed by ${signal}`;
+    // The last lines of output may say why it exited.
+    const timer = setTimeout(() => exit(reason), outputGraceMs);
     void gone.then(() => {
       clearTimeout(timer);
-      left(reason);
+      exit(reason);
     });
   });
   watchOutput(child, events.output);
@@ -82,7 +83,7 @@ export function startModelProcess(options: CoreOptions, events: ModelProcessEven
     async close() {
       closing = true;
       send({ kind: 'close' });
-      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      const timer = setTimeout(() => child.kill('SIGKILL'), closeGraceMs);
       await gone;
       clearTimeout(timer);
     },
@@ -99,8 +100,8 @@ function watchOutput(child: ChildProcess, output: (line: string) => void): void 
 }
 
 /**
- * The child sees what the loader and GPU drivers need and none of the API's secrets. With more than one
- * pool thread a batch moves between cores and its helper threads spin on the wrong ones.
+ * Passes on what the loader and GPU drivers need and none of the API's secrets. With more than one pool thread a batch
+ * moves between cores, and its helper threads spin on the wrong ones.
  */
 function childEnvironment(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const wanted = /^(PATH|HOME|TMPDIR|LANG|LD_LIBRARY_PATH|(CUDA|NVIDIA|VK|GGML|MESA)_.*)$/;

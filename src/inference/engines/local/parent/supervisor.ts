@@ -1,190 +1,232 @@
-// Keeps at most one child alive for a model: starts it when it is needed, lets it go when it is idle, and
-// waits longer after each crash before the next start. A GPU that fails while the model is loaded is not
-// tried again: what was asked meanwhile is answered on the CPU.
+// Keeps at most one child process alive for a model: starts it when it is needed, ends it when it is idle, and waits
+// longer after each crash before the next start. A GPU that fails while the model is loaded is not tried again: the
+// requests that wait are served on the CPU.
 
 import { EngineError } from '#inference/engine.ts';
-import type { CoreOptions } from '#inference/engines/local/child/runtime.ts';
-import type { Loaded, ToChild, ToParent, WireFailure } from '#inference/engines/local/protocol.ts';
+import type {
+  ChildOptions,
+  ModelInfo,
+  ToChild,
+  ToParent,
+  WireFailure,
+} from '#inference/engines/local/protocol.ts';
 import { type ModelProcess, startModelProcess } from './model-process.ts';
+
+export interface SupervisorOptions {
+  /** The model's name in messages. */
+  name: string;
+  /** Called at each start of the child. */
+  toChildOptions: () => ChildOptions;
+  /** The child is ended after this time without work. Null keeps it. */
+  idleMs: number | null;
+  startProcess?: typeof startModelProcess;
+}
 
 export interface SupervisorEvents {
   message(message: ToParent): void;
-  /** The child is gone and everything it was doing with it. */
+  /** The child has exited, and its requests have failed with it. */
   gone(error: EngineError): void;
   event(event: ProcessEvent): void;
 }
 
 export type ProcessEvent =
   | { kind: 'starting'; pid: number | null }
-  | ({ kind: 'ready'; pid: number | null } & Loaded)
+  | ({ kind: 'ready'; pid: number | null } & ModelInfo)
   | { kind: 'gpu_failed'; reason: string }
   | { kind: 'exited'; reason: string; expected: boolean }
   | { kind: 'output'; line: string };
 
 export interface Supervisor {
-  /** Starts the child unless it runs. Throws EngineError while it may not. */
+  /** Starts the child unless it runs. Throws EngineError during a back-off and after `close`. */
   ensure(): void;
   /** Resolves when the model is loaded. */
   ready(): Promise<void>;
-  /** Waits with it until the model is loaded. */
+  /** Holds the message until the model is loaded. */
   send(message: ToChild): void;
-  /** Work is going on, or none is: the idle clock starts with the latter. */
+  /** Reports whether there is work. The idle timeout starts when there is none. */
   busy(now: boolean): void;
-  /** It has answered, so the next crash is a first one. */
+  /** Reports that a request was served, so that the next crash counts as the first one. */
   healthy(): void;
   readonly pid: number | null;
   readonly loaded: boolean;
-  /** Ends the child as idleness would. */
+  /** Ends the child as the idle timeout does. */
   unload(): Promise<void>;
   close(): Promise<void>;
 }
 
-const firstBackOffMs = 500;
-const longestBackOffMs = 30_000;
+const minBackOffMs = 500;
+const maxBackOffMs = 30_000;
 
-export function createSupervisor(
-  name: string,
-  /** Asked at each start. */
-  toOptions: () => CoreOptions,
-  idleMs: number | null,
-  events: SupervisorEvents,
-  startProcess = startModelProcess,
-): Supervisor {
-  let child: ModelProcess | null = null;
-  let loading = Promise.withResolvers<void>();
-  let loaded = false;
-  let unable: WireFailure | null = null;
-  let withoutGpu = false;
-  /** What was sent while the model was loading; as much as is admitted. */
-  let held: ToChild[] = [];
-  let crashes = 0;
-  let notBefore = 0;
-  let closed = false;
-  let idle: NodeJS.Timeout | null = null;
-  /** Children that were asked to end and have not yet. */
-  const ending = new Set<Promise<void>>();
+interface SupervisorState {
+  readonly options: SupervisorOptions;
+  readonly events: SupervisorEvents;
+  child: ModelProcess | null;
+  loading: PromiseWithResolvers<void>;
+  loaded: boolean;
+  /** Why the child could not load the model; null if it did not say. */
+  unable: WireFailure | null;
+  gpuFailed: boolean;
+  /** Messages sent while the model is loaded. Bounded by the number of requests admitted. */
+  held: ToChild[];
+  crashes: number;
+  /** Unix milliseconds before which no child is started. */
+  notBefore: number;
+  closed: boolean;
+  idleTimer: NodeJS.Timeout | null;
+  /** Children that were asked to exit and have not yet. */
+  readonly ending: Set<Promise<void>>;
+}
 
-  function start(): void {
-    loading = Promise.withResolvers<void>();
-    // Nobody may be waiting for it.
-    loading.promise.catch(() => {});
-    load();
-  }
-
-  function load(): void {
-    unable = null;
-    const options = { ...toOptions(), ...(withoutGpu && { gpu: false as const }) };
-    /** The first line that names an error; no request has been seen by then. */
-    let complaint: string | null = null;
-    const started: ModelProcess = startProcess(options, {
-      output(line) {
-        if (!loaded && /error/i.test(line)) complaint ??= line;
-        events.event({ kind: 'output', line });
-      },
-      message(message) {
-        if (started !== child) return;
-        if (message.kind === 'unable') unable = message.failure;
-        if (message.kind === 'ready') {
-          loaded = true;
-          events.event({ pid: started.pid, ...message });
-          loading.resolve();
-          for (const each of held) started.send(each);
-          held = [];
-        }
-        events.message(message);
-      },
-      exit(reason, expected) {
-        events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
-        if (started !== child) return;
-        // What we refuse ourselves, such as too much memory, is not the GPU's fault.
-        const refused = unable !== null && unable.failure !== 'unavailable';
-        if (loaded || expected || refused || options.gpu === false)
-          return lost(toError(reason), expected);
-        withoutGpu = true;
-        events.event({ kind: 'gpu_failed', reason: complaint ?? unable?.message ?? reason });
-        load();
-      },
-    });
-    child = started;
-    events.event({ kind: 'starting', pid: started.pid });
-  }
-
-  function toError(reason: string): EngineError {
-    if (unable === null)
-      return new EngineError('unavailable', `The process that runs ${name} ${reason}.`);
-    return new EngineError(unable.failure, `${name} could not be loaded: ${unable.message}`, {
-      code: 'model_unavailable',
-      retryAfterMs: firstBackOffMs,
-    });
-  }
-
-  function lost(error: EngineError, expected: boolean): void {
-    child = null;
-    loaded = false;
-    held = [];
-    if (!expected) {
-      // A first crash may be the fault of one request, and the next request need not pay for it. A model
-      // that can't be loaded stays so for a while.
-      const step = unable === null ? crashes - 1 : crashes;
-      const backOff = step < 0 ? 0 : firstBackOffMs * 2 ** step;
-      notBefore = Date.now() + Math.min(longestBackOffMs, backOff);
-      crashes++;
-    }
-    loading.reject(error);
-    events.gone(error);
-  }
-
-  async function letGo(message: string): Promise<void> {
-    const leaving = child;
-    if (leaving === null) return;
-    lost(new EngineError('unavailable', message), true);
-    const end = leaving.close();
-    ending.add(end);
-    await end;
-    ending.delete(end);
-  }
-
+export function createSupervisor(options: SupervisorOptions, events: SupervisorEvents): Supervisor {
+  const { name, idleMs } = options;
+  const state: SupervisorState = {
+    options,
+    events,
+    child: null,
+    loading: Promise.withResolvers<void>(),
+    loaded: false,
+    unable: null,
+    gpuFailed: false,
+    held: [],
+    crashes: 0,
+    notBefore: 0,
+    closed: false,
+    idleTimer: null,
+    ending: new Set(),
+  };
+  const stopIdleTimer = () => {
+    if (state.idleTimer !== null) clearTimeout(state.idleTimer);
+    state.idleTimer = null;
+  };
+  const unload = () => endChild(state, `${name} was unloaded.`);
   return {
     get pid() {
-      return child?.pid ?? null;
+      return state.child?.pid ?? null;
     },
     get loaded() {
-      return loaded;
+      return state.loaded;
     },
-    ensure() {
-      if (closed) throw new EngineError('unavailable', `${name} has been shut down.`);
-      if (child !== null) return;
-      const wait = notBefore - Date.now();
-      if (wait > 0)
-        throw new EngineError('unavailable', `${name} failed and is being given a pause.`, {
-          code: 'model_unavailable',
-          retryAfterMs: wait,
-        });
-      start();
-    },
-    ready: () => loading.promise,
+    ensure: () => ensureChild(state),
+    ready: () => state.loading.promise,
     send(message) {
-      if (loaded) child?.send(message);
-      else if (message.kind === 'cancel') held = held.filter((each) => !isAbout(each, message.id));
-      else if (child !== null) held.push(message);
+      if (state.loaded) state.child?.send(message);
+      else if (message.kind === 'cancel')
+        state.held = state.held.filter((each) => !isAbout(each, message.id));
+      else if (state.child !== null) state.held.push(message);
     },
     busy(now) {
-      if (idle !== null) clearTimeout(idle);
-      idle = null;
-      if (now || idleMs === null || child === null) return;
-      idle = setTimeout(() => void letGo(`${name} was let go.`), idleMs).unref();
+      stopIdleTimer();
+      if (now || idleMs === null || state.child === null) return;
+      state.idleTimer = setTimeout(() => void unload(), idleMs).unref();
     },
     healthy() {
-      crashes = 0;
+      state.crashes = 0;
     },
-    unload: () => letGo(`${name} was let go.`),
+    unload,
     async close() {
-      closed = true;
-      if (idle !== null) clearTimeout(idle);
-      await letGo(`${name} is shutting down.`);
-      await Promise.all(ending);
+      state.closed = true;
+      stopIdleTimer();
+      await endChild(state, `${name} is shutting down.`);
+      await Promise.all(state.ending);
     },
   };
+}
+
+function ensureChild(state: SupervisorState): void {
+  const { name } = state.options;
+  if (state.closed) throw new EngineError('unavailable', `${name} has been shut down.`);
+  if (state.child !== null) return;
+  const waitMs = state.notBefore - Date.now();
+  if (waitMs > 0)
+    throw new EngineError('unavailable', `${name} failed and is not started again yet.`, {
+      code: 'model_unavailable',
+      retryAfterMs: waitMs,
+    });
+  state.loading = Promise.withResolvers<void>();
+  // A rejection that nothing waits for must not end this process.
+  state.loading.promise.catch(() => {});
+  startChild(state);
+}
+
+function startChild(state: SupervisorState): void {
+  const { events } = state;
+  const { toChildOptions, startProcess = startModelProcess } = state.options;
+  state.unable = null;
+  const options = { ...toChildOptions(), ...(state.gpuFailed && { gpu: false as const }) };
+  /** The first line of output that names an error. The child has seen no request by then. */
+  let complaint: string | null = null;
+  const child: ModelProcess = startProcess(options, {
+    output(line) {
+      if (!state.loaded && /error/i.test(line)) complaint ??= line;
+      events.event({ kind: 'output', line });
+    },
+    message(message) {
+      if (child === state.child) receive(state, child, message);
+    },
+    exit(reason, expected) {
+      const { unable } = state;
+      events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
+      if (child !== state.child) return;
+      // A refusal of our own, such as too little memory, is not the GPU's fault.
+      const refused = unable !== null && unable.failure !== 'unavailable';
+      if (state.loaded || expected || refused || options.gpu === false)
+        return lose(state, toExitError(state, reason), expected);
+      state.gpuFailed = true;
+      events.event({ kind: 'gpu_failed', reason: complaint ?? unable?.message ?? reason });
+      startChild(state);
+    },
+  });
+  state.child = child;
+  events.event({ kind: 'starting', pid: child.pid });
+}
+
+function receive(state: SupervisorState, child: ModelProcess, message: ToParent): void {
+  if (message.kind === 'unable') state.unable = message.failure;
+  if (message.kind === 'ready') {
+    state.loaded = true;
+    state.events.event({ pid: child.pid, ...message });
+    state.loading.resolve();
+    for (const each of state.held) child.send(each);
+    state.held = [];
+  }
+  state.events.message(message);
+}
+
+function toExitError({ options, unable }: SupervisorState, reason: string): EngineError {
+  const { name } = options;
+  if (unable === null)
+    return new EngineError('unavailable', `The process that runs ${name} ${reason}.`);
+  return new EngineError(unable.failure, `${name} could not be loaded: ${unable.message}`, {
+    code: 'model_unavailable',
+    retryAfterMs: minBackOffMs,
+  });
+}
+
+/** Forgets the child and fails everything that waits for it. */
+function lose(state: SupervisorState, error: EngineError, expected: boolean): void {
+  state.child = null;
+  state.loaded = false;
+  state.held = [];
+  if (!expected) {
+    // One request may have caused the first crash, and the next request must not wait for that. A model that can't be
+    // loaded stays so for a while.
+    const step = state.unable === null ? state.crashes - 1 : state.crashes;
+    const backOffMs = step < 0 ? 0 : minBackOffMs * 2 ** step;
+    state.notBefore = Date.now() + Math.min(maxBackOffMs, backOffMs);
+    state.crashes++;
+  }
+  state.loading.reject(error);
+  state.events.gone(error);
+}
+
+async function endChild(state: SupervisorState, message: string): Promise<void> {
+  const { child, ending } = state;
+  if (child === null) return;
+  lose(state, new EngineError('unavailable', message), true);
+  const end = child.close();
+  ending.add(end);
+  await end;
+  ending.delete(end);
 }
 
 function isAbout(message: ToChild, id: number): boolean {

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
 

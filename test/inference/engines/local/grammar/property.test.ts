@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { jsonObjectGrammar, toGrammar } from '#inference/engines/local/grammar/schema-grammar.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { createWriter } from '#test/support/grammar/gbnf-text.ts';
 import { createValidator, formats } from '#test/support/grammar/json-validator.ts';

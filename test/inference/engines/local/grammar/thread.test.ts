@@ -1,11 +1,11 @@
-// Grammars are compiled off the main thread, with the words of the compiler, and are cached.
+// GrammarCompiler are compiled off the main thread, with the words of the compiler, and are cached.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { compileGrammar } from '#inference/engines/local/grammar/compile-grammar.ts';
+import type { GrammarRequest } from '#inference/engines/local/grammar/grammar-compiler.ts';
 import { createGrammarThread } from '#inference/engines/local/grammar/grammar-thread.ts';
-import type { GrammarRequest } from '#inference/engines/local/parent/grammar-choice.ts';
 import { systemClock } from '#lib/clock.ts';
 import { startTestServer } from '#test/support/server.ts';
 

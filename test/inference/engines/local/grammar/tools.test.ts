@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findOverlongTokens } from '#inference/engines/local/grammar/overlong-utf8.ts';
-import { toToolGrammar } from '#inference/engines/local/grammar/tool-grammar.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { toToolGrammar } from '#inference/engines/local/grammar/tool-grammar.ts';
 import { readGrammar } from '#test/support/grammar/gbnf.ts';
 import { belongs } from '#test/support/grammar/gbnf-text.ts';
 

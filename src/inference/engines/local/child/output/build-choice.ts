@@ -1,35 +1,36 @@
-// The work for one choice of a request: its sampling rules, its grammar and the form of its output.
+// Builds one choice of a request from the request's fields: its sampling rules, its grammar and the form of its output.
 
 import { randomInt } from 'node:crypto';
 import type { ChatChoiceDelta, CompletionChoice, Task } from '#inference/engine.ts';
 import type { Grammar } from '#inference/engines/local/child/binding.ts';
-import type { Core, RequestContext } from '#inference/engines/local/child/runtime.ts';
-import { toolOpening } from '#inference/engines/local/child/prompt/chat-template.ts';
+import type { Generation, SharedPrompt } from '#inference/engines/local/child/generation.ts';
 import type { PromptScores } from '#inference/engines/local/child/prompt/prompt-scores.ts';
 import type { Prompt } from '#inference/engines/local/child/prompt/prompts.ts';
+import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
+import { type RequestContext, toolCallOpening } from '#inference/engines/local/protocol.ts';
+import type { CandidateOutput } from './best-of.ts';
+import { createChatOutput } from './chat-output.ts';
+import { type ChoiceOutput, createChoice } from './choice.ts';
+import { createCompletionOutput } from './completion-output.ts';
+import { createLazyGrammar } from './lazy-grammar.ts';
 import {
   createTokenSampler,
   type SamplingRules,
   type TokenSampler,
   toSamplingRules,
   toSeed,
-} from '#inference/engines/local/child/sampling.ts';
-import type { Family, Work } from '#inference/engines/local/child/scheduler.ts';
-import { createChatOutput } from './chat-output.ts';
-import { type ChoiceOutput, createChoice } from './choice.ts';
-import { createCompletionOutput } from './completion-output.ts';
-import type { Lane } from './best-of.ts';
+} from './sampling.ts';
 
-/** What the works of a request share. */
+/** What the generations of a request share. */
 export interface RequestRun {
-  readonly core: Core;
+  readonly runtime: ModelRuntime;
   readonly task: Task;
   readonly context: RequestContext;
-  /** Scores decide which candidates are answered. */
-  readonly scored: boolean;
-  /** Followed from the first token; null for none. */
+  /** More candidates are generated than returned, so every token is scored. */
+  readonly isBestOf: boolean;
+  /** Constrains the output from the first token; null for none. */
   readonly grammar: Grammar | null;
-  /** Followed once the model opens a tool call; null for none. Throws when it can't be parsed. */
+  /** Parses the grammar that constrains a tool call once the model opens one; null for none. May throw. */
   readonly lazyGrammar: (() => Grammar) | null;
   completionTokens: number;
   cachedTokens: number;
@@ -38,38 +39,39 @@ export interface RequestRun {
   failed(error: Error): void;
 }
 
-/** What the works of one prompt share. */
+/** What the generations of one prompt share. */
 export interface PromptRun {
   readonly prompt: Prompt;
-  readonly family: Family;
+  readonly sharedPrompt: SharedPrompt;
   readonly scores: PromptScores;
 }
 
-export function createWork(
+export function buildChoice(
   request: RequestRun,
-  { prompt, family, scores }: PromptRun,
-  lane: Lane,
+  { prompt, sharedPrompt, scores }: PromptRun,
+  output: CandidateOutput,
   candidate: number,
-): Work {
-  const { core, task, context } = request;
-  const rules = toRules(core, task, candidate);
-  const sampler = createTokenSampler(core.binding, core.vocabulary, rules, prompt.tokens);
-  if (request.grammar !== null) sampler.constrain(core.binding.createGrammarState(request.grammar));
+): Generation {
+  const { runtime, task, context } = request;
+  const rules = toRules(runtime, task, candidate);
+  const sampler = createTokenSampler(runtime.binding, runtime.vocabulary, rules, prompt.tokens);
+  if (request.grammar !== null)
+    sampler.constrain(runtime.binding.createGrammarState(request.grammar));
   return createChoice(
-    core.vocabulary,
-    core.scorer,
+    runtime.vocabulary,
+    runtime.scorer,
     {
       caller: context.caller,
       priority: context.priority,
       prompt: prompt.tokens,
-      family,
-      limit: prompt.limit,
-      // A call that was asked for is made.
+      sharedPrompt,
+      maxTokens: prompt.maxTokens,
+      // Stop strings must not prevent a tool call that the request demands.
       stops: forcesCall(task) ? [] : [task.body.stop ?? []].flat(),
-      callOpening: offersTools(task) ? toolOpening : null,
+      callOpening: offersTools(task) ? toolCallOpening : null,
       includeStop: task.body.include_stop_str_in_output ?? false,
       rules,
-      topLogprobs: toTopLogprobs(task) ?? (request.scored ? 0 : null),
+      topLogprobs: toTopLogprobs(task) ?? (request.isBestOf ? 0 : null),
       sampler,
       scorePrompt: candidate === 0 ? scores.score : null,
       onStart(cached) {
@@ -80,29 +82,29 @@ export function createWork(
         request.completionTokens++;
         request.counted();
       },
-      onScore: lane.score,
+      onScore: output.score,
       onError: request.failed,
     },
-    toOutput(request, { prompt, family, scores }, lane, sampler),
+    toOutput(request, { prompt, sharedPrompt, scores }, output, sampler),
   );
 }
 
 function toOutput(
-  { core, task, lazyGrammar }: RequestRun,
+  { runtime, task, lazyGrammar }: RequestRun,
   { prompt, scores }: PromptRun,
-  lane: Lane,
+  output: CandidateOutput,
   sampler: TokenSampler,
 ): ChoiceOutput {
-  const { index } = lane;
-  const emit = (choice: ChatChoiceDelta | CompletionChoice) => lane.emit(choice);
+  const { index } = output;
+  const emit = (choice: ChatChoiceDelta | CompletionChoice) => output.emit(choice);
   if (task.kind === 'chat') {
     const options = {
       index,
       logprobs: task.body.logprobs ?? false,
       tools: offersTools(task),
-      lazyGrammar,
+      lazyGrammar: lazyGrammar && createLazyGrammar(runtime, sampler, lazyGrammar),
     };
-    return createChatOutput(core.binding, core.vocabulary, sampler, options, emit);
+    return createChatOutput(runtime.vocabulary, options, emit);
   }
   const { logprobs, echo, prompt_logprobs } = task.body;
   const options = {
@@ -111,7 +113,7 @@ function toOutput(
     echo: echo ? { text: prompt.text(), tokens: scores.echoed } : null,
     promptLogprobs: prompt_logprobs == null ? null : scores.entries,
   };
-  return createCompletionOutput(core.vocabulary, options, emit);
+  return createCompletionOutput(runtime.vocabulary, options, emit);
 }
 
 function offersTools({ kind, body }: Task): boolean {
@@ -123,10 +125,10 @@ function forcesCall({ kind, body }: Task): boolean {
   return body.tool_choice === 'required' || typeof body.tool_choice === 'object';
 }
 
-/** Choices of a seeded request differ from each other and repeat with it: each has the next seed. */
-function toRules(core: Core, { body }: Task, candidate: number): SamplingRules {
+/** Each choice of a seeded request has the next seed: the choices differ, and repeat with the request. */
+function toRules(runtime: ModelRuntime, { body }: Task, candidate: number): SamplingRules {
   const seed = body.seed == null ? randomInt(2 ** 32) : toSeed(body.seed, candidate);
-  return toSamplingRules(body, core.options.temperature, seed, core.vocabulary);
+  return toSamplingRules(body, runtime.options.temperature, seed, runtime.vocabulary);
 }
 
 function toTopLogprobs(task: Task): number | null {

@@ -1,11 +1,9 @@
-// A choice as chat deltas: the role first, content and tool calls as they come, the finish reason last.
+// A choice as chat deltas: the role first, then content and tool calls as they come, the finish reason last.
 
 import type { ChatChoiceDelta, ToolCallDelta } from '#inference/engine.ts';
-import type { Binding, Grammar } from '#inference/engines/local/child/binding.ts';
-import { toolOpening } from '#inference/engines/local/child/prompt/chat-template.ts';
-import type { TokenSampler } from '#inference/engines/local/child/sampling.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { ChoiceOutput, PlacedToken } from './choice.ts';
+import type { LazyGrammar } from './lazy-grammar.ts';
 import { toChatEntry } from './logprobs.ts';
 import { createToolCallStream } from './tool-calls.ts';
 
@@ -14,25 +12,18 @@ export interface ChatOutputOptions {
   logprobs: boolean;
   /** Tool calls are looked for in the text. */
   tools: boolean;
-  /** Switched on when the model opens a tool call by itself; null when it is on from the start. */
-  lazyGrammar: (() => Grammar) | null;
+  /** Switched on when the model opens a tool call on its own; null if there is none. */
+  lazyGrammar: LazyGrammar | null;
 }
 
-/** A tag is a few tokens at most. */
-const tagTokens = 16;
-
 export function createChatOutput(
-  binding: Binding,
   vocabulary: Vocabulary,
-  sampler: TokenSampler,
   options: ChatOutputOptions,
   emit: (choice: ChatChoiceDelta) => void,
 ): ChoiceOutput {
-  const { index } = options;
+  const { index, lazyGrammar } = options;
   const calls = options.tools ? createToolCallStream() : null;
   let begun = false;
-  let recent: number[] = [];
-  let constrained = options.lazyGrammar === null;
 
   function begin(): void {
     if (begun) return;
@@ -45,7 +36,7 @@ export function createChatOutput(
     });
   }
 
-  /** One call's delta a chunk: clients keep one entry per index of each. */
+  /** Sends each call's delta in a chunk of its own: clients keep one entry per index of each chunk. */
   function send(content: string, parts: readonly ToolCallDelta[], scored: PlacedToken[]): void {
     const deltas: ChatChoiceDelta['delta'][] = parts.map((part) => ({ tool_calls: [part] }));
     if (content !== '' || (parts.length === 0 && scored.length > 0)) deltas.unshift({ content });
@@ -57,39 +48,19 @@ export function createChatOutput(
     }
   }
 
-  /** Only where the opening begins with a token: then the grammar can read it again from there. */
-  function constrain(): void {
-    constrained = true;
-    const from = recent.findLastIndex((_, at) =>
-      recent
-        .slice(at)
-        .map((token) => vocabulary.name(token))
-        .join('')
-        .startsWith(toolOpening),
-    );
-    if (from < 0 || options.lazyGrammar === null) return;
-    try {
-      const state = binding.createGrammarState(options.lazyGrammar());
-      for (const token of recent.slice(from)) binding.acceptInGrammar(state, token);
-      sampler.constrain(state);
-    } catch {
-      // The model opened its call in a way the grammar can't follow; it is read as it comes then.
-    }
-  }
-
   return {
     get inCall() {
       return calls?.inCall ?? false;
     },
     token(token) {
       begin();
-      if (!constrained) recent = [...recent, token].slice(-tagTokens);
+      lazyGrammar?.see(token);
     },
     text(text, scored) {
       if (calls === null) return send(text, [], scored);
       const output = calls.push(text);
       send(output.content, output.calls, scored);
-      if (!constrained && calls.inCall) constrain();
+      if (calls.inCall) lazyGrammar?.switchOn();
     },
     flush() {},
     end(reason) {

@@ -1,26 +1,27 @@
-// One choice of an answer while it is generated: samples, decides when it ends, and hands certain text
-// on together with the scores of the tokens it came from.
+// One choice of a response while it is generated: it samples tokens, decides when it ends, and passes on text that is
+// certain together with the scores of the tokens it came from.
 
 import type { FinishReason } from '#inference/engine.ts';
-import type { SamplingRules, TokenSampler } from '#inference/engines/local/child/sampling.ts';
-import type { Family, Work } from '#inference/engines/local/child/scheduler.ts';
+import type { Generation, SharedPrompt } from '#inference/engines/local/child/generation.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 import type { ScoredToken, Scorer } from './logprobs.ts';
-import { countCharacters, createTextStream } from './stop-strings.ts';
+import type { SamplingRules, TokenSampler } from './sampling.ts';
+import { countCharacters, createTextStream, type TextStream } from './stop-strings.ts';
 
 export interface PlacedToken extends ScoredToken {
-  /** Where its text begins, in characters of the generated text. */
+  /** Where the token's text begins, in characters of the generated text. */
   offset: number;
 }
 
-/** What a choice becomes: chat deltas or completion text. */
+/** Turns a choice into chat deltas or completion text. */
 export interface ChoiceOutput {
   token(token: number): void;
   text(text: string, scored: PlacedToken[]): void;
-  /** The choice goes on after this token. */
+  /** Called after each token that is not the last. */
   flush(): void;
-  /** Inside a tool call, where a stop string would break its arguments. */
+  /** True inside a tool call, where a stop string would break the arguments. */
   readonly inCall: boolean;
+  /** `stop` is the stop string or token that ended the choice; null if none did. */
   end(reason: Extract<FinishReason, 'stop' | 'length'>, stop: string | number | null): void;
 }
 
@@ -28,23 +29,37 @@ export interface ChoiceOptions {
   caller: string;
   priority: number;
   prompt: readonly number[];
-  family: Family;
-  /** Tokens it may generate. */
-  limit: number;
+  sharedPrompt: SharedPrompt;
+  /** Maximum tokens to generate. */
+  maxTokens: number;
   stops: readonly string[];
-  /** What a tool call begins with; null when none can be made. */
+  /** The tag that opens a tool call; null if the request offers no tools. */
   callOpening: string | null;
   includeStop: boolean;
   rules: SamplingRules;
-  /** How many alternatives to score for each token; null for no scores. */
+  /** Alternatives to score for each token; null for no scores. */
   topLogprobs: number | null;
   sampler: TokenSampler;
-  /** Sees the logits after each prompt token; null when they are not wanted. */
+  /** Sees the logits after each prompt token; null if they are not needed. */
   scorePrompt: ((position: number, index: number) => Promise<void>) | null;
-  onStart(cached: number): void;
+  onStart(cachedTokens: number): void;
   onToken(): void;
   onScore(logprob: number): void;
   onError(error: Error): void;
+}
+
+interface ChoiceState {
+  readonly vocabulary: Vocabulary;
+  readonly scorer: Scorer;
+  readonly options: ChoiceOptions;
+  readonly output: ChoiceOutput;
+  readonly text: TextStream;
+  /** Tokens generated. */
+  generated: number;
+  /** Characters sent. */
+  sent: number;
+  /** Scored tokens whose text was not sent yet. */
+  scored: PlacedToken[];
 }
 
 export function createChoice(
@@ -52,39 +67,14 @@ export function createChoice(
   scorer: Scorer,
   options: ChoiceOptions,
   output: ChoiceOutput,
-): Work {
-  const { rules, sampler } = options;
+): Generation {
   const text = createTextStream(options.stops, options.includeStop, options.callOpening);
-  let generated = 0;
-  let sent = 0;
-  let scored: PlacedToken[] = [];
-
-  function send(piece: string, last: boolean): void {
-    sent += countCharacters(piece);
-    const ready = last ? scored : scored.filter(({ offset }) => offset < sent);
-    scored = last ? [] : scored.slice(ready.length);
-    if (piece !== '' || ready.length > 0) output.text(piece, ready);
-  }
-
-  function finish(reason: 'stop' | 'length', stop: string | number | null): null {
-    send(typeof stop === 'string' ? '' : text.end(), true);
-    output.end(reason, stop);
-    return null;
-  }
-
-  async function place(token: number, index: number): Promise<void> {
-    if (options.topLogprobs === null) return;
-    const offset = text.length;
-    const score = await scorer.score(index, token, options.topLogprobs);
-    scored.push({ ...score, offset });
-    options.onScore(score.logprob);
-  }
-
+  const state = { vocabulary, scorer, options, output, text, generated: 0, sent: 0, scored: [] };
   return {
     caller: options.caller,
     priority: options.priority,
     prompt: options.prompt,
-    family: options.family,
+    sharedPrompt: options.sharedPrompt,
     scoresPrompt: options.scorePrompt !== null,
     cancelled: false,
     started: options.onStart,
@@ -92,33 +82,69 @@ export function createChoice(
       await options.scorePrompt?.(position, index);
     },
     failed: options.onError,
-    dispose: sampler.dispose,
-    async next(index) {
-      if (options.limit === 0) return finish('length', null);
-      const token = await sampler.sample(index);
-      if (this.cancelled) return null;
-      if (token < 0) return finish('stop', null);
-      generated++;
-      options.onToken();
-      const stopsHere = rules.stopTokens.has(token);
-      if (stopsHere && !options.includeStop) return finish('stop', token);
-      if (!stopsHere && vocabulary.isEnd(token)) return finish('stop', null);
-      await place(token, index);
-      if (this.cancelled) return null;
-      output.token(token);
-      text.watch(generated > rules.minTokens && !output.inCall);
-      const piece = text.push(vocabulary.bytes(token));
-      if (piece.stop !== null) {
-        const end = sent + countCharacters(piece.text);
-        scored = scored.filter(({ offset }) => offset < end);
-        send(piece.text, true);
-        return finish('stop', piece.stop);
-      }
-      send(piece.text, false);
-      if (stopsHere) return finish('stop', token);
-      if (generated >= options.limit) return finish('length', null);
-      output.flush();
-      return token;
+    dispose: options.sampler.dispose,
+    next(index) {
+      return generateToken(state, index, () => this.cancelled);
     },
   };
+}
+
+/** Resolves to the next token, or to null if the choice has ended or was cancelled. */
+async function generateToken(
+  state: ChoiceState,
+  index: number,
+  isCancelled: () => boolean,
+): Promise<number | null> {
+  const { options, output, text, vocabulary } = state;
+  if (options.maxTokens === 0) return finish(state, 'length', null);
+  const token = await options.sampler.sample(index);
+  if (isCancelled()) return null;
+  if (token < 0) return finish(state, 'stop', null);
+  state.generated++;
+  options.onToken();
+  const isStop = options.rules.stopTokens.has(token);
+  if (isStop && !options.includeStop) return finish(state, 'stop', token);
+  if (!isStop && vocabulary.isEnd(token)) return finish(state, 'stop', null);
+  await scoreToken(state, token, index);
+  if (isCancelled()) return null;
+  output.token(token);
+  text.watch(state.generated > options.rules.minTokens && !output.inCall);
+  const piece = text.push(vocabulary.bytes(token));
+  if (piece.stop !== null) return finishAtStop(state, piece.text, piece.stop);
+  send(state, piece.text, false);
+  if (isStop) return finish(state, 'stop', token);
+  if (state.generated >= options.maxTokens) return finish(state, 'length', null);
+  output.flush();
+  return token;
+}
+
+async function scoreToken(state: ChoiceState, token: number, index: number): Promise<void> {
+  const { options, scorer, text } = state;
+  if (options.topLogprobs === null) return;
+  const offset = text.length;
+  const score = await scorer.score(index, token, options.topLogprobs);
+  state.scored.push({ ...score, offset });
+  options.onScore(score.logprob);
+}
+
+/** Sends text, with the scored tokens that begin in the text sent so far; with all of them if it is the last. */
+function send(state: ChoiceState, piece: string, isLast: boolean): void {
+  state.sent += countCharacters(piece);
+  const ready = isLast ? state.scored : state.scored.filter(({ offset }) => offset < state.sent);
+  state.scored = isLast ? [] : state.scored.slice(ready.length);
+  if (piece !== '' || ready.length > 0) state.output.text(piece, ready);
+}
+
+/** Sends the text before a stop string, without the scores of what comes after it. */
+function finishAtStop(state: ChoiceState, piece: string, stop: string): null {
+  const end = state.sent + countCharacters(piece);
+  state.scored = state.scored.filter(({ offset }) => offset < end);
+  send(state, piece, true);
+  return finish(state, 'stop', stop);
+}
+
+function finish(state: ChoiceState, reason: 'stop' | 'length', stop: string | number | null): null {
+  send(state, typeof stop === 'string' ? '' : state.text.end(), true);
+  state.output.end(reason, stop);
+  return null;
 }

@@ -1,4 +1,4 @@
-// A choice as completion text, with the prompt before it when it is echoed.
+// A choice as completion text, after the prompt if the request asks for an echo.
 
 import type { CompletionChoice, CompletionLogprobs, PromptLogprob } from '#inference/engine.ts';
 import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
@@ -6,7 +6,7 @@ import type { ChoiceOutput, PlacedToken } from './choice.ts';
 import { type ScoredToken, toCompletionName, toCompletionTop } from './logprobs.ts';
 import { countCharacters } from './stop-strings.ts';
 
-/** A prompt token and, when it was scored, how likely it was after those before it. */
+/** A prompt token and its score after the tokens before it; null if it was not scored. */
 export interface EchoedToken {
   token: number;
   scored: ScoredToken | null;
@@ -15,9 +15,9 @@ export interface EchoedToken {
 export interface CompletionOutputOptions {
   index: number;
   logprobs: boolean;
-  /** Null when the prompt is not echoed. */
+  /** Null if the prompt is not echoed. */
   echo: { text: string; tokens(): EchoedToken[] } | null;
-  /** Null when they were not asked for. */
+  /** Null if the request does not ask for them. */
   promptLogprobs: (() => (Record<string, PromptLogprob> | null)[]) | null;
 }
 
@@ -60,7 +60,7 @@ export function createCompletionOutput(
   return {
     inCall: false,
     token: begin,
-    // Kept until the choice knows whether it ends here: the last text carries the finish reason.
+    // Kept until `flush` or `end`: the last text carries the finish reason.
     text(text, scored) {
       begin();
       unsent = {

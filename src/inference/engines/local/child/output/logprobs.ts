@@ -1,4 +1,4 @@
-// Log-probabilities of the model's own distribution, before temperature, filters and grammars: read by
+// Log-probabilities of the model's own distribution, before temperature, filters and grammars. They are read by
 // sampling the same logits a second time with plain samplers.
 
 import type { ChatLogprobs, PromptLogprob, TokenLogprob } from '#inference/engine.ts';
@@ -8,13 +8,14 @@ import type { Vocabulary } from '#inference/engines/local/child/vocabulary.ts';
 export interface ScoredToken {
   token: number;
   logprob: number;
-  /** The most likely tokens, best first. */
+  /** The most likely tokens, the best one first. */
   top: { token: number; logprob: number }[];
 }
 
 export interface Scorer {
+  /** Scores `token` and the `top` most likely tokens by the logits at `index`. */
   score(index: number, token: number, top: number): Promise<ScoredToken>;
-  /** How many tokens are more likely, plus one. */
+  /** The number of tokens that are more likely, plus one. */
   rank(index: number, scored: ScoredToken): Promise<number>;
 }
 
@@ -33,8 +34,8 @@ export function createScorer(binding: Binding): Scorer {
 
   return {
     async score(index, token, top) {
-      // The selected token of the greedy sampler is the most likely one, so the answer holds the highest
-      // logit too, against which the total weight is given.
+      // The greedy sampler selects the most likely token, so its result holds the highest logit too. The total weight
+      // is relative to that logit.
       const filter: [number[], boolean, boolean, boolean, number] = [
         [token],
         false,
@@ -42,10 +43,10 @@ export function createScorer(binding: Binding): Scorer {
         true,
         0,
       ];
-      const answer = await context.sampleToken(index, greedy, false, false, filter, true);
-      const logits = toPairs(answer[3]);
+      const sampled = await context.sampleToken(index, greedy, false, false, filter, true);
+      const logits = toPairs(sampled[3]);
       const highest = Math.max(...logits.map((pair) => pair.logit));
-      const total = highest + Math.log(answer[4]);
+      const total = highest + Math.log(sampled[4]);
       const own = logits.find((pair) => pair.token === token)?.logit ?? Number.NEGATIVE_INFINITY;
       if (top === 0) return { token, logprob: own - total, top: [] };
       const best = await context.sampleToken(index, topSampler(top), false, false, true, false);
@@ -87,7 +88,7 @@ function toTokenLogprob(
   return { token: vocabulary.name(token), logprob, bytes: [...vocabulary.nameBytes(token)] };
 }
 
-/** The chosen token is always among them, so there may be one more than was asked for. */
+/** Always includes the chosen token, so there may be one entry more than the request asks for. */
 export function toCompletionTop(
   vocabulary: Vocabulary,
   scored: ScoredToken,
@@ -98,7 +99,7 @@ export function toCompletionTop(
   return Object.fromEntries(entries);
 }
 
-/** A token that is not whole characters is named by its bytes, as the completions API has always done. */
+/** Names a token that is not whole characters by its bytes, as OpenAI's completions API does. */
 export function toCompletionName(vocabulary: Vocabulary, token: number): string {
   const name = vocabulary.name(token);
   if (!name.includes('\ufffd')) return name;

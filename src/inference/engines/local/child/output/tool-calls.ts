@@ -1,9 +1,9 @@
-// Finds tool calls in generated text and passes their parts on as they come. Arguments are forwarded
-// character for character, so they survive any chunk boundary.
+// Finds tool calls in generated text and passes their parts on as they come. Arguments are forwarded character by
+// character, so a chunk boundary may be anywhere.
 
 import { randomInt } from 'node:crypto';
 import type { ToolCallDelta } from '#inference/engine.ts';
-import { toolClosing, toolOpening } from '#inference/engines/local/child/prompt/chat-template.ts';
+import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import { createCallReader } from './call-reader.ts';
 import { heldLength } from './stop-strings.ts';
 
@@ -17,7 +17,7 @@ export interface ToolCallStream {
   end(): ToolCallOutput;
   /** Calls begun so far. */
   readonly count: number;
-  /** Inside a call: its opening was seen and its JSON has not ended. */
+  /** True from a call's opening tag to the end of its JSON. */
   readonly inCall: boolean;
 }
 
@@ -28,16 +28,16 @@ export function createToolCallStream(): ToolCallStream {
   let justCalled = false;
 
   function readText(text: string, output: ToolCallOutput): string {
-    // A call's closing and the line break before the next call are not content.
+    // A call's closing tag and the line break before the next call are not content.
     const fresh = justCalled ? text.trimStart() : text;
-    if (justCalled && fresh.startsWith(toolClosing)) return fresh.slice(toolClosing.length);
-    const at = fresh.indexOf(toolOpening);
+    if (justCalled && fresh.startsWith(toolCallClosing)) return fresh.slice(toolCallClosing.length);
+    const at = fresh.indexOf(toolCallOpening);
     if (at >= 0) {
       output.content += fresh.slice(0, at).trimEnd();
       reader = createCallReader(count, toCallId());
-      return fresh.slice(at + toolOpening.length);
+      return fresh.slice(at + toolCallOpening.length);
     }
-    const tags = justCalled ? [toolOpening, toolClosing] : [toolOpening];
+    const tags = justCalled ? [toolCallOpening, toolCallClosing] : [toolCallOpening];
     const sure = fresh.slice(0, fresh.length - heldLength(fresh, tags)).trimEnd().length;
     if (sure > 0) justCalled = false;
     output.content += fresh.slice(0, sure);
@@ -52,7 +52,7 @@ export function createToolCallStream(): ToolCallStream {
     if (state === 'open') return '';
     justCalled = state === 'done';
     if (justCalled) count++;
-    else output.content += toolOpening + reader.raw;
+    else output.content += toolCallOpening + reader.raw;
     reader = null;
     return rest;
   }
@@ -72,7 +72,7 @@ export function createToolCallStream(): ToolCallStream {
       return output;
     },
     end() {
-      const unread = reader !== null && !reader.begun ? toolOpening + reader.raw : '';
+      const unread = reader !== null && !reader.begun ? toolCallOpening + reader.raw : '';
       if (reader?.begun) count++;
       reader = null;
       const content = justCalled ? held.trim() : held;

@@ -1,8 +1,15 @@
-// Chat messages to prompt text, by the template that the model file carries. What templates differ in
-// (the developer role, tools, arguments as objects) is evened out here.
+// Renders chat messages to a prompt by the template in the model file, and evens out what templates differ in: the
+// developer role, tools, and arguments as objects.
 
 import { Template } from '@huggingface/jinja';
-import { EngineError } from '#inference/engine.ts';
+import {
+  continuesAndOpens,
+  lastMessageCallsTool,
+  lastMessageLeftOut,
+  templateRefused,
+  textPartsOnly,
+} from '#inference/engines/local/child/errors.ts';
+import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import type { ChatMessage, ChatRequest, Tool } from '#inference/schema.ts';
 
 export interface TemplateMessage {
@@ -16,42 +23,39 @@ export interface TemplateMessage {
 export interface ChatPrompt {
   messages: TemplateMessage[];
   tools: Tool[] | null;
-  /** The answer goes on from the last message instead of opening a new one. */
+  /** The response continues the last message instead of opening a new one. */
   continues: boolean;
   addsGenerationPrompt: boolean;
 }
 
 export interface ChatTemplate {
-  /** Throws EngineError `rejected` when the template refuses the messages. */
+  /** Throws EngineError `rejected` if the template refuses the messages. */
   render(prompt: ChatPrompt): string;
 }
 
-/** For models that carry no template: the form most chat models of today were trained on. */
+/** ChatML, which most current chat models were trained on. It is used if the model file has no template. */
 const chatMl = `{%- for message in messages -%}{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' -}}{%- endfor -%}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}`;
-
-export const toolOpening = '<tool_call>';
-export const toolClosing = '</tool_call>';
 
 export function createChatTemplate(
   source: string | null,
   specialText: { bos_token: string; eos_token: string },
 ): ChatTemplate {
   const text = source ?? chatMl;
-  // Read on first use: a template that can't be read is no obstacle to plain completions.
+  // Parsed on first use: plain completions work even if the template can't be parsed.
   let template: Template | null = null;
   const knowsDeveloper = text.includes('developer');
-  // A template that does not know our form of tool call gets the tools by way of the system message.
-  const knowsTools = text.includes('tools') && text.includes(toolOpening);
+  // A template that does not know this form of tool call gets the tools in the system message.
+  const knowsTools = text.includes('tools') && text.includes(toolCallOpening);
 
   return {
     render(prompt) {
       const messages = knowsDeveloper ? prompt.messages : prompt.messages.map(developerToSystem);
       const tools = prompt.tools ?? [];
-      const told = tools.length > 0 && !knowsTools ? tellTools(messages, tools) : messages;
+      const described = tools.length > 0 && !knowsTools ? describeTools(messages, tools) : messages;
       const rendered = attempt(() => {
         template ??= new Template(text);
         return template.render({
-          messages: prompt.continues ? markEnd(told) : told,
+          messages: prompt.continues ? markEnd(described) : described,
           ...(tools.length > 0 && knowsTools && { tools }),
           add_generation_prompt: prompt.addsGenerationPrompt,
           ...specialText,
@@ -66,11 +70,7 @@ function attempt(render: () => string): string {
   try {
     return render();
   } catch (error) {
-    throw new EngineError(
-      'rejected',
-      `The model's chat template refuses these messages: ${(error as Error).message}.`,
-      { code: 'invalid_value', param: 'messages', cause: error },
-    );
+    throw templateRefused(error);
   }
 }
 
@@ -78,12 +78,12 @@ function developerToSystem(message: TemplateMessage): TemplateMessage {
   return message.role === 'developer' ? { ...message, role: 'system' } : message;
 }
 
-function tellTools(
+function describeTools(
   messages: readonly TemplateMessage[],
   tools: readonly Tool[],
 ): TemplateMessage[] {
   const list = tools.map((tool) => JSON.stringify(tool)).join('\n');
-  const lesson = `You have access to the following tools:\n<tools>\n${list}\n</tools>\nTo call a tool, answer with ${toolOpening}{"name": "tool name", "arguments": {...}}${toolClosing}`;
+  const instructions = `You have access to the following tools:\n<tools>\n${list}\n</tools>\nTo call a tool, answer with ${toolCallOpening}{"name": "tool name", "arguments": {...}}${toolCallClosing}`;
   const plain = messages.map((message) => ({
     ...message,
     tool_calls: undefined,
@@ -92,17 +92,17 @@ function tellTools(
       .join('\n'),
   }));
   const [first, ...rest] = plain;
-  if (first?.role !== 'system') return [{ role: 'system', content: lesson }, ...plain];
-  return [{ ...first, content: `${first.content}\n\n${lesson}` }, ...rest];
+  if (first?.role !== 'system') return [{ role: 'system', content: instructions }, ...plain];
+  return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...rest];
 }
 
 function toCallText({
   function: call,
 }: NonNullable<TemplateMessage['tool_calls']>[number]): string {
-  return `${toolOpening}${JSON.stringify({ name: call.name, arguments: call.arguments })}${toolClosing}`;
+  return `${toolCallOpening}${JSON.stringify({ name: call.name, arguments: call.arguments })}${toolCallClosing}`;
 }
 
-/** A character that stands in no text; templates that trim keep the white space before it. */
+/** A noncharacter, which no text contains. Templates that trim keep the white space before it. */
 const endMark = '\ufdd1';
 
 function markEnd(messages: readonly TemplateMessage[]): TemplateMessage[] {
@@ -111,31 +111,19 @@ function markEnd(messages: readonly TemplateMessage[]): TemplateMessage[] {
   );
 }
 
-/** Everything a template puts after the last message would tell the model that it has ended. */
+/** Cuts off what the template writes after the last message: it would tell the model that the message has ended. */
 function cutAtEnd(rendered: string): string {
   const at = rendered.lastIndexOf(endMark);
   if (at >= 0) return rendered.slice(0, at);
-  throw notContinuable("The model's chat template leaves out the last message");
-}
-
-function notContinuable(reason: string): EngineError {
-  return new EngineError('rejected', `${reason}, so the answer can't go on from it.`, {
-    code: 'invalid_value',
-    param: 'messages',
-  });
+  throw lastMessageLeftOut();
 }
 
 export function toChatPrompt(body: ChatRequest): ChatPrompt {
   const continues = body.continue_final_message ?? false;
-  if (continues && body.add_generation_prompt)
-    throw new EngineError(
-      'rejected',
-      'continue_final_message goes on from the last message; add_generation_prompt opens a new one. Set one of them.',
-      { code: 'invalid_value', param: 'add_generation_prompt' },
-    );
-  // Templates write calls after the content: there is no text at the end to go on from.
+  if (continues && body.add_generation_prompt) throw continuesAndOpens();
+  // Templates write calls after the content, so there is no text at the end to continue.
   if (continues && (body.messages.at(-1)?.tool_calls ?? []).length > 0)
-    throw notContinuable('The last message ends with a tool call');
+    throw lastMessageCallsTool();
   return {
     messages: body.messages.map(toTemplateMessage),
     tools: body.tool_choice === 'none' ? null : (body.tools ?? null),
@@ -167,15 +155,12 @@ function toText({ content }: ChatMessage, at: number): string {
   return content
     .map((part, index) => {
       if (part.type === 'text' && typeof part.text === 'string') return part.text;
-      throw new EngineError('rejected', 'This model takes text parts only.', {
-        code: 'unsupported_content_type',
-        param: `messages[${at}].content[${index}].type`,
-      });
+      throw textPartsOnly(at, index);
     })
     .join('');
 }
 
-/** Templates print arguments as JSON themselves and expect an object; broken JSON stays as it was. */
+/** Templates expect arguments as an object and write the JSON themselves. Invalid JSON stays text. */
 function toArguments(text: string): unknown {
   try {
     const parsed: unknown = JSON.parse(text);

@@ -1,30 +1,34 @@
-// How likely each token of a prompt was, collected while the prompt is read; for `echo` with `logprobs`
-// and for `prompt_logprobs`.
+// Collects the log-probability of each prompt token while the prompt is read, for `echo` with `logprobs` and for
+// `prompt_logprobs`.
 
 import type { PromptLogprob, Task } from '#inference/engine.ts';
-import type { Core } from '#inference/engines/local/child/runtime.ts';
 import type { EchoedToken } from '#inference/engines/local/child/output/completion-output.ts';
 import {
   type ScoredToken,
   toPromptLogprobs,
 } from '#inference/engines/local/child/output/logprobs.ts';
+import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
 import type { Prompt } from './prompts.ts';
 
 export interface PromptScores {
-  /** Null when the request does not ask for scores. */
+  /** Null if the request does not ask for scores. */
   readonly score: ((position: number, index: number) => Promise<void>) | null;
   echoed(): EchoedToken[];
-  /** Null for a token that nothing comes before, or that was not read. */
+  /** An entry is null for the first token and for tokens that were not read. */
   entries(): (Record<string, PromptLogprob> | null)[];
 }
 
-export function createPromptScores(core: Core, task: Task, prompt: Prompt): PromptScores {
+export function createPromptScores(
+  runtime: ModelRuntime,
+  task: Task,
+  prompt: Prompt,
+): PromptScores {
   const body = task.kind === 'completion' ? task.body : null;
   const promptTop = body?.prompt_logprobs ?? null;
   const echoTop = body?.echo ? (body.logprobs ?? null) : null;
   // A stand-in may read only the end of a prompt.
   const unread = prompt.whole.length - prompt.tokens.length;
-  // A start token that the request did not write is no part of what is echoed.
+  // A start token that the request did not write is not echoed.
   const echoFrom = prompt.startAdded ? 1 : 0;
   const scores: (ScoredToken | null)[] = [];
   const entries: (Record<string, PromptLogprob> | null)[] = [];
@@ -34,11 +38,11 @@ export function createPromptScores(core: Core, task: Task, prompt: Prompt): Prom
     if (token === undefined) throw new Error('The last prompt token has no successor to score');
     const at = unread + position + 1;
     const top = Math.max(promptTop ?? 0, echoTop ?? 0);
-    const scored = await core.scorer.score(index, token, top);
+    const scored = await runtime.scorer.score(index, token, top);
     scores[at] = { ...scored, top: scored.top.slice(0, echoTop ?? 0) };
     if (promptTop === null) return;
     const wanted = { ...scored, top: scored.top.slice(0, promptTop) };
-    entries[at] = await toPromptLogprobs(core.scorer, core.vocabulary, index, wanted);
+    entries[at] = await toPromptLogprobs(runtime.scorer, runtime.vocabulary, index, wanted);
   }
 
   return {

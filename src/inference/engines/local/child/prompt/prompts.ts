@@ -1,145 +1,158 @@
-// Request bodies to prompt tokens: how many there are in all, and those that the model will read.
+// Turns request bodies into prompt tokens: all of them, and those that the model reads.
 
 import { type Task, toGivenPrompts } from '#inference/engine.ts';
-import { type Core, rejected } from '#inference/engines/local/child/runtime.ts';
-import { fit, keepNewest, type WindowRules } from './context-window.ts';
+import {
+  emptyPrompt,
+  nestedTooDeep,
+  suffixUnsupported,
+  unknownToken,
+} from '#inference/engines/local/child/errors.ts';
+import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
 import type { CompletionRequest } from '#inference/schema.ts';
 import { type ChatPrompt, toChatPrompt } from './chat-template.ts';
+import { fit, keepNewest, type WindowRules } from './context-window.ts';
 
 export interface Prompt {
-  /** What the model reads. */
+  /** The tokens that the model reads. */
   tokens: readonly number[];
-  /** The whole prompt's tokens; those before `tokens` when a stand-in left some out. */
+  /** All tokens of the prompt. A stand-in may leave out some of them in `tokens`. */
   whole: readonly number[];
-  /** `whole` begins with a start token that the request did not write. */
+  /** True if `whole` begins with a start token that the request did not write. */
   startAdded: boolean;
-  /** Tokens that may be generated. */
-  limit: number;
-  /** As it was given, for an echo. */
+  /** Maximum tokens to generate. */
+  maxTokens: number;
+  /** The prompt's text, for an echo. Empty for a chat. */
   text(): string;
 }
 
-export async function toPrompts(core: Core, task: Task, contextWindow: number): Promise<Prompt[]> {
-  const rules = { own: core.binding.window, asked: contextWindow, standIn: core.options.standIn };
+export async function toPrompts(
+  runtime: ModelRuntime,
+  task: Task,
+  contextWindow: number,
+): Promise<Prompt[]> {
+  const rules = {
+    own: runtime.binding.window,
+    requested: contextWindow,
+    standIn: runtime.options.standIn,
+  };
   if (task.kind === 'chat') {
     const { body } = task;
     const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? null;
     const prompt = toChatPrompt(body);
-    const whole = await toChatTokens(core, prompt);
+    const whole = await toChatTokens(runtime, prompt);
     const fitted = fit(rules, whole.length, maxTokens, 'messages');
     const tokens =
-      whole.length <= fitted.readable || !rules.standIn
+      whole.length <= fitted.maxPromptTokens || !rules.standIn
         ? whole
-        : await keepNewest(prompt, fitted.readable, (shorter) => toChatTokens(core, shorter));
+        : await keepNewest(prompt, fitted.maxPromptTokens, (shorter) =>
+            toChatTokens(runtime, shorter),
+          );
     return [
-      { tokens, whole, limit: fitted.limit(tokens.length), startAdded: false, text: () => '' },
+      {
+        tokens,
+        whole,
+        maxTokens: fitted.toMaxTokens(tokens.length),
+        startAdded: false,
+        text: () => '',
+      },
     ];
   }
   refuseSuffix(task.body);
   const prompts: Prompt[] = [];
   for (const given of toGivenPrompts(task.body))
-    prompts.push(await toCompletionPrompt(core, given, rules, task.body.max_tokens ?? null));
+    prompts.push(await toCompletionPrompt(runtime, given, rules, task.body.max_tokens ?? null));
   return prompts;
 }
 
-export async function countPromptTokens(core: Core, task: Task): Promise<number> {
-  if (task.kind === 'chat') return (await toChatTokens(core, toChatPrompt(task.body))).length;
+export async function countPromptTokens(runtime: ModelRuntime, task: Task): Promise<number> {
+  if (task.kind === 'chat') return (await toChatTokens(runtime, toChatPrompt(task.body))).length;
   let count = 0;
-  for (const given of toGivenPrompts(task.body)) count += (await toTokens(core, given)).length;
+  for (const given of toGivenPrompts(task.body)) count += (await toTokens(runtime, given)).length;
   return count;
 }
 
 async function toCompletionPrompt(
-  core: Core,
+  runtime: ModelRuntime,
   given: string | number[],
   rules: WindowRules,
   maxTokens: number | null,
 ): Promise<Prompt> {
-  const whole = await toTokens(core, given);
-  if (whole.length === 0)
-    throw rejected('The prompt is empty; give at least one token.', 'invalid_value', 'prompt');
+  const whole = await toTokens(runtime, given);
+  if (whole.length === 0) throw emptyPrompt();
   const fitted = fit(rules, whole.length, maxTokens, 'prompt');
   const tokens =
-    whole.length <= fitted.readable || !rules.standIn
+    whole.length <= fitted.maxPromptTokens || !rules.standIn
       ? whole
-      : keepEnd(whole, fitted.readable, core.vocabulary.textStart);
+      : keepEnd(whole, fitted.maxPromptTokens, runtime.vocabulary.textStart);
   return {
     tokens,
     whole,
-    startAdded: typeof given === 'string' && isAdded(core, whole[0], given),
-    limit: fitted.limit(tokens.length),
-    text: () => (typeof given === 'string' ? given : toText(core, given)),
+    startAdded: typeof given === 'string' && isAdded(runtime, whole[0], given),
+    maxTokens: fitted.toMaxTokens(tokens.length),
+    text: () => (typeof given === 'string' ? given : toText(runtime, given)),
   };
 }
 
-/** No model we serve has been tried with the tokens that filling in the middle needs. */
+/** Filling in the middle needs special tokens, which no supported model has been tried with. */
 function refuseSuffix({ suffix }: CompletionRequest): void {
-  if (suffix != null && suffix !== '')
-    throw rejected(
-      'This model can not fill in before a suffix.',
-      'unsupported_parameter',
-      'suffix',
-    );
+  if (suffix != null && suffix !== '') throw suffixUnsupported();
 }
 
-async function toTokens(core: Core, given: string | number[]): Promise<number[]> {
-  const { vocabulary } = core;
+async function toTokens(runtime: ModelRuntime, given: string | number[]): Promise<number[]> {
+  const { vocabulary } = runtime;
   if (typeof given !== 'string') {
-    const stranger = given.find((token) => token >= vocabulary.size);
-    if (stranger === undefined) return given;
-    throw rejected(
-      `${stranger} is not a token of this model; its vocabulary has ${vocabulary.size} tokens.`,
-      'invalid_value',
-      'prompt',
-    );
+    const unknown = given.find((token) => token >= vocabulary.size);
+    if (unknown === undefined) return given;
+    throw unknownToken(unknown, vocabulary.size, 'prompt');
   }
   return withStart(vocabulary.textStart, await vocabulary.tokenize(given, true));
 }
 
-/** A character that stands in no text; it splits what must not be read as a control token. */
+/** A noncharacter, which no text contains. It splits text that must not be read as a control token. */
 const seam = '\ufdd0';
 
-async function toChatTokens(core: Core, prompt: ChatPrompt): Promise<number[]> {
-  const controls = core.vocabulary.controlTexts;
-  // What a user writes is text: "<|im_end|>" in a message, a tool or its arguments must not end it.
-  const rendered = core.template.render({
+async function toChatTokens(runtime: ModelRuntime, prompt: ChatPrompt): Promise<number[]> {
+  const controls = runtime.vocabulary.controlTexts;
+  // A client's text stays text: "<|im_end|>" in a message, a tool or its arguments must not end the message.
+  const rendered = runtime.template.render({
     ...prompt,
     ...(controls !== null && {
-      messages: openSeams(prompt.messages, controls, 'messages'),
-      tools: openSeams(prompt.tools, controls, 'tools'),
+      messages: insertSeams(prompt.messages, controls, 'messages'),
+      tools: insertSeams(prompt.tools, controls, 'tools'),
     }),
   });
   const tokens: number[] = [];
   for (const part of rendered.split(seam))
-    for (const token of await core.vocabulary.tokenize(part, true)) tokens.push(token);
-  return withStart(core.vocabulary.bos, tokens);
+    for (const token of await runtime.vocabulary.tokenize(part, true)) tokens.push(token);
+  return withStart(runtime.vocabulary.bos, tokens);
 }
 
-/** Arguments and schemas are nested as their writer likes; a stack is not. */
+/** Bounds the recursion: a client may nest arguments and schemas to any depth. */
 const maxDepth = 512;
 
-/** The same value with a seam in every control text, in the names of members too. */
-function openSeams<Value>(value: Value, controls: RegExp, param: string, depth?: number): Value;
-function openSeams(value: unknown, controls: RegExp, param: string, depth = 0): unknown {
-  if (typeof value === 'string') return value.replaceAll(controls, openSeam);
+/** Returns the value with a seam in the text of every control token, in the names of members too. */
+function insertSeams<Value>(value: Value, controls: RegExp, param: string, depth?: number): Value;
+function insertSeams(value: unknown, controls: RegExp, param: string, depth = 0): unknown {
+  if (typeof value === 'string') return value.replaceAll(controls, insertSeam);
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > maxDepth)
-    throw rejected(`${param} may not be nested so deeply.`, 'invalid_value', param);
-  const open = (item: unknown) => openSeams(item, controls, param, depth + 1);
-  if (Array.isArray(value)) return value.map(open);
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [open(name), open(item)]));
+  if (depth > maxDepth) throw nestedTooDeep(param, maxDepth);
+  const insert = (item: unknown) => insertSeams(item, controls, param, depth + 1);
+  if (Array.isArray(value)) return value.map(insert);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [insert(name), insert(item)]),
+  );
 }
 
-function openSeam(control: string): string {
+function insertSeam(control: string): string {
   return `${control.slice(0, 1)}${seam}${control.slice(1)}`;
 }
 
-/** Most templates write the start token themselves. */
+/** Adds the start token, unless the template has written it. */
 function withStart(start: number | null, tokens: number[]): number[] {
   return start === null || tokens[0] === start ? tokens : [start, ...tokens];
 }
 
-function isAdded({ vocabulary }: Core, first: number | undefined, text: string): boolean {
+function isAdded({ vocabulary }: ModelRuntime, first: number | undefined, text: string): boolean {
   return (
     first !== undefined &&
     first === vocabulary.textStart &&
@@ -147,15 +160,15 @@ function isAdded({ vocabulary }: Core, first: number | undefined, text: string):
   );
 }
 
-/** The newest tokens; without its start token a model reads text as noise. */
+/** Keeps the last tokens, and the start token: without it a model reads text as noise. */
 function keepEnd(tokens: readonly number[], length: number, start: number | null): number[] {
   return start === null ? tokens.slice(-length) : [start, ...tokens.slice(1 - length)];
 }
 
-function toText(core: Core, tokens: readonly number[]): string {
+function toText(runtime: ModelRuntime, tokens: readonly number[]): string {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const parts = tokens.map((token) =>
-    decoder.decode(core.vocabulary.bytes(token), { stream: true }),
+    decoder.decode(runtime.vocabulary.bytes(token), { stream: true }),
   );
   return parts.join('') + decoder.decode();
 }

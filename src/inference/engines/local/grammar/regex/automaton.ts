@@ -1,13 +1,13 @@
 // Deterministic automata over code points. They let a pattern, a format and a length hold together, tell
 // whether two patterns can match the same string, and become grammar rules that never need to back up.
 
-import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
+import type { CharRange } from './char-ranges.ts';
 import { complement, intersectRanges } from './char-ranges.ts';
 import { PatternError } from './regex.ts';
 
 export interface Edge {
-  readonly ranges: readonly Range[];
+  readonly ranges: readonly CharRange[];
   readonly to: number;
 }
 
@@ -19,7 +19,7 @@ export interface State {
 /** State 0 is where it starts. Every other state can still lead to an accepted string. */
 export type Automaton = readonly State[];
 
-const stateLimit = 3000;
+const maxStates = 3000;
 
 export function accepts(automaton: Automaton, value: string): boolean {
   let state = 0;
@@ -104,7 +104,7 @@ export function allBut(names: readonly string[]): Automaton {
   return nodes.map(({ accepting, next }) => ({
     accepting,
     edges: [
-      ...[...next].map(([char, to]) => ({ ranges: [[char, char]] as Range[], to })),
+      ...[...next].map(([char, to]) => ({ ranges: [[char, char]] as CharRange[], to })),
       { ranges: complement([...next.keys()].map((char) => [char, char])), to: free },
     ],
   }));
@@ -114,7 +114,7 @@ export function allBut(names: readonly string[]): Automaton {
 export function explore<Key>(
   start: Key,
   spend: Spend,
-  visit: (key: Key) => { accepting: boolean; edges: { ranges: readonly Range[]; to: Key }[] },
+  visit: (key: Key) => { accepting: boolean; edges: { ranges: readonly CharRange[]; to: Key }[] },
 ): Automaton {
   const keys = [start];
   const numbers = new Map([[String(start), 0]]);
@@ -127,7 +127,7 @@ export function explore<Key>(
       const name = String(to);
       const known = numbers.get(name) ?? keys.length;
       if (known === keys.length) {
-        if (known === stateLimit) throw new PatternError('is too complex');
+        if (known === maxStates) throw new PatternError('is too complex');
         numbers.set(name, known);
         keys.push(to);
       }

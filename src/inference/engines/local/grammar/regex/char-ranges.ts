@@ -1,11 +1,12 @@
 // Sets of characters as sorted ranges of code points.
 
-import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
+/** First and last code point, both included. */
+export type CharRange = readonly [first: number, last: number];
 
-const last = 0x10ffff;
+const lastCodePoint = 0x10ffff;
 
-/** Sorted, and without gaps of nothing between two ranges. */
-export function normalise(ranges: readonly Range[]): Range[] {
+/** Sorts the ranges and merges those that touch or overlap. */
+export function normalise(ranges: readonly CharRange[]): CharRange[] {
   const merged: [number, number][] = [];
   for (const [first, end] of ranges.toSorted((a, b) => a[0] - b[0])) {
     const before = merged.at(-1);
@@ -15,34 +16,34 @@ export function normalise(ranges: readonly Range[]): Range[] {
   return merged;
 }
 
-export function complement(ranges: readonly Range[]): Range[] {
-  const outside: Range[] = [];
+export function complement(ranges: readonly CharRange[]): CharRange[] {
+  const outside: CharRange[] = [];
   let from = 0;
   for (const [first, end] of normalise(ranges)) {
     if (first > from) outside.push([from, first - 1]);
     from = end + 1;
   }
-  if (from <= last) outside.push([from, last]);
+  if (from <= lastCodePoint) outside.push([from, lastCodePoint]);
   return outside;
 }
 
-export function intersectRanges(a: readonly Range[], b: readonly Range[]): Range[] {
+export function intersectRanges(a: readonly CharRange[], b: readonly CharRange[]): CharRange[] {
   return a.flatMap(([first, end]) =>
-    b.flatMap(([from, to]): Range[] =>
+    b.flatMap(([from, to]): CharRange[] =>
       first <= to && from <= end ? [[Math.max(first, from), Math.min(end, to)]] : [],
     ),
   );
 }
 
-/** What `.` doesn't match. */
-export const lineEnds: readonly Range[] = [
+/** The characters that `.` does not match. */
+export const lineEnds: readonly CharRange[] = [
   [0x0a, 0x0a],
   [0x0d, 0x0d],
   [0x2028, 0x2029],
 ];
 
-/** `\\d`, `\\w` and `\\s`. */
-export const classEscapes: Record<string, readonly Range[]> = {
+/** The characters of `\\d`, `\\w` and `\\s`. */
+export const classEscapes: Record<string, readonly CharRange[]> = {
   d: [[0x30, 0x39]],
   w: [
     [0x30, 0x39],

@@ -1,8 +1,7 @@
 // From a regular expression to the smallest automaton of its language, by the textbook: steps with empty
 // moves, then sets of steps, then equal states merged. Every stage is bounded.
 
-import type { Range } from '#inference/engines/local/grammar/rules/gbnf.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
 import {
   type Automaton,
   complementOf,
@@ -10,15 +9,16 @@ import {
   intersectAutomata,
   type State,
 } from './automaton.ts';
+import type { CharRange } from './char-ranges.ts';
 import { PatternError, parseRegex, type Regex } from './regex.ts';
 
 interface Step {
   readonly free: number[];
-  readonly moves: { ranges: readonly Range[]; to: number }[];
+  readonly moves: { ranges: readonly CharRange[]; to: number }[];
 }
 
-const stepLimit = 3000;
-const roundLimit = 60;
+const maxSteps = 3000;
+const maxRounds = 60;
 
 export interface Patterns {
   /** The same source is compiled once. Throws PatternError. */
@@ -57,7 +57,7 @@ function compileRegex(regex: Regex, spend: Spend): Automaton {
 }
 
 function addStep(steps: Step[]): number {
-  if (steps.length === stepLimit) throw new PatternError('is too complex');
+  if (steps.length === maxSteps) throw new PatternError('is too complex');
   return steps.push({ free: [], moves: [] }) - 1;
 }
 
@@ -88,7 +88,7 @@ function buildRepeat(
   next: number,
   steps: Step[],
 ): number {
-  if (Math.max(min, max === Infinity ? 0 : max) > stepLimit)
+  if (Math.max(min, max === Infinity ? 0 : max) > maxSteps)
     throw new PatternError('is too complex');
   let at = next;
   if (max === Infinity) {
@@ -123,14 +123,14 @@ function determinise(steps: readonly Step[], start: number, end: number, spend: 
     );
     const sorted = [...cuts].toSorted((a, b) => a - b);
     spend(moves.length * sorted.length);
-    const byTarget = new Map<string, { ranges: Range[]; to: number[] }>();
+    const byTarget = new Map<string, { ranges: CharRange[]; to: number[] }>();
     for (const [index, first] of sorted.slice(0, -1).entries()) {
       const targets = moves.flatMap(({ ranges, to }) =>
         ranges.some(([from, last]) => from <= first && first <= last) ? [to] : [],
       );
       if (targets.length === 0) continue;
       const to = closure(targets);
-      const range: Range = [first, sorted[index + 1]! - 1];
+      const range: CharRange = [first, sorted[index + 1]! - 1];
       const known = byTarget.get(String(to));
       if (known) known.ranges.push(range);
       else byTarget.set(String(to), { ranges: [range], to });
@@ -147,7 +147,7 @@ function minimise(automaton: Automaton, spend: Spend): Automaton {
   const pieces = automaton.map(toPieces);
   let classes = automaton.map(({ accepting }): number => (accepting ? 1 : 0));
   for (let count = 0, round = 0; ; round++) {
-    if (round === roundLimit) return automaton;
+    if (round === maxRounds) return automaton;
     const numbers = new Map<string, number>();
     spend(50 * automaton.length);
     classes = pieces.map((own, index) => {
@@ -162,7 +162,7 @@ function minimise(automaton: Automaton, spend: Spend): Automaton {
   return explore(classes[0]!, spend, (group) => {
     spend(automaton.length);
     const { accepting, edges } = automaton[classes.indexOf(group)]!;
-    const byTarget = new Map<number, Range[]>();
+    const byTarget = new Map<number, CharRange[]>();
     for (const { ranges, to } of edges) {
       byTarget.set(classes[to]!, [...(byTarget.get(classes[to]!) ?? []), ...ranges]);
     }

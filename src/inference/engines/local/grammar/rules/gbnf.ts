@@ -1,11 +1,11 @@
-// Grammars as data, and their text in llama.cpp's GBNF. Rules that can never end are left out here, so
-// that whoever builds a grammar need not know whether a recursion has a way out.
+// Grammars as data, and their text in llama.cpp's GBNF. Rules that can never end are left out of the text, so that code
+// that builds a grammar need not check whether a recursion ends.
 
-export type Range = readonly [first: number, last: number];
+import type { CharRange } from '#inference/engines/local/grammar/regex/char-ranges.ts';
 
 export type Expression =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'class'; readonly ranges: readonly Range[] }
+  | { readonly kind: 'class'; readonly ranges: readonly CharRange[] }
   | { readonly kind: 'rule'; readonly name: string }
   | { readonly kind: 'sequence'; readonly items: readonly Expression[] }
   | { readonly kind: 'choice'; readonly options: readonly Expression[] }
@@ -13,85 +13,86 @@ export type Expression =
 
 export const text = (value: string): Expression => ({ kind: 'text', text: value });
 export const rule = (name: string): Expression => ({ kind: 'rule', name });
-export const charClass = (ranges: readonly Range[]): Expression => ({ kind: 'class', ranges });
+export const charClass = (ranges: readonly CharRange[]): Expression => ({ kind: 'class', ranges });
 
 export function sequence(...items: Expression[]): Expression {
   return items.length === 1 ? items[0]! : { kind: 'sequence', items };
 }
 
-/** No options at all is the expression that nothing matches. */
+/** Without options, nothing matches. */
 export function choice(options: readonly Expression[]): Expression {
   return options.length === 1 ? options[0]! : { kind: 'choice', options };
 }
 
-/** One line per rule that `root` needs; undefined when nothing finite matches `root`. */
+/** One line for each rule that `root` needs; undefined if nothing finite matches `root`. */
 export function toLines(
   bodies: ReadonlyMap<string, Expression>,
   root: string,
 ): string[] | undefined {
-  const alive = findProductive(bodies);
-  if (!alive.has(root)) return undefined;
+  const productive = findProductive(bodies);
+  if (!productive.has(root)) return undefined;
   const names = new Set([root]);
   const lines = [`root ::= ${root}`];
   for (const name of names) {
-    const body = prune(bodies.get(name)!, alive)!;
-    for (const mentioned of mentions(body)) names.add(mentioned);
+    const body = prune(bodies.get(name)!, productive)!;
+    for (const used of findRuleNames(body)) names.add(used);
     lines.push(`${name} ::= ${write(body, false)}`);
   }
   return lines;
 }
 
+/** The names of the rules that can end. */
 function findProductive(bodies: ReadonlyMap<string, Expression>): Set<string> {
-  const alive = new Set<string>();
+  const productive = new Set<string>();
   const users = new Map<string, string[]>();
   for (const [name, body] of bodies) {
-    for (const mentioned of mentions(body)) {
-      const list = users.get(mentioned);
+    for (const used of findRuleNames(body)) {
+      const list = users.get(used);
       if (list) list.push(name);
-      else users.set(mentioned, [name]);
+      else users.set(used, [name]);
     }
   }
   const queue = [...bodies.keys()];
   for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
-    if (alive.has(name) || !prune(bodies.get(name)!, alive)) continue;
-    alive.add(name);
+    if (productive.has(name) || !prune(bodies.get(name)!, productive)) continue;
+    productive.add(name);
     queue.push(...(users.get(name) ?? []));
   }
-  return alive;
+  return productive;
 }
 
-/** The expression without the options that can never end; undefined when none is left. */
-function prune(expression: Expression, alive: ReadonlySet<string>): Expression | undefined {
+/** Removes the options that can never end. Returns undefined if none is left. */
+function prune(expression: Expression, productive: ReadonlySet<string>): Expression | undefined {
   switch (expression.kind) {
     case 'text':
       return expression;
     case 'class':
       return expression.ranges.length > 0 ? expression : undefined;
     case 'rule':
-      return alive.has(expression.name) ? expression : undefined;
+      return productive.has(expression.name) ? expression : undefined;
     case 'repeat':
-      if (alive.has(expression.name)) return expression;
+      if (productive.has(expression.name)) return expression;
       return expression.min === 0 ? text('') : undefined;
     case 'sequence': {
-      const items = expression.items.map((item) => prune(item, alive));
+      const items = expression.items.map((item) => prune(item, productive));
       return items.every((item) => item !== undefined) ? sequence(...items) : undefined;
     }
     case 'choice': {
-      const options = expression.options.flatMap((option) => prune(option, alive) ?? []);
+      const options = expression.options.flatMap((option) => prune(option, productive) ?? []);
       return options.length > 0 ? choice(options) : undefined;
     }
   }
 }
 
-function mentions(expression: Expression): string[] {
+function findRuleNames(expression: Expression): string[] {
   switch (expression.kind) {
     case 'rule':
     case 'repeat':
       return [expression.name];
     case 'sequence':
-      return expression.items.flatMap(mentions);
+      return expression.items.flatMap(findRuleNames);
     case 'choice':
-      return expression.options.flatMap(mentions);
+      return expression.options.flatMap(findRuleNames);
     default:
       return [];
   }
@@ -130,12 +131,12 @@ function writeCount(min: number, max: number): string {
   return min === max ? `{${min}}` : `{${min},${max}}`;
 }
 
-function writeRange([first, last]: Range): string {
+function writeRange([first, last]: CharRange): string {
   if (first === last) return writeChar(first);
   return `${writeChar(first)}-${writeChar(last)}`;
 }
 
-/** Letters and digits as they are; all else by number, so that no character can mean something. */
+/** Writes letters and digits as they are and all else by number, because other characters may have a meaning. */
 function writeChar(codePoint: number): string {
   const char = String.fromCodePoint(codePoint);
   if (/[A-Za-z0-9 ]/.test(char)) return char;

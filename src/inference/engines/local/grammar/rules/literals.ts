@@ -2,18 +2,18 @@
 // common beginnings, where only one way goes on.
 
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rule-builder.ts';
+import type { RuleBuilder } from './rule-builder.ts';
 
 /** Up to here the list reads better as it is. */
-const shortList = 8;
+const maxPlainLiterals = 8;
 
-export function textsExpression(rules: Rules, texts: readonly string[]): Expression {
-  if (texts.length <= shortList) return choice(texts.map(text));
+export function literalsExpression(rules: RuleBuilder, texts: readonly string[]): Expression {
+  if (texts.length <= maxPlainLiterals) return choice(texts.map(text));
   return byBeginning(rules, [...new Set(texts)].toSorted(), 0);
 }
 
 /** The texts agree up to `from` and are sorted, so the first and the last agree the least. */
-function byBeginning(rules: Rules, texts: readonly string[], from: number): Expression {
+function byBeginning(rules: RuleBuilder, texts: readonly string[], from: number): Expression {
   const [first, last] = [texts[0]!, texts.at(-1)!];
   if (texts.length === 1) return text(first.slice(from));
   let end = from;

@@ -2,56 +2,56 @@
 // the next digit; after that any digit may follow. At most 15 significant digits, so that what is written
 // is what a double holds and a strict bound stays strict.
 
+import type { NumberConstraint } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { charClass, choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rule-builder.ts';
-import type { NumberShape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
+import type { RuleBuilder } from './rule-builder.ts';
 
-const digitLimit = 15;
-const fractionDigits = 6;
+const maxDigits = 15;
+const minFractionDigits = 6;
 
 /** Neither a bound nor a generated number is further from zero. */
-export const largestNumber = 10 ** digitLimit - 1;
+export const maxMagnitude = 10 ** maxDigits - 1;
 
-export function numberExpression(rules: Rules, shape: NumberShape): Expression {
-  const unbounded = shape.min <= -largestNumber && shape.max >= largestNumber;
-  if (unbounded && shape.integer) return rule(anyInteger(rules));
-  if (shape.min === -Infinity && shape.max === Infinity) return rule(anyNumber(rules));
+export function numberExpression(rules: RuleBuilder, constraint: NumberConstraint): Expression {
+  const unbounded = constraint.min <= -maxMagnitude && constraint.max >= maxMagnitude;
+  if (unbounded && constraint.integer) return rule(anyInteger(rules));
+  if (constraint.min === -Infinity && constraint.max === Infinity) return rule(anyNumber(rules));
   const options: Expression[] = [];
-  const { min, max, aboveMin, belowMax } = shape.integer ? toIntegers(shape) : shape;
+  const { min, max, aboveMin, belowMax } = constraint.integer ? toIntegers(constraint) : constraint;
   if (max >= 0) {
     const low = min >= 0 ? { value: min, strict: aboveMin } : { value: 0, strict: false };
-    options.push(...magnitudes(rules, shape.integer, low, { value: max, strict: belowMax }));
+    options.push(...magnitudes(rules, constraint.integer, low, { value: max, strict: belowMax }));
   }
   if (min < 0) {
     const low = max < 0 ? { value: -max, strict: belowMax } : { value: 0, strict: true };
-    const negative = magnitudes(rules, shape.integer, low, { value: -min, strict: aboveMin });
+    const negative = magnitudes(rules, constraint.integer, low, { value: -min, strict: aboveMin });
     options.push(...negative.map((option) => sequence(text('-'), option)));
   }
   return choice(options);
 }
 
-const digitRule = (rules: Rules) => rules.shared('digit', 'digit', () => digits(0, 9));
+const digitRule = (rules: RuleBuilder) => rules.shared('digit', 'digit', () => digits(0, 9));
 
-function anyInteger(rules: Rules): string {
+function anyInteger(rules: RuleBuilder): string {
   return rules.shared('integer', 'integer', () => {
     const sign = rules.repeat(rules.add('sign', text('-')), 0, 1);
-    const more = rules.repeat(digitRule(rules), 0, digitLimit - 1);
+    const more = rules.repeat(digitRule(rules), 0, maxDigits - 1);
     return choice([text('0'), sequence(sign, digits(1, 9), more)]);
   });
 }
 
-function anyNumber(rules: Rules): string {
+function anyNumber(rules: RuleBuilder): string {
   return rules.shared('number', 'number', () => {
     const digit = digitRule(rules);
     const whole = rules.add(
       'whole',
       choice([
         text('0'),
-        sequence(charClass([[0x31, 0x39]]), rules.repeat(digit, 0, digitLimit - 1)),
+        sequence(charClass([[0x31, 0x39]]), rules.repeat(digit, 0, maxDigits - 1)),
       ]),
     );
     const sign = rules.add('sign', text('-'));
-    const fraction = rules.add('fraction', sequence(text('.'), rules.repeat(digit, 1, digitLimit)));
+    const fraction = rules.add('fraction', sequence(text('.'), rules.repeat(digit, 1, maxDigits)));
     const exponent = rules.add(
       'exponent',
       sequence(
@@ -72,7 +72,7 @@ function anyNumber(rules: Rules): string {
   });
 }
 
-function toIntegers({ min, max, aboveMin, belowMax }: NumberShape) {
+function toIntegers({ min, max, aboveMin, belowMax }: NumberConstraint) {
   const low = Math.ceil(min);
   const high = Math.floor(max);
   return {
@@ -89,18 +89,18 @@ interface Bound {
 }
 
 /** Non-negative numbers between two bounds, one option for each number of digits before the point. */
-function magnitudes(rules: Rules, integer: boolean, low: Bound, high: Bound): Expression[] {
-  if (low.value > largestNumber || low.value > high.value) return [];
+function magnitudes(rules: RuleBuilder, integer: boolean, low: Bound, high: Bound): Expression[] {
+  if (low.value > maxMagnitude || low.value > high.value) return [];
   const from = toDecimal(low.value);
-  const to = high.value > largestNumber ? null : toDecimal(high.value);
-  const longest = to ? to.whole.length : digitLimit;
+  const to = high.value > maxMagnitude ? null : toDecimal(high.value);
+  const longest = to ? to.whole.length : maxDigits;
   const options: Expression[] = [];
   for (let length = from.whole.length; length <= longest; length++) {
     const fraction = integer
       ? 0
       : Math.min(
-          digitLimit - length,
-          Math.max(fractionDigits, from.fraction.length + 1, (to?.fraction.length ?? 0) + 1),
+          maxDigits - length,
+          Math.max(minFractionDigits, from.fraction.length + 1, (to?.fraction.length ?? 0) + 1),
         );
     const least =
       length === from.whole.length
@@ -115,7 +115,7 @@ function magnitudes(rules: Rules, integer: boolean, low: Bound, high: Bound): Ex
 }
 
 interface Walk {
-  readonly rules: Rules;
+  readonly rules: RuleBuilder;
   /** Digits before the point, and at most after it. */
   readonly length: number;
   readonly fraction: number;
@@ -156,7 +156,7 @@ function walk(on: Walk, at: number, atLeast: boolean, atMost: boolean): string |
 }
 
 /** What follows where no bound matters: `whole` more digits before the point, or some after it. */
-function anyDigits(rules: Rules, whole: number, fraction: number): string {
+function anyDigits(rules: RuleBuilder, whole: number, fraction: number): string {
   return rules.shared(`digits ${whole} ${fraction}`, 'digits', () => {
     const digit = digitRule(rules);
     if (whole < 0) return rules.repeat(digit, 0, fraction + whole);

@@ -2,41 +2,44 @@
 // and the grammar only as long as the schema. Extra members follow the declared ones under other names.
 
 import { allBut } from '#inference/engines/local/grammar/regex/automaton.ts';
-import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rule-builder.ts';
-import type { Conjunction, ObjectShape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
-import { automatonExpression } from './strings.ts';
+import type {
+  Conjunction,
+  ObjectConstraint,
+} from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
+import type { RuleBuilder } from './rule-builder.ts';
+import { automatonExpression } from './strings.ts';
 
 /** llama.cpp follows every member that may come next side by side; 1000 of them cost it 40 ms a token. */
-const optionalLimit = 500;
+const maxOptionalMembers = 500;
 
 /** At most one space where people put one; more would let a weak model write spaces for ever. */
-export function spaceRule(rules: Rules): Expression {
+export function spaceRule(rules: RuleBuilder): Expression {
   const space = rules.shared('space', 'space', () => text(' '));
   return rules.repeat(space, 0, 1);
 }
 
 export function objectExpression(
-  rules: Rules,
-  shape: ObjectShape,
+  rules: RuleBuilder,
+  constraint: ObjectConstraint,
   path: string,
   toValue: (conjunction: Conjunction) => Expression,
 ): Expression {
   const space = spaceRule(rules);
   const comma = sequence(text(','), space);
-  const extra = extraRule(rules, shape, toValue);
-  const members = orderMembers(shape);
+  const extra = extraRule(rules, constraint, toValue);
+  const members = orderMembers(constraint);
   // Two extra members may turn out to have one name, so only the first is sure to count.
   const sure = members.length + (extra ? 1 : 0);
-  if (shape.min > sure) {
+  if (constraint.min > sure) {
     throw new UnsupportedSchema(path, 'minProperties', 'asks for more members than have names');
   }
-  if (members.filter(({ required }) => !required).length > optionalLimit) {
+  if (members.filter(({ required }) => !required).length > maxOptionalMembers) {
     throw new UnsupportedSchema(path, 'properties', 'has too many optional members');
   }
-  const max = !extra && shape.max >= members.length ? Infinity : shape.max;
-  const counted = max === Infinity ? Math.max(shape.min, 1) : max;
+  const max = !extra && constraint.max >= members.length ? Infinity : constraint.max;
+  const counted = max === Infinity ? Math.max(constraint.min, 1) : max;
   const states = new Map<string, string>();
 
   // What may follow once the members before `at` are decided and `count` of them are there.
@@ -59,9 +62,9 @@ export function objectExpression(
       const present = sequence(...separator, key, space, toValue(member.value), next);
       return [...(full ? [] : [present]), ...(member.required ? [] : [state(at + 1, count)])];
     }
-    const end = count >= shape.min ? [text('}')] : [];
+    const end = count >= constraint.min ? [text('}')] : [];
     if (!extra || full) return end;
-    if (count + 1 < shape.min) return end;
+    if (count + 1 < constraint.min) return end;
     const more = rules.add('extra', sequence(comma, rule(extra)));
     const rest = rules.repeat(more, 0, max - count - 1);
     return [...end, sequence(...separator, rule(extra), rest, text('}'))];
@@ -77,29 +80,31 @@ export function objectExpression(
 }
 
 /** As they are written: the schema's order, then what is required but not described. */
-export function orderMembers(shape: ObjectShape) {
-  const required = new Set(shape.required);
-  const named = [...shape.properties].map(([name, value]) => ({
+export function orderMembers(constraint: ObjectConstraint) {
+  const required = new Set(constraint.required);
+  const named = [...constraint.properties].map(([name, value]) => ({
     name,
     value,
     required: required.has(name),
   }));
-  const undeclared = shape.required.filter((name) => !shape.properties.has(name));
-  if (shape.additional === 'none' && undeclared.length > 0) {
+  const undeclared = constraint.required.filter((name) => !constraint.properties.has(name));
+  if (constraint.additional === 'none' && undeclared.length > 0) {
     return [{ name: undeclared[0]!, value: [{ schema: false, path: '' }], required: true }];
   }
-  const value = typeof shape.additional === 'string' ? [] : shape.additional;
+  const value = typeof constraint.additional === 'string' ? [] : constraint.additional;
   return [...named, ...undeclared.map((name) => ({ name, value, required: true }))];
 }
 
 function extraRule(
-  rules: Rules,
-  shape: ObjectShape,
+  rules: RuleBuilder,
+  constraint: ObjectConstraint,
   toValue: (conjunction: Conjunction) => Expression,
 ): string | undefined {
-  if (shape.additional === 'none' || shape.additional === 'unsaid') return undefined;
-  const value = shape.additional === 'free' ? [] : shape.additional;
-  const declared = [...new Set([...shape.properties.keys(), ...shape.required])].toSorted();
+  if (constraint.additional === 'none' || constraint.additional === 'unsaid') return undefined;
+  const value = constraint.additional === 'free' ? [] : constraint.additional;
+  const declared = [
+    ...new Set([...constraint.properties.keys(), ...constraint.required]),
+  ].toSorted();
   const name = rules.shared(`name ${JSON.stringify(declared)}`, 'name', () =>
     sequence(text('"'), automatonExpression(rules, allBut(declared))),
   );

@@ -1,14 +1,17 @@
-// JSON strings: the characters they may hold, and automata written as rules. A character that needs an
-// escape counts as one, and surrogates never appear, so lengths in code points hold.
+// Grammar rules for JSON strings, and for the strings of an automaton. An escape counts as one character and
+// surrogates never appear, so bounds on the length hold in code points.
 
 import { type Automaton, limitLength } from '#inference/engines/local/grammar/regex/automaton.ts';
-import { intersectRanges } from '#inference/engines/local/grammar/regex/char-ranges.ts';
-import { charClass, choice, type Expression, type Range, rule, sequence, text } from './gbnf.ts';
-import type { Rules } from './rule-builder.ts';
-import type { StringShape } from '#inference/engines/local/grammar/schema/type-constraints.ts';
+import {
+  type CharRange,
+  intersectRanges,
+} from '#inference/engines/local/grammar/regex/char-ranges.ts';
+import type { StringConstraint } from '#inference/engines/local/grammar/schema/type-constraints.ts';
+import { charClass, choice, type Expression, rule, sequence, text } from './gbnf.ts';
+import type { RuleBuilder } from './rule-builder.ts';
 
-/** Written as themselves: no quote, backslash, control character or surrogate. */
-const plain: readonly Range[] = [
+/** Characters written as themselves: no quote, backslash, control character or surrogate. */
+const plain: readonly CharRange[] = [
   [0x20, 0x21],
   [0x23, 0x5b],
   [0x5d, 0x7e],
@@ -26,17 +29,17 @@ const shortEscapes: readonly (readonly [codePoint: number, letter: string])[] = 
   [0x09, 't'],
 ];
 
-export function stringExpression(rules: Rules, shape: StringShape): Expression {
-  if (!shape.automaton) {
-    const inner = rules.repeat(charRule(rules), shape.min, shape.max);
+export function stringExpression(rules: RuleBuilder, constraint: StringConstraint): Expression {
+  if (!constraint.automaton) {
+    const inner = rules.repeat(charRule(rules), constraint.min, constraint.max);
     return sequence(text('"'), inner, text('"'));
   }
-  const limited = limitLength(shape.automaton, shape.min, shape.max, rules.spend);
+  const limited = limitLength(constraint.automaton, constraint.min, constraint.max, rules.spend);
   return sequence(text('"'), automatonExpression(rules, limited));
 }
 
-/** Any one character of a string, also as an escape of the Basic Multilingual Plane. */
-export function charRule(rules: Rules): string {
+/** Any character of a string, also as an escape of the Basic Multilingual Plane. */
+export function charRule(rules: RuleBuilder): string {
   return rules.shared('char', 'char', () => {
     const hex = charClass([
       [0x30, 0x39],
@@ -66,8 +69,8 @@ export function charRule(rules: Rules): string {
   });
 }
 
-/** The rest of a string after its opening quote, with the closing one. */
-export function automatonExpression(rules: Rules, automaton: Automaton): Expression {
+/** The rest of a string after its opening quote, with the closing quote. */
+export function automatonExpression(rules: RuleBuilder, automaton: Automaton): Expression {
   const names = automaton.map(() => rules.reserve('string'));
   for (const [index, { accepting, edges }] of automaton.entries()) {
     const options = edges.flatMap(({ ranges, to }) =>
@@ -78,10 +81,10 @@ export function automatonExpression(rules: Rules, automaton: Automaton): Express
   return rule(names[0]!);
 }
 
-/** How the characters of a set are written in JSON: as themselves, or after a backslash. */
-function toJson(ranges: readonly Range[]): Expression[] {
+/** Writes the characters of a set as JSON does: as themselves, or after a backslash. */
+function toJson(ranges: readonly CharRange[]): Expression[] {
   const direct = intersectRanges(ranges, plain);
-  const letters = shortEscapes.flatMap(([codePoint, letter]): Range[] =>
+  const letters = shortEscapes.flatMap(([codePoint, letter]): CharRange[] =>
     ranges.some(([first, last]) => first <= codePoint && codePoint <= last)
       ? [[letter.charCodeAt(0), letter.charCodeAt(0)]]
       : [],

@@ -1,16 +1,16 @@
-// Names for schemas and shapes by what they are, so that the same one is worked out only once.
+// Names for schemas and constraints by what they are, so that the same one is worked out only once.
 
+import type { Conjunction, TypeConstraint } from './type-constraints.ts';
 import { toCanonicalText } from './value-matching.ts';
-import type { Conjunction, Shape } from './type-constraints.ts';
 
-export interface Keys {
+export interface CacheKeys {
   /** Equal for the same schemas in any order. */
-  keyOf(conjunction: Conjunction): string;
-  /** Equal for shapes that allow the same, as far as can be told without looking into members. */
-  shapeKey(shape: Shape): string;
+  conjunctionKey(conjunction: Conjunction): string;
+  /** Equal for constraints that allow the same, as far as can be told without looking into members. */
+  constraintKey(constraint: TypeConstraint): string;
 }
 
-export function createKeys(): Keys {
+export function createCacheKeys(): CacheKeys {
   const numbers = new Map<object, number>();
 
   const numberOf = (part: object) => {
@@ -19,27 +19,28 @@ export function createKeys(): Keys {
     return number;
   };
 
-  const keyOf = (conjunction: Conjunction) =>
+  const conjunctionKey = (conjunction: Conjunction) =>
     conjunction
       .map(({ schema }) => (typeof schema === 'object' && schema ? numberOf(schema) : `${schema}`))
       .toSorted()
       .join('+');
 
-  const shapeKey = ({ exclusions, ...shape }: Shape): string => {
+  const constraintKey = ({ exclusions, ...constraint }: TypeConstraint): string => {
     const own =
-      shape.type === 'const'
-        ? `const ${shape.implicit} ${toCanonicalText(shape.value)}`
-        : JSON.stringify(shape, (name, value) => {
+      constraint.type === 'const'
+        ? `const ${constraint.implicit} ${toCanonicalText(constraint.value)}`
+        : JSON.stringify(constraint, (name, value) => {
             if (name === 'automaton') return value && numberOf(value);
-            if (name === 'properties') return [...value].map(([key, all]) => [key, keyOf(all)]);
-            if (name === 'prefix') return value.map(keyOf);
+            if (name === 'properties')
+              return [...value].map(([key, all]) => [key, conjunctionKey(all)]);
+            if (name === 'prefix') return value.map(conjunctionKey);
             if (name === 'items' || name === 'additional') {
-              return typeof value === 'string' ? value : [keyOf(value)];
+              return typeof value === 'string' ? value : [conjunctionKey(value)];
             }
             return value;
           });
     return `${own} ${exclusions.map(numberOf)}`;
   };
 
-  return { keyOf, shapeKey };
+  return { conjunctionKey, constraintKey };
 }

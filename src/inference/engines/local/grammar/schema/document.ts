@@ -4,16 +4,16 @@
 import type { Located } from './type-constraints.ts';
 import { join, UnsupportedSchema } from './unsupported-schema.ts';
 
-const depthLimit = 200;
-const nodeLimit = 50_000;
-const characterLimit = 1_000_000;
+const maxDepth = 200;
+const maxNodes = 50_000;
+const maxCharacters = 1_000_000;
 
-export interface Definitions {
+export interface SchemaDocument {
   /** What `#/$defs/name` stands for. Throws on a reference that leaves the schema or leads nowhere. */
   resolve(reference: unknown, path: string): Located;
 }
 
-export function createDefinitions(root: unknown): Definitions {
+export function createSchemaDocument(root: unknown): SchemaDocument {
   checkSize(root);
   return {
     resolve(reference, path) {
@@ -49,8 +49,8 @@ function checkSize(root: unknown): void {
   const queue: [value: unknown, depth: number][] = [[root, 0]];
   for (let next = queue.pop(); next; next = queue.pop()) {
     const [value, depth] = next;
-    if (depth > depthLimit) throw new UnsupportedSchema('', '', 'is nested too deeply');
-    if (++nodes > nodeLimit) throw new UnsupportedSchema('', '', 'has too many parts');
+    if (depth > maxDepth) throw new UnsupportedSchema('', '', 'is nested too deeply');
+    if (++nodes > maxNodes) throw new UnsupportedSchema('', '', 'has too many parts');
     if (typeof value === 'string') characters += value.length;
     if (typeof value === 'number' && !Number.isFinite(value)) {
       throw new UnsupportedSchema('', '', 'has a number that is too large');
@@ -61,6 +61,6 @@ function checkSize(root: unknown): void {
         queue.push([member, depth + 1]);
       }
     }
-    if (characters > characterLimit) throw new UnsupportedSchema('', '', 'is too long');
+    if (characters > maxCharacters) throw new UnsupportedSchema('', '', 'is too long');
   }
 }

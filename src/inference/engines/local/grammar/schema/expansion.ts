@@ -1,86 +1,86 @@
-// From a schema to its shapes. Every keyword is looked at here; one that isn't known is refused by name,
+// From a schema to its constraints. Every keyword is looked at here; one that isn't known is refused by name,
 // because ignoring it would let an answer through that the client's own validator rejects.
 
 import { createPatterns } from '#inference/engines/local/grammar/regex/pattern.ts';
-import type { Definitions } from './document.ts';
-import { createKeys, type Keys } from './cache-keys.ts';
-import { keywordShapes } from './keywords.ts';
-import { matches } from './value-matching.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
+import { type CacheKeys, createCacheKeys } from './cache-keys.ts';
+import type { SchemaDocument } from './document.ts';
+import { readKeywords } from './keywords.ts';
 import {
-  anyShapes,
   type Conjunction,
   type Exclusion,
-  intersectShapes,
-  type Shape,
+  intersectConstraints,
+  type TypeConstraint,
+  unconstrained,
 } from './type-constraints.ts';
 import { join, UnsupportedSchema } from './unsupported-schema.ts';
+import { matches } from './value-matching.ts';
 
-const pairLimit = 100_000;
-const shapeLimit = 2000;
+const maxPairs = 100_000;
+const maxConstraints = 2000;
 
 /** Schemas within schemas about one value; a chain of references could be as long as the document. */
-const nestingLimit = 250;
+const maxNesting = 250;
 
-export interface Expander extends Keys {
+export interface SchemaExpander extends CacheKeys {
   /** The alternatives that satisfy all of these schemas; none when nothing can. */
-  expand(conjunction: Conjunction): readonly Shape[];
+  expand(conjunction: Conjunction): readonly TypeConstraint[];
 }
 
-export function createExpander(definitions: Definitions, spend: Spend): Expander {
-  const known = new Map<object, readonly Shape[]>();
-  const expanded = new Map<string, readonly Shape[]>();
+export function createSchemaExpander(document: SchemaDocument, spend: Spend): SchemaExpander {
+  const known = new Map<object, readonly TypeConstraint[]>();
+  const expanded = new Map<string, readonly TypeConstraint[]>();
   const open = new Set<object>();
   const patterns = createPatterns(spend);
-  const { keyOf, shapeKey } = createKeys();
+  const { conjunctionKey, constraintKey } = createCacheKeys();
 
-  // Definitions that are used in several branches would otherwise multiply the alternatives.
-  const unite = (shapes: readonly Shape[]): readonly Shape[] => [
-    ...new Map(shapes.map((shape) => [shapeKey(shape), shape])).values(),
+  // SchemaDocument that are used in several branches would otherwise multiply the alternatives.
+  const unite = (constraints: readonly TypeConstraint[]): readonly TypeConstraint[] => [
+    ...new Map(constraints.map((constraint) => [constraintKey(constraint), constraint])).values(),
   ];
 
   const expand = (conjunction: Conjunction) => {
-    const key = keyOf(conjunction);
-    const shapes =
+    const key = conjunctionKey(conjunction);
+    const constraints =
       expanded.get(key) ??
-      conjunction.reduce<readonly Shape[]>(
+      conjunction.reduce<readonly TypeConstraint[]>(
         (all, { schema, path }) => intersect(all, expandOne(schema, path), path, ''),
-        Object.values(anyShapes),
+        Object.values(unconstrained),
       );
-    expanded.set(key, shapes);
-    return shapes;
+    expanded.set(key, constraints);
+    return constraints;
   };
 
-  const expandOne = (schema: unknown, path: string): readonly Shape[] => {
-    if (schema === true) return Object.values(anyShapes);
+  const expandOne = (schema: unknown, path: string): readonly TypeConstraint[] => {
+    if (schema === true) return Object.values(unconstrained);
     if (schema === false) return [];
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
       throw new UnsupportedSchema(path, '', 'is not a schema');
     }
     const before = known.get(schema);
     if (before) return before;
-    if (open.size === nestingLimit) {
+    if (open.size === maxNesting) {
       throw new UnsupportedSchema(path, '', 'is nested too deeply');
     }
     if (open.has(schema)) {
       throw new UnsupportedSchema(path, '$ref', 'refers to itself without end');
     }
     open.add(schema);
-    const shapes = combine(schema as Record<string, unknown>, path);
+    const constraints = combine(schema as Record<string, unknown>, path);
     open.delete(schema);
-    known.set(schema, shapes);
-    return shapes;
+    known.set(schema, constraints);
+    return constraints;
   };
 
-  const combine = (schema: Record<string, unknown>, path: string): readonly Shape[] => {
-    let shapes: readonly Shape[] = keywordShapes(schema, path, patterns);
-    const narrow = (other: readonly Shape[], keyword: string) => {
-      shapes = intersect(shapes, other, path, keyword);
+  const combine = (schema: Record<string, unknown>, path: string): readonly TypeConstraint[] => {
+    let constraints: readonly TypeConstraint[] = readKeywords(schema, path, patterns);
+    const narrow = (other: readonly TypeConstraint[], keyword: string) => {
+      constraints = intersect(constraints, other, path, keyword);
     };
     if ('const' in schema) narrow([constant(schema.const)], 'const');
     if ('enum' in schema) narrow(list(schema, 'enum', path).map(constant), 'enum');
     if ('$ref' in schema) {
-      const target = definitions.resolve(schema.$ref, path);
+      const target = document.resolve(schema.$ref, path);
       narrow(expandOne(target.schema, target.path), '$ref');
     }
     const branches = (keyword: string) =>
@@ -90,33 +90,38 @@ export function createExpander(definitions: Definitions, spend: Spend): Expander
     if ('allOf' in schema) for (const branch of branches('allOf')) narrow(branch, 'allOf');
     if ('anyOf' in schema) narrow(unite(branches('anyOf').flat()), 'anyOf');
     if ('oneOf' in schema) narrow(exclusive(branches('oneOf'), path), 'oneOf');
-    if (shapes.length > shapeLimit) {
+    if (constraints.length > maxConstraints) {
       throw new UnsupportedSchema(path, '', 'has too many alternatives');
     }
-    return shapes;
+    return constraints;
   };
 
-  const intersect = (a: readonly Shape[], b: readonly Shape[], path: string, keyword: string) => {
-    if (a.length * b.length > pairLimit) {
+  const intersect = (
+    a: readonly TypeConstraint[],
+    b: readonly TypeConstraint[],
+    path: string,
+    keyword: string,
+  ) => {
+    if (a.length * b.length > maxPairs) {
       throw new UnsupportedSchema(path, keyword, 'has too many combinations');
     }
-    const both: Shape[] = [];
+    const both: TypeConstraint[] = [];
     // The branches lead, so that alternatives come in the order in which the schema lists them.
     for (const other of b) {
       for (const one of a) {
         if (one.type === 'const' && !matches(one.value, other, { expand, spend })) continue;
         if (other.type === 'const' && !matches(other.value, one, { expand, spend })) continue;
-        const shape = intersectShapes(one, other, spend);
-        if (shape) both.push(shape);
+        const constraint = intersectConstraints(one, other, spend);
+        if (constraint) both.push(constraint);
       }
     }
     return unite(both);
   };
 
-  return { expand, keyOf, shapeKey };
+  return { expand, conjunctionKey, constraintKey };
 }
 
-const constant = (value: unknown): Shape => ({
+const constant = (value: unknown): TypeConstraint => ({
   type: 'const',
   value,
   implicit: false,
@@ -132,10 +137,16 @@ function list(schema: Record<string, unknown>, keyword: string, path: string): u
 }
 
 /** Each branch may only be generated in a way that the others don't match. */
-function exclusive(branches: readonly (readonly Shape[])[], path: string): Shape[] {
+function exclusive(
+  branches: readonly (readonly TypeConstraint[])[],
+  path: string,
+): TypeConstraint[] {
   return branches.flatMap((branch, index) => {
     const others = branches.filter((_, other) => other !== index).flat();
-    const exclusion: Exclusion = { shapes: others, path };
-    return branch.map((shape) => ({ ...shape, exclusions: [...shape.exclusions, exclusion] }));
+    const exclusion: Exclusion = { constraints: others, path };
+    return branch.map((constraint) => ({
+      ...constraint,
+      exclusions: [...constraint.exclusions, exclusion],
+    }));
   });
 }

@@ -1,22 +1,22 @@
-// The keywords that speak about one type each: read, checked, and put into that type's shape.
+// The keywords that speak about one type each: read, checked, and put into that type's constraint.
 
 import type { Patterns } from '#inference/engines/local/grammar/regex/pattern.ts';
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
+import { maxMagnitude } from '#inference/engines/local/grammar/rules/numbers.ts';
+import { maxRepetitions } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { findFormatPattern, findFormatRange } from './formats.ts';
-import { largestNumber } from '#inference/engines/local/grammar/rules/numbers.ts';
-import { repetitionLimit } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import {
-  type ArrayShape,
-  anyShapes,
-  type NumberShape,
-  type ObjectShape,
-  type Shape,
-  type StringShape,
+  type ArrayConstraint,
+  type NumberConstraint,
+  type ObjectConstraint,
+  type StringConstraint,
+  type TypeConstraint,
+  unconstrained,
 } from './type-constraints.ts';
 import { join, UnsupportedSchema } from './unsupported-schema.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
-type TypeName = keyof typeof anyShapes;
+type TypeName = keyof typeof unconstrained;
 
 const annotations = new Set(
   '$schema $id $comment $defs definitions title description default examples deprecated readOnly writeOnly contentEncoding contentMediaType discriminator'.split(
@@ -46,8 +46,8 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
   ['multipleOf', 'number'],
 ]);
 
-/** One shape for each type that `type` allows, with what the other keywords say about it. */
-export function keywordShapes(schema: Schema, path: string, patterns: Patterns): Shape[] {
+/** One constraint for each type that `type` allows, with what the other keywords say about it. */
+export function readKeywords(schema: Schema, path: string, patterns: Patterns): TypeConstraint[] {
   const mentioned = new Set<TypeName>();
   for (const keyword of Object.keys(schema)) {
     if (keyword === 'propertyNames' && !isAnyName(schema[keyword])) {
@@ -62,12 +62,18 @@ export function keywordShapes(schema: Schema, path: string, patterns: Patterns):
     }
   }
   const types = readTypes(schema, path);
-  return Object.values(anyShapes).flatMap((any) => {
+  return Object.values(unconstrained).flatMap((any) => {
     const integerOnly = any.type === 'number' && !types?.has('number');
     if (types && !types.has(any.type) && !(integerOnly && types.has('integer'))) return [];
-    const shape = constrain(any, schema, path, patterns);
+    const constraint = constrain(any, schema, path, patterns);
     const implicit = !types && mentioned.size > 0 && !mentioned.has(any.type as TypeName);
-    return [{ ...shape, implicit, ...(types && integerOnly ? { integer: true } : {}) } as Shape];
+    return [
+      {
+        ...constraint,
+        implicit,
+        ...(types && integerOnly ? { integer: true } : {}),
+      } as TypeConstraint,
+    ];
   });
 }
 
@@ -75,29 +81,38 @@ function readTypes(schema: Schema, path: string): Set<string> | undefined {
   if (schema.type === undefined) return undefined;
   const types = [schema.type].flat();
   for (const type of types) {
-    if (typeof type !== 'string' || !(type === 'integer' || Object.hasOwn(anyShapes, type))) {
+    if (typeof type !== 'string' || !(type === 'integer' || Object.hasOwn(unconstrained, type))) {
       throw new UnsupportedSchema(path, 'type', 'is not a JSON type');
     }
   }
   return new Set(types as string[]);
 }
 
-function constrain(shape: Shape, schema: Schema, path: string, patterns: Patterns): Shape {
-  switch (shape.type) {
+function constrain(
+  constraint: TypeConstraint,
+  schema: Schema,
+  path: string,
+  patterns: Patterns,
+): TypeConstraint {
+  switch (constraint.type) {
     case 'object':
-      return constrainObject(shape, schema, path);
+      return constrainObject(constraint, schema, path);
     case 'array':
-      return constrainArray(shape, schema, path);
+      return constrainArray(constraint, schema, path);
     case 'string':
-      return constrainString(shape, schema, path, patterns);
+      return constrainString(constraint, schema, path, patterns);
     case 'number':
-      return constrainNumber(shape, schema, path);
+      return constrainNumber(constraint, schema, path);
     default:
-      return shape;
+      return constraint;
   }
 }
 
-function constrainObject(shape: ObjectShape, schema: Schema, path: string): ObjectShape {
+function constrainObject(
+  constraint: ObjectConstraint,
+  schema: Schema,
+  path: string,
+): ObjectConstraint {
   const { properties, required = [] } = schema;
   if (properties !== undefined && !isRecord(properties)) {
     throw new UnsupportedSchema(path, 'properties', 'must be an object');
@@ -107,7 +122,7 @@ function constrainObject(shape: ObjectShape, schema: Schema, path: string): Obje
   }
   const location = join(path, 'properties');
   return {
-    ...shape,
+    ...constraint,
     properties: new Map(
       Object.entries(properties ?? {}).map(([name, member]) => [
         name,
@@ -121,7 +136,7 @@ function constrainObject(shape: ObjectShape, schema: Schema, path: string): Obje
   };
 }
 
-function readAdditional(schema: Schema, path: string): ObjectShape['additional'] {
+function readAdditional(schema: Schema, path: string): ObjectConstraint['additional'] {
   const { properties, additionalProperties: additional } = schema;
   if (additional === undefined) return properties === undefined ? 'free' : 'unsaid';
   if (additional === false) return 'none';
@@ -130,7 +145,11 @@ function readAdditional(schema: Schema, path: string): ObjectShape['additional']
     : [{ schema: additional, path: join(path, 'additionalProperties') }];
 }
 
-function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayShape {
+function constrainArray(
+  constraint: ArrayConstraint,
+  schema: Schema,
+  path: string,
+): ArrayConstraint {
   const { items, prefixItems = [] } = schema;
   if (!Array.isArray(prefixItems)) {
     throw new UnsupportedSchema(path, 'prefixItems', 'must be a list of schemas');
@@ -140,7 +159,7 @@ function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayS
   }
   const location = join(path, 'prefixItems');
   return {
-    ...shape,
+    ...constraint,
     prefix: prefixItems.map((item, index) => [{ schema: item, path: join(location, index) }]),
     items:
       items === undefined || items === true ? [] : [{ schema: items, path: join(path, 'items') }],
@@ -150,16 +169,16 @@ function constrainArray(shape: ArrayShape, schema: Schema, path: string): ArrayS
 }
 
 function constrainString(
-  shape: StringShape,
+  constraint: StringConstraint,
   schema: Schema,
   path: string,
   patterns: Patterns,
-): StringShape {
+): StringConstraint {
   const pattern = 'pattern' in schema ? compile(schema.pattern, 'pattern', path, patterns) : null;
   const formatPattern = findFormatPattern(schema.format);
   const format = formatPattern ? compile(formatPattern, 'format', path, patterns) : null;
   return {
-    ...shape,
+    ...constraint,
     min: readCount(schema, 'minLength', path) ?? 0,
     max: readCount(schema, 'maxLength', path) ?? Infinity,
     automaton: pattern && format ? patterns.both(pattern, format) : (pattern ?? format),
@@ -176,13 +195,17 @@ function compile(pattern: unknown, keyword: string, path: string, patterns: Patt
   }
 }
 
-function constrainNumber(shape: NumberShape, schema: Schema, path: string): NumberShape {
+function constrainNumber(
+  constraint: NumberConstraint,
+  schema: Schema,
+  path: string,
+): NumberConstraint {
   const bound = (keyword: string) => {
     const value = schema[keyword];
     if (value === undefined) return undefined;
     if (typeof value !== 'number') throw new UnsupportedSchema(path, keyword, 'must be a number');
     const far = /min/i.test(keyword) ? value : -value;
-    if (far > largestNumber) throw new UnsupportedSchema(path, keyword, 'is too far from zero');
+    if (far > maxMagnitude) throw new UnsupportedSchema(path, keyword, 'is too far from zero');
     return value;
   };
   const multiple = bound('multipleOf');
@@ -201,7 +224,7 @@ function constrainNumber(shape: NumberShape, schema: Schema, path: string): Numb
     bound('exclusiveMaximum') ?? Infinity,
   );
   return {
-    ...shape,
+    ...constraint,
     min,
     max,
     integer: multiple === 1,
@@ -229,7 +252,7 @@ function readCount(schema: Schema, keyword: string, path: string): number | unde
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
     throw new UnsupportedSchema(path, keyword, 'must be a whole number');
   }
-  if (keyword.startsWith('min') && value > repetitionLimit) {
+  if (keyword.startsWith('min') && value > maxRepetitions) {
     throw new UnsupportedSchema(path, keyword, 'is too large');
   }
   return value;

@@ -5,7 +5,7 @@ import {
   type Automaton,
   intersectAutomata,
 } from '#inference/engines/local/grammar/regex/automaton.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
+import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
 
 export interface Located {
   readonly schema: unknown;
@@ -17,7 +17,7 @@ export type Conjunction = readonly Located[];
 
 /** Generated values must match none of these: the other branches of a `oneOf`. */
 export interface Exclusion {
-  readonly shapes: readonly Shape[];
+  readonly constraints: readonly TypeConstraint[];
   readonly path: string;
 }
 
@@ -27,7 +27,7 @@ interface Common {
   readonly exclusions: readonly Exclusion[];
 }
 
-export interface ObjectShape extends Common {
+export interface ObjectConstraint extends Common {
   readonly type: 'object';
   readonly properties: ReadonlyMap<string, Conjunction>;
   readonly required: readonly string[];
@@ -40,7 +40,7 @@ export interface ObjectShape extends Common {
   readonly max: number;
 }
 
-export interface ArrayShape extends Common {
+export interface ArrayConstraint extends Common {
   readonly type: 'array';
   readonly prefix: readonly Conjunction[];
   readonly items: Conjunction;
@@ -48,7 +48,7 @@ export interface ArrayShape extends Common {
   readonly max: number;
 }
 
-export interface StringShape extends Common {
+export interface StringConstraint extends Common {
   readonly type: 'string';
   /** In code points. */
   readonly min: number;
@@ -56,7 +56,7 @@ export interface StringShape extends Common {
   readonly automaton: Automaton | null;
 }
 
-export interface NumberShape extends Common {
+export interface NumberConstraint extends Common {
   readonly type: 'number';
   readonly integer: boolean;
   readonly min: number;
@@ -65,20 +65,28 @@ export interface NumberShape extends Common {
   readonly belowMax: boolean;
 }
 
-export interface ConstShape extends Common {
+export interface ConstConstraint extends Common {
   readonly type: 'const';
   readonly value: unknown;
 }
 
-export interface SimpleShape extends Common {
+export interface SimpleConstraint extends Common {
   readonly type: 'null' | 'boolean';
 }
 
-export type Shape = ObjectShape | ArrayShape | StringShape | NumberShape | ConstShape | SimpleShape;
+export type TypeConstraint =
+  | ObjectConstraint
+  | ArrayConstraint
+  | StringConstraint
+  | NumberConstraint
+  | ConstConstraint
+  | SimpleConstraint;
 
 const common = { implicit: false, exclusions: [] };
 
-export const anyShapes: Readonly<Record<Exclude<Shape['type'], 'const'>, Shape>> = {
+export const unconstrained: Readonly<
+  Record<Exclude<TypeConstraint['type'], 'const'>, TypeConstraint>
+> = {
   null: { type: 'null', ...common },
   boolean: { type: 'boolean', ...common },
   number: {
@@ -104,7 +112,11 @@ export const anyShapes: Readonly<Record<Exclude<Shape['type'], 'const'>, Shape>>
 };
 
 /** What both allow; undefined when nothing is. A constant must have been checked by the caller. */
-export function intersectShapes(a: Shape, b: Shape, spend: Spend): Shape | undefined {
+export function intersectConstraints(
+  a: TypeConstraint,
+  b: TypeConstraint,
+  spend: Spend,
+): TypeConstraint | undefined {
   spend(100);
   const shared = {
     implicit: a.implicit || b.implicit,
@@ -133,12 +145,12 @@ export function joinConjunctions(a: Conjunction, b: Conjunction): Conjunction {
   return [...a, ...b.filter(({ schema }) => !known.has(schema))];
 }
 
-/** What an object shape says about one member; undefined when the member is forbidden. */
-export function findMember(shape: ObjectShape, name: string): Conjunction | undefined {
-  const declared = shape.properties.get(name);
+/** What an object constraint says about one member; undefined when the member is forbidden. */
+export function findMember(constraint: ObjectConstraint, name: string): Conjunction | undefined {
+  const declared = constraint.properties.get(name);
   if (declared) return declared.some(({ schema }) => schema === false) ? undefined : declared;
-  if (shape.additional === 'none') return undefined;
-  return typeof shape.additional === 'string' ? [] : shape.additional;
+  if (constraint.additional === 'none') return undefined;
+  return typeof constraint.additional === 'string' ? [] : constraint.additional;
 }
 
 export const forbidden: Conjunction = [{ schema: false, path: '' }];
@@ -147,7 +159,7 @@ function bounds(a: { min: number; max: number }, b: { min: number; max: number }
   return { min: Math.max(a.min, b.min), max: Math.min(a.max, b.max) };
 }
 
-function intersectObjects(a: ObjectShape, b: ObjectShape): ObjectShape {
+function intersectObjects(a: ObjectConstraint, b: ObjectConstraint): ObjectConstraint {
   const properties = new Map<string, Conjunction>();
   for (const name of [...a.properties.keys(), ...b.properties.keys()]) {
     if (properties.has(name)) continue;
@@ -164,9 +176,9 @@ function intersectObjects(a: ObjectShape, b: ObjectShape): ObjectShape {
 }
 
 function intersectAdditional(
-  a: ObjectShape['additional'],
-  b: ObjectShape['additional'],
-): ObjectShape['additional'] {
+  a: ObjectConstraint['additional'],
+  b: ObjectConstraint['additional'],
+): ObjectConstraint['additional'] {
   if (a === 'none' || b === 'none') return 'none';
   if (typeof a !== 'string' && typeof b !== 'string') return joinConjunctions(a, b);
   if (typeof a !== 'string') return a;
@@ -174,7 +186,7 @@ function intersectAdditional(
   return a === 'free' && b === 'free' ? 'free' : 'unsaid';
 }
 
-function intersectArrays(a: ArrayShape, b: ArrayShape): ArrayShape {
+function intersectArrays(a: ArrayConstraint, b: ArrayConstraint): ArrayConstraint {
   const length = Math.max(a.prefix.length, b.prefix.length);
   const prefix = Array.from({ length }, (_, index) =>
     joinConjunctions(a.prefix[index] ?? a.items, b.prefix[index] ?? b.items),
@@ -182,7 +194,7 @@ function intersectArrays(a: ArrayShape, b: ArrayShape): ArrayShape {
   return { ...a, ...bounds(a, b), prefix, items: joinConjunctions(a.items, b.items) };
 }
 
-function intersectNumbers(a: NumberShape, b: NumberShape): NumberShape {
+function intersectNumbers(a: NumberConstraint, b: NumberConstraint): NumberConstraint {
   const { min, max } = bounds(a, b);
   return {
     ...a,

@@ -1,21 +1,25 @@
-// Whether a given value fits a shape: needed where a schema names values itself (`const`, `enum`) beside
+// Whether a given value fits a constraint: needed where a schema names values itself (`const`, `enum`) beside
 // other keywords, or names them in one branch of a `oneOf`.
 
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
-import type { Spend } from '#inference/engines/local/grammar/rules/rule-builder.ts';
-import { type Conjunction, findMember, type Shape } from './type-constraints.ts';
+import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
+import { type Conjunction, findMember, type TypeConstraint } from './type-constraints.ts';
 
 /** What looking into a member's schemas needs. */
-export interface Knowledge {
-  readonly expand: (conjunction: Conjunction) => readonly Shape[];
+export interface MatchingContext {
+  readonly expand: (conjunction: Conjunction) => readonly TypeConstraint[];
   readonly spend: Spend;
 }
 
-export function matches(value: unknown, shape: Shape, known: Knowledge): boolean {
-  const excluded = shape.exclusions.some(({ shapes }) =>
-    shapes.some((other) => matches(value, other, known)),
+export function matches(
+  value: unknown,
+  constraint: TypeConstraint,
+  matching: MatchingContext,
+): boolean {
+  const excluded = constraint.exclusions.some(({ constraints }) =>
+    constraints.some((other) => matches(value, other, matching)),
   );
-  return !excluded && fits(value, shape, known);
+  return !excluded && fits(value, constraint, matching);
 }
 
 /** Equal for equal JSON values, whatever the order of their members. */
@@ -26,15 +30,15 @@ export function toCanonicalText(value: unknown): string {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${toCanonicalText(member)}`)}}`;
 }
 
-function fits(value: unknown, shape: Shape, known: Knowledge): boolean {
+function fits(value: unknown, constraint: TypeConstraint, matching: MatchingContext): boolean {
   const all = (member: unknown, conjunction: Conjunction) =>
     conjunction.length === 0 ||
-    known.expand(conjunction).some((one) => matches(member, one, known));
-  known.spend(typeof value === 'string' ? 20 + 10 * value.length : 20);
-  switch (shape.type) {
+    matching.expand(conjunction).some((one) => matches(member, one, matching));
+  matching.spend(typeof value === 'string' ? 20 + 10 * value.length : 20);
+  switch (constraint.type) {
     case 'const': {
-      const expected = toCanonicalText(shape.value);
-      known.spend(10 * expected.length);
+      const expected = toCanonicalText(constraint.value);
+      matching.spend(10 * expected.length);
       return toCanonicalText(value) === expected;
     }
     case 'null':
@@ -44,30 +48,30 @@ function fits(value: unknown, shape: Shape, known: Knowledge): boolean {
     case 'number':
       return (
         typeof value === 'number' &&
-        (!shape.integer || Number.isInteger(value)) &&
-        (shape.aboveMin ? value > shape.min : value >= shape.min) &&
-        (shape.belowMax ? value < shape.max : value <= shape.max)
+        (!constraint.integer || Number.isInteger(value)) &&
+        (constraint.aboveMin ? value > constraint.min : value >= constraint.min) &&
+        (constraint.belowMax ? value < constraint.max : value <= constraint.max)
       );
     case 'string':
       return (
         typeof value === 'string' &&
-        within([...value].length, shape) &&
-        (!shape.automaton || accepts(shape.automaton, value))
+        within([...value].length, constraint) &&
+        (!constraint.automaton || accepts(constraint.automaton, value))
       );
     case 'array':
       return (
         Array.isArray(value) &&
-        within(value.length, shape) &&
-        value.every((item, index) => all(item, shape.prefix[index] ?? shape.items))
+        within(value.length, constraint) &&
+        value.every((item, index) => all(item, constraint.prefix[index] ?? constraint.items))
       );
     case 'object': {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
       const members = Object.entries(value);
       return (
-        within(members.length, shape) &&
-        shape.required.every((name) => Object.hasOwn(value, name)) &&
+        within(members.length, constraint) &&
+        constraint.required.every((name) => Object.hasOwn(value, name)) &&
         members.every(([name, member]) => {
-          const conjunction = findMember(shape, name);
+          const conjunction = findMember(constraint, name);
           return conjunction !== undefined && all(member, conjunction);
         })
       );

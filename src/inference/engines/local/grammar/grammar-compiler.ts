@@ -1,0 +1,27 @@
+// BOUNDARY. Compiles what a request demands of its output to a grammar. Compiling may take seconds, so it is
+// asynchronous and can be cancelled.
+
+import type { Call } from '#inference/engine.ts';
+
+export type GrammarRequest =
+  | { readonly kind: 'json_object' }
+  | { readonly kind: 'json_schema'; readonly schema: unknown }
+  /**
+   * What a model writes to call one of the tools: `<tool_call>{"name": ..., "arguments": ...}</tool_call>`,
+   * tags included. With `parallel`, several calls on lines of their own.
+   */
+  | {
+      readonly kind: 'tool_calls';
+      readonly tools: readonly { name: string; parameters: unknown }[];
+      readonly parallel: boolean;
+    };
+
+/** GBNF, or why the schema can't be expressed: `'properties.a.not' is not supported`. */
+export type CompiledGrammar = { readonly grammar: string } | { readonly refusal: string };
+
+export type GrammarCaller = Pick<Call, 'caller' | 'priority' | 'signal'>;
+
+export interface GrammarCompiler {
+  /** Throws EngineError `overloaded` if too many requests wait, and the signal's reason when that aborts. */
+  compile(request: GrammarRequest, caller: GrammarCaller): Promise<CompiledGrammar>;
+}
