@@ -1,21 +1,29 @@
-// BOUNDARY. What makes machines: sandboxes on this host, an Incus or LXD endpoint, or the scripted fake.
-// A driver keeps no truth of its own: the rows say what should be, the driver says what is. Everything
-// here may be called again after a crash, so every call is idempotent on the instance's id.
+// BOUNDARY. A driver creates machines: sandboxes on this host, instances of an Incus or LXD endpoint, or
+// the records of the scripted stand-in. It holds no desired state: database rows say what should exist, the
+// driver reports what does. Any call may be repeated after a crash, so every call is idempotent on the id.
+//
+// One word per thing. An *instance* is what a customer has: `Instance` in the API, `InstanceRow` in the
+// database. A *machine* is what a driver creates for it:
+// - `MachineSpec`: what the cloud asks a driver to create, derived from the row.
+// - `MachineState`: what a driver reports about it.
+// - `MachineRecord` (sandbox): the spec, address and host key of one sandbox, kept on disk.
+// - `RunningMachine` (sandbox): a sandbox whose processes run and whose namespaces this process holds open.
+// - `DaemonInstance` (incus): the JSON that LXD or Incus returns; these daemons call a machine an instance.
 
 import type { Readable } from 'node:stream';
 
 export interface MachineSpec {
-  /** 32 lower-case hex, ours; the driver marks the machine with it. */
+  /** Instance id, 32 lower-case hex digits. The driver marks the machine with it. */
   readonly id: string;
   readonly hostname: string;
-  /** Which of the driver's nodes makes it; null where there is only one. */
+  /** Name of the node that must host the machine; null if the driver has only one node. */
   readonly node: string | null;
-  /** Chosen before boot and kept for the machine's life. Null where the driver chooses. */
+  /** Address chosen before boot and kept for the machine's life; null if the driver chooses. */
   readonly ip: string | null;
   readonly vcpus: number;
   readonly memoryGib: number;
   readonly storageGib: number;
-  /** Driver-specific addresses of the GPUs given to this machine; empty for none. */
+  /** Driver-specific addresses of the GPUs attached to the machine; empty for none. */
   readonly gpus: readonly string[];
   /** OpenSSH public keys that may log in as `ubuntu`. */
   readonly authorizedKeys: readonly string[];
@@ -26,79 +34,82 @@ export interface MachineSpec {
   readonly firewall: readonly InboundRule[];
 }
 
+/** Allows inbound traffic. What no rule allows is dropped. */
 export interface InboundRule {
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'all';
-  /** Inclusive; null means every port. */
+  /** First and last port, inclusive; null means every port. */
   readonly portRange: readonly [number, number] | null;
   /** IPv4 CIDR. */
   readonly sourceNetwork: string;
 }
 
 export type MachineState =
-  /** Being made; no address yet, or not yet reachable. */
+  /** The machine is being created; it has no address yet or can't be reached yet. */
   | { readonly state: 'starting'; readonly ip: string | null }
-  /** ssh answers. */
+  /** The machine's ssh server responds. */
   | {
       readonly state: 'running';
       readonly ip: string;
       readonly privateIp: string;
       readonly sshPort: number;
     }
-  /** It exists but does not run; `reason` is a sentence for people. */
+  /** The machine exists but does not run; `reason` is a sentence for people. */
   | { readonly state: 'stopped'; readonly reason: string }
-  /** Nothing with this id exists. */
+  /** No machine with this id exists. */
   | { readonly state: 'absent' };
 
 export interface Driver {
   readonly name: string;
 
-  /** What this host can and cannot isolate, in sentences for the start-up table and type descriptions. */
+  /** Describes what this host can and can't isolate, for the start-up table and type descriptions. */
   describe(): Promise<DriverReport>;
 
-  /** Makes and starts the machine, or does nothing if it is there already. Returns when it was asked for;
-   * `inspect` says when it runs. Throws DriverError. */
+  /** Creates and starts the machine, or does nothing if it exists. Returns once the machine was requested;
+   * `inspect` tells when it runs. Throws DriverError. */
   launch(spec: MachineSpec): Promise<void>;
 
-  /** Quick. Never throws for an absent machine. */
+  /** Returns quickly and never throws for an absent machine. */
   inspect(id: string): Promise<MachineState>;
 
-  /** Stops and starts it again, keeping disk, address and host keys. */
+  /** Stops and starts the machine. Its disk, address and host keys are kept. */
   restart(spec: MachineSpec): Promise<void>;
 
-  /** Ends the machine and removes its disk. Silent when it is already gone. Filesystems stay. */
+  /** Stops the machine and removes its disk. Succeeds if it is already gone. Filesystems are kept. */
   terminate(id: string): Promise<void>;
 
-  /** Ids of every machine that carries our mark, running or not. */
+  /** Lists the ids of all machines that carry this installation's mark, running or not. */
   list(): Promise<string[]>;
 
-  /** Applies new inbound rules to a running machine; a no-op where rules can't be enforced. */
+  /** Replaces the inbound rules of a running machine. Does nothing where rules can't be enforced. */
   setFirewall(id: string, rules: readonly InboundRule[]): Promise<void>;
 
-  /** `node` is where the machine is that needs it first; null where there is only one, or any will do. */
+  /** Creates a filesystem. `node` is the node of the machine that mounts it first; null if the driver has
+   * only one node or any node will do. */
   createFilesystem(id: string, node?: string | null): Promise<void>;
-  /** Silent when it is already gone. */
+  /** Succeeds if the filesystem is already gone. */
   deleteFilesystem(id: string): Promise<void>;
-  /** Bytes used, or null where the driver can't tell. */
+  /** Returns the bytes used, or null where the driver can't tell. */
   filesystemUsage(id: string): Promise<number | null>;
 
-  /** What the machine printed while booting, newest last; at most 256 KiB. */
+  /** Returns at most the last 256 KiB of what the machine printed while booting. */
   bootLog(id: string): Promise<string>;
 
-  /** Calls back when a machine may have changed without being asked to (null: any of them), so that nobody
-   * has to poll. Returns how to stop. Drivers that can't tell leave this out. */
+  /** Calls `changed` when a machine may have changed on its own (null: any machine), so that the cloud need
+   * not poll. Returns a function that stops it. Undefined on drivers that can't tell. */
   watch?(changed: (id: string | null) => void): () => void;
 
-  /** Images it can boot, by the name a launch gives. Drivers with only the host's own leave this out. */
+  /** Lists bootable images by the name a launch uses. Undefined on drivers that boot only the host's own
+   * system. */
   images?(): Promise<ImageReport[]>;
-  /** Adds one under this name, which it takes from any other that has it. Returns when it can be booted.
-   * Throws DriverError. Drivers with only the host's own leave this out. */
+  /** Adds an image under this name; another image with the name loses it. Returns once it can be booted.
+   * Throws DriverError. Undefined on drivers that boot only the host's own system. */
   importImage?(name: string, source: ImageSource): Promise<void>;
 
-  /** A login shell as `ubuntu`, for the browser; undefined when the machine does not run. The terminal ends
-   * with the shell, with the machine, or by `kill`. Drivers without terminals leave this out. */
+  /** Opens a login shell as `ubuntu` for the browser; resolves to undefined if the machine does not run. The
+   * terminal ends with its shell, with the machine, or by `kill`. Undefined on drivers without terminals. */
   attachTerminal?(id: string, size: TerminalSize): Promise<Terminal | undefined>;
 
-  /** Stops serving sessions. Machines that can live on do; after a new start they are adopted by `inspect`. */
+  /** Stops serving sessions. Machines that can outlive this process do; the next process adopts them. */
   close(): Promise<void>;
 }
 
@@ -109,7 +120,7 @@ export interface TerminalSize {
 
 export interface Terminal {
   onData(listener: (data: Buffer) => void): void;
-  /** False when the program inside reads too slowly; `onDrain` says when to go on. */
+  /** Returns false when the program inside reads too slowly; `onDrain` tells when to continue. */
   write(data: Buffer): boolean;
   onDrain(listener: () => void): void;
   resize(size: TerminalSize): void;
@@ -126,24 +137,24 @@ export interface ImageReport {
 }
 
 export type ImageSource =
-  /** An image file as it is, or its two files as multipart form data; `type` says which. */
+  /** One image file as is, or an image's two files as multipart form data; `type` is the media type. */
   | {
       readonly kind: 'upload';
       readonly body: Readable;
       readonly type: string;
       readonly bytes: number | null;
     }
-  /** From a server of images that the host itself reaches. */
+  /** An image server that the host itself downloads from. */
   | { readonly kind: 'remote'; readonly remote: string; readonly image: string }
-  /** It has it already, perhaps by another name. */
+  /** An image that the host already has, perhaps under another name. */
   | { readonly kind: 'known'; readonly fingerprint: string }
-  /** The small one, made here from the programs of this computer. */
+  /** The small image, built from the programs of this computer. */
   | { readonly kind: 'recipe' };
 
 /** One computer that machines are placed on. */
 export interface NodeReport {
   name: string;
-  /** False: nothing can be placed there now. */
+  /** False if no machine can be placed there now. */
   online: boolean;
   vcpus: number;
   memoryGib: number;
@@ -161,19 +172,19 @@ export interface DriverReport {
   memoryGib: number;
   storageGib: number;
   gpus: { address: string; model: string; memoryGib: number }[];
-  /** Absent: the driver is one computer, and the figures above are its own; else they are the sums. */
+  /** The nodes whose sums are the figures above; undefined if the driver has one node. */
   nodes?: NodeReport[];
-  /** e.g. `lxd 5.0.2`; absent where there is no engine to name. */
+  /** E.g. `lxd 5.0.2`; undefined if there is no daemon to name. */
   engine?: string;
-  /** The same for every address and group by which one endpoint or cluster is reached. */
+  /** Identifies the endpoint or cluster; equal for every address and group it is reached by. */
   identity?: string;
-  /** Every address of it, so that the death of the computer behind one is not the death of all. */
+  /** All addresses of the endpoint, so that it stays reachable when one of its computers fails. */
   urls?: string[];
-  /** What machines may be given as their address. Absent: 127.77.x.y; null: the driver chooses. */
+  /** Range of addresses for machines. Undefined: 127.77.x.y. Null: the driver chooses. */
   addressPool?: { first: string; last: string; except?: string[] } | null;
 }
 
-/** `unavailable`: try again later. `impossible`: this launch can never work; the message says why. */
+/** `unavailable`: retry later. `impossible`: this launch can never work; the message says why. */
 export class DriverError extends Error {
   readonly failure: 'unavailable' | 'impossible';
 

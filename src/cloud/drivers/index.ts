@@ -1,14 +1,14 @@
-// Every driver, by the name the configuration gives it. Only the one that is used is loaded.
+// Maps each driver name of the configuration to its constructor. Only the driver in use is loaded.
 
 import { join } from 'node:path';
-import type { IncusOptions } from '#cloud/drivers/incus/incus.ts';
+import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
 import { type Driver, DriverError } from './driver.ts';
 
 export interface DriverOptions {
   dataDir: string;
   isolation: 'auto' | 'none';
   log: (message: string) => void;
-  /** Where the endpoint is and what of it is ours to use. */
+  /** Required by the incus driver. */
   incus?: IncusOptions;
 }
 

@@ -1,243 +1,255 @@
-// The driver without machines, for tests and demonstrations: what would be a machine is a small record, in
-// memory or in a folder that outlives the process. A machine's host name chooses how it misbehaves.
+// The stand-in driver for tests and demonstrations: a machine is a small record, and nothing runs behind it.
+// A machine's host name selects how it misbehaves.
 
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import {
   type Driver,
   DriverError,
   type DriverReport,
   type ImageReport,
+  type InboundRule,
   type MachineSpec,
+  type MachineState,
 } from './driver.ts';
+import {
+  createMemoryMachines,
+  openMachineFolder,
+  type ScriptedMachine,
+  type ScriptedMachines,
+} from './scripted-machines.ts';
 
-/** A host name that begins with one of these gets what it says. */
+/** A machine whose host name starts with one of these misbehaves in this way. */
 export const misbehaviours = [
-  /** Takes some looks to come up, the first ones without an address. */
+  /** Needs several inspections to come up, the first ones without an address. */
   'slow',
   /** The first two launches throw. */
   'fails-twice',
   /** Can never be launched. */
   'impossible',
-  /** Stops as soon as it was started. */
+  /** Stops right after its first start. */
   'dies-after-launch',
-  /** Takes the launch and forgets it, once. */
+  /** Accepts the first launch and forgets it. */
   'forgets',
-  /** Needs two calls to go away. */
+  /** Needs two `terminate` calls. */
   'clings',
 ] as const;
 
-export interface ScriptedMachine {
-  id: string;
-  spec: MachineSpec;
-  running: boolean;
-  /** Looks until it runs. */
-  looksLeft: number;
-  clings: number;
-  hostKey: string;
-  boots: number;
-  reason: string;
-}
-
 export interface ScriptedDriver extends Driver {
-  /** Every call that changes something, in order: `launch <id>`. The last thousand. */
+  /** The last thousand calls that change something, in order, e.g. `launch <id>`. */
   readonly calls: readonly string[];
   find(id: string): ScriptedMachine | undefined;
-  /** The machine stops by itself. */
+  /** Stops the machine as if it had failed on its own. */
   kill(id: string, reason: string): void;
-  /** And comes back by itself. */
+  /** Brings a stopped machine back as if it had restarted on its own. */
   revive(id: string): void;
-  /** A machine that nobody asked for, with our mark. */
+  /** Adds an orphan: a machine with this installation's mark that no row asks for. */
   plant(id: string): void;
-  /** Its host goes away, machines and all: every call throws until `comeBack`. */
+  /** Makes the host unreachable: every call throws until `comeBack`. */
   goAway(): void;
   comeBack(): void;
-  /** Its host is another from now on, such as one with a node offline. */
+  /** Changes what `describe` reports, e.g. to a host with a node offline. */
   become(report: Partial<DriverReport>): void;
 }
 
 export interface ScriptedOptions {
+  /** Overrides parts of the default report. */
   report?: Partial<DriverReport>;
-  /** Keeps machines on disk; in memory when left out. */
+  /** Folder that keeps machines on disk; undefined keeps them in memory. */
   folder?: string;
-  /** What it can boot; any image when left out. */
+  /** Bootable images; undefined accepts any image. */
   images?: ImageReport[];
+}
+
+interface ScriptedHost {
+  readonly machines: ScriptedMachines;
+  readonly calls: string[];
+  /** How often each call has failed so far, by the call and its id. */
+  readonly failures: Map<string, number>;
+  report: Partial<DriverReport>;
+  away: boolean;
+  changed: (id: string | null) => void;
 }
 
 const maxCalls = 1000;
 
 export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDriver {
-  const store = options.folder === undefined ? inMemory() : onDisk(options.folder);
-  const calls: string[] = [];
-  const failures = new Map<string, number>();
-  const filesystems = new Set<string>();
-  const { images } = options;
-  let report = options.report;
-  let away = false;
-  let changed: (id: string | null) => void = () => {};
-
-  function answer() {
-    if (away) throw new DriverError('unavailable', 'The scripted host is switched off.');
-  }
-
-  function note(call: string) {
-    answer();
-    calls.push(call);
-    if (calls.length > maxCalls) calls.shift();
-  }
-
-  function make(spec: MachineSpec, hostKey: string, boots: number): ScriptedMachine {
-    const dies = spec.hostname.startsWith('dies-after-launch') && boots === 1;
-    return {
-      id: spec.id,
-      spec,
-      running: !dies,
-      looksLeft: spec.hostname.startsWith('slow') ? 3 : 1,
-      clings: spec.hostname.startsWith('clings') ? 2 : 0,
-      hostKey,
-      boots,
-      reason: dies ? 'The first process of the machine ended with code 1.' : '',
-    };
-  }
-
-  /** The next call after this many failures of the same kind goes through. */
-  function failFirst(times: number, call: string) {
-    const failed = failures.get(call) ?? 0;
-    if (failed >= times) return;
-    failures.set(call, failed + 1);
-    throw new DriverError('unavailable', `The scripted host is busy (${failed + 1} of ${times}).`);
-  }
-
+  const { images, folder } = options;
+  const machines = folder === undefined ? createMemoryMachines() : openMachineFolder(folder);
+  const host: ScriptedHost = {
+    machines,
+    calls: [],
+    failures: new Map(),
+    report: options.report ?? {},
+    away: false,
+    changed: () => {},
+  };
   return {
     name: 'scripted',
-    calls,
-    find: store.read,
-
-    async describe() {
-      answer();
-      return {
-        isolated: true,
-        isolation: 'Scripted: there are no machines behind the records.',
-        network: 'Scripted: rules are remembered, not enforced.',
-        vcpus: 8,
-        memoryGib: 32,
-        storageGib: 512,
-        gpus: [],
-        ...report,
-      };
-    },
-
-    async launch(spec) {
-      note(`launch ${spec.id}`);
-      if (spec.hostname.startsWith('impossible')) {
-        throw new DriverError('impossible', 'The scripted host can never run this machine.');
-      }
-      if (spec.hostname.startsWith('fails-twice')) failFirst(2, `launch ${spec.id}`);
-      if (spec.hostname.startsWith('forgets') && !failures.has(spec.id)) {
-        failures.set(spec.id, 1);
-        return;
-      }
-      if (store.read(spec.id) !== undefined) return;
-      store.write(make(spec, randomBytes(8).toString('hex'), 1));
-    },
-
-    async inspect(id) {
-      answer();
-      const machine = store.read(id);
-      if (machine === undefined) return { state: 'absent' };
-      if (!machine.running) return { state: 'stopped', reason: machine.reason };
-      const { looksLeft, spec } = machine;
-      if (looksLeft > 0) store.write({ ...machine, looksLeft: looksLeft - 1 });
-      const ip = spec.ip ?? '127.77.0.2';
-      if (looksLeft > 1) return { state: 'starting', ip: null };
-      if (looksLeft === 1) return { state: 'starting', ip };
-      return { state: 'running', ip, privateIp: ip.replace(/^127/, '10'), sshPort: 22 };
-    },
-
-    async restart(spec) {
-      note(`restart ${spec.id}`);
-      const machine = store.read(spec.id);
-      if (machine === undefined) {
-        throw new DriverError('impossible', 'There is no machine left to restart.');
-      }
-      if (spec.hostname.startsWith('fails-twice')) failFirst(2, `restart ${spec.id}`);
-      store.write(make(spec, machine.hostKey, machine.boots + 1));
-    },
-
-    async terminate(id) {
-      note(`terminate ${id}`);
-      const machine = store.read(id);
-      if (machine !== undefined && machine.clings > 1) {
-        store.write({ ...machine, clings: machine.clings - 1 });
-        return;
-      }
-      // Also without a record: a kill may have left a machine half-made or half-removed.
-      store.remove(id);
-    },
-
+    describe: async () => describe(host),
+    launch: async (spec) => launch(host, spec),
+    inspect: async (id) => inspect(host, id),
+    restart: async (spec) => restart(host, spec),
+    terminate: async (id) => terminate(host, id),
     async list() {
-      answer();
-      return store.ids();
+      checkReachable(host);
+      return machines.ids();
     },
-
-    async setFirewall(id, rules) {
-      note(`setFirewall ${id}`);
-      const machine = store.read(id);
-      if (machine !== undefined) {
-        store.write({ ...machine, spec: { ...machine.spec, firewall: rules } });
-      }
-    },
-
-    async createFilesystem(id) {
-      note(`createFilesystem ${id}`);
-      filesystems.add(id);
-    },
-    async deleteFilesystem(id) {
-      note(`deleteFilesystem ${id}`);
-      filesystems.delete(id);
-    },
+    setFirewall: async (id, rules) => setFirewall(host, id, rules),
+    createFilesystem: async (id) => recordCall(host, `createFilesystem ${id}`),
+    deleteFilesystem: async (id) => recordCall(host, `deleteFilesystem ${id}`),
     async filesystemUsage() {
-      answer();
+      checkReachable(host);
       return 4096;
     },
-    bootLog: async (id) => (store.read(id) === undefined ? '' : `machine ${id} booted\n`),
+    bootLog: async (id) => (machines.read(id) === undefined ? '' : `machine ${id} booted\n`),
     ...(images === undefined ? {} : { images: async () => images }),
     watch(listener) {
-      changed = listener;
+      host.changed = listener;
       return () => {
-        changed = () => {};
+        host.changed = () => {};
       };
     },
     close: async () => {},
+    ...controlsOf(host),
+  };
+}
 
+type Controls = Omit<ScriptedDriver, keyof Driver>;
+
+/** The test's side of the driver. */
+function controlsOf(host: ScriptedHost): Controls {
+  const { machines } = host;
+  return {
+    calls: host.calls,
+    find: machines.read,
     kill(id, reason) {
-      const machine = store.read(id);
-      if (machine !== undefined) store.write({ ...machine, running: false, reason });
-      changed(id);
+      const machine = machines.read(id);
+      if (machine !== undefined) machines.write({ ...machine, running: false, reason });
+      host.changed(id);
     },
     revive(id) {
-      const machine = store.read(id);
-      if (machine !== undefined) store.write({ ...machine, running: true, looksLeft: 0 });
+      const machine = machines.read(id);
+      if (machine !== undefined) machines.write({ ...machine, running: true, looksLeft: 0 });
     },
-    plant(id) {
-      store.write(make({ ...nobody, id }, '', 1));
-    },
+    plant: (id) => machines.write(toMachine({ ...orphanSpec, id }, '', 1)),
     goAway() {
-      away = true;
+      host.away = true;
     },
     comeBack() {
-      away = false;
+      host.away = false;
     },
-    become(next) {
-      report = { ...report, ...next };
+    become(report) {
+      host.report = { ...host.report, ...report };
     },
   };
 }
 
-const nobody: Omit<MachineSpec, 'id'> = {
+function checkReachable(host: ScriptedHost) {
+  if (host.away) throw new DriverError('unavailable', 'The scripted host is switched off.');
+}
+
+function recordCall(host: ScriptedHost, call: string) {
+  checkReachable(host);
+  host.calls.push(call);
+  if (host.calls.length > maxCalls) host.calls.shift();
+}
+
+function describe(host: ScriptedHost): DriverReport {
+  checkReachable(host);
+  return {
+    isolated: true,
+    isolation: 'Scripted: there are no machines behind the records.',
+    network: 'Scripted: rules are remembered, not enforced.',
+    vcpus: 8,
+    memoryGib: 32,
+    storageGib: 512,
+    gpus: [],
+    ...host.report,
+  };
+}
+
+function launch(host: ScriptedHost, spec: MachineSpec) {
+  recordCall(host, `launch ${spec.id}`);
+  if (spec.hostname.startsWith('impossible')) {
+    throw new DriverError('impossible', 'The scripted host can never run this machine.');
+  }
+  if (spec.hostname.startsWith('fails-twice')) failFirst(host, 2, `launch ${spec.id}`);
+  if (spec.hostname.startsWith('forgets') && !host.failures.has(spec.id)) {
+    host.failures.set(spec.id, 1);
+    return;
+  }
+  if (host.machines.read(spec.id) !== undefined) return;
+  host.machines.write(toMachine(spec, randomBytes(8).toString('hex'), 1));
+}
+
+function inspect(host: ScriptedHost, id: string): MachineState {
+  checkReachable(host);
+  const { machines } = host;
+  const machine = machines.read(id);
+  if (machine === undefined) return { state: 'absent' };
+  if (!machine.running) return { state: 'stopped', reason: machine.reason };
+  const { looksLeft, spec } = machine;
+  if (looksLeft > 0) machines.write({ ...machine, looksLeft: looksLeft - 1 });
+  const ip = spec.ip ?? '127.77.0.2';
+  if (looksLeft > 1) return { state: 'starting', ip: null };
+  if (looksLeft === 1) return { state: 'starting', ip };
+  return { state: 'running', ip, privateIp: ip.replace(/^127/, '10'), sshPort: 22 };
+}
+
+function restart(host: ScriptedHost, spec: MachineSpec) {
+  recordCall(host, `restart ${spec.id}`);
+  const machine = host.machines.read(spec.id);
+  if (machine === undefined) {
+    throw new DriverError('impossible', 'There is no machine left to restart.');
+  }
+  if (spec.hostname.startsWith('fails-twice')) failFirst(host, 2, `restart ${spec.id}`);
+  host.machines.write(toMachine(spec, machine.hostKey, machine.boots + 1));
+}
+
+function terminate(host: ScriptedHost, id: string) {
+  recordCall(host, `terminate ${id}`);
+  const machine = host.machines.read(id);
+  if (machine !== undefined && machine.clings > 1) {
+    host.machines.write({ ...machine, clings: machine.clings - 1 });
+    return;
+  }
+  // Also without a record: a kill may have left a machine half-created or half-removed.
+  host.machines.remove(id);
+}
+
+function setFirewall(host: ScriptedHost, id: string, rules: readonly InboundRule[]) {
+  recordCall(host, `setFirewall ${id}`);
+  const machine = host.machines.read(id);
+  if (machine !== undefined) {
+    host.machines.write({ ...machine, spec: { ...machine.spec, firewall: rules } });
+  }
+}
+
+/** Throws on the first `times` uses of the call. */
+function failFirst({ failures }: ScriptedHost, times: number, call: string) {
+  const failed = failures.get(call) ?? 0;
+  if (failed >= times) return;
+  failures.set(call, failed + 1);
+  throw new DriverError('unavailable', `The scripted host is busy (${failed + 1} of ${times}).`);
+}
+
+function toMachine(spec: MachineSpec, hostKey: string, boots: number): ScriptedMachine {
+  const dies = spec.hostname.startsWith('dies-after-launch') && boots === 1;
+  return {
+    id: spec.id,
+    spec,
+    running: !dies,
+    looksLeft: spec.hostname.startsWith('slow') ? 3 : 1,
+    clings: spec.hostname.startsWith('clings') ? 2 : 0,
+    hostKey,
+    boots,
+    reason: dies ? 'The first process of the machine ended with code 1.' : '',
+  };
+}
+
+const orphanSpec: Omit<MachineSpec, 'id'> = {
   node: null,
-  hostname: 'stranger',
+  hostname: 'orphan',
   ip: '127.77.0.9',
   vcpus: 1,
   memoryGib: 1,
@@ -249,43 +261,3 @@ const nobody: Omit<MachineSpec, 'id'> = {
   image: 'host',
   firewall: [],
 };
-
-interface Store {
-  read(id: string): ScriptedMachine | undefined;
-  write(machine: ScriptedMachine): void;
-  remove(id: string): void;
-  ids(): string[];
-}
-
-function inMemory(): Store {
-  const machines = new Map<string, ScriptedMachine>();
-  return {
-    read: (id) => machines.get(id),
-    write: (machine) => void machines.set(machine.id, machine),
-    remove: (id) => void machines.delete(id),
-    ids: () => [...machines.keys()],
-  };
-}
-
-/** One directory per machine, replaced whole, so that a kill leaves the old record or the new one. */
-function onDisk(folder: string): Store {
-  mkdirSync(folder, { recursive: true });
-  const place = (id: string) => join(folder, id);
-  return {
-    read(id) {
-      try {
-        return JSON.parse(readFileSync(join(place(id), 'machine.json'), 'utf8'));
-      } catch {
-        return undefined;
-      }
-    },
-    write(machine) {
-      mkdirSync(place(machine.id), { recursive: true });
-      const file = join(place(machine.id), 'machine.json');
-      writeFileSync(`${file}.new`, JSON.stringify(machine));
-      renameSync(`${file}.new`, file);
-    },
-    remove: (id) => rmSync(place(id), { recursive: true, force: true }),
-    ids: () => readdirSync(folder),
-  };
-}

@@ -2,10 +2,12 @@
 
 import { randomBytes } from 'node:crypto';
 import type { MachineSpec, MachineState } from '#cloud/drivers/driver.ts';
+import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
 import { buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
-import { createIncusDriver, type IncusOptions } from '#cloud/drivers/incus/incus.ts';
-import { createSshClient, eventually } from '#test/support/conformance/ssh-client.ts';
+import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
+import { createSshClient } from '#test/support/conformance/ssh-client.ts';
 import { type Lxd, startLxd } from '#test/support/lxd/lxd.ts';
+import { until } from '#test/support/until.ts';
 
 export type Running = Extract<MachineState, { state: 'running' }>;
 
@@ -69,7 +71,7 @@ export async function createFixture() {
       state = await of.inspect(id).catch(() => state);
       return state.state === 'running';
     };
-    await eventually(`${id} runs`, runs, 30_000);
+    await until(`${id} runs`, runs, 30_000);
     return state as unknown as Running;
   }
 

@@ -3,7 +3,7 @@
 
 import { createInterface } from 'node:readline';
 import type { Driver, MachineSpec } from '#cloud/drivers/driver.ts';
-import { eventually } from './ssh-client.ts';
+import { until } from '#test/support/until.ts';
 
 const [module, exported, argument] = process.argv.slice(2);
 const { [exported!]: create } = (await import(module!)) as Record<
@@ -16,7 +16,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const spec = JSON.parse(line) as MachineSpec;
   void driver.launch(spec).then(async () => {
     let state = await driver.inspect(spec.id);
-    await eventually(`${spec.id} runs`, async () => {
+    await until(`${spec.id} runs`, async () => {
       state = await driver.inspect(spec.id);
       return state.state === 'running';
     });

@@ -9,7 +9,8 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Driver, MachineSpec, MachineState } from '#cloud/drivers/driver.ts';
-import { createSshClient, eventually, type SshClient } from './ssh-client.ts';
+import { until } from '#test/support/until.ts';
+import { createSshClient, type SshClient } from './ssh-client.ts';
 
 export interface DriverSubject {
   readonly name: string;
@@ -65,7 +66,7 @@ export function checkDriver(subject: DriverSubject) {
 
     async function running(id: string, of: Driver = driver): Promise<Running> {
       let state = await of.inspect(id);
-      await eventually(`${id} runs`, async () => {
+      await until(`${id} runs`, async () => {
         state = await of.inspect(id);
         return state.state === 'running';
       });
@@ -124,7 +125,7 @@ export function checkDriver(subject: DriverSubject) {
       await driver.launch(wanted);
       await running(wanted.id);
       const ran = async () => (await driver.bootLog(wanted.id)).includes('counted by user data');
-      await eventually('user data ran', ran);
+      await until('user data ran', ran);
       await driver.restart(wanted);
       const state = await running(wanted.id);
       assert.equal(await output(state, 'wc -l < /home/ubuntu/count'), '1');

@@ -1,12 +1,12 @@
-// The stock OpenSSH client as tests use it: one key pair in a folder of its own, no known hosts, and
-// answers as plain values.
+// The stock OpenSSH client for tests: a key pair and known hosts in a temporary folder, and results as plain
+// values.
 
 import { execFile, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-export interface Answer {
+export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -17,7 +17,7 @@ export interface Address {
   readonly sshPort: number;
 }
 
-/** Why tests that need these programs are skipped, or false. */
+/** The reason to skip tests that need these programs; false if all are installed. */
 export function missingProgram(...names: string[]): string | false {
   const missing = names.filter(
     (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
@@ -50,16 +50,16 @@ export function createSshClient() {
     ssh: (to: Address, ...args: string[]) => run('ssh', sshArguments(to, args)),
     sshWithInput: (to: Address, input: string, ...args: string[]) =>
       run('ssh', sshArguments(to, args), input),
-    /** For sessions that stay open. */
+    /** Starts a session that stays open. */
     spawnSsh: (to: Address, args: string[], spawnOptions: SpawnOptions = {}) =>
       spawn('ssh', sshArguments(to, args), spawnOptions),
     run,
-    /** Addresses come again with other machines behind them. */
+    /** Drops the stored host keys, because later machines reuse addresses. */
     forgetHosts: () => rmSync(path.join(folder, 'known_hosts'), { force: true }),
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
 
-  /** Options first, then the host, then the command: the last argument is the command unless a flag. */
+  /** The last argument is the command unless it starts with a hyphen; the others are flags. */
   function sshArguments(to: Address, args: string[]): string[] {
     const command = args.at(-1)?.startsWith('-') ? [] : args.slice(-1);
     const flags = args.slice(0, args.length - command.length);
@@ -69,7 +69,7 @@ export function createSshClient() {
 
 export type SshClient = ReturnType<typeof createSshClient>;
 
-export function run(program: string, args: readonly string[], input = ''): Promise<Answer> {
+export function run(program: string, args: readonly string[], input = ''): Promise<CommandResult> {
   return new Promise((resolve) => {
     const limits = { timeout: 30_000, maxBuffer: 64 * 1024 * 1024 };
     const child = execFile(program, args, limits, (error, stdout, stderr) => {
@@ -79,17 +79,4 @@ export function run(program: string, args: readonly string[], input = ''): Promi
     child.stdin?.on('error', () => {});
     child.stdin?.end(input);
   });
-}
-
-/** Asks again until it holds; fails with what was last seen. */
-export async function eventually(
-  what: string,
-  holds: () => Promise<boolean> | boolean,
-  timeoutMs = 10_000,
-) {
-  const deadline = performance.now() + timeoutMs;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`did not come true: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
 }

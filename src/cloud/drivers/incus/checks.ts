@@ -3,10 +3,10 @@
 
 import { planAddresses } from './addresses.ts';
 import { createDaemonClient, type DaemonClient } from './client.ts';
+import { defaults, type IncusOptions } from './context.ts';
 import { engineOf, flavorOf, type ServerInfo } from './flavor.ts';
 import { smallImage } from './image-recipe.ts';
 import { listImages } from './images.ts';
-import { defaults, type IncusOptions } from './incus.ts';
 import { takeInventory } from './inventory.ts';
 
 export interface EndpointCheck {

@@ -1,46 +1,45 @@
-// The REST API as plain calls: every answer bounded in size and time, long work waited for to its true end,
-// and whatever goes wrong told as a DriverError.
+// The daemon's REST API as plain calls. Every response is bounded in size and time, operations are awaited to
+// their real end, and every failure is a DriverError.
 
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { type Dispatcher, request as send, WebSocket } from 'undici';
 import { DriverError } from '#cloud/drivers/driver.ts';
-import { type Endpoint, openRoute } from './endpoint.ts';
+import { DaemonError, parseResponse, toDaemonError } from './daemon-response.ts';
+import { type Endpoint, type EndpointRoute, openRoute } from './endpoint.ts';
 
 export interface DaemonClient {
-  /** The answer's `metadata`. */
-  get<Answer>(path: string, query?: Query): Promise<Answer>;
-  /** Undefined for 404. */
-  find<Answer>(path: string, query?: Query): Promise<Answer | undefined>;
-  /** With the tag that `if-match` compares: 412 when somebody changed it since. */
-  tagged<Answer>(path: string): Promise<{ readonly value: Answer; readonly tag: string }>;
-  /** Starts work and waits for its end. Also for calls that the daemon answers at once. */
-  run(
-    method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
-    path: string,
-    more?: RequestOptions,
-  ): Promise<Operation>;
-  /** The raw body, cut at its newest `limit` bytes; undefined for 404. */
-  bytes(path: string, limit: number): Promise<Buffer | undefined>;
+  /** Returns the response's `metadata`. */
+  get<Metadata>(path: string, query?: Query): Promise<Metadata>;
+  /** Like `get`, but returns undefined for 404. */
+  find<Metadata>(path: string, query?: Query): Promise<Metadata | undefined>;
+  /** Like `get`, with the ETag for `if-match`: a write then fails with 412 if the value has changed. */
+  tagged<Metadata>(path: string): Promise<{ readonly value: Metadata; readonly tag: string }>;
+  /** Sends a request and waits for its operation, if the daemon starts one. */
+  run(method: WriteMethod, path: string, options?: RequestOptions): Promise<Operation>;
+  /** Returns the last `maxBytes` of the raw body; undefined for 404. */
+  bytes(path: string, maxBytes: number): Promise<Buffer | undefined>;
   wait(operationId: string): Promise<Operation>;
   webSocket(path: string, query?: Query): WebSocket;
-  /** Over a connection whose socket can be paused: the browser's interface has no such thing. */
+  /** Also gives access to the socket, which can be paused; the standard WebSocket interface can't. */
   pausableWebSocket(path: string, query?: Query): { socket: WebSocket; connection: () => Socket };
-  /** Where else the same endpoint is, for when it does not answer. */
+  /** Sets the endpoint's other addresses, which are tried when it is unreachable. */
   alsoAt(urls: readonly string[]): void;
   close(): Promise<void>;
 }
 
+export type WriteMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export type Query = Readonly<Record<string, string | null | undefined>>;
 
 export interface RequestOptions {
   readonly query?: Query;
-  /** JSON, or bytes sent as they are. */
+  /** An object is sent as JSON; bytes are sent as is. */
   readonly body?: object | Buffer | Readable;
   readonly headers?: Readonly<Record<string, string>>;
+  /** How long to wait for the operation. Default: ten minutes. */
   readonly waitMs?: number;
-  /** Answer as soon as the work was begun. */
-  readonly begun?: boolean;
+  /** Returns as soon as the operation has started. */
+  readonly returnWhenStarted?: boolean;
 }
 
 export interface Operation {
@@ -51,131 +50,151 @@ export interface Operation {
   readonly resources?: Readonly<Record<string, readonly string[] | null>> | null;
 }
 
-/** With the daemon's own code, for those who must tell a wrong question from a busy server. */
-export class DaemonError extends DriverError {
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(isFinal(message) ? 'impossible' : 'unavailable', message);
-    this.name = 'DaemonError';
-    this.code = code;
-  }
+interface Connection {
+  readonly url: string;
+  readonly route: EndpointRoute;
+  readonly project: string;
 }
 
-const maxAnswerBytes = 64 * 1024 * 1024;
+const maxResponseBytes = 64 * 1024 * 1024;
 const waitRoundSeconds = 20;
 const defaultWaitMs = 10 * 60_000;
 
 export function createDaemonClient(endpoint: Endpoint, project: string): DaemonClient {
   const route = openRoute(endpoint);
-
-  function toUrl(origin: string, path: string, query: Query = {}): string {
-    const url = new URL(path, origin);
-    for (const [name, value] of Object.entries({ project, ...query })) {
-      if (value !== null && value !== undefined) url.searchParams.set(name, value);
-    }
-    return url.href;
-  }
-
-  async function exchange(method: Dispatcher.HttpMethod, path: string, more: RequestOptions = {}) {
-    const raw = Buffer.isBuffer(more.body) || more.body instanceof Readable;
-    // With any other type the files API takes an empty file.
-    const type = raw ? 'application/octet-stream' : 'application/json';
-    try {
-      const { statusCode, headers, body } = await send(toUrl(route.httpOrigin, path, more.query), {
-        method,
-        dispatcher: route.agent,
-        headers: { 'content-type': type, ...more.headers },
-        body: raw ? (more.body as Buffer | Readable) : more.body && JSON.stringify(more.body),
-      });
-      return { statusCode, tag: `${headers.etag ?? ''}`, bytes: await readBounded(body) };
-    } catch (error) {
-      if (error instanceof DriverError) throw error;
-      throw new DriverError('unavailable', `${endpoint.url}: ${describe(error)}`, error);
-    }
-  }
-
-  async function call(method: Dispatcher.HttpMethod, path: string, more?: RequestOptions) {
-    const { bytes } = await exchange(method, path, more);
-    return parseAnswer(bytes, `${method} ${path}`);
-  }
-
-  async function wait(operationId: string, waitMs = defaultWaitMs): Promise<Operation> {
-    const deadline = performance.now() + waitMs;
-    for (;;) {
-      // Built from the id: the URL the daemon gives may carry a query, and `/wait` behind it is ignored.
-      const query = { timeout: `${waitRoundSeconds}` };
-      const { metadata } = await call('GET', `/1.0/operations/${operationId}/wait`, {
-        query,
-      }).catch((error) => {
-        // A restarted daemon has forgotten its operations.
-        if (!(error instanceof DaemonError && error.code === 404)) throw error;
-        throw new DriverError('unavailable', 'The daemon lost track of the work; trying again.');
-      });
-      const operation = metadata as Operation;
-      // 200 on the outside also when the work failed.
-      if (operation.status_code >= 400) throw new DaemonError(operation.status_code, operation.err);
-      if (operation.status_code >= 200) return operation;
-      if (performance.now() > deadline) {
-        throw new DriverError('unavailable', `The daemon did not finish within ${waitMs} ms.`);
-      }
-    }
-  }
-
-  async function find<Answer>(path: string, query?: Query): Promise<Answer | undefined> {
-    try {
-      return (await call('GET', path, { query })).metadata as Answer;
-    } catch (error) {
-      if (error instanceof DaemonError && error.code === 404) return undefined;
-      throw error;
-    }
-  }
-
+  const connection: Connection = { url: endpoint.url, route, project };
   return {
-    wait,
-    find,
-    get: async <Answer>(path: string, query?: Query) =>
-      (await call('GET', path, { query })).metadata as Answer,
-
-    async tagged<Answer>(path: string) {
-      const { bytes, tag } = await exchange('GET', path);
-      return { value: parseAnswer(bytes, `GET ${path}`).metadata as Answer, tag };
+    wait: (operationId) => wait(connection, operationId),
+    get: async <Metadata>(path: string, query?: Query) =>
+      (await call(connection, 'GET', path, { query })).metadata as Metadata,
+    find: async <Metadata>(path: string, query?: Query) => {
+      try {
+        return (await call(connection, 'GET', path, { query })).metadata as Metadata;
+      } catch (error) {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      }
     },
-
-    async run(method, path, more) {
-      const answer = await call(method, path, more);
-      const operation = answer.metadata as Operation;
-      return answer.type === 'async' && !more?.begun ? wait(operation.id, more?.waitMs) : operation;
+    async tagged<Metadata>(path: string) {
+      const { bytes, tag } = await exchange(connection, 'GET', path);
+      return { value: parseResponse(bytes, `GET ${path}`).metadata as Metadata, tag };
     },
-
-    async bytes(path, limit) {
-      const { statusCode, bytes } = await exchange('GET', path);
+    async run(method, path, options = {}) {
+      const { type, metadata } = await call(connection, method, path, options);
+      const operation = metadata as Operation;
+      if (type !== 'async' || options.returnWhenStarted) return operation;
+      return wait(connection, operation.id, options.waitMs);
+    },
+    async bytes(path, maxBytes) {
+      const { statusCode, bytes } = await exchange(connection, 'GET', path);
       if (statusCode === 404) return undefined;
-      if (statusCode !== 200) throw toError(bytes, `GET ${path}`);
-      return bytes.subarray(Math.max(0, bytes.length - limit));
+      if (statusCode !== 200) throw toDaemonError(bytes, `GET ${path}`);
+      return bytes.subarray(Math.max(0, bytes.length - maxBytes));
     },
-
-    webSocket: (path, query) =>
-      new WebSocket(toUrl(route.webSocketOrigin, path, query), { dispatcher: route.agent }),
-
-    pausableWebSocket(path, query) {
-      let connection: Socket | undefined;
-      const dispatcher = route.dedicated((socket) => {
-        connection = socket;
-      });
-      const socket = new WebSocket(toUrl(route.webSocketOrigin, path, query), { dispatcher });
-      socket.addEventListener('close', () => void dispatcher.destroy());
-      return {
-        socket,
-        connection() {
-          if (!connection) throw new DriverError('unavailable', 'It is not connected yet.');
-          return connection;
-        },
-      };
-    },
-
+    webSocket: (path, query) => openWebSocket(connection, path, query, route.agent),
+    pausableWebSocket: (path, query) => openPausable(connection, path, query),
     alsoAt: route.alsoAt,
     close: () => route.agent.destroy(),
+  };
+}
+
+function toUrl({ project }: Connection, origin: string, path: string, query: Query = {}): string {
+  const url = new URL(path, origin);
+  for (const [name, value] of Object.entries({ project, ...query })) {
+    if (value !== null && value !== undefined) url.searchParams.set(name, value);
+  }
+  return url.href;
+}
+
+async function exchange(
+  connection: Connection,
+  method: Dispatcher.HttpMethod,
+  path: string,
+  { body, headers: extraHeaders, query }: RequestOptions = {},
+) {
+  const { route } = connection;
+  const raw = Buffer.isBuffer(body) || body instanceof Readable;
+  // The files API stores an empty file for any other type.
+  const type = raw ? 'application/octet-stream' : 'application/json';
+  try {
+    const response = await send(toUrl(connection, route.httpOrigin, path, query), {
+      method,
+      dispatcher: route.agent,
+      headers: { 'content-type': type, ...extraHeaders },
+      body: raw ? (body as Buffer | Readable) : body && JSON.stringify(body),
+    });
+    const bytes = await readBounded(response.body);
+    return { statusCode: response.statusCode, tag: `${response.headers.etag ?? ''}`, bytes };
+  } catch (error) {
+    if (error instanceof DriverError) throw error;
+    const { message, code } = error as NodeJS.ErrnoException;
+    const reason = message || code || String(error);
+    throw new DriverError('unavailable', `${connection.url}: ${reason}`, error);
+  }
+}
+
+async function call(
+  connection: Connection,
+  method: Dispatcher.HttpMethod,
+  path: string,
+  options?: RequestOptions,
+) {
+  const { bytes } = await exchange(connection, method, path, options);
+  return parseResponse(bytes, `${method} ${path}`);
+}
+
+async function wait(
+  connection: Connection,
+  operationId: string,
+  waitMs = defaultWaitMs,
+): Promise<Operation> {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    // Built from the id: the daemon's URL may carry a query, and a `/wait` after it would be ignored.
+    const path = `/1.0/operations/${operationId}/wait`;
+    const query = { timeout: `${waitRoundSeconds}` };
+    const { metadata } = await call(connection, 'GET', path, { query }).catch((error) => {
+      if (!isNotFound(error)) throw error;
+      // A restarted daemon has forgotten its operations.
+      throw new DriverError('unavailable', 'The daemon lost the operation; it will be retried.');
+    });
+    const operation = metadata as Operation;
+    // The HTTP status is 200 even if the operation failed.
+    if (operation.status_code >= 400) throw new DaemonError(operation.status_code, operation.err);
+    if (operation.status_code >= 200) return operation;
+    if (performance.now() > deadline) {
+      throw new DriverError('unavailable', `The daemon did not finish within ${waitMs} ms.`);
+    }
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof DaemonError && error.code === 404;
+}
+
+function openWebSocket(
+  connection: Connection,
+  path: string,
+  query: Query | undefined,
+  dispatcher: Dispatcher,
+): WebSocket {
+  const url = toUrl(connection, connection.route.webSocketOrigin, path, query);
+  return new WebSocket(url, { dispatcher });
+}
+
+function openPausable(connection: Connection, path: string, query?: Query) {
+  let raw: Socket | undefined;
+  const dispatcher = connection.route.dedicated((socket) => {
+    raw = socket;
+  });
+  const socket = openWebSocket(connection, path, query, dispatcher);
+  socket.addEventListener('close', () => void dispatcher.destroy());
+  return {
+    socket,
+    connection() {
+      if (!raw) throw new DriverError('unavailable', 'The websocket is not connected yet.');
+      return raw;
+    },
   };
 }
 
@@ -184,53 +203,12 @@ async function readBounded(body: Dispatcher.ResponseData['body']): Promise<Buffe
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > maxAnswerBytes) {
+    if (size > maxResponseBytes) {
       body.destroy();
-      throw new DriverError('unavailable', 'The daemon answered with more than it should.');
+      const message = `The daemon's response exceeds ${maxResponseBytes} bytes.`;
+      throw new DriverError('unavailable', message);
     }
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-interface Answer {
-  readonly type: string;
-  readonly error_code?: number;
-  readonly error?: string;
-  readonly metadata: unknown;
-}
-
-function parseAnswer(bytes: Buffer, what: string): Answer {
-  let answer: Answer | null = null;
-  try {
-    answer = JSON.parse(bytes.toString());
-  } catch {
-    // Told below.
-  }
-  if (answer === null || typeof answer !== 'object' || answer.type === 'error') {
-    throw toError(bytes, what);
-  }
-  return answer;
-}
-
-function toError(bytes: Buffer, what: string): DriverError {
-  try {
-    const { error_code, error } = JSON.parse(bytes.toString()) as Answer;
-    return new DaemonError(error_code ?? 500, error || `${what} was refused.`);
-  } catch {
-    return new DriverError('unavailable', `${what} was not answered in JSON.`);
-  }
-}
-
-/** What no second try will better. Everything else may be the daemon's, a member's or a disk's bad moment.
- * By the words: for work that failed, LXD says 400 whatever the reason, and Incus 500. */
-function isFinal(message: string): boolean {
-  return /\binvalid\b|not supported|unsupported|KVM support|failed to detect requested gpu|NVIDIA container tools/i.test(
-    message,
-  );
-}
-
-function describe(error: unknown): string {
-  const { message, code } = error as NodeJS.ErrnoException;
-  return message || code || String(error);
 }

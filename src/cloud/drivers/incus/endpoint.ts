@@ -19,7 +19,7 @@ export interface Endpoint {
   readonly otherUrls?: readonly string[];
 }
 
-export interface Route {
+export interface EndpointRoute {
   readonly httpOrigin: string;
   readonly webSocketOrigin: string;
   /** Of all requests: bounded in connections and time. */
@@ -35,7 +35,7 @@ const maxConnections = 64;
 /** Each that is dead may cost the whole timeout. */
 const maxOthers = 4;
 
-export function openRoute(endpoint: Endpoint): Route {
+export function openRoute(endpoint: Endpoint): EndpointRoute {
   const pinned = endpoint.serverFingerprint?.toLowerCase().replaceAll(':', '');
   let others = endpoint.otherUrls ?? [];
   const direct = connectorOf(endpoint, pinned);

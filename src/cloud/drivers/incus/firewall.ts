@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 import type { AddressPlan } from './addresses.ts';
-import { type DaemonClient, DaemonError } from './client.ts';
+import type { DaemonClient } from './client.ts';
+import { DaemonError } from './daemon-response.ts';
 import { instanceName } from './instance.ts';
 
 export interface NetworkAcl {

@@ -1,17 +1,17 @@
-// What the daemon says of our machines, kept in memory and fresh by its events: one look at everything when
-// the events connect and once in a while, one at a single machine when it changed. While there are no
-// events, every question is asked of the daemon itself.
+// This installation's machines as the daemon last reported them, kept fresh by its events. All machines are
+// listed when the event stream connects and at an interval; one machine is fetched when an event names it.
+// While the event stream is down, every lookup goes to the daemon.
 
 import type { DaemonClient } from './client.ts';
 import { listenToEvents } from './events.ts';
 import { type DaemonInstance, findId, instanceName, instancePath } from './instance.ts';
 
 export interface InstanceCache {
-  /** Undefined when there is none. */
+  /** Returns undefined if the daemon has no such machine. */
   find(id: string): Promise<DaemonInstance | undefined>;
-  /** Asks the daemon, whatever is known. */
+  /** Like `find`, but always asks the daemon. */
   refresh(id: string): Promise<DaemonInstance | undefined>;
-  /** All of ours, asked of the daemon. */
+  /** Lists all machines of this installation. Always asks the daemon. */
   list(): Promise<DaemonInstance[]>;
   watch(changed: (id: string | null) => void): () => void;
   close(): void;
@@ -23,150 +23,169 @@ export interface InstanceCacheOptions {
   readonly log: (message: string) => void;
 }
 
-/** When a look failed, or was begun before the events came. */
+interface CacheState extends InstanceCacheOptions {
+  readonly client: DaemonClient;
+  readonly known: Map<string, DaemonInstance>;
+  readonly watchers: Set<(id: string | null) => void>;
+  /** Machines being fetched because of an event; `again` if another event named them meanwhile. */
+  readonly fetching: Map<string, { again: boolean }>;
+  /** Number of the newest request. Of two responses about a machine the one to the newer request counts. */
+  lastRequest: number;
+  /** Number of the newest request about each machine since the last list. */
+  readonly requested: Map<string, number>;
+  /** Number of the newest list request that has returned. */
+  listed: number;
+  /** Last request before the event stream connected: a change after its response may have been missed. */
+  lastUnwatched: number;
+  connected: boolean;
+  /** True while `known` is complete and events keep it so. */
+  fresh: boolean;
+  retryTimer: NodeJS.Timeout | undefined;
+  closed: boolean;
+}
+
+/** Pause before the machines are listed again, after a failure or a list that missed events. */
 const retryMs = 1_000;
 
 export function createInstanceCache(
   client: DaemonClient,
   options: InstanceCacheOptions,
 ): InstanceCache {
-  const { owner, resyncMs, log } = options;
-  const known = new Map<string, DaemonInstance>();
-  const watchers = new Set<(id: string | null) => void>();
-  /** Machines being looked at, and whether they changed again meanwhile. */
-  const looking = new Map<string, { again: boolean }>();
-  /** Questions are numbered: the newest answer about a machine counts, in whatever order they come. */
-  let questions = 0;
-  const asked = new Map<string, number>();
-  let listed = 0;
-  /** The last question before the events connected; what it told may be outdated without our knowing. */
-  let untold = 0;
-  let connected = false;
-  /** True when `known` has everything. */
-  let fresh = false;
-  let retry: NodeJS.Timeout | undefined;
-  let closed = false;
-
-  async function list(): Promise<DaemonInstance[]> {
-    questions += 1;
-    const mine = questions;
-    const all = await client.get<DaemonInstance[]>('/1.0/instances', { recursion: '1' });
-    const ours = new Map(
-      all.filter((one) => findId(one, owner) !== undefined).map((one) => [one.name, one]),
-    );
-    if (mine < listed) return [...ours.values()];
-    listed = mine;
-    for (const name of new Set([...known.keys(), ...ours.keys()])) {
-      if ((asked.get(name) ?? 0) > mine) continue;
-      const one = ours.get(name);
-      if (one) known.set(name, one);
-      else known.delete(name);
-    }
-    for (const [name, question] of asked) if (question < mine) asked.delete(name);
-    fresh = connected && mine > untold;
-    return [...ours.values()];
-  }
-
-  async function look(name: string): Promise<DaemonInstance | undefined> {
-    questions += 1;
-    const mine = questions;
-    asked.set(name, mine);
-    const answer = await client.find<DaemonInstance>(instancePath(name));
-    const ours = answer && findId(answer, owner) !== undefined ? answer : undefined;
-    if ((asked.get(name) ?? listed) > mine) return ours;
-    if (ours) known.set(name, ours);
-    else known.delete(name);
-    return ours;
-  }
-
-  async function changed(name: string) {
-    if (!name.startsWith(instanceName(''))) return;
-    const current = looking.get(name);
-    if (current) {
-      current.again = true;
-      return;
-    }
-    const mine = { again: true };
-    looking.set(name, mine);
-    try {
-      while (mine.again) {
-        mine.again = false;
-        const before = known.get(name);
-        const now = await look(name);
-        const id = findId(now ?? before, owner);
-        if (id !== undefined) tell(id);
-      }
-    } catch (error) {
-      fresh = false;
-      resyncSoon();
-      if (!closed) log(`${name}: ${(error as Error).message}`);
-    } finally {
-      looking.delete(name);
-    }
-  }
-
-  function tell(id: string | null) {
-    for (const watcher of watchers) watcher(id);
-  }
-
-  async function resync() {
-    try {
-      const before = new Map([...known].map(([name, one]) => [name, one.status]));
-      const now = await list();
-      const same =
-        now.length === before.size && now.every((one) => before.get(one.name) === one.status);
-      if (!same) tell(null);
-    } catch (error) {
-      fresh = false;
-      if (!closed) log(`the machines could not be listed: ${(error as Error).message}`);
-    }
-    if (!fresh) resyncSoon();
-  }
-
-  function resyncSoon() {
-    if (!connected || closed) return;
-    clearTimeout(retry);
-    retry = setTimeout(() => void resync(), retryMs);
-    retry.unref();
-  }
-
+  const state: CacheState = {
+    ...options,
+    client,
+    known: new Map(),
+    watchers: new Set(),
+    fetching: new Map(),
+    lastRequest: 0,
+    requested: new Map(),
+    listed: 0,
+    lastUnwatched: 0,
+    connected: false,
+    fresh: false,
+    retryTimer: undefined,
+    closed: false,
+  };
   const events = listenToEvents(client, {
-    changed: (name) => void changed(name),
+    changed: (name) => void handleChange(state, name),
     up() {
-      connected = true;
-      untold = questions;
-      void resync();
+      state.connected = true;
+      state.lastUnwatched = state.lastRequest;
+      void resync(state);
     },
     down() {
-      connected = false;
-      fresh = false;
-      log('the event stream was lost; asking until it is back');
-      tell(null);
+      state.connected = false;
+      state.fresh = false;
+      state.log('the event stream was lost; every lookup goes to the daemon until it is back');
+      notify(state, null);
     },
   });
-  const timer = setInterval(() => void resync(), resyncMs);
+  const timer = setInterval(() => void resync(state), options.resyncMs);
   timer.unref();
-
   return {
-    list,
-    refresh: (id) => look(instanceName(id)),
+    list: () => listAll(state),
+    refresh: (id) => fetchOne(state, instanceName(id)),
     async find(id) {
       const name = instanceName(id);
-      // What a dead member's machines are doing is asked until it is back.
-      const isLost = known.get(name)?.status === 'Error';
-      if (!fresh || isLost || looking.has(name)) return look(name);
-      return known.get(name);
+      // No event tells when a dead cluster member is back, so its machines are always fetched.
+      const isLost = state.known.get(name)?.status === 'Error';
+      if (!state.fresh || isLost || state.fetching.has(name)) return fetchOne(state, name);
+      return state.known.get(name);
     },
     watch(watcher) {
-      watchers.add(watcher);
-      return () => void watchers.delete(watcher);
+      state.watchers.add(watcher);
+      return () => void state.watchers.delete(watcher);
     },
     close() {
-      closed = true;
+      state.closed = true;
       clearInterval(timer);
-      clearTimeout(retry);
+      clearTimeout(state.retryTimer);
       events.close();
-      watchers.clear();
+      state.watchers.clear();
     },
   };
+}
+
+async function listAll(state: CacheState): Promise<DaemonInstance[]> {
+  const { client, known, owner, requested } = state;
+  state.lastRequest += 1;
+  const request = state.lastRequest;
+  const all = await client.get<DaemonInstance[]>('/1.0/instances', { recursion: '1' });
+  const own = new Map(
+    all.filter((one) => findId(one, owner) !== undefined).map((one) => [one.name, one]),
+  );
+  if (request < state.listed) return [...own.values()];
+  state.listed = request;
+  for (const name of new Set([...known.keys(), ...own.keys()])) {
+    if ((requested.get(name) ?? 0) > request) continue;
+    const one = own.get(name);
+    if (one) known.set(name, one);
+    else known.delete(name);
+  }
+  for (const [name, newest] of requested) if (newest < request) requested.delete(name);
+  state.fresh = state.connected && request > state.lastUnwatched;
+  return [...own.values()];
+}
+
+async function fetchOne(state: CacheState, name: string): Promise<DaemonInstance | undefined> {
+  state.lastRequest += 1;
+  const request = state.lastRequest;
+  state.requested.set(name, request);
+  const found = await state.client.find<DaemonInstance>(instancePath(name));
+  const own = found && findId(found, state.owner) !== undefined ? found : undefined;
+  if ((state.requested.get(name) ?? state.listed) > request) return own;
+  if (own) state.known.set(name, own);
+  else state.known.delete(name);
+  return own;
+}
+
+async function handleChange(state: CacheState, name: string) {
+  if (!name.startsWith(instanceName(''))) return;
+  const current = state.fetching.get(name);
+  if (current) {
+    current.again = true;
+    return;
+  }
+  const fetching = { again: true };
+  state.fetching.set(name, fetching);
+  try {
+    while (fetching.again) {
+      fetching.again = false;
+      const before = state.known.get(name);
+      const now = await fetchOne(state, name);
+      const id = findId(now ?? before, state.owner);
+      if (id !== undefined) notify(state, id);
+    }
+  } catch (error) {
+    state.fresh = false;
+    resyncSoon(state);
+    if (!state.closed) state.log(`${name}: ${(error as Error).message}`);
+  } finally {
+    state.fetching.delete(name);
+  }
+}
+
+function notify(state: CacheState, id: string | null) {
+  for (const watcher of state.watchers) watcher(id);
+}
+
+async function resync(state: CacheState) {
+  try {
+    const before = new Map([...state.known].map(([name, one]) => [name, one.status]));
+    const now = await listAll(state);
+    const same =
+      now.length === before.size && now.every((one) => before.get(one.name) === one.status);
+    if (!same) notify(state, null);
+  } catch (error) {
+    state.fresh = false;
+    if (!state.closed) state.log(`the machines could not be listed: ${(error as Error).message}`);
+  }
+  if (!state.fresh) resyncSoon(state);
+}
+
+function resyncSoon(state: CacheState) {
+  if (!state.connected || state.closed) return;
+  clearTimeout(state.retryTimer);
+  state.retryTimer = setTimeout(() => void resync(state), retryMs);
+  state.retryTimer.unref();
 }

@@ -2,11 +2,11 @@
 // the daemon's: a machine without the mark of a finished launch is finished, or removed and made again.
 
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
-import { type AddressPlan, chooseNetworkAddress, isUsable } from './addresses.ts';
-import { type DaemonClient, DaemonError, type Operation } from './client.ts';
-import type { NetworkAcl } from './firewall.ts';
-import type { Flavor } from './flavor.ts';
-import { findImage, type ImageNames } from './images.ts';
+import { chooseNetworkAddress, isUsable } from './addresses.ts';
+import type { DaemonClient, Operation } from './client.ts';
+import type { IncusContext } from './context.ts';
+import { DaemonError } from './daemon-response.ts';
+import { findImage } from './images.ts';
 import {
   type DaemonInstance,
   instanceName,
@@ -15,28 +15,8 @@ import {
   settledKey,
   toCreateRequest,
 } from './instance.ts';
-import type { InstanceCache } from './instance-cache.ts';
 import { needsFiles, pushFiles, toMachineSeed } from './seed.ts';
-import { type FilesystemStore, handOver } from './volumes.ts';
-
-export interface IncusContext {
-  readonly client: DaemonClient;
-  readonly flavor: Flavor;
-  readonly instances: InstanceCache;
-  readonly plan: AddressPlan;
-  readonly firewall: NetworkAcl;
-  readonly filesystems: FilesystemStore;
-  readonly images: ImageNames;
-  readonly canVirtualise: boolean;
-  readonly owner: string;
-  readonly pool: string;
-  readonly profiles: readonly string[];
-  /** Of the cluster, when the specification names no node. */
-  readonly target: string | null;
-  readonly gracefulSeconds: number;
-  /** Addresses we chose, by id: the daemon may not list them yet. */
-  readonly reserved: Map<string, string>;
-}
+import { handOver } from './volumes.ts';
 
 const endDeadlineMs = 120_000;
 

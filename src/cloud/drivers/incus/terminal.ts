@@ -13,7 +13,7 @@ export async function openInstanceTerminal(
   size: TerminalSize,
 ): Promise<Terminal> {
   const operation = await client.run('POST', `${instancePath}/exec`, {
-    begun: true,
+    returnWhenStarted: true,
     body: {
       // `su` makes the session a login's: home, groups and shell are what the machine says.
       command: ['su', '-', 'ubuntu'],

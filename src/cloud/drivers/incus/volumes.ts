@@ -6,7 +6,8 @@ import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
-import { type DaemonClient, DaemonError } from './client.ts';
+import type { DaemonClient } from './client.ts';
+import { DaemonError } from './daemon-response.ts';
 import type { Device } from './instance.ts';
 
 export interface FilesystemStore {

@@ -1,15 +1,32 @@
-// The programs of ours that run inside machines. Their text is handed to the machine's bound copy of Node,
+// The programs of Millrace that run inside machines. Their text is passed to the machine's bound copy of Node,
 // so that they always match this version of the server, however old the machine is.
 
 import { readFileSync } from 'node:fs';
 import type { IsolationMode } from './host.ts';
 
-/** They import nothing but Node itself. */
-export function nodeInside(mode: IsolationMode, program: 'sftp-server' | 'forwarder'): string[] {
-  // Beside this file: `.ts` in a clone, `.js` in a build.
-  const file = new URL(`./agent/${program}${import.meta.url.slice(-3)}`, import.meta.url);
-  const language = file.pathname.endsWith('.ts') ? 'module-typescript' : 'module';
+/** The files of each program, imported ones first. They may import only Node and each other. */
+const programs = {
+  'sftp-server': ['sftp-packets', 'sftp-server'],
+  forwarder: ['forwarder'],
+} as const;
+
+/** Returns the command that runs a program inside a machine. */
+export function nodeInside(mode: IsolationMode, program: keyof typeof programs): string[] {
+  // The files beside this one are `.ts` in a clone and `.js` in a build.
+  const extension = import.meta.url.slice(-3);
+  const texts = programs[program].map((name) =>
+    readFileSync(new URL(`./agent/${name}${extension}`, import.meta.url), 'utf8'),
+  );
+  const language = extension === '.ts' ? 'module-typescript' : 'module';
   const node = mode === 'none' ? process.execPath : '/run/machine/node';
-  const quiet = ['--disable-warning=ExperimentalWarning', `--input-type=${language}`];
-  return [node, ...quiet, '-e', readFileSync(file, 'utf8')];
+  const flags = ['--disable-warning=ExperimentalWarning', `--input-type=${language}`];
+  return [node, ...flags, '-e', joinModules(texts)];
+}
+
+/** Node takes one text: imports between the files go, and their exports become plain declarations. */
+function joinModules(texts: readonly string[]): string {
+  return texts
+    .join('\n')
+    .replaceAll(/^import [^;]+ from '\.\/[^']+';$/gm, '')
+    .replaceAll(/^export /gm, '');
 }

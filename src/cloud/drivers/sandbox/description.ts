@@ -1,10 +1,10 @@
-// What people are told about isolation on this host: in the start-up table and wherever machine types
-// are described. Only what is enforced is claimed.
+// Describes this host's isolation for the start-up table and machine types. It must claim only what is
+// enforced.
 
 import { statfs } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 import type { DriverReport } from '#cloud/drivers/driver.ts';
-import type { SandboxContext } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
+import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { findGpus, toReport } from './gpus.ts';
 import type { SandboxHost } from './host.ts';
 
@@ -16,14 +16,14 @@ export async function describeHost({ host, dataDir }: SandboxContext): Promise<D
     network: describeNetwork(host),
     vcpus: availableParallelism(),
     memoryGib: Math.floor(totalmem() / 1024 ** 3),
-    // Not what is free: a type must not shrink because its machines were used before a restart.
+    // The total, not the free space: a type must not shrink because machines used the disk earlier.
     storageGib: Math.floor((disk.blocks * disk.bsize) / 1024 ** 3),
     gpus: toReport(await findGpus()),
   };
 }
 
 export function describeIsolation(host: SandboxHost): string {
-  if (host.obstacle) return `Machines can't be made here: ${host.obstacle}`;
+  if (host.obstacle) return `Machines can't run here: ${host.obstacle}`;
   if (host.mode === 'none') {
     return "NOT ISOLATED: machines are plain processes and see this host's files and network.";
   }
@@ -34,10 +34,10 @@ export function describeIsolation(host: SandboxHost): string {
   return `Linux namespaces with ${root}; ${limits}.`;
 }
 
-/** Empty where there are no machines to speak of. */
+/** Empty if this host can't run machines. */
 export function describeNetwork(host: SandboxHost): string {
   if (host.obstacle) return '';
-  if (host.mode === 'none') return 'Firewall rules hold for ssh alone.';
+  if (host.mode === 'none') return 'Firewall rules apply to ssh only.';
   if (host.canRoute) return 'Outbound to the internet, inbound by firewall rules.';
   const reason = host.mode === 'mapped' ? '`ip` or `nft` is missing' : 'the server is not root';
   return `No outbound network, because ${reason}.`;

@@ -1,5 +1,4 @@
-// The host's NVIDIA GPUs: what they are, and which device files a machine that was given some of them
-// may open.
+// The host's NVIDIA GPUs, and the device files that a machine needs for those attached to it.
 
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
@@ -9,11 +8,11 @@ import { DriverError, type DriverReport } from '#cloud/drivers/driver.ts';
 const execute = promisify(execFile);
 
 export interface Gpu {
-  /** The GPU's UUID, which CUDA_VISIBLE_DEVICES understands and a reboot doesn't change. */
+  /** UUID, which CUDA_VISIBLE_DEVICES accepts and a reboot does not change. */
   readonly address: string;
   readonly model: string;
   readonly memoryGib: number;
-  /** As the driver's folder in /proc spells it. */
+  /** PCI bus id, as spelled in /proc/driver/nvidia/gpus. */
   readonly bus: string;
 }
 
@@ -34,7 +33,7 @@ export function parseGpus(csv: string): Gpu[] {
       address: address!,
       model: model!,
       memoryGib: Math.round(Number(mebibytes) / 1024) || 0,
-      // nvidia-smi writes an eight-digit domain in capitals, /proc four digits in small letters.
+      // nvidia-smi prints an eight-digit domain in upper case, /proc four digits in lower case.
       bus: bus!.toLowerCase().replace(/^0000(?=[0-9a-f]{4}:)/, ''),
     }));
 }
@@ -43,7 +42,7 @@ export function toReport(gpus: readonly Gpu[]): DriverReport['gpus'] {
   return gpus.map(({ address, model, memoryGib }) => ({ address, model, memoryGib }));
 }
 
-/** Names under /dev: those of the given GPUs and the ones that every CUDA program needs. */
+/** Returns names under /dev: those of the given GPUs and those that every CUDA program needs. */
 export async function gpuDevices(addresses: readonly string[]): Promise<string[]> {
   if (addresses.length === 0) return [];
   const gpus = await findGpus();

@@ -1,5 +1,5 @@
-// What this host lets us do, found out once by trying: which namespaces, which network tools, which
-// control groups. Everything else in this folder asks here instead of guessing.
+// Finds out once, by trying, what this host allows: namespaces, network tools and control groups. The rest of
+// the driver relies on this instead of guessing.
 
 import { execFile } from 'node:child_process';
 import { access, constants, mkdtemp, rm, stat } from 'node:fs/promises';
@@ -13,22 +13,23 @@ import {
 const execute = promisify(execFile);
 
 /**
- * `mapped`: we are root, and machines get a range of ids with a root of their own.
- * `single`: we are an ordinary user, and machines have one id, ours, seen as `ubuntu`.
- * `none`: no isolation at all; only when the operator asked for it.
+ * `mapped`: the server is root; machines get a range of ids with a root of their own.
+ * `single`: the server is an ordinary user; machines have one id, the server's, which they see as `ubuntu`.
+ * `none`: no isolation; only if the operator asked for it.
  */
 export type IsolationMode = 'mapped' | 'single' | 'none';
 
 export interface SandboxHost {
   readonly mode: IsolationMode;
-  /** Why machines can't be made here; null when they can. */
+  /** Why machines can't run here; null if they can. */
   readonly obstacle: string | null;
-  /** Root with `ip` and `nft`: machines get an interface, and rules are enforced. */
+  /** True if the server is root and has `ip` and `nft`: machines get an interface and rules are enforced. */
   readonly canRoute: boolean;
   readonly controlGroups: ControlGroups | null;
   readonly shell: string;
-  /** Gives a terminal that is known by name inside; part of util-linux. */
+  /** Path of util-linux's `script`, which opens a terminal inside the machine; null if missing. */
   readonly script: string | null;
+  /** Path of OpenSSH's sftp server; null to use the built-in one. */
   readonly sftpServer: string | null;
 }
 
@@ -61,7 +62,7 @@ async function findObstacle(isRoot: boolean, dataDir: string): Promise<string | 
   if (process.platform !== 'linux') return `Sandboxes need Linux; this is ${process.platform}.`;
   if (!(await findProgram('bash'))) return 'Sandboxes need bash.';
   for (const program of ['unshare', 'nsenter', 'setsid', 'setpriv', 'mount', 'pivot_root']) {
-    if (!(await findProgram(program))) return `Sandboxes need ${program} of util-linux.`;
+    if (!(await findProgram(program))) return `Sandboxes need ${program} from util-linux.`;
   }
   const probe = await mkdtemp(path.join(dataDir, '.probe-'));
   const user = isRoot ? ['--user', '--keep-caps'] : ['--user', '--map-root-user'];

@@ -1,5 +1,5 @@
-// How much a shared filesystem holds. `du` walks it in a process of its own and at low priority: a
-// tenant may have filled it with millions of files.
+// Measures the bytes used by a shared filesystem. `du` walks it in its own process at low priority, because a
+// tenant may have created millions of files. The result is null if it takes longer than a minute.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

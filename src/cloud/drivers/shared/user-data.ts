@@ -1,13 +1,13 @@
-// Turns cloud-init user data into one shell script that runs inside the machine at its first boot. A
-// subset, honestly: what is left out says so in the machine's boot log.
+// Turns cloud-init user data into one shell script that runs inside the machine at its first boot. Only a
+// subset is supported; the machine's boot log names each part that was skipped.
 
 import { gunzipSync } from 'node:zlib';
 import { parse } from 'yaml';
 
-const contentLimitBytes = 16 * 1024 * 1024;
+const maxContentBytes = 16 * 1024 * 1024;
 
-/** Keys that change nothing here and are not worth a line in the log. */
-const silent = new Set([
+/** Keys that have no effect here and are skipped without a line in the log. */
+const ignoredKeys = new Set([
   'output',
   'final_message',
   'manage_etc_hosts',
@@ -24,7 +24,7 @@ export function toFirstBoot(userData: string): string {
   } else if (/^#cloud-config\b/.test(userData)) {
     lines.push(...fromCloudConfig(userData));
   } else if (userData.trim() !== '') {
-    lines.push(say('user data begins neither with #! nor with #cloud-config and was left out'));
+    lines.push(say('user data was skipped: it starts with neither #! nor #cloud-config'));
     lines.push('false');
   }
   return `${lines.join('\n')}\n`;
@@ -49,24 +49,24 @@ function fromCloudConfig(text: string): string[] {
     ...list(ssh_authorized_keys).map(toKey),
     ...list(users).flatMap(toUser),
     ...Object.keys(rest)
-      .filter((key) => !silent.has(key))
-      .map((key) => say(`"${key}" of the cloud-config is not understood here and was left out`)),
+      .filter((key) => !ignoredKeys.has(key))
+      .map((key) => say(`"${key}" in the cloud-config is not supported and was skipped`)),
     ...list(runcmd).map(toCommand),
   ];
 }
 
 function toFile(entry: unknown): string[] {
   if (!isRecord(entry) || typeof entry.path !== 'string' || !entry.path.startsWith('/')) {
-    return [say('an entry of write_files has no absolute path and was left out')];
+    return [say('a write_files entry was skipped: it has no absolute path')];
   }
   const content = decode(toText(entry.content ?? ''), toText(entry.encoding ?? ''));
-  if (!content) return [say(`the content for ${entry.path} can't be decoded and was left out`)];
+  if (!content) return [say(`${entry.path} was not written: its content can't be decoded`)];
   const file = quote(entry.path);
   const lines = [
     `mkdir -p "$(dirname ${file})"`,
     writeTo(entry.path, content, entry.append === true ? '>>' : '>'),
   ];
-  // YAML reads 0644 as a number: octal in version 1.1, decimal 644 in 1.2. Both mean the digits.
+  // YAML parses 0644 as a number: octal in version 1.1, decimal in 1.2. Both mean the digits.
   if (entry.permissions !== undefined)
     lines.push(`chmod ${quote(toText(entry.permissions))} ${file}`);
   if (entry.owner !== undefined) lines.push(`chown ${quote(toText(entry.owner))} ${file}`);
@@ -77,7 +77,7 @@ function toUser(entry: unknown): string[] {
   if (entry === 'default') return [];
   const name = isRecord(entry) ? entry.name : entry;
   if (!isRecord(entry) || (name !== 'ubuntu' && name !== 'default')) {
-    return [say(`user ${toText(name)} was not made: this machine has the one user ubuntu`)];
+    return [say(`user ${toText(name)} was not created: this machine has only the user ubuntu`)];
   }
   return list(entry.ssh_authorized_keys ?? entry['ssh-authorized-keys']).map(toKey);
 }
@@ -100,7 +100,7 @@ function decode(content: string, encoding: string): Buffer | undefined {
     if (step === 'b64' || step === 'base64') bytes = Buffer.from(bytes.toString(), 'base64');
     else if (step === 'gz' || step === 'gzip') {
       try {
-        bytes = gunzipSync(bytes, { maxOutputLength: contentLimitBytes });
+        bytes = gunzipSync(bytes, { maxOutputLength: maxContentBytes });
       } catch {
         return undefined;
       }
@@ -109,7 +109,7 @@ function decode(content: string, encoding: string): Buffer | undefined {
   return bytes;
 }
 
-/** By base64, so that no byte of it means anything to the shell. */
+/** Encodes the content as base64, so that the shell interprets no byte of it. */
 function writeTo(file: string, content: Buffer, redirect = '>'): string {
   return `base64 -d ${redirect}${quote(file)} <<'END'\n${content.toString('base64')}\nEND`;
 }

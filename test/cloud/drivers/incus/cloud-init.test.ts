@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
-import { eventually } from '#test/support/conformance/ssh-client.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
+import { until } from '#test/support/until.ts';
 
 const image = process.env.MILLRACE_TEST_CLOUD_IMAGE;
 const skip = noLxd || (image === undefined && 'MILLRACE_TEST_CLOUD_IMAGE names no image');
@@ -39,13 +39,13 @@ runcmd:
     const machine = await fixture.launch({ image: 'cloud', userData, filesystems, ip: last });
     const { output } = fixture;
     // Both keys let in: ours, which is used here, and the one in the user's own data.
-    await eventually(
+    await until(
       'our key lets us in',
       async () => (await fixture.client.ssh(machine, 'true')).code === 0,
       60_000,
     );
     assert.match(await output(machine, 'cat .ssh/authorized_keys'), /theirs/);
-    await eventually(
+    await until(
       'cloud-init is done',
       async () =>
         (await fixture.client.ssh(machine, 'test -e /run/cloud-init/result.json')).code === 0,

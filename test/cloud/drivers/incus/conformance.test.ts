@@ -2,7 +2,8 @@
 // a certificate enrolled by a one-time token.
 
 import { randomBytes } from 'node:crypto';
-import { createIncusDriver, type IncusOptions } from '#cloud/drivers/incus/incus.ts';
+import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
+import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
 import { checkDriver } from '#test/support/conformance/driver.ts';
 import type { Lxd } from '#test/support/lxd/lxd.ts';

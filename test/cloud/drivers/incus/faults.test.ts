@@ -7,7 +7,6 @@ import { setTimeout } from 'node:timers/promises';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { instanceName } from '#cloud/drivers/incus/instance.ts';
 import { createFixture, type Fixture } from '#test/support/cloud/incus-fixture.ts';
-import { eventually } from '#test/support/conformance/ssh-client.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 import { startUnixProxy, type UnixProxy } from '#test/support/unix-proxy.ts';
 import { until } from '#test/support/until.ts';
@@ -68,20 +67,20 @@ describe('incus driver, faults', { skip: noLxd, timeout: 180_000 }, () => {
     const machine = await fixture.launch({}, driver);
     const path = `/1.0/instances/${instanceName(machine.id)}/state`;
     proxy.refuseWebSockets(true);
-    await eventually('the loss is told', () => told.includes(null));
+    await until('the loss is told', () => told.includes(null));
     await lxd.request('PUT', path, { action: 'stop', force: true, timeout: -1 });
     assert.equal((await driver.inspect(machine.id)).state, 'stopped');
     await lxd.request('PUT', path, { action: 'start', timeout: -1 });
     await fixture.running(machine.id, driver);
     proxy.refuseWebSockets(false);
-    await eventually('nothing is asked', async () => {
+    await until('nothing is asked', async () => {
       const before = proxy.requests.length;
       await driver.inspect(machine.id);
       return proxy.requests.length === before;
     });
     told.length = 0;
     await lxd.request('PUT', path, { action: 'stop', force: true, timeout: -1 });
-    await eventually('the stop is told', () => told.includes(machine.id));
+    await until('the stop is told', () => told.includes(machine.id));
     assert.equal((await driver.inspect(machine.id)).state, 'stopped');
     stop();
     await driver.restart(machine.spec);
@@ -93,7 +92,7 @@ describe('incus driver, faults', { skip: noLxd, timeout: 180_000 }, () => {
     const { driver } = fixture;
     const machine = await fixture.launch();
     await fixture.output(machine, 'touch kept; (sleep 0.2; sudo kill -PWR 1) >/dev/null 2>&1 &');
-    await eventually(
+    await until(
       'it is stopped',
       async () => (await driver.inspect(machine.id)).state === 'stopped',
     );

@@ -10,8 +10,9 @@ import {
   createIdentity,
   type Identity,
 } from '#cloud/drivers/incus/client-certificate.ts';
+import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
 import { type EnrolledEndpoint, enrol, parseToken } from '#cloud/drivers/incus/enrolment.ts';
-import { createIncusDriver, type IncusOptions } from '#cloud/drivers/incus/incus.ts';
+import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
 import { startSmallLxd } from '#test/support/cloud/incus-fixture.ts';
 import { checkDriver } from '#test/support/conformance/driver.ts';
 import type { Lxd } from '#test/support/lxd/lxd.ts';
@@ -79,7 +80,7 @@ describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
       checks.map(({ ok }) => ok),
       [true, false, false, false, false, false],
     );
-    await assert.rejects(createIncusDriver(options(stranger)), /does not trust us/);
+    await assert.rejects(createIncusDriver(options(stranger)), /does not trust this server/);
   });
 
   test('a missing pool, network or image is named by its check', async () => {

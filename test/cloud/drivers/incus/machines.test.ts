@@ -11,8 +11,8 @@ import { openNetworkAcl } from '#cloud/drivers/incus/firewall.ts';
 import { architecture, buildHostImage, smallImage } from '#cloud/drivers/incus/image-recipe.ts';
 import { instanceName } from '#cloud/drivers/incus/instance.ts';
 import { createFixture, type Fixture, type Running } from '#test/support/cloud/incus-fixture.ts';
-import { eventually } from '#test/support/conformance/ssh-client.ts';
 import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
+import { until } from '#test/support/until.ts';
 
 const everything: InboundRule = {
   protocol: 'all',
@@ -132,11 +132,11 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await fixture.output(machine, 'sudo /usr/sbin/sshd -p 8080');
     assert.equal(await answers(machine, 8080), false);
     await driver.setFirewall(machine.id, [web]);
-    await eventually('the port is open', () => answers(machine, 8080));
+    await until('the port is open', () => answers(machine, 8080));
     await driver.restart({ ...machine.spec, firewall: [web] });
     await fixture.running(machine.id);
     await fixture.output(machine, 'sudo /usr/sbin/sshd -p 8080');
-    await eventually('the port is still open', () => answers(machine, 8080));
+    await until('the port is still open', () => answers(machine, 8080));
     await driver.setFirewall(machine.id, [{ ...web, sourceNetwork: '192.0.2.77/32' }]);
     assert.equal(await answers(machine, 8080), false);
     await driver.terminate(machine.id);
@@ -183,10 +183,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
   test('user data may be as large as the API lets it be', async () => {
     const userData = `#!/bin/sh\n# ${'x'.repeat(1_000_000)}\ntouch /home/ubuntu/large\n`;
     const machine = await fixture.launch({ userData });
-    await eventually(
-      'it ran',
-      async () => (await fixture.client.ssh(machine, 'ls large')).code === 0,
-    );
+    await until('it ran', async () => (await fixture.client.ssh(machine, 'ls large')).code === 0);
     await fixture.driver.terminate(machine.id);
   });
 
@@ -232,7 +229,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     const userData = '#cloud-config\nwrite_files:\n- path: /etc/greeting\n  content: hello\n';
     const machine = await fixture.launch({ image: 'bare', userData });
     assert.equal(await fixture.output(machine, 'hostname'), machine.spec.hostname);
-    await eventually('user data ran', async () =>
+    await until('user data ran', async () =>
       (await fixture.client.ssh(machine, 'cat /etc/greeting')).stdout.startsWith('hello'),
     );
     const names = (await driver.images()).map(({ name }) => name).sort();
@@ -251,14 +248,14 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     });
     const type = (line: string) => terminal.write(Buffer.from(`${line}\n`));
     type('id -un; pwd; stty size');
-    await eventually('it answers', () => /ubuntu\s+\/home\/ubuntu\s+31 91/.test(seen));
+    await until('it answers', () => /ubuntu\s+\/home\/ubuntu\s+31 91/.test(seen));
     terminal.resize({ columns: 120, rows: 40 });
     type('sleep 0.3; stty size');
-    await eventually('it was resized', () => /40 120/.test(seen));
+    await until('it was resized', () => /40 120/.test(seen));
     terminal.pause();
     type('echo $((40000 + 2))');
     terminal.resume();
-    await eventually('it goes on', () => seen.includes('40002'));
+    await until('it goes on', () => seen.includes('40002'));
     const exit = exitOf(terminal);
     type('exit 7');
     assert.deepEqual(await exit, { code: 7, signal: null });

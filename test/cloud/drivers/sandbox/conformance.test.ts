@@ -1,4 +1,4 @@
-// The sandbox driver against what every driver keeps.
+// Runs the driver contract against the sandbox driver.
 
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';

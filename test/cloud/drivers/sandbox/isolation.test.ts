@@ -1,4 +1,4 @@
-// What a tenant can't reach from inside a sandbox, and what is left of it afterwards.
+// What a tenant can't reach from inside a sandbox, and that nothing of it is left afterwards.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -17,9 +17,10 @@ import {
   type Launched,
   noSsh,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { eventually, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { until } from '#test/support/until.ts';
 
-describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
+describe('isolation of sandboxes', { skip: noSsh, timeout: 300_000 }, () => {
   let fixture: Fixture;
   let mine: Launched;
   let other: Launched;
@@ -72,7 +73,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     );
   });
 
-  test("the control plane's port is out of reach by every address of the host", {
+  test("the control plane's port can't be reached by any address of the host", {
     skip: missingProgram('curl'),
   }, async () => {
     const { port } = controlPlane.address() as AddressInfo;
@@ -83,7 +84,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     assert.deepEqual(await inside(loop), { code: 0, text: '', stderr: '' });
   });
 
-  test("another machine's ports are out of reach, its ssh too", {
+  test("another machine's ports can't be reached, including its ssh port", {
     skip: missingProgram('perl', 'curl'),
   }, async () => {
     const serve =
@@ -92,7 +93,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     await fixture.client.ssh(other, `setsid ${serve} >/dev/null 2>&1 </dev/null &`);
     const ask = (address: string, port: number) =>
       `curl -s --http0.9 -m 1 http://${address}:${port}/`;
-    await eventually('it serves itself', async () => {
+    await until('it serves itself', async () => {
       const { stdout } = await fixture.client.ssh(other, ask('127.0.0.1', 7777));
       return stdout === 'found';
     });
@@ -101,7 +102,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal((await inside(ask(other.ip, other.sshPort))).text, '');
   });
 
-  test('the system is read-only, also for the root of the machine', async () => {
+  test('the system is read-only, even for the root of the machine', async () => {
     assert.notEqual((await inside('touch /usr/mark')).code, 0);
     if (!isRoot) {
       const answer = await inside('sudo id');
@@ -134,7 +135,7 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal(readFileSync(path.join(folder, 'pids.max'), 'utf8').trim(), '2048');
   });
 
-  test('what the server inherited open is closed to machines', async () => {
+  test('descriptors that the server inherited are closed in machines', async () => {
     const module = new URL('../../../../src/cloud/drivers/sandbox/sandbox.ts', import.meta.url)
       .href;
     const program = path.join(
@@ -183,20 +184,20 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 90_000 }, () => {
     }
     for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
       try {
-        // Only the maker of a machine carries its directory in its environment, for the machine's life.
+        // Only the process that started a machine has the machine's directory in its environment.
         if (readFileSync(`/proc/${pid}/environ`, 'latin1').includes(id))
           found.push(`process ${pid}`);
       } catch {
-        // Not ours, or gone.
+        // Another user's process, or one that has ended.
       }
     }
     return found;
   }
 });
 
-describe('a sandbox without isolation', { skip: noSsh, timeout: 30_000 }, () => {
-  test('is only made when asked for, says so, and ends with all its processes', async () => {
-    // The server's own data directory is closed to others, too.
+describe('a sandbox without isolation', { skip: noSsh, timeout: 120_000 }, () => {
+  test('a machine without isolation says so and ends with all its processes', async () => {
+    // The server's data directory must work even if it is closed to others.
     const mask = process.umask(0o077);
     const fixture = await createFixture({ isolation: 'none', sftpServer: 'own' });
     try {

@@ -1,5 +1,5 @@
-// What kills leave behind on the host, as root: taken away where nobody can need it, and an error where it
-// could not be taken away.
+// What killed servers leave behind on the host, as root: it is removed if it is unused, and a failed removal is
+// an error.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -23,7 +23,7 @@ const groups = isRoot ? await findControlGroups() : null;
 const newId = () => randomBytes(16).toString('hex');
 
 describe('leftovers of killed servers', { skip: !isRoot && 'needs root' }, () => {
-  test('old groups without a process go; young ones and those in use stay', {
+  test('old groups without a process are removed; young ones and those in use are kept', {
     skip: groups === null && 'no control groups',
   }, async () => {
     assert(groups);
@@ -47,7 +47,7 @@ describe('leftovers of killed servers', { skip: !isRoot && 'needs root' }, () =>
     }
   });
 
-  test('a network that is not there is detached in silence; a failure is not passed over', {
+  test('detaching a missing network succeeds, but a failure is reported', {
     skip: missingProgram('ip', 'nft'),
   }, async () => {
     await detachNetwork(newId());

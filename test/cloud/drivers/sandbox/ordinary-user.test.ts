@@ -1,4 +1,4 @@
-// The tests of the sandbox driver once more, in processes of an ordinary user.
+// Runs the tests of the sandbox driver again as an ordinary user.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -8,11 +8,11 @@ import { fileURLToPath } from 'node:url';
 const skip = process.getuid?.() !== 0 && 'already an ordinary user';
 const files = ['conformance', 'ssh', 'boot', 'isolation'].map((part) => `${part}.test.ts`);
 for (const file of files) {
-  test(`an ordinary user gets the same: ${file}`, { skip, timeout: 120_000 }, async () => {
+  test(`the suite passes as an ordinary user: ${file}`, { skip, timeout: 400_000 }, async () => {
     const target = fileURLToPath(new URL(file, import.meta.url));
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const child = spawn(process.execPath, ['--test', '--test-reporter=tap', target], {
-      // `nobody`: the ssh client wants a user with a name.
+      // The user `nobody`: the ssh client needs a user with a name.
       uid: 65_534,
       gid: 65_534,
       cwd: '/',

@@ -25,20 +25,20 @@ import { toFirstBoot } from '#cloud/drivers/shared/user-data.ts';
 const id = `fe01${'0'.repeat(28)}`;
 
 describe('addresses', () => {
-  test('the id decides where the search begins, and taken ones are passed over', () => {
+  test('the search starts at an address derived from the id and skips taken ones', () => {
     const first = chooseLoopbackAddress(defaultRange, id, new Set());
     assert.equal(first, '127.77.254.1');
     assert.equal(chooseLoopbackAddress(defaultRange, id, new Set([first])), '127.77.254.2');
     assert.equal(toPrivateAddress(defaultRange, first), '10.77.254.1');
   });
-  test('the gateway block and addresses of others are refused', () => {
+  test('the gateway block and addresses outside the range are refused', () => {
     for (const address of ['127.77.0.5', '127.0.0.1', '10.77.1.1', '127.77.1', 'x']) {
       assert.throws(() => checkAddress(defaultRange, address), DriverError);
     }
   });
 });
 
-test('a pid with another start time is another process', async () => {
+test('a pid with a different start time is a different process', async () => {
   const self = await findProcess(process.pid);
   assert.ok(self && (await isAlive(self)));
   assert.equal(await isAlive({ ...self, startTime: '1' }), false);
@@ -46,7 +46,7 @@ test('a pid with another start time is another process', async () => {
 });
 
 describe('GPUs', () => {
-  test('are read from nvidia-smi, named by UUID, sized in GiB', () => {
+  test('GPUs are read from nvidia-smi, named by UUID and sized in GiB', () => {
     const csv =
       'GPU-aaaa-1, NVIDIA H100 80GB HBM3, 81559, 00000000:1B:00.0\nGPU-bbbb-2, NVIDIA A10, 23028, 00010000:0A:00.0\n';
     assert.deepEqual(parseGpus(csv), [
@@ -56,7 +56,7 @@ describe('GPUs', () => {
     assert.deepEqual(parseGpus('No devices were found\n'), []);
     assert.equal(parseMinor('Model: \t A10\nDevice Minor: \t 3\n'), 3);
   });
-  test('a GPU that is not there makes a launch impossible', async () => {
+  test('a missing GPU makes a launch impossible', async () => {
     await assert.rejects(gpuDevices(['GPU-none']), { failure: 'impossible' });
   });
 });
@@ -66,12 +66,12 @@ describe('control groups', () => {
     (name) => `cgroup /sys/fs/cgroup/${name} cgroup rw,relatime,${name} 0 0`,
   );
   const second = 'cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0';
-  test('version 1 wins on a hybrid host, where it holds the controllers', () => {
+  test('version 1 is preferred on a hybrid host, where it holds the controllers', () => {
     const found = parseControlGroups([...first, second].join('\n'));
     assert.equal(found?.version, 1);
     assert.equal(found?.mounts[0], '/sys/fs/cgroup/cpu,cpuacct');
   });
-  test('version 2 is taken alone, and nothing without either', () => {
+  test('version 2 is used if it is alone, and without either there are no limits', () => {
     assert.deepEqual(parseControlGroups(second), {
       version: 2,
       mounts: ['/sys/fs/cgroup/unified'],
@@ -80,12 +80,12 @@ describe('control groups', () => {
   });
 });
 
-test('name servers on the loopback of the host are of no use to machines', () => {
+test('name servers on the host’s loopback are skipped, because machines can’t reach them', () => {
   const text = 'search x\nnameserver 127.0.0.53\nnameserver 192.0.2.53\nnameserver ::1\n';
   assert.deepEqual(parseNameservers(text), ['192.0.2.53']);
 });
 
-test('authorized keys with options are left out, since their limits would not be kept', () => {
+test('authorized keys with options are skipped, because the options are not implemented', () => {
   const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3tK2mKuuXyXrz0GhQxFWoBDLyX0d1M9CN7w0Jc8vXf';
   assert.equal(
     parseAuthorizedKeys(`${key} me\n# ${key}\ncommand="true" ${key}\nnonsense`).length,
@@ -101,11 +101,11 @@ describe('the rules of a machine', () => {
     sshPorts: [22],
     nameservers: ['192.0.2.53'],
   };
-  test('a network that is no network never reaches nftables', () => {
+  test('an invalid network never reaches nftables', () => {
     const rule = { protocol: 'tcp', portRange: null, sourceNetwork: '0.0.0.0/0; drop' } as const;
     assert.throws(() => toRuleset(subject, [rule]), { failure: 'impossible' });
   });
-  test('a range limits a rule for all protocols too, unless it is every port', () => {
+  test('a port range also limits a rule for all protocols, unless it covers every port', () => {
     const ranged = (low: number, high: number) => {
       const portRange = [low, high] as const;
       return toRuleset(subject, [{ protocol: 'all', portRange, sourceNetwork: '192.0.2.0/24' }]);
@@ -115,7 +115,7 @@ describe('the rules of a machine', () => {
     assert(!ranged(80, 90).includes(`${source} accept`));
     assert(ranged(1, 65_535).includes(`${source} accept\n`));
   });
-  test('every protocol is worded as nftables wants it', () => {
+  test('every protocol is written in nftables syntax', () => {
     const text = toRuleset(subject, [
       { protocol: 'all', portRange: null, sourceNetwork: '192.0.2.0/24' },
       { protocol: 'icmp', portRange: null, sourceNetwork: '0.0.0.0/0' },
@@ -128,26 +128,26 @@ describe('the rules of a machine', () => {
   });
 });
 
-test('a port of our own is open to those whom a rule for it names', () => {
-  const admits = (rule: Partial<InboundRule>, address: string | undefined) =>
+test('the source filter allows the addresses that a rule for its port names', () => {
+  const allows = (rule: Partial<InboundRule>, address: string | undefined) =>
     createSourceFilter(
       [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '192.0.2.0/24', ...rule }],
       22,
     )(address);
   for (const address of ['192.0.2.9', '::ffff:192.0.2.9']) {
-    assert(admits({}, address), address);
-    assert(admits({ portRange: [20, 30] }, address));
-    assert(admits({ protocol: 'all', portRange: null }, address));
-    assert(admits({ sourceNetwork: '0.0.0.0/0' }, address));
-    assert(admits({ sourceNetwork: '192.0.2.9' }, address));
-    assert(!admits({ portRange: [23, 65_535] }, address));
-    assert(!admits({ protocol: 'udp' }, address));
-    assert(!admits({ protocol: 'icmp', portRange: null }, address));
-    assert(!admits({ sourceNetwork: '192.0.2.8' }, address));
+    assert(allows({}, address), address);
+    assert(allows({ portRange: [20, 30] }, address));
+    assert(allows({ protocol: 'all', portRange: null }, address));
+    assert(allows({ sourceNetwork: '0.0.0.0/0' }, address));
+    assert(allows({ sourceNetwork: '192.0.2.9' }, address));
+    assert(!allows({ portRange: [23, 65_535] }, address));
+    assert(!allows({ protocol: 'udp' }, address));
+    assert(!allows({ protocol: 'icmp', portRange: null }, address));
+    assert(!allows({ sourceNetwork: '192.0.2.8' }, address));
     assert(!createSourceFilter([], 22)(address));
   }
   for (const address of ['192.0.3.9', '::ffff:192.0.3.9', '::1', undefined]) {
-    assert(!admits({}, address), String(address));
+    assert(!allows({}, address), String(address));
   }
 });
 
@@ -163,7 +163,7 @@ test('the description claims only what the host enforces', () => {
   };
   assert.match(describeIsolation(host), /no root; no CPU, memory, process or disk limits/);
   assert.match(describeNetwork(host), /No outbound network, because the server is not root/);
-  assert.match(describeIsolation({ ...host, obstacle: 'No.' }), /can't be made here/);
+  assert.match(describeIsolation({ ...host, obstacle: 'No.' }), /can't run here/);
   assert.equal(describeNetwork({ ...host, obstacle: 'No.' }), '');
   assert.match(describeIsolation({ ...host, mode: 'none' }), /^NOT ISOLATED/);
   const controlGroups = { version: 2 as const, mounts: [] };
@@ -180,10 +180,10 @@ test('the description claims only what the host enforces', () => {
 });
 
 describe('user data', () => {
-  /** As far as a shell can check it without running it. */
+  /** True if a shell parses the script; nothing is run. */
   const parses = (script: string) => spawnSync('sh', ['-n'], { input: script }).status === 0;
 
-  test('cloud-config becomes a script that any shell reads, whatever is quoted in it', () => {
+  test('cloud-config becomes a valid shell script, whatever is quoted in it', () => {
     const script = toFirstBoot(
       [
         '#cloud-config',
@@ -200,19 +200,19 @@ describe('user data', () => {
     );
     assert.ok(parses(script), script);
     assert.match(script, /package nginx was not installed/);
-    assert.match(script, /"growpart" of the cloud-config is not understood/);
+    assert.match(script, /"growpart" in the cloud-config is not supported/);
     assert.doesNotMatch(script, /\$\(touch/);
   });
-  test('packed content is unpacked, but not without bound', () => {
+  test('compressed content is decompressed within a bound', () => {
     const file = (content: Buffer) =>
       `#cloud-config\nwrite_files:\n  - {path: /f, encoding: gz+b64, content: ${content.toString('base64')}}\n`;
     const packed = toFirstBoot(file(gzipSync('hello')));
     assert.match(packed, new RegExp(Buffer.from('hello').toString('base64')));
     const bomb = toFirstBoot(file(gzipSync(Buffer.alloc(17 * 1024 * 1024))));
-    assert.ok(bomb.includes('be decoded and was left out'));
+    assert.ok(bomb.includes('its content can'));
   });
-  test('what is neither a script nor cloud-config is said to be left out', () => {
-    assert.match(toFirstBoot('hello'), /was left out/);
+  test('user data that is neither a script nor cloud-config is reported as skipped', () => {
+    assert.match(toFirstBoot('hello'), /user data was skipped/);
     assert.match(toFirstBoot('#cloud-config\n- a list'), /not a mapping/);
     assert.match(toFirstBoot('#cloud-config\n{'), /not YAML/);
   });

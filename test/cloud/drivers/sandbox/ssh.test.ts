@@ -1,4 +1,4 @@
-// The front door of a sandbox, from stock OpenSSH clients.
+// The ssh server of a sandbox, used by stock OpenSSH clients.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -18,14 +18,10 @@ import {
   noSsh,
   sshOpen,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import {
-  createSshClient,
-  eventually,
-  missingProgram,
-  run,
-} from '#test/support/conformance/ssh-client.ts';
+import { createSshClient, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { until } from '#test/support/until.ts';
 
-describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
+describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   let fixture: Fixture;
   let machine: Launched;
   const ssh = (...args: string[]) => fixture.client.ssh(machine, ...args);
@@ -36,17 +32,17 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
   });
   after(() => fixture.close());
 
-  test('port 22 is taken where it may be, else 2222', () => {
+  test('the server listens on port 22 where permitted, otherwise on 2222', () => {
     assert.equal(machine.sshPort, isRoot ? 22 : 2222);
     assert.match(machine.ip, /^127\.77\.\d+\.\d+$/);
   });
 
-  test('a command gets its input, and its output, errors and status come back', async () => {
+  test('a command receives its input, and its output, errors and status are returned', async () => {
     const answer = await fixture.client.sshWithInput(machine, 'in', 'cat; echo bad >&2; exit 7');
     assert.deepEqual(answer, { code: 7, stdout: 'in', stderr: 'bad\n' });
   });
 
-  test('a command that a signal ends is reported as such', async () => {
+  test('a command killed by a signal is reported with that signal', async () => {
     const answer = await ssh('-v', 'kill -TERM $$');
     assert.equal(answer.code, 255);
     const debug = await fixture.client.run('ssh', [
@@ -57,7 +53,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.match(debug.stderr, /exit-signal/);
   });
 
-  test('the user is ubuntu, at home, with an environment of their own', async () => {
+  test('the user is ubuntu, in its home, with its own environment', async () => {
     const answer = await ssh(
       '-o',
       'SetEnv=FOO="b a r"',
@@ -66,12 +62,12 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal(answer.stdout, 'ubuntu\n/home/ubuntu\nb a r\n0\n');
   });
 
-  test('a variable that would steer programs of the host stays inside', async () => {
+  test('a variable that could affect programs of the host stays inside the machine', async () => {
     const answer = await ssh('-o', 'SetEnv=LD_PRELOAD=/nonexistent.so', 'echo "$LD_PRELOAD"');
     assert.equal(answer.stdout, '/nonexistent.so\n');
   });
 
-  test('a terminal is known by name inside and follows its window', async () => {
+  test('a terminal has a name inside and follows the size of its window', async () => {
     const argv = [...fixture.client.options(machine), '-tt', `ubuntu@${machine.ip}`];
     const terminal = spawnTerminal('ssh', argv, { cols: 100, rows: 30, env: process.env });
     let screen = '';
@@ -82,10 +78,10 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
       terminal.onExit(({ exitCode }) => resolve(exitCode)),
     );
     terminal.write('echo "tty=$(tty) size=$(stty size) term=$TERM"\r');
-    await eventually('the first size', () => screen.includes('size=30 100'));
+    await until('the first size', () => screen.includes('size=30 100'));
     assert.match(screen, /tty=\/dev\/pts\/\d+ /);
     terminal.resize(120, 40);
-    await eventually('the second size', () => {
+    await until('the second size', () => {
       terminal.write('echo "now $(stty size)"\r');
       return screen.includes('now 40 120');
     });
@@ -93,17 +89,17 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal(await exit, 5);
   });
 
-  test('a command in a terminal ends with its client, a background process does not', async () => {
+  test('a command in a terminal ends with its client; a background process does not', async () => {
     const child = fixture.client.spawnSsh(machine, ['-tt', 'sleep 424242'], { stdio: 'pipe' });
     const count = async (what: string) => (await ssh(`pgrep -fc "^${what}" || true`)).stdout.trim();
-    await eventually('it runs', async () => (await count('sleep 424242')) === '1');
+    await until('it runs', async () => (await count('sleep 424242')) === '1');
     await ssh('setsid sleep 434343 >/dev/null 2>&1 </dev/null &');
     child.kill();
-    await eventually('it ended', async () => (await count('sleep 424242')) === '0');
+    await until('it ended', async () => (await count('sleep 424242')) === '0');
     assert.equal(await count('sleep 434343'), '1');
   });
 
-  test('scp, both its protocols, keeps every byte', async () => {
+  test('scp keeps every byte in both of its protocols', async () => {
     const file = path.join(fixture.client.folder, 'file');
     await writeFile(file, Buffer.from(Array.from({ length: 3_000_000 }, (_, index) => index * 7)));
     for (const [index, flag] of ['-s', '-O'].entries()) {
@@ -137,7 +133,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal(await readFile(path.join(`${tree}-back`, 'inner', 'file'), 'utf8'), 'text');
   });
 
-  test('-L and -D connect from inside: localhost is the machine', {
+  test('-L and -D connect from inside, so that localhost is the machine', {
     skip: missingProgram('perl', 'curl'),
   }, async () => {
     await startEcho(4321);
@@ -145,7 +141,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     const forwards = ['-N', '-L', `${local}:localhost:4321`, '-D', `${socks}`];
     const child = fixture.client.spawnSsh(machine, [...forwards, '-n']);
     try {
-      await eventually('-L answers', async () => (await echo(local, 'by L')) === 'by L');
+      await until('-L answers', async () => (await echo(local, 'by L')) === 'by L');
       const curl = [
         '-s',
         '--max-time',
@@ -161,7 +157,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     }
   });
 
-  test("-L to the host's own loopback finds nothing there", async () => {
+  test("-L can't reach the host's own loopback", async () => {
     const server = createServer((_request, response) => response.end('secret of the host'));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -172,7 +168,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     server.close();
   });
 
-  test('-R listens inside and brings connections to the client', {
+  test('-R listens inside and forwards connections to the client', {
     skip: missingProgram('curl'),
   }, async () => {
     const server = createServer((_request, response) => response.end('from the client'));
@@ -181,7 +177,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     const { port } = server.address() as AddressInfo;
     const child = fixture.client.spawnSsh(machine, ['-N', '-R', `5555:127.0.0.1:${port}`, '-n']);
     try {
-      await eventually('-R answers', async () => {
+      await until('-R answers', async () => {
         const answer = await ssh('curl -s --max-time 5 http://localhost:5555/');
         return answer.stdout === 'from the client';
       });
@@ -191,15 +187,15 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     }
   });
 
-  test('-R leaves nothing inside, also when nobody came', async () => {
+  test('-R leaves nothing inside, even if no connection was made', async () => {
     const forward = ['-o', 'ExitOnForwardFailure=yes', '-R', '5556:127.0.0.1:9'];
     assert.equal((await ssh(...forward, 'true')).code, 0);
     const left = 'pgrep -f "^/run/machine/node" || true';
-    await eventually('the agent has ended', async () => (await ssh(left)).stdout === '');
+    await until('the agent has ended', async () => (await ssh(left)).stdout === '');
     assert.equal((await ssh(...forward, 'true')).code, 0);
   });
 
-  test('agent forwarding is refused and the session goes on', async () => {
+  test('agent forwarding is refused and the session continues', async () => {
     const answer = await ssh('-A', 'echo "agent:$SSH_AUTH_SOCK"');
     assert.deepEqual([answer.code, answer.stdout], [0, 'agent:\n']);
   });
@@ -218,7 +214,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     }
   });
 
-  test('a key that the tenant adds inside may log in; a link out of the machine is not read', async () => {
+  test('a key that the tenant adds inside may log in; a link out of the machine is not followed', async () => {
     const friend = createSshClient();
     const outside = path.join(friend.folder, 'authorized_keys');
     await writeFile(outside, `${friend.publicKey}\n`, { mode: 0o644 });
@@ -233,7 +229,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     friend.close();
   });
 
-  test('a terminal without ssh works the same', async () => {
+  test('a terminal without ssh works the same way', async () => {
     const terminal = await fixture.driver.attachTerminal(machine.id, { columns: 90, rows: 20 });
     let screen = '';
     terminal!.onData((data) => {
@@ -249,7 +245,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     );
   });
 
-  test('whom no rule allows is turned away before a word is said; who is inside stays', async () => {
+  test('a client that no rule allows is disconnected before the greeting; open sessions continue', async () => {
     const { driver } = fixture;
     const child = fixture.client.spawnSsh(machine, ['cat'], { stdio: 'pipe' });
     const answerTo = async (text: string) => {
@@ -274,7 +270,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.match(await greeting(machine), /^SSH-2\.0-/);
   });
 
-  test('the rules of ssh outlive the server', async () => {
+  test('the rules for ssh survive a restart of the server', async () => {
     const own = await createFixture();
     const closed = await own.launch({ firewall: [] });
     assert.equal(await greeting(closed), '');
@@ -290,7 +286,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     }
   });
 
-  test('commands that the kernel would refuse end with a status, not with the server', async () => {
+  test('a command that the kernel refuses ends with a status and leaves the server running', async () => {
     const privateKey = await readFile(path.join(fixture.client.folder, 'key'), 'utf8');
     const connection = new ssh2.Client();
     connection.connect({ host: machine.ip, port: machine.sshPort, username: 'ubuntu', privateKey });
@@ -316,7 +312,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal((await ssh('echo alive')).stdout, 'alive\n');
   });
 
-  test('a signal that the client sends reaches the command and what it started', async () => {
+  test('a signal from the client reaches the command and its children', async () => {
     const privateKey = await readFile(path.join(fixture.client.folder, 'key'), 'utf8');
     const connection = new ssh2.Client();
     connection.connect({ host: machine.ip, port: machine.sshPort, username: 'ubuntu', privateKey });
@@ -332,7 +328,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     connection.end();
   });
 
-  test('a client that does not speak ssh is let go of without harm', async () => {
+  test('a client that does not speak ssh is disconnected without harm', async () => {
     const visitor = net.connect(machine.sshPort, machine.ip);
     await once(visitor, 'connect');
     visitor.resume();
@@ -341,7 +337,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
     assert.equal((await ssh('true')).code, 0);
   });
 
-  /** A server inside that gives back what it gets. */
+  /** Starts an echo server inside the machine. */
   async function startEcho(port: number) {
     const program =
       `use IO::Socket::INET; $SIG{CHLD}="IGNORE"; $l = IO::Socket::INET->new(LocalAddr => "127.0.0.1", ` +
@@ -351,7 +347,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 90_000 }, () => {
   }
 });
 
-/** What the ssh server says to somebody who connects; nothing when it hangs up at once. */
+/** Returns the ssh server's greeting; empty if it disconnects at once. */
 async function greeting({ ip, sshPort }: Launched): Promise<string> {
   const visitor = net.connect(sshPort, ip);
   visitor.write('SSH-2.0-visitor\r\n');

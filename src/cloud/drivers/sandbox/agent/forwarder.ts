@@ -1,19 +1,20 @@
-// AGENT: runs inside a machine as `ubuntu`, alone, with nothing but Node. Connects and listens in the
-// machine's own network on behalf of `ssh -L`, `-D` and `-R`, over one HTTP/2 connection on descriptor 3,
-// which gives every forwarding its own flow control. Ends when that connection does.
+// AGENT: runs inside a machine as `ubuntu`, alone, with nothing but Node. It connects and listens in the
+// machine's network for `ssh -L`, `-D` and `-R`. The server reaches it over one HTTP/2 connection on descriptor
+// 3, which gives each forwarding its own flow control. It exits when that connection ends.
 
 import http2, { type ServerHttp2Stream } from 'node:http2';
 import net from 'node:net';
 
-const listenerLimit = 64;
-const waitingLimit = 256;
+const maxListeners = 64;
+const maxWaiting = 256;
 const connectTimeoutMs = 20_000;
 
+/** Accepted connections that the server has not fetched yet, by name. */
 const waiting = new Map<string, net.Socket>();
 let listeners = 0;
 let nextWaiting = 0;
 
-// Not half-open: an open `/listen` would keep the session, and us, after the server's end has gone.
+// Not half-open: an open `/listen` would keep the session and this process alive after the server is gone.
 const channel = new net.Socket({ fd: 3 });
 const session = http2.performServerHandshake(channel, {
   settings: { initialWindowSize: 1024 * 1024, maxConcurrentStreams: 1024 },
@@ -50,12 +51,12 @@ function connect(stream: ServerHttp2Stream, host: string, port: number) {
   });
 }
 
-/** The answer's body names each arriving connection on a line; each is then fetched by `take`. */
+/** The response body has one JSON line per accepted connection, which the server then fetches by `/take`. */
 function listen(stream: ServerHttp2Stream, host: string, port: number) {
-  if (listeners >= listenerLimit) return stream.respond({ ':status': 503 }, { endStream: true });
+  if (listeners >= maxListeners) return stream.respond({ ':status': 503 }, { endStream: true });
   listeners += 1;
   const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
-    if (waiting.size >= waitingLimit) return socket.destroy();
+    if (waiting.size >= maxWaiting) return socket.destroy();
     nextWaiting += 1;
     const name = String(nextWaiting);
     waiting.set(name, socket);

@@ -1,6 +1,6 @@
-// Boots a machine: starts `unshare` with the staging script, writes the id map and the network between
-// the script's two lines, and records process 1 before it is let go. If we die before that, the script
-// reads the end of its input and nothing stays behind.
+// Boots a machine: starts `unshare` with the staging script, sets up the id map and the network while the
+// script waits, and records process 1 before it may continue. If this process dies earlier, the script reads
+// the end of its input and exits, so nothing is left behind.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import type { SandboxContext } from './context.ts';
 import { joinFiles } from './control-groups.ts';
 import { idBase, idCount } from './disk.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
@@ -19,13 +20,13 @@ import { findChild, findProcess, signalProcess } from './process-identity.ts';
 const scripts = fileURLToPath(new URL('../scripts', import.meta.url));
 const bootTimeoutMs = 30_000;
 
-/** Directories that everybody may pass; one of them becomes the staging point in a private namespace. */
+/** World-traversable directories; one becomes the staging point in a private mount namespace. */
 const stagingPoints = ['/mnt', '/media', '/srv', '/opt'];
 
 /**
- * Joins the control groups first, so that nothing of the machine ever runs outside of them, and closes
- * what this process has itself inherited from whoever started it: an open directory of the host would be
- * a way out. Descriptor 3 is ours to give. Bash, because other shells can't close what is above 9.
+ * Joins the control groups first, so that no process of the machine ever runs outside them, and closes the
+ * descriptors that this process inherited from its parent: an open directory of the host would be a way out.
+ * Descriptor 3 is kept for the forwarding agent. Needs bash: other shells can't close descriptors above 9.
  */
 const leaveHost = [
   'while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift',
@@ -35,16 +36,17 @@ const leaveHost = [
 
 export function leaveHostCommand(host: SandboxHost, id: string): [program: string, argv: string[]] {
   const joins = host.controlGroups ? joinFiles(host.controlGroups, id) : [];
-  // Bash takes a socket as its input for a login from the network, and would read the operator's .bashrc.
+  // Bash takes a socket on standard input for a network login and would read the operator's .bashrc.
   return [host.shell, ['--norc', '-c', leaveHost, 'bash', ...joins, '--']];
 }
 
+export type BootContext = Pick<SandboxContext, 'host' | 'dataDir'>;
+
 export async function bootMachine(
-  host: SandboxHost,
-  dataDir: string,
+  { host, dataDir }: BootContext,
   directory: MachineDirectory,
   record: MachineRecord,
-  /** Runs while process 1 waits: the last chance to prepare what it will find. */
+  /** Runs while process 1 waits, to record it and attach its network. */
   prepare: (process: MachineProcess) => Promise<void>,
 ): Promise<void> {
   const unshare =
@@ -81,16 +83,16 @@ export async function bootMachine(
         await prepare(await findMachineProcess(child.pid!, host));
         child.stdin!.end('go\n');
         ready = true;
-        // Not read to its end: the waiting `unshare` keeps the pipe open for the machine's life.
+        // The output never ends: the waiting `unshare` keeps the pipe open for the machine's life.
         break;
       }
     }
     if (!ready) {
-      throw new DriverError('unavailable', 'The machine did not come up; its boot log says why.');
+      throw new DriverError('unavailable', 'The machine did not start; its boot log says why.');
     }
   } catch (error) {
     child.stdin!.destroy();
-    await endBoot(child.pid ?? 0);
+    await killBoot(child.pid ?? 0);
     throw error;
   } finally {
     clearTimeout(timer);
@@ -99,8 +101,8 @@ export async function bootMachine(
   }
 }
 
-/** Process 1 first: it does not end with the `unshare` that waits for it. */
-async function endBoot(pid: number) {
+/** Kills process 1 first: it would survive the `unshare` that waits for it. */
+async function killBoot(pid: number) {
   const started = await Promise.all(
     [findChild(pid), pid].map(async (each) => findProcess((await each) ?? 0)),
   );
@@ -127,7 +129,10 @@ async function bootEnvironment(
   );
   if (!staging) {
     const wanted = stagingPoints.join(', ');
-    throw new DriverError('impossible', `A boot needs a free directory, one of ${wanted}.`);
+    throw new DriverError(
+      'impossible',
+      `A boot needs one of ${wanted} that holds neither the data directory nor Millrace.`,
+    );
   }
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',

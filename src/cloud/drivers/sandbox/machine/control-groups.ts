@@ -1,5 +1,5 @@
-// CPU, memory and process limits by cgroup, version 1 or 2. A machine's groups are named by its id, so
-// they are found again without a record.
+// Limits CPU, memory and processes by cgroup, version 1 or 2. A machine's groups are named by its id, so they
+// can be found without a record.
 
 import { access, mkdir, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,12 +9,12 @@ const parent = 'millrace';
 const controllers = ['cpu', 'memory', 'pids'] as const;
 const periodMicroseconds = 100_000;
 const processesPerVcpu = 1024;
-/** Well over the time a boot may take. */
-const youngMs = 300_000;
+/** Groups younger than this may belong to a boot in progress, which takes far less. */
+const maxBootMs = 300_000;
 
 export interface ControlGroups {
   readonly version: 1 | 2;
-  /** Mount point of each controller; one and the same for version 2. */
+  /** Mount point of each controller, in the order of `controllers`; a single one for version 2. */
   readonly mounts: readonly string[];
 }
 
@@ -23,7 +23,7 @@ export interface GroupLimits {
   readonly memoryGib: number;
 }
 
-/** Null where limits can't be set, e.g. inside a container that may not write to its groups. */
+/** Returns null where limits can't be set, e.g. in a container that may not write to its groups. */
 export async function findControlGroups(): Promise<ControlGroups | null> {
   const mounts = await readFile('/proc/mounts', 'utf8').catch(() => '');
   const groups = parseControlGroups(mounts);
@@ -43,7 +43,7 @@ export async function findControlGroups(): Promise<ControlGroups | null> {
   }
 }
 
-/** Version 1 wins where both are mounted: a hybrid host keeps the controllers there. */
+/** Prefers version 1 where both are mounted: a hybrid host keeps the controllers there. */
 export function parseControlGroups(mounts: string): ControlGroups | null {
   const lines = mounts.split('\n').map((line) => line.split(' '));
   const first = controllers.map((name) =>
@@ -56,7 +56,7 @@ export function parseControlGroups(mounts: string): ControlGroups | null {
   return second ? { version: 2, mounts: [second[1]!] } : null;
 }
 
-/** The files that a process writes `0` to in order to join a machine's groups. */
+/** Returns the files to which a process writes `0` to join a machine's groups. */
 export function joinFiles(groups: ControlGroups, id: string): string[] {
   return groups.mounts.map((mount) => path.join(mount, parent, id, 'cgroup.procs'));
 }
@@ -84,13 +84,13 @@ export async function createGroups(groups: ControlGroups, id: string, limits: Gr
   for (const [file, value] of settings) {
     const mount = groups.mounts[controllers.findIndex((name) => file.startsWith(name))];
     const target = path.join(mount ?? groups.mounts[0]!, parent, id, file);
-    // Kernels without swap accounting have no limit for it; every other limit is a promise.
+    // Kernels without swap accounting lack its limit. Every other limit must be set.
     const optional = /swap|memsw/.test(file);
     if (!optional || (await exists(target))) await writeFile(target, value);
   }
 }
 
-/** A group can be removed once its last process was reaped, which may come a little after its death. */
+/** Waits up to five seconds: a group can be removed only once its last process was reaped. */
 export async function removeGroups(groups: ControlGroups, id: string) {
   const deadline = performance.now() + 5000;
   for (const mount of new Set(groups.mounts)) {
@@ -101,7 +101,7 @@ export async function removeGroups(groups: ControlGroups, id: string) {
       );
       if (code === 'ENOENT') break;
       if (code !== 'EBUSY' || performance.now() > deadline) {
-        throw new Error(`the control group of ${id} can't be removed (${code})`);
+        throw new Error(`The control group of ${id} can't be removed (${code}).`);
       }
       await pause(20);
     }
@@ -109,9 +109,8 @@ export async function removeGroups(groups: ControlGroups, id: string) {
 }
 
 /**
- * What is left of machines whose server and data directory are gone. Other servers on this host have
- * theirs beside ours: the kernel keeps every group that has a process, and one that is about to get its
- * first is young.
+ * Removes groups of machines whose server and data directory are gone. Groups of other servers on this host
+ * are safe: the kernel refuses to remove a group with a process, and one about to get its first is too young.
  */
 export async function removeLeftoverGroups(groups: ControlGroups) {
   for (const mount of new Set(groups.mounts)) {
@@ -119,7 +118,7 @@ export async function removeLeftoverGroups(groups: ControlGroups) {
     for (const name of names.filter((each) => /^[0-9a-f]{32}$/.test(each))) {
       const folder = path.join(mount, parent, name);
       const made = await stat(folder).catch(() => null);
-      if (made && Date.now() - made.mtimeMs > youngMs) await rmdir(folder).catch(() => {});
+      if (made && Date.now() - made.mtimeMs > maxBootMs) await rmdir(folder).catch(() => {});
     }
   }
 }

@@ -1,5 +1,6 @@
-// A machine's disk: a directory that becomes its root. Made aside and renamed when whole, so that a
-// crash leaves either no disk or a complete one; never touched by path again once a tenant has had it.
+// A machine's disk is a directory that becomes its root. It is built under another name and renamed when
+// complete, so that a crash leaves no disk or a whole one. Once a tenant has used it, it is never accessed by
+// path again.
 
 import { execFile } from 'node:child_process';
 import {
@@ -20,7 +21,7 @@ import type { MachineDirectory } from './machine-directory.ts';
 
 const execute = promisify(execFile);
 
-/** First of the 65536 host ids that machines get when we are root; nobody else should own files in it. */
+/** First of the 65,536 host ids that machines get in mode `mapped`. The host must not use them otherwise. */
 export const idBase = 770_000_000;
 export const idCount = 65_536;
 const ubuntu = 1000;
@@ -49,7 +50,7 @@ export async function createDisk(
     const skeleton = await readFile(`/etc/skel/${name}`).catch(() => null);
     if (skeleton) await writeFile(at(`home/ubuntu/${name}`), skeleton);
   }
-  // Whatever mask the server was started with.
+  // Independent of the server's umask.
   await execute('chmod', ['-R', 'u=rwX,go=rX', aside]);
   for (const name of ['tmp', 'var/tmp']) await chmod(at(name), 0o1777);
   for (const name of ['root', 'home/ubuntu/.ssh']) await chmod(at(name), 0o700);
@@ -64,7 +65,7 @@ export async function createDisk(
   await rename(aside, directory.disk);
 }
 
-/** A new shared filesystem: an empty directory of the machines' `ubuntu`. */
+/** Creates a shared filesystem: an empty directory owned by the machines' `ubuntu`. */
 export async function createShare(directory: string, mode: IsolationMode) {
   await mkdir(directory, { recursive: true, mode: 0o755 });
   if (process.getuid?.() === 0) {
@@ -73,7 +74,7 @@ export async function createShare(directory: string, mode: IsolationMode) {
   }
 }
 
-/** Removes a tree that a tenant filled: nothing is followed, and directories without rights are opened. */
+/** Removes a tree filled by a tenant. Links are not followed; closed directories are made accessible. */
 export async function removeTree(directory: string) {
   const remove = () => execute('rm', ['-rf', '--one-file-system', '--', directory]);
   await remove().catch(async () => {
@@ -82,7 +83,7 @@ export async function removeTree(directory: string) {
   });
 }
 
-/** The host's owner of what belongs to `ubuntu` inside. */
+/** Returns the host's `uid:gid` for files that belong to `ubuntu` inside. */
 function owner(mode: IsolationMode): string {
   if (mode !== 'single' && process.getuid?.() === 0) {
     return `${idBase + ubuntu}:${idBase + ubuntu}`;
@@ -127,7 +128,7 @@ async function writeSettings(etc: string, hostname: string, mode: IsolationMode)
   }
   await symlink('/usr/lib/os-release', path.join(etc, 'os-release'));
   await symlink('/proc/self/mounts', path.join(etc, 'mtab'));
-  // What follows the host's /usr is bound at every boot by scripts/stage.sh.
+  // These depend on the host's /usr; scripts/stage.sh binds them at every boot.
   for (const name of ['ld.so.cache', 'alternatives', 'ca-certificates']) {
     await symlink(`/run/machine/host/${name}`, path.join(etc, name));
   }

@@ -1,5 +1,5 @@
-// Runs a command inside a machine as `ubuntu`. Nothing that a client chose is in the environment of the
-// programs that run outside: it is handed over as arguments of `env`, inside.
+// Runs commands inside a machine as `ubuntu`. Variables that a client chose never enter the environment of
+// programs outside the machine: they are passed as arguments to `env` inside.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
@@ -8,6 +8,7 @@ import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-
 import type { Namespaces } from './namespaces.ts';
 import { findChild } from './process-identity.ts';
 
+/** A machine whose process 1 runs and whose namespaces this process holds open. */
 export interface RunningMachine {
   readonly host: SandboxHost;
   readonly directory: MachineDirectory;
@@ -19,14 +20,14 @@ export interface RunningMachine {
 export interface Command {
   readonly argv: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** In a session of its own, so that a signal reaches all it started. Not with a terminal. */
+  /** Starts a new session, so that a signal reaches all descendants. Must be false with a terminal. */
   readonly ownSession?: boolean;
 }
 
 const searchPath = '/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const startAtHome = 'umask 022; cd "$HOME" 2>/dev/null || cd /; exec "$@"';
 
-/** Program and arguments to spawn on the host, with an empty environment. */
+/** Returns the program and arguments to spawn on the host with `outerEnvironment`. */
 export function enterCommand(machine: RunningMachine, command: Command): [string, string[]] {
   const { host, directory, record } = machine;
   const home = host.mode === 'none' ? `${directory.disk}/home/ubuntu` : '/home/ubuntu';
@@ -47,7 +48,7 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     [
       ...argv,
       ...machine.namespaces.entrance,
-      // Outside of a process namespace the spawned program leads a session already.
+      // Without a process namespace the spawned program already leads a session.
       ...(command.ownSession && host.mode !== 'none' ? ['setsid'] : []),
       ...['env', '-i', ...Object.entries(environment).map(([name, value]) => `${name}=${value}`)],
       ...['/bin/sh', '-c', startAtHome, 'sh', ...command.argv],
@@ -61,11 +62,11 @@ export const outerEnvironment = {
 
 export function spawnInside(machine: RunningMachine, command: Command, options: SpawnOptions = {}) {
   const [program, argv] = enterCommand(machine, { ownSession: true, ...command });
-  // Detached, so that an interrupt at the server's own terminal does not reach it.
+  // Detached, so that Ctrl-C at the server's terminal does not reach it.
   return spawn(program, argv, { ...options, cwd: '/', env: outerEnvironment, detached: true });
 }
 
-/** Sends to all that the command started; `nsenter` itself waits outside and passes the status on. */
+/** Signals the command and its descendants. `nsenter` waits outside and passes the exit status on. */
 export async function signalInside(
   machine: RunningMachine,
   child: ChildProcess,
@@ -77,6 +78,6 @@ export async function signalInside(
   try {
     process.kill(-leader, signal);
   } catch {
-    // It is gone, or became somebody else's by a set-uid program: as with sshd, nothing happens.
+    // It is gone, or runs as another user after a set-uid program: ignored, as sshd does.
   }
 }

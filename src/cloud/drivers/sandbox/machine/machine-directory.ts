@@ -1,5 +1,5 @@
-// One machine on disk: what was asked for, where it runs, its host key and its files. All that is needed
-// to find a machine again after a crash is here, outside of what the machine itself can see.
+// One machine on disk: its spec, address, host key, processes and files. This is all that is needed to find
+// the machine after a crash, and the machine can't see it.
 
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
@@ -10,6 +10,7 @@ import type { ProcessIdentity } from './process-identity.ts';
 
 const machineId = /^[0-9a-f]{32}$/;
 
+/** The content of `machine.json`. */
 export interface MachineRecord {
   readonly spec: MachineSpec;
   readonly ip: string;
@@ -36,13 +37,13 @@ export function machineDirectory(dataDir: string, id: string): MachineDirectory 
   };
 }
 
-/** Where a shared filesystem lies; it belongs to no machine. */
+/** Returns the directory of a shared filesystem, which belongs to no machine. */
 export function sharePath(dataDir: string, id: string): string {
   if (!/^[0-9a-z][0-9a-z-]{0,63}$/.test(id)) throw new TypeError(`not a filesystem id: ${id}`);
   return path.join(dataDir, 'filesystems', id);
 }
 
-/** The directory's name is the mark: a half-made or half-removed machine is listed too. */
+/** Lists machines by directory name, so half-created and half-removed ones are included. */
 export async function listMachineIds(dataDir: string): Promise<string[]> {
   const names = await readdir(path.join(dataDir, 'machines')).catch(() => []);
   return names.filter((name) => machineId.test(name)).sort();
@@ -57,7 +58,7 @@ export async function writeRecord(directory: MachineDirectory, record: MachineRe
   await writeJson(path.join(directory.path, 'machine.json'), record);
 }
 
-/** Undefined after a restart of the host: pids and start times may repeat there. */
+/** Returns undefined after a reboot of the host: pids and start times may repeat. */
 export async function findRecordedProcess(
   directory: MachineDirectory,
 ): Promise<MachineProcess | undefined> {
@@ -66,11 +67,12 @@ export async function findRecordedProcess(
   return recorded?.boot === (await hostBoot()) ? recorded : undefined;
 }
 
+/** The content of `process.json`, which also holds the host's boot id. */
 export interface MachineProcess {
   readonly mode: IsolationMode;
-  /** Process 1 of the machine. It ends with everything inside. */
+  /** Process 1 of the machine. When it ends, the kernel ends everything inside. */
   readonly init: ProcessIdentity;
-  /** The `unshare` that made it and waits for it; it holds the outer user namespace open. */
+  /** The `unshare` that started and waits for process 1. It holds the outer user namespace open. */
   readonly keeper: ProcessIdentity;
 }
 
@@ -97,15 +99,15 @@ async function readJson<Value>(file: string): Promise<Value | undefined> {
   }
 }
 
-/** Written aside, flushed, then renamed: a crash leaves the old text or the new one. */
+/** Writes a temporary file, flushes it and renames it: a crash leaves the old content or the new. */
 async function writeJson(file: string, value: unknown) {
-  const aside = `${file}.${randomBytes(4).toString('hex')}`;
-  const handle = await open(aside, 'w', 0o600);
+  const temporary = `${file}.${randomBytes(4).toString('hex')}`;
+  const handle = await open(temporary, 'w', 0o600);
   try {
     await handle.writeFile(JSON.stringify(value, null, 2));
     await handle.sync();
   } finally {
     await handle.close();
   }
-  await rename(aside, file);
+  await rename(temporary, file);
 }

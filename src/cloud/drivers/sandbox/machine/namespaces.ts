@@ -1,5 +1,5 @@
-// The namespaces of a running machine, held open by descriptors of ours and entered through them. A pid
-// alone would not do: it may pass to a process of the host while a session is being started.
+// Holds the namespaces of a running machine open by descriptors and enters them through these. A pid alone
+// is unsafe: the kernel may reuse it for a process of the host while a session starts.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
@@ -8,7 +8,7 @@ import type { MachineProcess } from './machine-directory.ts';
 import { isAlive } from './process-identity.ts';
 
 export interface Namespaces {
-  /** What stands before a command to run it inside as `ubuntu`. */
+  /** Command prefix that runs a command inside as `ubuntu`. */
   readonly entrance: readonly string[];
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ const kinds = {
   cgroup: 'cgroup',
 };
 
-/** Undefined when the machine ended meanwhile. */
+/** Returns undefined if the machine ended meanwhile. */
 export async function openNamespaces(
   host: SandboxHost,
   { init, keeper }: MachineProcess,
@@ -36,13 +36,13 @@ export async function openNamespaces(
   try {
     const flags: string[] = [];
     for (const [file, option] of Object.entries(kinds)) {
-      // With a single id the others belong to the outer user namespace, which its maker still holds.
+      // In mode `single` the other namespaces belong to the outer user namespace, which the keeper holds.
       const holder = host.mode === 'single' && file === 'user' ? keeper : init;
       const handle = await open(`/proc/${holder.pid}/ns/${file}`, 'r');
       handles.push(handle);
       flags.push(`--${option}=/proc/${process.pid}/fd/${handle.fd}`);
     }
-    // Asked last: had the pid changed hands before, the descriptors would be somebody else's.
+    // Checked last: if a pid was reused earlier, the descriptors would belong to another process.
     if ((await isAlive(init)) && (await isAlive(keeper))) {
       return { entrance: ['nsenter', ...flags, ...identity(host)], close };
     }
@@ -56,11 +56,12 @@ export async function openNamespaces(
 
 function identity(host: SandboxHost): string[] {
   if (host.mode === 'mapped') return ['--setuid', '1000', '--setgid', '1000', '--'];
-  // In the outer user namespace our one id looks like root; in that of process 1 it is `ubuntu`.
+  // The server's one id is root in the outer user namespace and `ubuntu` in that of process 1.
   const inner = ['nsenter', '--target', '1', '--user', '--preserve-credentials', '--'];
   return ['--preserve-credentials', '--', ...inner];
 }
 
+/** Command prefix for mode `none`, where the operator may be root but machines must not be. */
 export function unisolatedEntrance(): string[] {
   if (process.getuid?.() !== 0) return [];
   const id = String(idBase + 1000);

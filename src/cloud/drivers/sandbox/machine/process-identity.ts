@@ -1,19 +1,19 @@
-// Which process is meant, so that a pid that was given to somebody else since is never taken for ours:
-// the pid together with its start time, both as /proc tells them.
+// Identifies a process by its pid and start time as /proc reports them, so that a pid that the kernel reused
+// is never mistaken for the original process.
 
 import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** In clock ticks since boot, field 22 of /proc/PID/stat. */
+  /** Clock ticks since boot: field 22 of /proc/PID/stat. */
   readonly startTime: string;
 }
 
-/** Undefined when there is no such process, or only a zombie of it: PID 1 of the host may reap late. */
+/** Returns undefined for no process or a zombie, which PID 1 of the host may reap late. */
 export async function findProcess(pid: number): Promise<ProcessIdentity | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name in parentheses may hold spaces and parentheses itself.
+  // The name in parentheses may itself contain spaces and parentheses.
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const startTime = fields[18];
   if (!startTime || state === 'Z' || state === 'X') return undefined;
@@ -24,7 +24,7 @@ export async function isAlive(process: ProcessIdentity): Promise<boolean> {
   return (await findProcess(process.pid))?.startTime === process.startTime;
 }
 
-/** The first child, as the host numbers it; namespaces make `pid 1` inside of what is one child outside. */
+/** Returns the host's pid of the first child, which is pid 1 inside a machine. */
 export async function findChild(pid: number): Promise<number | undefined> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   const first = Number.parseInt(children, 10);
@@ -40,7 +40,7 @@ export async function signalProcess(target: ProcessIdentity, signal: NodeJS.Sign
   }
 }
 
-/** True when it was gone before the time was over. */
+/** Resolves to true if the process ended within the timeout. */
 export async function waitUntilGone(target: ProcessIdentity, timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
   while (await isAlive(target)) {

@@ -1,5 +1,5 @@
-// A terminal inside a machine, for `ssh -t` and for the browser. `script` opens the machine's own
-// pseudo-terminal, so that programs inside know it by name; ours outside only carries size and bytes.
+// Terminals inside a machine, for `ssh -t` and the browser. `script` opens a pseudo-terminal of the machine,
+// so that programs inside can find it by name; the one outside only carries size and bytes.
 
 import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
@@ -8,7 +8,7 @@ import { enterCommand, outerEnvironment, type RunningMachine } from './enter.ts'
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
 
 export interface TerminalOptions extends TerminalSize {
-  /** Null for the login shell. */
+  /** Command to run; null for the login shell. */
   readonly command: string | null;
   readonly type: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -32,17 +32,17 @@ export function openSandboxTerminal(machine: RunningMachine, options: TerminalOp
     cwd: '/',
     env: outerEnvironment,
     name: options.type,
-    // Bytes, not text: a character may be cut by a chunk's end.
+    // Bytes, not text: a chunk may end within a character.
     encoding: null,
   });
-  // The library's own write neither tells nor bounds how much waits; the stream below it does.
+  // The library's write has no backpressure; the socket below it has.
   const input = (pty as unknown as { _socket: Socket })._socket;
   let ended = false;
   pty.onExit(() => {
     ended = true;
   });
-  /** `script` ignores a hangup. When it is gone, the kernel hangs up on all that ran in its terminal. */
-  async function endInside() {
+  /** Kills `script`, which ignores SIGHUP. The kernel then sends SIGHUP to the programs in its terminal. */
+  async function killInside() {
     const inside = host.mode === 'none' ? pty.pid : await findChild(pty.pid);
     if (!host.script || !inside) return;
     const target = await findProcess(inside);
@@ -56,7 +56,7 @@ export function openSandboxTerminal(machine: RunningMachine, options: TerminalOp
       try {
         pty.resize(bounded(columns, 80), bounded(rows, 24));
       } catch {
-        // It ended between the request and now.
+        // The terminal has just ended.
       }
     },
     pause: () => pty.pause(),
@@ -66,16 +66,16 @@ export function openSandboxTerminal(machine: RunningMachine, options: TerminalOp
         listener({ code: exitCode, signal: signal || null }),
       ),
     kill: () => {
-      // Its pid may belong to another process by now.
+      // The kernel may have reused its pid.
       if (ended) return;
       const destroy = () => (pty as unknown as { destroy(): void }).destroy();
-      void endInside().then(destroy, destroy);
+      void killInside().then(destroy, destroy);
     },
   };
 }
 
-function bounded(value: number, otherwise: number): number {
-  return Number.isInteger(value) && value > 0 && value <= 4096 ? value : otherwise;
+function bounded(value: number, fallback: number): number {
+  return Number.isInteger(value) && value > 0 && value <= 4096 ? value : fallback;
 }
 
 function quote(text: string): string {

@@ -1,19 +1,19 @@
-// Addresses of machines: a loopback address where the host's clients find it, and a private one with the same
-// last two numbers for the machine's own interface. Either is known from the other, so only one is stored.
+// Each machine has a loopback address, which clients on the host use, and a private address with the same
+// last two octets for its own interface. Either follows from the other, so only one is stored.
 
 import { isIPv4 } from 'node:net';
 import { DriverError } from '#cloud/drivers/driver.ts';
 
 export interface AddressRange {
-  /** The first two numbers of the loopback addresses, e.g. `127.77`. */
+  /** First two octets of the loopback addresses, e.g. `127.77`. */
   readonly loopback: string;
-  /** The first two numbers of the private addresses, e.g. `10.77`. */
+  /** First two octets of the private addresses, e.g. `10.77`. */
   readonly private: string;
 }
 
 export const defaultRange: AddressRange = { loopback: '127.77', private: '10.77' };
 
-/** Starts at a place that the id decides, so that two servers on one host seldom meet. */
+/** Searches from an address derived from the id, so that two servers on one host seldom collide. */
 export function chooseLoopbackAddress(
   range: AddressRange,
   id: string,
@@ -22,7 +22,7 @@ export function chooseLoopbackAddress(
   const start = Number.parseInt(id.slice(0, 4), 16);
   for (let step = 0; step < 65_536; step += 1) {
     const [high, low] = split((start + step) % 65_536);
-    // The lowest block holds the gateway; .0 and .255 look like networks to people and tools.
+    // The lowest block holds the gateway; .0 and .255 look like network addresses.
     if (high === 0 || low === 0 || low === 255) continue;
     const address = `${range.loopback}.${high}.${low}`;
     if (!taken.has(address)) return address;

@@ -1,21 +1,21 @@
-// The nftables rules of one machine, as text: what it may reach, and who may reach it. One table per
-// machine, replaced and removed as a whole.
+// The nftables ruleset of one machine as text: what it may reach and which addresses may reach it. Each
+// machine has one table, which is replaced and removed as a whole.
 
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 
-/** Every interface of ours on the host starts with this, followed by the start of the machine's id. */
+/** Prefix of every machine's interface on the host; the first digits of the machine's id follow. */
 export const interfacePrefix = 'mr-';
 
 export interface RulesetSubject {
   readonly id: string;
-  /** Loopback of the host; all but its ssh ports leads to the private address. */
+  /** Loopback address on the host. All ports but the ssh ports are redirected to the private address. */
   readonly ip: string;
   readonly privateIp: string;
   readonly sshPorts: readonly number[];
   readonly nameservers: readonly string[];
 }
 
-/** Not the internet: other machines of the operator, and the metadata service of a cloud below us. */
+/** Networks that are not the internet: the operator's machines and an underlying cloud's metadata service. */
 const privateNetworks = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -36,19 +36,19 @@ export function tableOf(id: string): string {
 }
 
 /**
- * The host's own clients reach the machine at its loopback address too. What they send is led to the private
- * address before `to_machine` judges it by where it came from, and gets an address that can be answered
- * after. For that the interface takes loopback addresses; `as_sent` keeps the machine from using any, before
- * connections that are none of its own could be told of it.
+ * Clients on the host may also use the machine's loopback address. Their packets are redirected to the private
+ * address, filtered by source in `to_machine`, and then masqueraded so that the machine can respond. This
+ * needs an interface that accepts loopback addresses; `as_sent` drops any that the machine itself sends, before
+ * connection tracking could match them to a connection that is not the machine's.
  */
 export function toRuleset(subject: RulesetSubject, rules: readonly InboundRule[]): string {
   const table = `inet ${tableOf(subject.id)}`;
   const device = `"${interfaceOf(subject.id)}"`;
-  const ours = `"${interfacePrefix}*"`;
-  const asking = subject.nameservers.map(
+  const machineDevices = `"${interfacePrefix}*"`;
+  const nameserverRules = subject.nameservers.map(
     (server) => `ip daddr ${server} meta l4proto { tcp, udp } th dport 53 accept`,
   );
-  // Declared, deleted and declared again in one transaction: there is no moment without rules.
+  // One transaction declares, deletes and declares the table again, so rules apply at every moment.
   return `table ${table} {}
 delete table ${table}
 table ${table} {
@@ -65,8 +65,8 @@ table ${table} {
   chain outbound {
     meta nfproto ipv6 drop
     ct state established,related accept
-    oifname ${ours} drop
-    ${asking.join('\n    ')}
+    oifname ${machineDevices} drop
+    ${nameserverRules.join('\n    ')}
     ip daddr { ${privateNetworks.join(', ')} } drop
     accept
   }
@@ -90,7 +90,7 @@ table ${table} {
   }
   chain translate {
     type nat hook postrouting priority 100; policy accept;
-    ip saddr ${subject.privateIp} oifname != ${ours} masquerade
+    ip saddr ${subject.privateIp} oifname != ${machineDevices} masquerade
     ip saddr 127.0.0.0/8 oifname ${device} masquerade
   }
 }
@@ -105,7 +105,7 @@ function toRule({ protocol, portRange, sourceNetwork }: InboundRule): string {
   const [low, high] = (portRange ?? [0, 65_535]).map((port) => Math.trunc(port));
   switch (protocol) {
     case 'all':
-      // Ports are of TCP and UDP; only a range that leaves none out lets in what has no ports.
+      // Ports imply TCP or UDP. Only a range of all ports also allows protocols without ports.
       return (low ?? 0) <= 1 && high === 65_535
         ? `${source}accept`
         : `${source}meta l4proto { tcp, udp } th dport ${low}-${high} accept`;

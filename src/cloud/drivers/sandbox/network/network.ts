@@ -1,5 +1,5 @@
-// A machine's own interface, when we are root: a veth pair into its network namespace, with the rules in
-// place before the pair exists. Names come from the machine's id, so removal needs no record.
+// Gives a machine its own interface if the server is root: a veth pair into its network namespace, with the
+// rules in place before the pair exists. Names derive from the machine's id, so removal needs no record.
 
 import { execFile, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -13,16 +13,21 @@ const execute = promisify(execFile);
 
 export interface Addressing {
   readonly range: AddressRange;
-  /** Where our own ssh server may listen on a machine's loopback address. */
+  /** Ports on which the built-in ssh server may listen at a machine's loopback address. */
   readonly sshPorts: readonly number[];
 }
 
-/** Returns the interfaces that must pass packets on for it. */
+export interface NetworkTarget {
+  readonly id: string;
+  readonly ip: string;
+  /** Host pid of a process in the machine's network namespace. */
+  readonly pid: number;
+}
+
+/** Returns the interfaces that must forward packets for the machine. */
 export async function attachNetwork(
   addressing: Addressing,
-  id: string,
-  ip: string,
-  pid: number,
+  { id, ip, pid }: NetworkTarget,
   rules: readonly InboundRule[],
 ): Promise<string[]> {
   const { range } = addressing;
@@ -30,7 +35,7 @@ export async function attachNetwork(
   const gateway = gatewayOf(range);
   const privateIp = toPrivateAddress(range, ip);
   await applyRules(addressing, id, ip, rules);
-  await feed(
+  await runWithInput(
     'ip',
     ['-batch', '-'],
     [
@@ -40,9 +45,9 @@ export async function attachNetwork(
       `route add ${privateIp}/32 dev ${device} src ${gateway}`,
     ],
   );
-  // Else the kernel refuses what the rules lead here from the machine's loopback address.
+  // Without this the kernel drops packets that the rules redirect from the machine's loopback address.
   await writeFile(`/proc/sys/net/ipv4/conf/${device}/route_localnet`, '1');
-  await feed(
+  await runWithInput(
     'nsenter',
     [`--net=/proc/${pid}/ns/net`, 'ip', '-batch', '-'],
     [
@@ -63,19 +68,19 @@ export async function applyRules(
 ) {
   const privateIp = toPrivateAddress(range, ip);
   const subject = { id, ip, privateIp, sshPorts, nameservers: await findNameservers() };
-  await feed('nft', ['-f', '-'], [toRuleset(subject, rules)]);
+  await runWithInput('nft', ['-f', '-'], [toRuleset(subject, rules)]);
 }
 
-/** Silent about what is not there. The interface goes with the namespace, but not at once. */
+/** Succeeds if there is nothing to remove. The kernel removes the interface with its namespace, but late. */
 export async function detachNetwork(id: string) {
   await execute('ip', ['link', 'delete', interfaceOf(id)]).catch((error: { stderr?: string }) => {
     if (!/cannot find device|no such device/i.test(error.stderr ?? '')) {
       throw new DriverError('unavailable', `ip failed: ${(error.stderr || String(error)).trim()}`);
     }
   });
-  // Declared first, so that there is one to delete.
+  // Declares the table first: deleting a missing one is an error.
   const table = `table inet ${tableOf(id)}`;
-  await feed('nft', ['-f', '-'], [`${table} {}`, `delete ${table}`]);
+  await runWithInput('nft', ['-f', '-'], [`${table} {}`, `delete ${table}`]);
 }
 
 async function findUplinks(): Promise<string[]> {
@@ -83,11 +88,11 @@ async function findUplinks(): Promise<string[]> {
   return [...new Set([...stdout.matchAll(/ dev (\S+)/g)].map((match) => match[1]!))];
 }
 
-async function feed(program: string, argv: readonly string[], lines: readonly string[]) {
+async function runWithInput(program: string, argv: readonly string[], lines: readonly string[]) {
   const child = spawn(program, argv, { stdio: ['pipe', 'ignore', 'pipe'] });
-  let complaint = '';
+  let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    complaint = (complaint + chunk).slice(0, 2000);
+    stderr = (stderr + chunk).slice(0, 2000);
   });
   child.stdin.on('error', () => {});
   child.stdin.end(`${lines.join('\n')}\n`);
@@ -96,6 +101,6 @@ async function feed(program: string, argv: readonly string[], lines: readonly st
     child.on('close', resolve);
   });
   if (code !== 0) {
-    throw new DriverError('unavailable', `${program} failed: ${complaint.trim()}`);
+    throw new DriverError('unavailable', `${program} failed: ${stderr.trim()}`);
   }
 }

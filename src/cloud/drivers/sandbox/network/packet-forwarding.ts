@@ -1,38 +1,38 @@
-// Lets the host pass packets on between a machine and the uplink, and takes that back when the last
-// machine's interface is gone. Only the interfaces concerned are switched, never the whole host.
+// Enables packet forwarding between machines and the uplink, and disables it when the last machine's
+// interface is gone. It is switched per interface, never for the whole host.
 
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { interfacePrefix } from './firewall-ruleset.ts';
 
-/** Names the interfaces we switched on. Like the switch itself, it is the host's and ends with its boot. */
-const memory = '/run/millrace/forwarding';
+/** Lists the interfaces switched on. Like the setting, it belongs to the host and is lost at a reboot. */
+const stateFile = '/run/millrace/forwarding';
 
-export async function switchOn(devices: readonly string[]) {
+export async function enableForwarding(devices: readonly string[]) {
   for (const device of devices) {
     if ((await readFile(settingOf(device), 'utf8')).trim() === '1') continue;
     const known = await switchedOn();
-    // A machine's own interface takes its setting along when it goes.
+    // A machine's own interface loses the setting when it is removed.
     if (!device.startsWith(interfacePrefix)) {
-      await mkdir(path.dirname(memory), { recursive: true, mode: 0o700 });
-      await writeFile(memory, [...known, device].join('\n'));
+      await mkdir(path.dirname(stateFile), { recursive: true, mode: 0o700 });
+      await writeFile(stateFile, [...known, device].join('\n'));
     }
     await writeFile(settingOf(device), '1');
   }
 }
 
-/** Does nothing while any machine of this host, also of another server, has an interface. */
-export async function switchOffWhenUnused() {
+/** Does nothing while any machine of this host, including other servers', has an interface. */
+export async function disableForwardingWhenUnused() {
   const devices = await readdir('/sys/class/net');
   if (devices.some((device) => device.startsWith(interfacePrefix))) return;
   for (const device of await switchedOn()) {
     await writeFile(settingOf(device), '0').catch(() => {});
   }
-  await rm(memory, { force: true });
+  await rm(stateFile, { force: true });
 }
 
 async function switchedOn(): Promise<string[]> {
-  const text = await readFile(memory, 'utf8').catch(() => '');
+  const text = await readFile(stateFile, 'utf8').catch(() => '');
   return text.split('\n').filter((device) => device !== '' && !device.includes('/'));
 }
 

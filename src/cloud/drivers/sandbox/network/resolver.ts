@@ -1,5 +1,5 @@
-// The name servers that machines may ask: the host's, except those that listen on its own loopback,
-// which a machine can't reach; then the ones behind systemd-resolved are meant.
+// Finds the name servers that machines may query: the host's, without those on its loopback, which a machine
+// can't reach. If none is left, the upstream servers of systemd-resolved are used.
 
 import { readFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';

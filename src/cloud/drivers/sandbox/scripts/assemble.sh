@@ -1,12 +1,13 @@
 #!/bin/sh
-# Second half of a boot, in the machine's own namespaces: mounts what belongs to them, lets go of the
-# host's files, and only then writes below the disk's top level, where every link now ends inside.
-# Speaks two lines with the server: `map` (its ids are written from outside), `ready` (its network is).
+# Second half of a boot, in the machine's own namespaces: mounts their filesystems, detaches the host's files,
+# and only then writes below the disk's top level, where every link now ends inside the machine.
+# Prints two lines and waits for the server after each: `map` (it writes the id map from outside) and `ready`
+# (it records process 1 and attaches the network).
 set -eu
 
 if [ "$MODE" = mapped ] && [ "${1:-}" != mapped ]; then
   echo map
-  # Inside && a failed read would not end the shell: the server is gone, so this machine ends too.
+  # `set -e` ignores a failed read in an && list. It means the server is gone, so this machine ends too.
   read -r answer && [ "$answer" = mapped ] || exit 1
   exec setpriv --reuid 0 --regid 0 --clear-groups --inh-caps=-all --ambient-caps=-all \
     /bin/sh "$ROOT/run/machine/assemble" mapped
@@ -16,14 +17,14 @@ cd "$ROOT"
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys 2>/dev/null || true
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts
-# The hostname program takes no hyphen at the end, which the API allows.
+# The hostname program refuses a trailing hyphen, which the API allows.
 hostname "${NAME%"${NAME##*[!-]}"}" ||
   echo "The machine keeps this host's name: the hostname program is missing." >&2
 { ip link set lo up || ifconfig lo up ||
   perl -e 'socket(S,2,2,0);exit !ioctl(S,0x8914,pack("a16s","lo",0x41))'; } 2>/dev/null ||
-  echo "The machine's own loopback stays down: neither ip, ifconfig nor perl is on this host." >&2
+  echo "The machine's loopback stays down: this host has neither ip, ifconfig nor perl." >&2
 
-# A locked mount can't become the root; a fresh recursive bind of it can.
+# A locked mount can't become the root, but a new recursive bind of it can.
 mount --rbind "$ROOT" "$ROOT"
 cd "$ROOT"
 pivot_root . run/old
@@ -31,14 +32,14 @@ cd /
 umount -l /run/old
 rmdir /run/old
 
-# Held before a filesystem may cover it.
+# Keeps the home reachable by its working directory after a filesystem has covered it.
 cd /home/ubuntu 2>/dev/null || cd /
 echo "$MOUNTS" | while read -r id target; do
   [ -n "$id" ] || continue
   mkdir -p "$target"
   mount --bind "/run/machine/filesystems/$id" "$target"
 done
-# A filesystem over the home, or over /home, would leave the login without one.
+# A filesystem mounted over /home or the home itself must not leave the user without a home.
 if ! [ . -ef /home/ubuntu ]; then
   {
     [ -d /home/ubuntu ] || mkdir -m 750 /home/ubuntu
@@ -46,13 +47,13 @@ if ! [ . -ef /home/ubuntu ]; then
       [ -e "/home/ubuntu/$name" ] || [ ! -e "$name" ] || cp -a "$name" /home/ubuntu/
     done
     [ "$MODE" != mapped ] || chown 1000:1000 /home/ubuntu
-  } || echo "/home/ubuntu could not be made complete on the filesystem that covers it." >&2
+  } || echo "/home/ubuntu could not be set up on the filesystem that covers it." >&2
 fi
 cd /
 
 echo ready
 read -r answer && [ "$answer" = go ] || exit 1
-# Standard error is the boot log, opened outside.
+# Standard error is the boot log, which the server opened.
 exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 if [ "$MODE" = mapped ]; then

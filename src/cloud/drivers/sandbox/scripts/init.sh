@@ -1,6 +1,6 @@
 #!/bin/sh
-# Process 1 of a machine: runs the user data once, then only reaps. Told to stop, it asks everything to
-# end and leaves after at most two seconds; the kernel then ends what is left.
+# Process 1 of a machine: runs the user data once, then only reaps. On SIGTERM it signals every process and
+# exits after at most two seconds; the kernel then kills the rest.
 
 stop() {
   trap '' TERM
@@ -20,7 +20,7 @@ echo "$(date -u +%FT%TZ) machine $(cat /proc/sys/kernel/hostname) started"
 done_mark=/var/lib/cloud/instance/sem/user-data
 if [ -f /run/machine/first-boot ] && [ ! -e "$done_mark" ]; then
   mkdir -p "${done_mark%/*}" && : >"$done_mark"
-  # Bounded, because this log lies on the host's disk, outside of the machine.
+  # Bounded, because the log is on the host's disk, outside the machine.
   {
     cd / && /bin/sh /run/machine/first-boot
     echo "$(date -u +%FT%TZ) user data finished with status $?"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A machine without isolation: one waiting process that stands for it. User data is not run, because it
-# is written for a machine of its own and would change the host.
+# A machine without isolation is represented by one sleeping process. User data is not run: it is written for
+# a separate machine and would change the host.
 echo ready
 read -r answer && [ "$answer" = go ] || exit 1
 exec </dev/null >>"$MACHINE/boot.log" 2>&1

@@ -1,11 +1,11 @@
 #!/bin/sh
-# First half of a boot, still seeing the host: binds everything the machine may see under its own root
-# directory. Runs in a private mount namespace, as root or as root of a user namespace of one id, and
-# touches nothing below the top level of the disk: a tenant may have left symbolic links there. The boot that
-# a crash cut off may still be at it: whatever is done to the disk may be done twice at once.
+# First half of a boot, which still sees the host: binds everything the machine may see under its own root
+# directory. Runs in a private mount namespace, as root or as root of a user namespace of one id. It must change
+# nothing below the top level of the disk, where a tenant may have left symbolic links. A boot that a crash
+# interrupted may still be running, so each change to the disk must be safe to make twice at once.
 set -eu
 umask 022
-# On a directory that everybody may pass through: the machine's own root has no rights on the host.
+# $ROOT is world-traversable: the machine's root has no rights on the host.
 mount --bind "$MACHINE/disk" "$ROOT"
 cd "$ROOT"
 
@@ -14,7 +14,7 @@ for name in usr proc sys dev run; do
   mkdir -p "$name"
 done
 
-# The mount and all below it. A remount may not drop flags that the host's own mount has locked.
+# Makes a mount and all below it read-only. A remount must keep the flags that the host's mount has locked.
 read_only() {
   while read -r _ _ _ _ point options _; do
     case "$point/" in "$ROOT/$1/"*) ;; *) continue ;; esac
@@ -26,7 +26,7 @@ read_only() {
   done </proc/self/mountinfo
 }
 
-# With what the host has mounted below, e.g. the libraries of a GPU.
+# Recursive, to include what the host has mounted below, e.g. a GPU's libraries.
 mount --rbind /usr usr
 read_only usr
 for name in bin sbin lib lib32 lib64 libx32; do
@@ -51,7 +51,7 @@ cp "$SCRIPTS/assemble.sh" run/machine/assemble
 cp "$SCRIPTS/sudo-$MODE.sh" run/machine/bin/sudo
 chmod 755 run/machine/init run/machine/bin/sudo
 if [ "$MODE" = mapped ]; then
-  # Set-uid for the machine's own root only: it belongs to an id that means nothing on the host.
+  # Set-uid to the machine's root only: its owner is an id without meaning on the host.
   cp "$(command -v setpriv)" run/machine/bin/elevate
   chown -R "$ID_BASE:$ID_BASE" run
   chmod 4755 run/machine/bin/elevate
@@ -67,7 +67,7 @@ bind_file "$NODE" run/machine/node
 read_only run/machine/node
 [ ! -e usr/bin/sudo ] || mount --bind run/machine/bin/sudo usr/bin/sudo
 
-# Parts of /etc that belong to the host's /usr. The machine's /etc holds links to them.
+# Parts of /etc that belong to the host's /usr. The machine's /etc links to them.
 for name in ld.so.cache alternatives ssl/certs ca-certificates pki/tls pki/ca-trust; do
   source=/etc/$name
   target=run/machine/host/$(echo "$name" | tr / -)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# sudo for the one user of this machine: everybody here may become the machine's root, who is nobody on
-# the host. Understands the options people use; the work is done by a set-uid copy of setpriv.
+# sudo for the machine's only user, who may become the machine's root. That root has no rights on the host.
+# Supports the common options; a set-uid copy of setpriv does the work.
 usage() {
-  echo "sudo: $1 (this machine understands -n -E -H -S -k -v -l -i -s -b -u USER -g GROUP, NAME=value)" >&2
+  echo "sudo: $1 (this machine supports -n -E -H -S -k -v -l -i -s -b -u USER -g GROUP, NAME=value)" >&2
   exit 1
 }
 user=root group='' keep=no login=no shell=no home=''
@@ -44,7 +44,7 @@ if [ $login = yes ]; then
 elif [ $shell = yes ]; then
   if [ $# -gt 0 ]; then set -- "$user_shell" -c "$*"; else set -- "$user_shell"; fi
 fi
-[ $# -gt 0 ] || usage "a command is needed"
+[ $# -gt 0 ] || usage "missing command"
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 set -- "HOME=$home" "USER=${entry%%:*}" "LOGNAME=${entry%%:*}" "SHELL=$user_shell" \
   "SUDO_USER=$(id -un)" "SUDO_UID=$(id -u)" "SUDO_GID=$(id -g)" "PATH=$path" "$@"

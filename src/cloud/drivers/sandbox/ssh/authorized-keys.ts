@@ -1,5 +1,5 @@
-// Who may log in: the keys given at launch, and those the tenant put into ~/.ssh/authorized_keys, which
-// is read inside the machine with the tenant's own rights, so that no link in it leads out.
+// The keys that may log in: those given at launch and those in ~/.ssh/authorized_keys. That file is read
+// inside the machine with the tenant's rights, so that no symbolic link leads out.
 
 import { timingSafeEqual } from 'node:crypto';
 import ssh2, { type ParsedKey } from 'ssh2';
@@ -9,10 +9,10 @@ import {
   spawnInside,
 } from '#cloud/drivers/sandbox/machine/enter.ts';
 
-const fileLimitBytes = 65_536;
+const maxFileBytes = 65_536;
 const readTimeoutMs = 3000;
 
-/** Lines with options (`from=`, `command=`) are left out: we can't keep their promises. */
+/** Skips lines with options (`from=`, `command=`), because this server does not implement them. */
 export function parseAuthorizedKeys(text: string): ParsedKey[] {
   return text
     .split('\n')
@@ -32,17 +32,17 @@ export function findKey(keys: readonly ParsedKey[], wanted: Buffer): ParsedKey |
 }
 
 export async function readTenantKeys(machine: RunningMachine): Promise<ParsedKey[]> {
-  const argv = ['head', '-c', String(fileLimitBytes), '.ssh/authorized_keys'];
+  const argv = ['head', '-c', String(maxFileBytes), '.ssh/authorized_keys'];
   const child = spawnInside(machine, { argv }, { stdio: ['ignore', 'pipe', 'ignore'] });
-  // A pipe in place of the file would never end.
+  // The tenant may have put a named pipe there, which never ends.
   const timer = setTimeout(() => child.stdout?.destroy(), readTimeoutMs);
   child.on('error', () => child.stdout?.destroy());
   let text = '';
   try {
     for await (const chunk of child.stdout!) {
       text += chunk;
-      // The program inside may be the tenant's own.
-      if (text.length > fileLimitBytes) break;
+      // The tenant may have replaced `head`.
+      if (text.length > maxFileBytes) break;
     }
   } catch {
     return [];

@@ -1,5 +1,5 @@
-// One ssh connection: who it is, then its sessions and forwardings. Passwords are never asked for, and
-// the only user is `ubuntu`.
+// One ssh connection: authenticates the client, then serves its sessions and forwardings. Only public keys
+// are accepted, and the only user is `ubuntu`.
 
 import type { Connection, PublicKeyAuthContext } from 'ssh2';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
@@ -9,11 +9,11 @@ import { createForwarder } from './forwarding.ts';
 import { serveForwardings } from './forwarding-requests.ts';
 import { serveSession } from './session.ts';
 
-const sessionLimit = 32;
-const attemptLimit = 10;
+const maxSessions = 32;
+const maxAttempts = 10;
 
 export interface ConnectionContext {
-  /** "client-address client-port server-address server-port", as sshd tells it. */
+  /** Value of SSH_CONNECTION: "client-address client-port server-address server-port". */
   readonly from: string;
   readonly drop: () => void;
   readonly log: (message: string) => void;
@@ -31,7 +31,7 @@ export function serveConnection(
   });
   connection.on('authentication', (context) => {
     attempts += 1;
-    if (attempts > attemptLimit) return drop();
+    if (attempts > maxAttempts) return drop();
     if (context.method !== 'publickey' || context.username !== 'ubuntu') {
       return context.reject(['publickey']);
     }
@@ -43,7 +43,7 @@ export function serveConnection(
   connection.on('ready', () => {
     serveForwardings(connection, createForwarder(machine));
     connection.on('session', (accept, reject) => {
-      if (sessions >= sessionLimit) return reject();
+      if (sessions >= maxSessions) return reject();
       sessions += 1;
       const session = accept();
       session.on('close', () => {
@@ -60,9 +60,9 @@ async function mayLogIn(machine: RunningMachine, context: PublicKeyAuthContext):
   const key =
     findKey(given, context.key.data) ?? findKey(await readTenantKeys(machine), context.key.data);
   if (!key) return false;
-  // Without a signature the client only asks whether this key would do.
+  // Without a signature the client only asks whether the key is acceptable.
   if (!context.signature || !context.blob) return true;
-  // An RSA key without a named hash signs with SHA-1.
+  // An RSA signature without a named hash uses SHA-1, which is refused.
   if (key.type === 'ssh-rsa' && !context.hashAlgo) return false;
   return key.verify(context.blob, context.signature, context.hashAlgo) === true;
 }

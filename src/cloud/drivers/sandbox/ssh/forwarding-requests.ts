@@ -1,15 +1,15 @@
-// The forwarding requests of one ssh connection, bounded: each becomes a channel joined to a connection
-// that was made inside the machine.
+// Serves the forwarding requests of one ssh connection, within bounds. Each becomes a channel piped to a
+// connection inside the machine.
 
 import type { Duplex } from 'node:stream';
 import type { Connection } from 'ssh2';
-import type { Arrival, Forwarder, Listening } from './forwarding.ts';
+import type { Forwarder, IncomingConnection, RemoteListener } from './forwarding.ts';
 
-const channelLimit = 256;
-const listenerLimit = 16;
+const maxChannels = 256;
+const maxListeners = 16;
 
 export function serveForwardings(connection: Connection, forwarder: Forwarder) {
-  const listeners = new Map<string, Listening>();
+  const listeners = new Map<string, RemoteListener>();
   let channels = 0;
   connection.on('close', () => forwarder.close());
 
@@ -21,11 +21,11 @@ export function serveForwardings(connection: Connection, forwarder: Forwarder) {
   };
 
   connection.on('tcpip', (accept, reject, { destIP, destPort }) => {
-    if (channels >= channelLimit) return reject();
+    if (channels >= maxChannels) return reject();
     return void forwarder.connect(destIP, destPort).then(
       (inside) => {
         const channel = accept();
-        // The client may have left meanwhile.
+        // The client may have disconnected meanwhile.
         if (!channel) return inside.destroy();
         track(channel);
         return join(channel, inside);
@@ -41,7 +41,7 @@ export function serveForwardings(connection: Connection, forwarder: Forwarder) {
       listeners.delete(key);
       return accept?.();
     }
-    if (name !== 'tcpip-forward' || listeners.size >= listenerLimit) return reject?.();
+    if (name !== 'tcpip-forward' || listeners.size >= maxListeners) return reject?.();
     return void listen(bindAddr, bindPort).then(
       (port) => accept?.(port),
       () => reject?.(),
@@ -50,13 +50,13 @@ export function serveForwardings(connection: Connection, forwarder: Forwarder) {
 
   async function listen(bindAddr: string, bindPort: number): Promise<number> {
     const host = bindAddr === '' || bindAddr === '*' ? '0.0.0.0' : bindAddr;
-    const listening = await forwarder.listen(host, bindPort, (arrival) => {
-      if (channels >= channelLimit) return drop(arrival);
-      const { address, port } = arrival;
+    const listening = await forwarder.listen(host, bindPort, (incoming) => {
+      if (channels >= maxChannels) return drop(incoming);
+      const { address, port } = incoming;
       return connection.forwardOut(bindAddr, listening.port, address, port, (error, channel) => {
-        if (error) return drop(arrival);
+        if (error) return drop(incoming);
         track(channel);
-        return void arrival.take().then(
+        return void incoming.take().then(
           (inside) => join(channel, inside),
           () => channel.destroy(),
         );
@@ -67,8 +67,8 @@ export function serveForwardings(connection: Connection, forwarder: Forwarder) {
   }
 }
 
-function drop(arrival: Arrival) {
-  void arrival.take().then(
+function drop(incoming: IncomingConnection) {
+  void incoming.take().then(
     (inside) => inside.destroy(),
     () => {},
   );

@@ -1,6 +1,6 @@
-// `ssh -L`, `-D` and `-R`: connections are made and awaited by a small agent inside the machine, so that
-// `localhost` is the machine and never this host. What the agent says is a tenant's word: it is bounded
-// and checked like any client's.
+// Implements `ssh -L`, `-D` and `-R`. An agent inside the machine connects and listens, so that `localhost` is
+// the machine and never this host. The tenant controls the agent, so its output is bounded and validated like
+// any client's.
 
 import type { ChildProcess } from 'node:child_process';
 import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
@@ -9,28 +9,32 @@ import type { Duplex } from 'node:stream';
 import { nodeInside } from '#cloud/drivers/sandbox/agent-program.ts';
 import { type RunningMachine, spawnInside } from '#cloud/drivers/sandbox/machine/enter.ts';
 
-export interface Arrival {
+export interface IncomingConnection {
   readonly address: string;
   readonly port: number;
-  /** Fetches the connection; it waits inside until then. */
+  /** Fetches the connection, which waits inside the machine until then. */
   take(): Promise<Duplex>;
 }
 
-export interface Listening {
+export interface RemoteListener {
   readonly port: number;
   close(): void;
 }
 
 export interface Forwarder {
   connect(host: string, port: number): Promise<Duplex>;
-  listen(host: string, port: number, onArrival: (arrival: Arrival) => void): Promise<Listening>;
+  listen(
+    host: string,
+    port: number,
+    onConnection: (incoming: IncomingConnection) => void,
+  ): Promise<RemoteListener>;
   close(): void;
 }
 
-const answerTimeoutMs = 30_000;
-const lineLimit = 512;
+const responseTimeoutMs = 30_000;
+const maxLineLength = 512;
 
-/** The agent starts with the first use and ends with `close`, or with us. */
+/** The agent starts at the first use and ends with `close` or with this process. */
 export function createForwarder(machine: RunningMachine): Forwarder {
   let current: { session: ClientHttp2Session; child: ChildProcess } | undefined;
 
@@ -55,19 +59,19 @@ export function createForwarder(machine: RunningMachine): Forwarder {
 
   return {
     async connect(host, port) {
-      const { stream } = await ask(open(), '/connect', { host, port: String(port) });
+      const { stream } = await request(open(), '/connect', { host, port: String(port) });
       return stream;
     },
 
-    async listen(host, port, onArrival) {
+    async listen(host, port, onConnection) {
       const session = open();
-      const { stream, headers } = await ask(session, '/listen', { host, port: String(port) });
+      const { stream, headers } = await request(session, '/listen', { host, port: String(port) });
       readLines(stream, (line) => {
-        const arrival = parseArrival(line);
-        if (!arrival) return stream.close();
-        const { name, ...from } = arrival;
-        const take = async () => (await ask(session, '/take', { name })).stream;
-        return onArrival({ ...from, take });
+        const incoming = parseIncoming(line);
+        if (!incoming) return stream.close();
+        const { name, ...from } = incoming;
+        const take = async () => (await request(session, '/take', { name })).stream;
+        return onConnection({ ...from, take });
       });
       const bound = Number(headers['x-port']);
       return { port: bound > 0 && bound < 65_536 ? bound : port, close: () => stream.close() };
@@ -80,13 +84,13 @@ export function createForwarder(machine: RunningMachine): Forwarder {
   };
 }
 
-async function ask(session: ClientHttp2Session, path: string, query: Record<string, string>) {
+async function request(session: ClientHttp2Session, path: string, query: Record<string, string>) {
   const stream: ClientHttp2Stream = session.request(
     { ':method': 'POST', ':path': `${path}?${new URLSearchParams(query)}` },
     { endStream: false },
   );
   const headers = await new Promise<Record<string, unknown>>((resolve, reject) => {
-    const timer = setTimeout(() => stream.close(), answerTimeoutMs);
+    const timer = setTimeout(() => stream.close(), responseTimeoutMs);
     stream.once('response', resolve);
     stream.on('error', reject);
     stream.once('close', () => {
@@ -108,12 +112,12 @@ function readLines(stream: ClientHttp2Stream, onLine: (line: string) => void) {
   stream.on('data', (chunk: string) => {
     const lines = (pending + chunk).split('\n');
     pending = lines.pop() ?? '';
-    if (pending.length > lineLimit) stream.close();
+    if (pending.length > maxLineLength) stream.close();
     else lines.forEach(onLine);
   });
 }
 
-function parseArrival(line: string): { name: string; address: string; port: number } | undefined {
+function parseIncoming(line: string): { name: string; address: string; port: number } | undefined {
   try {
     const { name, address, port } = JSON.parse(line) as Record<string, unknown>;
     if (typeof name !== 'string' || typeof address !== 'string') return undefined;

@@ -1,5 +1,5 @@
-// One session channel of an ssh connection: environment, terminal, then exactly one of shell, command or
-// the sftp subsystem, and its exit status back.
+// One session channel of an ssh connection: environment and terminal, then one shell, command or sftp
+// subsystem, whose exit status is sent back.
 
 import type { ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
@@ -13,8 +13,8 @@ import {
 } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 
-const variableLimit = 64;
-const variableBytes = 4096;
+const maxVariables = 64;
+const maxVariableBytes = 4096;
 
 export function serveSession(machine: RunningMachine, session: Session, from: string) {
   const environment: Record<string, string> = { SSH_CONNECTION: from };
@@ -23,7 +23,7 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
   let child: ChildProcess | undefined;
 
   session.on('env', (accept, reject, { key, val }) => {
-    const fits = Object.keys(environment).length < variableLimit && val.length <= variableBytes;
+    const fits = Object.keys(environment).length < maxVariables && val.length <= maxVariableBytes;
     if (!fits || !/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(key)) return reject?.();
     environment[key] = val;
     accept?.();
@@ -41,7 +41,7 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
     if (child && signal in constants.signals) void signalInside(machine, child, signal);
     accept?.();
   });
-  // Keys stay with their owner; the client says so and goes on without.
+  // Agent and X11 forwarding are refused; the client warns and continues without them.
   session.on('auth-agent', (_accept, reject) => reject?.());
   session.on('x11', (_accept, reject) => reject?.());
 
@@ -49,7 +49,7 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
     try {
       start();
     } catch {
-      // What a client sends decides here: a zero byte, or more than the kernel takes as arguments.
+      // The client's input caused it: a zero byte, or more arguments than the kernel accepts.
       finish(channel, 126, null);
     }
   };
@@ -76,7 +76,7 @@ export function serveSession(machine: RunningMachine, session: Session, from: st
   });
 }
 
-/** OpenSSH's own server where the host has it: it is visible inside and starts sooner than Node. */
+/** Prefers OpenSSH's server where the host has it: it is visible inside and starts faster than Node. */
 function sftpCommand({ host }: RunningMachine): string[] {
   if (host.sftpServer) return [host.sftpServer];
   return nodeInside(host.mode, 'sftp-server');
@@ -84,12 +84,12 @@ function sftpCommand({ host }: RunningMachine): string[] {
 
 function connectProcess(channel: ServerChannel, child: ChildProcess) {
   const { stdin, stdout, stderr } = child;
-  // The command may leave its input unread, and the client may leave its output unread.
+  // The command may not read its input, and the client may not read the output.
   for (const stream of [stdin, stdout, stderr, channel]) stream?.on('error', () => {});
   channel.pipe(stdin!);
   stdout!.pipe(channel, { end: false });
   stderr!.pipe(channel.stderr, { end: false });
-  // As with sshd, a command without a terminal lives on when its client leaves; its pipes break.
+  // As with sshd, a command without a terminal survives its client's disconnect; its pipes break.
   channel.on('close', () => {
     stdin!.destroy();
     stdout!.destroy();

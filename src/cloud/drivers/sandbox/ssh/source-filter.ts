@@ -1,5 +1,5 @@
-// Whom a machine's rules let in to one tcp port, for connections that end in this process and so never pass
-// the machine's packet filter.
+// Decides which source addresses a machine's rules allow on one TCP port, for connections that end in this
+// process and so bypass the machine's packet filter.
 
 import { BlockList, isIPv6 } from 'node:net';
 import type { InboundRule } from '#cloud/drivers/driver.ts';
@@ -7,7 +7,7 @@ import type { InboundRule } from '#cloud/drivers/driver.ts';
 export type SourceFilter = (address: string | undefined) => boolean;
 
 export function createSourceFilter(rules: readonly InboundRule[], port: number): SourceFilter {
-  // Despite its name a list of addresses; it knows an IPv4 address that is written as IPv6 too.
+  // Despite its name it holds allowed addresses here. It also matches IPv4-mapped IPv6 addresses.
   const allowed = new BlockList();
   for (const { protocol, portRange, sourceNetwork } of rules) {
     const [low, high] = portRange ?? [1, 65_535];

@@ -1,0 +1,13 @@
+// What all machines of one sandbox driver share.
+
+import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import type { Addressing } from '#cloud/drivers/sandbox/network/network.ts';
+import type { KeyedMutex } from '#lib/async/keyed-mutex.ts';
+
+export interface SandboxContext extends Addressing {
+  readonly dataDir: string;
+  readonly host: SandboxHost;
+  /** One lock per machine id, and one each for `addresses` and `forwarding`. */
+  readonly locks: KeyedMutex;
+  readonly log: (message: string) => void;
+}
