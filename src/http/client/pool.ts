@@ -1,77 +1,103 @@
-// Connections to one HTTP/1.1 server, used again where it allows. It does much less than undici's pool and
-// takes less time for it: no pipelining, no proxies; a request is a string, and its answer is taken as it comes.
+// A pool of keep-alive connections to one HTTP/1.1 server. README.md says what it supports and why it is not
+// undici's.
 
 import { connect, isIP, type OnReadOpts, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { type Handler, Link, type OutgoingRequest } from './connection.ts';
-import { Http1Error } from './errors.ts';
-import { ResponseHeads } from './response-head.ts';
+import { ClientConnection, type OutgoingRequest } from './client-connection.ts';
+import { HttpClientError } from './errors.ts';
+import type { ResponseHandler } from './response-handler.ts';
 
 export interface PoolOptions {
   /** Its scheme, host and port are used. */
   readonly url: URL;
-  /** Sent with every request. Names are in lower case. */
+  /** Sent with every request. Names must be in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Null for as many as there are requests. */
-  readonly connections: number | null;
+  /** Maximum connections; null for no limit. Further requests wait for a connection. */
+  readonly maxConnections: number | null;
+  /** Timeout of a new connection, including the TLS handshake. */
   readonly connectMs: number;
+  /** Maximum bytes of a response's headers, and of its trailers. */
   readonly maxHeadBytes: number;
 }
 
-export interface Pool {
-  send(request: OutgoingRequest, handler: Handler): void;
-  /** One that still waits for a connection is not sent any more. */
-  forget(handler: Handler): void;
-  /** What runs fails. */
-  destroy(): void;
-}
+type PoolHandler = ResponseHandler<ClientConnection>;
 
-interface Waiting {
+interface WaitingRequest {
   readonly request: OutgoingRequest;
-  readonly handler: Handler;
+  readonly handler: PoolHandler;
 }
 
-const sweepMs = 1000;
+const sweepIntervalMs = 1000;
 /** As much as Node reads at once. */
 const packetBytes = 64 * 1024;
 
-export function createPool(options: PoolOptions): Pool {
-  const { url, connections, connectMs, maxHeadBytes } = options;
-  const most = connections ?? Number.POSITIVE_INFINITY;
-  const headText = toHeadText(url, options.headers);
-  const links = new Set<Link>();
-  /** The one that was used last is the next: the others may then be closed. */
-  const idle: Link[] = [];
-  const waiting: Waiting[] = [];
-  const packet = Buffer.allocUnsafeSlow(packetBytes);
-  const heads = new ResponseHeads();
-  let session: Buffer | undefined;
-  let isDestroyed = false;
+export class Pool {
+  readonly #options: PoolOptions;
+  readonly #maxConnections: number;
+  readonly #headText: string;
+  readonly #connections = new Set<ClientConnection>();
+  /** The connection used last is reused first, so that the others can expire. */
+  readonly #idle: ClientConnection[] = [];
+  readonly #waiting: WaitingRequest[] = [];
+  readonly #packet = Buffer.allocUnsafeSlow(packetBytes);
+  readonly #sweep: NodeJS.Timeout;
+  #tlsSession: Buffer | undefined;
+  #isClosed = false;
 
-  const sweep = setInterval(() => {
-    const now = performance.now();
-    for (const link of idle.filter(({ idleUntilMs }) => idleUntilMs <= now)) link.close();
-  }, sweepMs).unref();
-
-  function open(): void {
-    links.add(
-      new Link({
-        connect: toSocket,
-        packet,
-        headText,
-        heads,
-        connectMs,
-        maxHeadBytes,
-        free,
-        closed,
-      }),
-    );
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#maxConnections = options.maxConnections ?? Number.POSITIVE_INFINITY;
+    this.#headText = toHeadText(options.url, options.headers);
+    this.#sweep = setInterval(() => this.#closeExpired(), sweepIntervalMs).unref();
   }
 
-  function toSocket(onread: OnReadOpts): Socket {
+  send(request: OutgoingRequest, handler: PoolHandler): void {
+    if (this.#isClosed) {
+      handler.onError(poolClosed());
+      return;
+    }
+    const connection = this.#takeIdle();
+    if (connection !== undefined) {
+      connection.send(request, handler);
+      return;
+    }
+    this.#waiting.push({ request, handler });
+    if (this.#connections.size < this.#maxConnections) this.#open();
+  }
+
+  /** Removes a request that waits for a connection. Its handler is not called. */
+  cancel(handler: PoolHandler): void {
+    const at = this.#waiting.findIndex((one) => one.handler === handler);
+    if (at !== -1) this.#waiting.splice(at, 1);
+  }
+
+  /** Closes all connections. Requests in progress fail with `closed`. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#sweep);
+    for (const { handler } of this.#waiting.splice(0)) handler.onError(poolClosed());
+    for (const connection of this.#connections) connection.close(poolClosed());
+  }
+
+  #open(): void {
+    const { connectMs, maxHeadBytes } = this.#options;
+    const connection = new ClientConnection({
+      connect: (onread) => this.#connect(onread),
+      packet: this.#packet,
+      headText: this.#headText,
+      connectMs,
+      maxHeadBytes,
+      onIdle: (idle) => this.#onIdle(idle),
+      onClosed: (closed, error) => this.#onClosed(closed, error),
+    });
+    this.#connections.add(connection);
+  }
+
+  #connect(onread: OnReadOpts): Socket {
+    const { url } = this.#options;
     const host = url.hostname.replace(/^\[|\]$/g, '');
     const isSecure = url.protocol === 'https:';
-    const where: TcpNetConnectOpts = {
+    const address: TcpNetConnectOpts = {
       host,
       port: Number(url.port) || (isSecure ? 443 : 80),
       noDelay: true,
@@ -79,83 +105,64 @@ export function createPool(options: PoolOptions): Pool {
       keepAliveInitialDelay: 60_000,
       onread,
     };
-    if (!isSecure) return connect(where);
+    if (!isSecure) return connect(address);
     const socket = connectTls({
-      ...where,
+      ...address,
       ...(isIP(host) === 0 && { servername: host }),
-      ...(session && { session }),
+      ...(this.#tlsSession && { session: this.#tlsSession }),
       ALPNProtocols: ['http/1.1'],
     });
-    return socket.on('session', (fresh: Buffer) => {
-      session = fresh;
+    return socket.on('session', (session: Buffer) => {
+      this.#tlsSession = session;
     });
   }
 
-  /** It is connected, or its answer is over. */
-  function free(link: Link): void {
-    const next = waiting.shift();
-    if (next === undefined) idle.push(link);
-    else link.send(next.request, next.handler);
+  /** The connection was established, or its response has ended. */
+  #onIdle(connection: ClientConnection): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(connection);
+    else connection.send(next.request, next.handler);
   }
 
-  function closed(link: Link, error: Error | null): void {
-    links.delete(link);
-    const at = idle.indexOf(link);
-    if (at !== -1) idle.splice(at, 1);
-    // It never was one: somebody who waits for it is told, the others may be luckier.
-    if (error !== null) waiting.shift()?.handler.failed(error, false);
-    if (isDestroyed || waiting.length === 0 || links.size >= most) return;
-    const coming = [...links].filter(({ isConnecting }) => isConnecting).length;
-    if (coming < waiting.length) open();
+  #onClosed(connection: ClientConnection, error: Error | null): void {
+    this.#connections.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at !== -1) this.#idle.splice(at, 1);
+    // A failed connection fails one waiting request. The others may still get a connection.
+    if (error !== null) this.#waiting.shift()?.handler.onError(error);
+    const isFull = this.#connections.size >= this.#maxConnections;
+    if (this.#isClosed || this.#waiting.length === 0 || isFull) return;
+    const connecting = [...this.#connections].filter(({ isConnecting }) => isConnecting).length;
+    if (connecting < this.#waiting.length) this.#open();
   }
 
-  function takeIdle(): Link | undefined {
+  #takeIdle(): ClientConnection | undefined {
     const now = performance.now();
-    for (let link = idle.pop(); link !== undefined; link = idle.pop()) {
-      if (link.idleUntilMs > now) return link;
-      link.close();
+    for (let next = this.#idle.pop(); next !== undefined; next = this.#idle.pop()) {
+      if (next.idleUntilMs > now) return next;
+      next.close();
     }
     return undefined;
   }
 
-  return {
-    send(request, handler) {
-      if (isDestroyed) {
-        handler.failed(new Http1Error('closed', 'no longer used'), false);
-        return;
-      }
-      const link = takeIdle();
-      if (link !== undefined) {
-        link.send(request, handler);
-        return;
-      }
-      waiting.push({ request, handler });
-      if (links.size < most) open();
-    },
-    forget(handler) {
-      const at = waiting.findIndex((one) => one.handler === handler);
-      if (at !== -1) waiting.splice(at, 1);
-    },
-    destroy() {
-      isDestroyed = true;
-      clearInterval(sweep);
-      const error = new Http1Error('closed', 'no longer used');
-      for (const { handler } of waiting.splice(0)) handler.failed(error, false);
-      for (const link of links) link.close(error);
-    },
-  };
+  #closeExpired(): void {
+    const now = performance.now();
+    const expired = this.#idle.filter(({ idleUntilMs }) => idleUntilMs <= now);
+    for (const connection of expired) connection.close();
+  }
 }
 
-/** What all requests say. How a request is framed, and what becomes of its connection, is said by us alone. */
+const poolClosed = () => new HttpClientError('closed', 'The connection pool was closed.');
+
+/** The text after the path that all requests share. Framing and connection headers are the client's alone. */
 function toHeadText(url: URL, headers: Readonly<Record<string, string>>): string {
-  const all = Object.entries({ host: url.host, ...headers });
-  const lines = all
-    .filter(([name]) => !ours.has(name))
+  const lines = Object.entries({ host: url.host, ...headers })
+    .filter(([name]) => !reservedHeaders.has(name))
     .map(([name, value]) => `${name}: ${value}\r\n`);
   return ` HTTP/1.1\r\n${lines.join('')}`;
 }
 
-const ours: ReadonlySet<string> = new Set([
+const reservedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'expect',

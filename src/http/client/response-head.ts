@@ -1,98 +1,96 @@
-// The head of an HTTP/1.1 answer: what it says, how long its body is, and what becomes of the connection.
+// The head of an HTTP/1.1 response: status, headers, how the body is framed, and whether the connection can be
+// reused. Header lines that another parser could split differently are refused.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { Http1Error } from './errors.ts';
+import { HttpClientError } from './errors.ts';
 
 export interface ResponseHead {
   readonly status: number;
-  /** Of all answers that begin alike: nobody's to change. */
   readonly headers: Readonly<IncomingHttpHeaders>;
-  readonly framing: Framing;
-  /** The connection may be used again after this answer. */
+  readonly framing: BodyFraming;
+  /** The connection may be reused after this response. */
   readonly isReusable: boolean;
-  /** How long the server says that it keeps a quiet connection. */
+  /** The server's keep-alive timeout (`Keep-Alive: timeout=…`); null if it sends none. */
   readonly keepAliveMs: number | null;
 }
 
-/** How the body ends: after so many bytes, by an empty chunk, or with the connection. */
-export type Framing = number | 'chunks' | 'close';
-
-/** A server begins most of its answers of one second with the same text; it is read once. */
-export class ResponseHeads {
-  #text = '';
-  #head: ResponseHead | null = null;
-
-  /** Without its blank line. Throws Http1Error where it is none. */
-  read(text: string): ResponseHead {
-    if (this.#head !== null && text === this.#text) return this.#head;
-    this.#head = parseHead(text);
-    this.#text = text;
-    return this.#head;
-  }
-}
+/** How the body ends: after this many bytes, with the last chunk, or when the connection closes. */
+export type BodyFraming = number | 'chunked' | 'close';
 
 const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/;
 
-function parseHead(text: string): ResponseHead {
+/** Parses a head without its final blank line. Throws HttpClientError. */
+export function parseResponseHead(text: string): ResponseHead {
   const lineEnd = text.indexOf('\r\n');
   const line = lineEnd === -1 ? text : text.slice(0, lineEnd);
   const [, minor, digits] = statusLine.exec(line) ?? [];
-  if (digits === undefined) throw new Http1Error('not_http', 'no status line');
+  if (digits === undefined) throw notHttp('The response has no status line.');
   const status = Number(digits);
-  // Nobody asked for another protocol.
-  if (status === 101) throw new Http1Error('not_http', 'switched protocols unasked');
+  if (status === 101) throw notHttp('The server switched protocols, which was not requested.');
   const headers = parseHeaders(text, lineEnd === -1 ? text.length : lineEnd + 2);
-  // What is sent ahead of the answer has no body, and says nothing of it.
-  const framing = status < 200 ? 0 : toFraming(status, headers);
-  const wish = headers.connection?.toLowerCase() ?? '';
-  const keeps = minor === '1' ? !wish.includes('close') : wish.includes('keep-alive');
-  const isReusable = keeps && framing !== 'close';
+  // An informational response (1xx) has no body, whatever its headers say.
+  const framing = status < 200 ? 0 : toBodyFraming(status, headers);
+  const connection = headers.connection?.toLowerCase() ?? '';
+  const isKept = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive');
+  const isReusable = isKept && framing !== 'close';
   return { status, headers, framing, isReusable, keepAliveMs: toKeepAliveMs(headers) };
 }
 
-function toFraming(status: number, headers: IncomingHttpHeaders): Framing {
+function toBodyFraming(status: number, headers: IncomingHttpHeaders): BodyFraming {
   const coding = headers['transfer-encoding'];
   const length = headers['content-length'];
-  // These have no body, whatever they say.
+  // These have no body, whatever their headers say.
   if (status === 204 || status === 304) return 0;
   if (coding !== undefined) {
-    // Either one alone is clear; both are how one answer is smuggled into another.
+    // Both headers together are how a response is smuggled into another.
     if (length !== undefined || coding.toLowerCase() !== 'chunked')
-      throw new Http1Error('not_http', 'a body whose end can not be told');
-    return 'chunks';
+      throw notHttp('The end of the body is ambiguous.');
+    return 'chunked';
   }
   if (length === undefined) return 'close';
-  if (!/^\d{1,15}$/.test(length)) throw new Http1Error('not_http', 'no length');
+  if (!/^\d{1,15}$/.test(length)) throw notHttp('content-length is not a number.');
   return Number(length);
 }
 
-const keepAliveHint = /(?:^|[\s,;])timeout=(\d{1,9})/i;
+const keepAliveTimeout = /(?:^|[\s,;])timeout=(\d{1,9})/i;
 
-function toKeepAliveMs({ 'keep-alive': hint }: IncomingHttpHeaders): number | null {
-  const seconds = typeof hint === 'string' ? keepAliveHint.exec(hint)?.[1] : undefined;
+function toKeepAliveMs({ 'keep-alive': value }: IncomingHttpHeaders): number | null {
+  const seconds = typeof value === 'string' ? keepAliveTimeout.exec(value)?.[1] : undefined;
   return seconds === undefined ? null : Number(seconds) * 1000;
 }
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant.
-const stray = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters, which headers must not hold.
+const forbidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
 
-/** As Node gives them: names in lower case, values of the same name joined. */
-export function parseHeaders(text: string, from: number): IncomingHttpHeaders {
-  // Lines that others could end elsewhere are none.
-  if (stray.test(text)) throw new Http1Error('not_http', 'control characters in a header');
+/** Parses header lines from `start` as Node does: names in lower case, values of the same name joined by commas. */
+export function parseHeaders(text: string, start: number): IncomingHttpHeaders {
+  if (forbidden.test(text)) throw notHttp('A header holds control characters.');
   const headers: Record<string, string> = {};
-  for (let at = from; at < text.length; ) {
+  for (let at = start; at < text.length; ) {
     const found = text.indexOf('\r\n', at);
     const end = found === -1 ? text.length : found;
     const colon = text.indexOf(':', at);
     const name = colon === -1 || colon > end ? '' : text.slice(at, colon);
-    if (!headerName.test(name)) throw new Http1Error('not_http', 'a header that is none');
+    if (!headerName.test(name)) throw notHttp('A header has no valid name.');
     const key = name.toLowerCase();
-    const value = text.slice(colon + 1, end).trim();
+    const value = trimSpaces(text, colon + 1, end);
     headers[key] = Object.hasOwn(headers, key) ? `${headers[key]}, ${value}` : value;
     at = end + 2;
   }
   return headers;
 }
+
+/** Spaces and tabs alone: `trim` would also remove a no-break space, which is part of the value. */
+function trimSpaces(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && isSpace(text.charCodeAt(from))) from++;
+  while (to > from && isSpace(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+const isSpace = (code: number) => code === 32 || code === 9;
+
+const notHttp = (message: string) => new HttpClientError('not_http', message);

@@ -1,76 +1,73 @@
-// An HTTP/1.1 answer from the packets it comes in (RFC 9112): head, then a body of known length, in chunks, or
-// until the connection ends. Strict where leniency would let two sides read different things: what is not
-// plainly HTTP is refused. Everything that is gathered has a bound.
+// An incremental parser of one HTTP/1.1 response (RFC 9112). It is strict where leniency would let two parsers
+// read different things, and everything it buffers has a bound.
 
-import type { IncomingHttpHeaders } from 'node:http';
-import { Http1Error } from './errors.ts';
-import { parseHeaders, type ResponseHead, type ResponseHeads } from './response-head.ts';
-
-export interface ResponseSink {
-  head(status: number, headers: Readonly<IncomingHttpHeaders>): void;
-  /** All that one packet brought. The bytes are good until this returns. */
-  body(bytes: Buffer): void;
-  end(): void;
-}
+import { HttpClientError } from './errors.ts';
+import type { ResponseHandler } from './response-handler.ts';
+import { parseHeaders, parseResponseHead, type ResponseHead } from './response-head.ts';
 
 const cr = 13;
 const lf = 10;
 const semicolon = 59;
 const blankLine = '\r\n\r\n';
-/** Of the line before a chunk, with whatever a server adds to its size. */
-const maxLineBytes = 1024;
-/** Of a chunk's size: 4 GB. */
-const maxSizeDigits = 8;
+/** Maximum bytes of the line before a chunk, including chunk extensions. */
+const maxChunkLineBytes = 1024;
+/** Eight hexadecimal digits: chunks of up to 4 GB. */
+const maxChunkSizeDigits = 8;
 
-export class ResponseReader {
-  /** Null until it has come. */
+export class ResponseParser {
+  /** Null until it has been received. */
   head: ResponseHead | null = null;
-  readonly #sink: ResponseSink;
-  readonly #heads: ResponseHeads;
+  readonly #handler: Pick<ResponseHandler<never>, 'onHead' | 'onBody' | 'onEnd'>;
   readonly #maxHeadBytes: number;
-  #state: 'head' | 'body' | 'trailers' | 'over' = 'head';
+  #state: 'head' | 'body' | 'trailers' | 'complete' | 'aborted' = 'head';
   #headBytes = 0;
-  /** Of the body, or of the chunk at hand. */
+  /** Bytes left of the body, or of the current chunk. */
   #left = 0;
   #isAfterChunk = false;
-  /** Of a head or a line whose end has not come yet. */
+  /** Start of a head or a line whose end has not been received. */
   #rest: Buffer | null = null;
 
-  constructor(sink: ResponseSink, heads: ResponseHeads, maxHeadBytes: number) {
-    this.#sink = sink;
-    this.#heads = heads;
+  constructor(
+    handler: Pick<ResponseHandler<never>, 'onHead' | 'onBody' | 'onEnd'>,
+    maxHeadBytes: number,
+  ) {
+    this.#handler = handler;
     this.#maxHeadBytes = maxHeadBytes;
   }
 
-  /** Throws Http1Error where it is no HTTP. What is in a chunk may be moved within the packet. */
+  get isComplete(): boolean {
+    return this.#state === 'complete';
+  }
+
+  /** Throws HttpClientError if it is not valid HTTP. May move bytes within the packet. */
   read(packet: Buffer): void {
     const bytes = this.#rest === null ? packet : Buffer.concat([this.#rest, packet]);
     this.#rest = null;
     let at = 0;
-    while (at < bytes.length && this.#rest === null) {
+    while (at < bytes.length && this.#rest === null && this.#state !== 'aborted') {
       if (this.#state === 'head') at = this.#readHead(bytes, at);
       else if (this.#state === 'trailers') at = this.#readTrailers(bytes, at);
-      else if (this.#state === 'over') throw new Http1Error('not_http', 'bytes after the answer');
-      else if (this.head?.framing === 'chunks') at = this.#readChunks(bytes, at);
+      else if (this.#state === 'complete') throw notHttp('The server sent bytes after the response.');
+      else if (this.head?.framing === 'chunked') at = this.#readChunks(bytes, at);
       else at = this.#readPlain(bytes, at);
     }
   }
 
-  /** The connection has ended, and with it an answer that lasts until then. */
+  /** The server closed the connection, which completes a body without a length. */
   close(): void {
-    if (this.#state === 'body' && this.head?.framing === 'close') this.#finish();
+    if (this.#state === 'body' && this.head?.framing === 'close') this.#complete();
   }
 
-  get isOver(): boolean {
-    return this.#state === 'over';
+  /** The handler is not called again, even if the current packet holds more. */
+  abort(): void {
+    if (this.#state !== 'complete') this.#state = 'aborted';
   }
 
   #readHead(bytes: Buffer, at: number): number {
     const end = bytes.indexOf(blankLine, at, 'latin1');
-    // What was sent ahead of the answer counts as well: there is no end to it otherwise.
+    // Informational responses count towards the same bound, or a server could send them forever.
     const length = (end === -1 ? bytes.length : end) - at;
-    if (this.#headBytes + length > this.#maxHeadBytes)
-      throw new Http1Error('head_too_large', 'headers without end');
+    if (this.#headBytes + length > this.#maxHeadBytes) throw tooLarge('headers', this.#maxHeadBytes);
     if (end === -1) return this.#keep(bytes, at);
     this.#headBytes += length + blankLine.length;
     this.#begin(bytes.toString('latin1', at, end));
@@ -78,26 +75,28 @@ export class ResponseReader {
   }
 
   #begin(text: string): void {
-    const head = this.#heads.read(text);
+    const head = parseResponseHead(text);
     if (head.status < 200) return;
     this.head = head;
     this.#left = typeof head.framing === 'number' ? head.framing : 0;
     this.#state = 'body';
-    this.#sink.head(head.status, head.headers);
-    if (head.framing === 0) this.#finish();
+    this.#handler.onHead(head.status, head.headers);
+    if (head.framing === 0) this.#complete();
   }
 
   #readPlain(bytes: Buffer, at: number): number {
     const isOpen = this.head?.framing === 'close';
     const end = isOpen ? bytes.length : Math.min(at + this.#left, bytes.length);
-    this.#sink.body(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end));
+    this.#handler.onBody(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end));
     if (isOpen) return end;
     this.#left -= end - at;
-    if (this.#left === 0) this.#finish();
+    if (this.#left === 0) this.#complete();
     return end;
   }
 
-  /** A packet may hold dozens: what is in them is moved together and handed on as one. */
+  /**
+   * A packet may hold dozens of chunks. Their content is moved together and passed on as one: XXX
+   */
   #readChunks(bytes: Buffer, from: number): number {
     let at = from;
     let end = from;
@@ -106,7 +105,7 @@ export class ResponseReader {
       if (this.#left === 0) {
         const next = this.#readSize(bytes, at);
         if (next === -1) {
-          this.#keepLine(bytes, at);
+          this.#keepChunkLine(bytes, at);
           break;
         }
         at = next;
@@ -126,17 +125,17 @@ export class ResponseReader {
       this.#left -= taken;
       this.#isAfterChunk = this.#left === 0;
     }
-    if (end > begin) this.#sink.body(bytes.subarray(begin, end));
+    if (end > begin) this.#handler.onBody(bytes.subarray(begin, end));
     return at;
   }
 
-  /** Where the chunk begins whose size is read here; -1 when not all of its line has come. */
+  /** Reads a chunk's size. Returns where its content starts, or -1 if the line is incomplete. */
   #readSize(bytes: Buffer, from: number): number {
     let at = from;
     if (this.#isAfterChunk) {
       if (at + 1 >= bytes.length) return -1;
       if (bytes[at] !== cr || bytes[at + 1] !== lf)
-        throw new Http1Error('not_http', 'a chunk that does not end');
+        throw notHttp('A chunk is longer than its size.');
       at += 2;
     }
     let size = 0;
@@ -148,49 +147,55 @@ export class ResponseReader {
       digits++;
     }
     if (at >= bytes.length) return -1;
-    if (digits === 0 || digits > maxSizeDigits) throw new Http1Error('not_http', 'no chunk size');
+    if (digits === 0 || digits > maxChunkSizeDigits) throw notHttp('A chunk has no valid size.');
     if (bytes[at] === semicolon) at = bytes.indexOf(cr, at);
     if (at === -1 || at + 1 >= bytes.length) return -1;
-    if (bytes[at] !== cr || bytes[at + 1] !== lf) throw new Http1Error('not_http', 'no chunk size');
+    if (bytes[at] !== cr || bytes[at + 1] !== lf) throw notHttp('A chunk has no valid size.');
     this.#left = size;
     this.#isAfterChunk = false;
     return at + 2;
   }
 
-  /** Nobody asked for any; they are read to find the end. */
+  /** Trailers are validated and dropped. */
   #readTrailers(bytes: Buffer, at: number): number {
     if (bytes[at] === cr && bytes[at + 1] === lf) {
-      this.#finish();
+      this.#complete();
       return at + 2;
     }
     const end = bytes.indexOf(blankLine, at, 'latin1');
     if (end !== -1) {
       parseHeaders(bytes.toString('latin1', at, end), 0);
-      this.#finish();
+      this.#complete();
       return end + blankLine.length;
     }
-    if (bytes.length - at > this.#maxHeadBytes)
-      throw new Http1Error('head_too_large', 'trailers without end');
+    if (bytes.length - at > this.#maxHeadBytes) throw tooLarge('trailers', this.#maxHeadBytes);
     return this.#keep(bytes, at);
   }
 
-  #keepLine(bytes: Buffer, at: number): void {
-    if (bytes.length - at > maxLineBytes) throw new Http1Error('not_http', 'no chunk size');
+  #keepChunkLine(bytes: Buffer, at: number): void {
+    if (bytes.length - at > maxChunkLineBytes) throw notHttp('A chunk has no valid size.');
     this.#keep(bytes, at);
   }
 
-  /** The packet's memory is not ours. */
+  /** Copies, because the packet's memory is reused. */
   #keep(bytes: Buffer, at: number): number {
     this.#rest = Buffer.from(bytes.subarray(at));
     return bytes.length;
   }
 
-  #finish(): void {
-    this.#state = 'over';
-    this.#sink.end();
+  #complete(): void {
+    if (this.#state === 'aborted') return;
+    this.#state = 'complete';
+    this.#handler.onEnd();
   }
 }
 
+const notHttp = (message: string) => new HttpClientError('not_http', message);
+
+const tooLarge = (what: string, maxBytes: number) =>
+  new HttpClientError('head_too_large', `The response has more than ${maxBytes} bytes of ${what}.`);
+
+/** -1 if it is no hexadecimal digit. */
 function toDigit(code: number): number {
   if (code >= 48 && code <= 57) return code - 48;
   const lower = code | 32;

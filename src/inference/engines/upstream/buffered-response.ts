@@ -1,22 +1,24 @@
-// An answer that is read as a whole before anything is made of it.
+// A response that is read as a whole before it is used. Large ones are kept as blocks of bytes for a thread.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { ResponseHandler } from '#http/client/response-handler.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
-import type { Connection, Exchange, Receiver, Send } from './connection.ts';
 import { unavailable } from './failures.ts';
+import type { SendOptions, UpstreamClient } from './upstream-client.ts';
+import type { UpstreamRequest } from './upstream-request.ts';
 
-/** Larger ones are kept as bytes, to be parsed in a thread: parsing and writing this many takes some 4 ms. */
+/** Larger responses are parsed in a thread: parsing and serialising this many bytes takes some 4 ms. */
 export const maxInlineBytes = 256 * 1024;
-export const maxAnswerBytes = 64 * 1024 * 1024;
-/** Of a response with another status than 200, which is always parsed on the event loop. */
+const maxResponseBytes = 64 * 1024 * 1024;
+/** Maximum bytes of a response with a status other than 200, which is always parsed on the event loop. */
 const maxErrorBytes = 1024 * 1024;
 
-export class WholeAnswer {
+export class BufferedResponse {
   readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+  readonly headers: Readonly<IncomingHttpHeaders>;
   readonly #body: BoundedBody;
 
-  constructor(status: number, headers: IncomingHttpHeaders, body: BoundedBody) {
+  constructor(status: number, headers: Readonly<IncomingHttpHeaders>, body: BoundedBody) {
     this.status = status;
     this.headers = headers;
     this.#body = body;
@@ -30,68 +32,70 @@ export class WholeAnswer {
     return this.#body.text();
   }
 
-  /** The bytes of a large one, in order; null of others. */
+  /** The bytes of a large response in order; null for others. */
   get blocks(): Uint8Array<ArrayBuffer>[] | null {
     return this.#body.blocks();
   }
 }
 
-/** Throws EngineError when none came, or the signal's reason. */
-export function ask(
-  connection: Connection,
-  what: Send,
+/** `onWork` is called with true when the request is written. Throws EngineError, or the signal's reason. */
+export function fetchWhole(
+  client: UpstreamClient,
+  options: SendOptions,
   onWork?: (isAtWork: boolean) => void,
-): Promise<WholeAnswer> {
+): Promise<BufferedResponse> {
   return new Promise((resolve, reject) => {
-    if (what.signal.aborted) reject(what.signal.reason);
-    else connection.send(what, new WholeReceiver(resolve, reject, onWork));
+    if (options.signal.aborted) reject(options.signal.reason);
+    else client.send(options, new ResponseBuffer(resolve, reject, onWork));
   });
 }
 
-class WholeReceiver implements Receiver {
-  readonly #resolve: (answer: WholeAnswer) => void;
-  readonly #body = new BoundedBody(maxAnswerBytes);
-  readonly failed: (error: unknown) => void;
+class ResponseBuffer implements ResponseHandler<UpstreamRequest> {
+  readonly onError: (error: unknown) => void;
+  readonly #resolve: (response: BufferedResponse) => void;
   readonly #onWork: ((isAtWork: boolean) => void) | undefined;
+  readonly #body = new BoundedBody(maxResponseBytes);
+  #request: UpstreamRequest | null = null;
   #status = 0;
-  #headers: IncomingHttpHeaders = {};
+  #headers: Readonly<IncomingHttpHeaders> = {};
 
   constructor(
-    resolve: (answer: WholeAnswer) => void,
+    resolve: (response: BufferedResponse) => void,
     reject: (error: unknown) => void,
     onWork: ((isAtWork: boolean) => void) | undefined,
   ) {
     this.#resolve = resolve;
-    this.failed = reject;
+    this.onError = reject;
     this.#onWork = onWork;
   }
 
-  sent(): void {
+  onSent(request: UpstreamRequest): void {
+    this.#request = request;
     this.#onWork?.(true);
   }
 
-  started(exchange: Exchange, status: number, headers: IncomingHttpHeaders): void {
+  onHead(status: number, headers: Readonly<IncomingHttpHeaders>): void {
     this.#status = status;
     this.#headers = headers;
-    exchange.progress();
+    this.#request?.progress();
   }
 
-  received(exchange: Exchange, bytes: Buffer): void {
-    exchange.progress();
-    const isSmall = this.#body.add(bytes);
+  onBody(bytes: Buffer): void {
+    this.#request?.progress();
+    const fits = this.#body.add(bytes);
     if (this.#status !== 200 && this.#body.size > maxErrorBytes)
-      exchange.stop(unavailable(`answered with status ${this.#status}`));
-    else if (!isSmall) exchange.stop(unavailable('sent an answer that is too large'));
+      this.#request?.stop(unavailable(`responded with status ${this.#status}`));
+    else if (!fits) this.#request?.stop(unavailable('sent a response that is too large'));
   }
 
-  ended(): void {
-    this.#resolve(new WholeAnswer(this.#status, this.#headers, this.#body));
+  onEnd(): void {
+    this.#resolve(new BufferedResponse(this.#status, this.#headers, this.#body));
   }
 }
 
 export class BoundedBody {
   readonly #maxBytes: number;
-  /** A character for each byte, while there are few. */
+  /** A byte string, up to `maxInlineBytes`. */
   #bytes = '';
   #blocks: ByteBlocks | null = null;
   size = 0;
@@ -100,7 +104,7 @@ export class BoundedBody {
     this.#maxBytes = maxBytes;
   }
 
-  /** False when it is too large. */
+  /** False if the body exceeds its bound. */
   add(bytes: Buffer): boolean {
     this.size += bytes.length;
     if (this.size > this.#maxBytes) {
@@ -130,7 +134,7 @@ export class BoundedBody {
 
 const blockBytes = 1024 * 1024;
 
-/** Bytes in blocks that can be transferred to a thread. A server may send them one by one. */
+/** Bytes copied into blocks that can be transferred to a thread, because packets may be a few bytes each. */
 class ByteBlocks {
   readonly #full: Uint8Array<ArrayBuffer>[] = [];
   #last = new Uint8Array(blockBytes);

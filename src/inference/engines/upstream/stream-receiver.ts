@@ -1,0 +1,147 @@
+// Receives a streamed response from an upstream server: rewrites its events into a queue, applies backpressure while
+// the reader is slow, and counts the tokens before the reader learns how the stream ended.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ResponseHandler } from '#http/client/response-handler.ts';
+import type { Call, Task } from '#inference/engine.ts';
+import { BoundedBody } from './buffered-response.ts';
+import { type EventProducer, EventQueue } from './event-queue.ts';
+import { EventRewriter, type StreamCounting } from './event-rewriter.ts';
+import { describeType, toFailure, unavailable } from './failures.ts';
+import type { StreamTemplates } from './stream-template.ts';
+import type { UpstreamRequest } from './upstream-request.ts';
+import { generatedOnly } from './usage.ts';
+
+/** Unread bytes from which on the server is paused. */
+const maxUnreadBytes = 512 * 1024;
+const maxRefusalBytes = 256 * 1024;
+/** How often the tokens so far are reported. */
+const reportIntervalMs = 500;
+
+/** A response that is not a stream. */
+interface Refusal {
+  readonly status: number;
+  readonly headers: Readonly<IncomingHttpHeaders>;
+  readonly body: BoundedBody;
+}
+
+export class StreamReceiver implements ResponseHandler<UpstreamRequest>, EventProducer {
+  readonly queue: EventQueue;
+  readonly #task: Task;
+  readonly #call: Call;
+  readonly #counting: StreamCounting;
+  readonly #rewriter: EventRewriter;
+  #request: UpstreamRequest | null = null;
+  #refusal: Refusal | null = null;
+  /** It is known how the stream ended. The rest of the response is ignored. */
+  #isSettled = false;
+  #nextReportMs = performance.now() + reportIntervalMs;
+
+  constructor(task: Task, call: Call, counting: StreamCounting, templates: StreamTemplates) {
+    this.queue = new EventQueue(call.signal, this);
+    this.#task = task;
+    this.#call = call;
+    this.#counting = counting;
+    this.#rewriter = new EventRewriter(task, call, counting, templates);
+  }
+
+  onSent(request: UpstreamRequest): void {
+    this.#request = request;
+    this.#call.onWork?.(true);
+  }
+
+  onHead(status: number, headers: Readonly<IncomingHttpHeaders>): void {
+    // Servers give streams various content types, but never these.
+    const isOther = /json|html/.test(headers['content-type'] ?? '');
+    if (status === 200 && !isOther) return;
+    this.#refusal = { status, headers, body: new BoundedBody(maxRefusalBytes) };
+    this.#request?.progress();
+  }
+
+  onBody(bytes: Buffer): void {
+    if (this.#refusal !== null) this.#addToRefusal(this.#refusal, bytes);
+    else if (!this.#isSettled) this.#addEvents(bytes);
+  }
+
+  onEnd(): void {
+    const refusal = this.#refusal;
+    if (refusal === null && !this.#isSettled) this.queue.push(this.#rewriter.end());
+    this.#settle(refusal === null ? unfinished : () => this.#toRefusalError(refusal));
+  }
+
+  onError(error: unknown): void {
+    this.#settle(() => error, true);
+  }
+
+  onDrain(): void {
+    this.#request?.resume();
+  }
+
+  onLeave(): void {
+    this.#request?.stop(unavailable('lost its reader'));
+  }
+
+  #addToRefusal({ status, body }: Refusal, bytes: Buffer): void {
+    if (!body.add(bytes)) this.#request?.stop(unavailable(`responded with status ${status}`));
+  }
+
+  #addEvents(bytes: Buffer): void {
+    const events = this.#rewriter.push(bytes.toString('latin1'));
+    if (events !== '') {
+      // Comments are no progress: a server that only sends pings is stuck.
+      this.#request?.progress();
+      this.queue.push(events);
+    }
+    this.#reportProgress();
+    if (this.#rewriter.isDone) {
+      const { failure } = this.#rewriter;
+      this.#settle(unfinished);
+      if (failure !== null) this.#request?.stop(failure);
+    } else if (this.queue.length > maxUnreadBytes) this.#request?.pause();
+  }
+
+  /** Most servers report usage only at the end, which a disconnecting client never reaches. */
+  #reportProgress(): void {
+    const now = performance.now();
+    if (now < this.#nextReportMs || this.#rewriter.usage !== null) return;
+    this.#nextReportMs = now + reportIntervalMs;
+    const tokens = this.#counting.generated.soFar();
+    if (tokens > 0) this.#call.onUsage?.(generatedOnly(tokens));
+  }
+
+  /** Ends the stream. It has failed, with `toError()` unless an event said why, if a choice has not finished. */
+  #settle(toError: () => unknown, isCut = false): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    const { signal } = this.#call;
+    const { failure, usage } = this.#rewriter;
+    const isWhole = failure === null && this.#rewriter.hasFinished(isCut) && !signal.aborted;
+    const error = isWhole ? null : (failure ?? toError());
+    const { generated } = this.#counting;
+    if (usage !== null) this.#close(isWhole, error);
+    else void this.#count(isWhole).then(() => this.#close(isWhole, error));
+    generated.forget();
+  }
+
+  #close(isWhole: boolean, error: unknown): void {
+    if (isWhole) this.queue.end();
+    else this.queue.fail(error);
+  }
+
+  /** Generated tokens count however the stream ended. A server that has not failed may be asked to count them. */
+  async #count(isWhole: boolean): Promise<void> {
+    const { check, generated } = this.#counting;
+    const canAsk = (this.#call.signal.aborted || isWhole) && !check.isDistrusted;
+    const tokens = await generated.total(canAsk);
+    if (tokens > 0 || isWhole) this.#call.onUsage?.(generatedOnly(check.cap(tokens)));
+  }
+
+  #toRefusalError({ status, headers, body }: Refusal): unknown {
+    const text = body.text();
+    if (status !== 200 || /^\s*\{\s*"error"/.test(text))
+      return toFailure(status, headers, text, this.#task);
+    return unavailable(`responded with ${describeType(headers)} instead of a stream`);
+  }
+}
+
+const unfinished = () => unavailable('ended its response without a finish reason');
