@@ -39,7 +39,7 @@ describe('millrace backends', () => {
     const about = [model, upstream.url, '--model', 'scripted', '--server', 'vllm'];
     const wrong = await backends('check', ...about);
     assert.equal(wrong.code, 1);
-    assert.match(wrong.stderr, /refused our credentials/);
+    assert.match(wrong.stderr, /refused the configured credentials/);
     const right = await backends('check', ...about, '--api-key-file', file);
     assert.match(right.stdout, /^It answers, and has scripted\. \(\d+ ms\)\n$/);
 

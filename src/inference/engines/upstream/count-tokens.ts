@@ -1,42 +1,47 @@
-// How many tokens a prompt has, asked of the server that knows. vLLM and SGLang count at `/tokenize`,
-// llama-server after writing the prompt at `/apply-template`. Others can't be asked.
+// Asks a server how many tokens a prompt has. vLLM and SGLang count at `/tokenize`; llama-server does too, after the
+// prompt was rendered at `/apply-template`. Other servers can't count.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Task, toGivenPrompts } from '#inference/engine.ts';
 import type { CompletionRequest } from '#inference/schema.ts';
-import { ask, type WholeAnswer } from './buffered-response.ts';
-import type { Connection, Send } from './connection.ts';
+import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { toFailure, unavailable } from './failures.ts';
+import type { SendOptions, UpstreamClient } from './upstream-client.ts';
 
 export type UpstreamServer = 'vllm' | 'sglang' | 'llama-server' | 'ollama' | 'openai';
 
-/** Those that can be asked how many tokens a text has. */
+/** Servers that can count the tokens of a text. */
 export const countingServers: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
 
-/** Whoever waits for it has its answer already, or is in the middle of it. */
-const longestWaitMs = 2000;
+/** Short, because the client has its response already or is waiting for the end of it. */
+const countTimeoutMs = 2000;
 
-type Ask = (path: string, body: object) => Promise<Record<string, unknown>>;
+type PostJson = (path: string, body: object) => Promise<Record<string, unknown>>;
 
-/** These stand beside `/v1`, not below it. */
-const toAsk =
-  (connection: Connection, signal: Cancellation, toError: (answer: WholeAnswer) => Error): Ask =>
+/** These paths are relative to the origin, not to `/v1`. */
+const toPostJson =
+  (
+    client: UpstreamClient,
+    signal: Cancellation,
+    toError: (response: BufferedResponse) => Error,
+  ): PostJson =>
   async (path, body) => {
-    const what: Send = { method: 'POST', path, root: true, body: JSON.stringify(body), signal };
-    const answer = await ask(connection, what);
-    if (answer.status !== 200) throw toError(answer);
-    return parse(answer.text);
+    const text = JSON.stringify(body);
+    const request: SendOptions = { method: 'POST', path, root: true, body: text, signal };
+    const response = await fetchWhole(client, request);
+    if (response.status !== 200) throw toError(response);
+    return parse(response.text);
   };
 
 const doesNotCount = () => unavailable('does not count tokens');
 
 export async function countPromptTokens(
-  connection: Connection,
+  client: UpstreamClient,
   { server, model }: { server: UpstreamServer; model: string },
   task: Task,
   signal: Cancellation,
 ): Promise<number | null> {
-  const post = toAsk(connection, signal, ({ status, headers, text }) =>
+  const post = toPostJson(client, signal, ({ status, headers, text }) =>
     toFailure(status, headers, text, task),
   );
   if (task.kind === 'chat') {
@@ -60,57 +65,57 @@ export async function countPromptTokens(
     const given = Object.fromEntries(more.filter(([, value]) => value != null));
     return toCount(await post('/tokenize', { model, ...template, ...given }));
   }
-  let most = 0;
-  // Several prompts are several sequences: the longest one decides.
+  let longest = 0;
+  // Each prompt is a sequence of its own, so the longest one decides.
   for (const one of toGivenPrompts(task.body)) {
     const count = typeof one !== 'string' ? one.length : await countText(post, server, model, one);
     if (count === null) return null;
-    most = Math.max(most, count);
+    longest = Math.max(longest, count);
   }
-  return most;
+  return longest;
 }
 
-/** How many tokens a server has room for after a text, or the longest of several; null where there is none. */
+/** Tokens that fit into the context window after the longest prompt; null if there is no room. */
 export async function readRoom(
-  connection: Connection,
+  client: UpstreamClient,
   { server, model }: { server: UpstreamServer; model: string },
   body: CompletionRequest,
   signal: Cancellation,
 ): Promise<number | null> {
-  const post = toAsk(connection, signal, doesNotCount);
+  const post = toPostJson(client, signal, doesNotCount);
   const prompts = toGivenPrompts(body);
   const texts = prompts.filter((one) => typeof one === 'string');
-  let most = Math.max(0, ...prompts.map((one) => (typeof one === 'string' ? 0 : one.length)));
+  let longest = Math.max(0, ...prompts.map((one) => (typeof one === 'string' ? 0 : one.length)));
   let window = 0;
-  // Any text is answered with the window.
+  // The response to any text has the window.
   for (const prompt of texts.length > 0 ? texts : ['?']) {
     const { count, max_model_len } = await post('/tokenize', { model, prompt });
     if (typeof count !== 'number' || typeof max_model_len !== 'number') throw doesNotCount();
-    if (texts.length > 0) most = Math.max(most, count);
+    if (texts.length > 0) longest = Math.max(longest, count);
     window = max_model_len;
   }
   const { truncate_prompt_tokens: kept } = body as { truncate_prompt_tokens?: unknown };
-  const taken = typeof kept === 'number' && kept > 0 ? Math.min(most, kept) : most;
-  // Some versions of SGLang refuse what fills it.
+  const taken = typeof kept === 'number' && kept > 0 ? Math.min(longest, kept) : longest;
+  // Some versions of SGLang refuse a request that fills the window exactly.
   const room = window - taken - (server === 'sglang' ? 1 : 0);
   return room > 0 ? room : null;
 }
 
-/** Of a text that a model wrote; null where it can't be told. Never fails. */
+/** Tokens of a generated text; null if the server can't count them. Never fails. */
 export async function countTextTokens(
-  connection: Connection,
+  client: UpstreamClient,
   { server, model }: { server: UpstreamServer; model: string },
   text: string,
 ): Promise<number | null> {
-  const post = toAsk(connection, AbortSignal.timeout(longestWaitMs), doesNotCount);
+  const post = toPostJson(client, AbortSignal.timeout(countTimeoutMs), doesNotCount);
   const count = await countText(post, server, model, text, false).catch(() => null);
-  // A token that the model wrote is at least one byte.
+  // A generated token is at least one byte.
   return count === null || count > Buffer.byteLength(text) ? null : count;
 }
 
-/** With what begins every prompt, unless it is no prompt. */
+/** Counts the special tokens that start every prompt, if the text is one. */
 async function countText(
-  post: Ask,
+  post: PostJson,
   server: UpstreamServer,
   model: string,
   text: string,
@@ -131,7 +136,7 @@ async function countText(
 function toCount({ count, tokens }: Record<string, unknown>): number {
   if (typeof count === 'number' && Number.isSafeInteger(count) && count >= 0) return count;
   if (Array.isArray(tokens)) return tokens.length;
-  throw unavailable('did not say how many tokens there are');
+  throw unavailable('did not report a token count');
 }
 
 function parse(text: string): Record<string, unknown> {
@@ -139,5 +144,5 @@ function parse(text: string): Record<string, unknown> {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null) return parsed as Record<string, unknown>;
   } catch {}
-  throw unavailable('counted in something other than JSON');
+  throw unavailable('responded to a token count with something that is not JSON');
 }

@@ -1,5 +1,5 @@
-// What an upstream's refusals, error bodies and broken connections mean in the words of our boundary. What
-// clients are told is said here; addresses, keys and whatever a server echoes stay out of it.
+// What an upstream's refusals, error bodies and broken connections mean to a client. The messages are written here;
+// addresses, keys and whatever a server echoes never appear in them.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { findOtherPart } from '#inference/content-parts.ts';
@@ -7,24 +7,24 @@ import { EngineError, type Task } from '#inference/engine.ts';
 import { findOverflow, type Overflow } from './context-overflow.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 
-const longestRetryAfterMs = 10 * 60_000;
+const maxRetryAfterMs = 10 * 60_000;
 const busy = /queue is full|overloaded|server busy|maximum pending|too many requests|at capacity/i;
 const unknownModel = /model.{0,200}(not found|does not exist|not exist|not loaded)/i;
 
-/** vLLM, llama-server and SGLang of pictures and the like, when their model reads text alone. */
-const textAlone =
+/** How vLLM, llama-server and SGLang refuse images, audio and video if their model reads text only. */
+const textOnly =
   /not a multimodal|only supports text input|does not support (image|audio|video|multimodal)|(image|audio|video) input is not supported|support (for )?multimodal/i;
-/** What llama-server and Ollama call a fault of their own, though nobody could serve such a request. */
-const mistakes =
+/** Client errors that llama-server and Ollama report with status 500. */
+const clientErrors =
   /(image|audio|video) input is not supported|does not support multimodal|failed to (load image|download image|parse|tokenize prompt)|invalid base64|unsupported param|only no echo|"prompt" (elements|must|is required)|requires --jinja|cannot use both json_schema and grammar|jinja exception|invalid JSON schema/i;
-/** llama-server, whose slots share one cache unless it is told otherwise. */
+/** llama-server, whose slots share one cache by default: other requests have filled it, and this one may fit alone. */
 const sharedContext = /^context size has been exceeded/i;
 const notSupported = /\b(not|only) (currently |yet )?supported\b/i;
 
-/** An answer with a status other than 200, or an error inside of one that began well. */
+/** The error of a response with a status other than 200, or with an error as its body. */
 export function toFailure(
   status: number,
-  headers: IncomingHttpHeaders,
+  headers: Readonly<IncomingHttpHeaders>,
   text: string,
   task: Task,
 ): EngineError {
@@ -32,75 +32,127 @@ export function toFailure(
   return translate(status >= 400 ? status : (refusal?.status ?? status), headers, refusal, task);
 }
 
-/** An error event of a stream, or an error as the body of a 200. */
+/** The error of an event in a stream, or of the body of a 200. */
 export const toEventFailure = (event: object, task: Task): EngineError =>
   toRefusalFailure(findRefusal(event), task);
 
-/** The same of an error that was found. */
+/** The same for an error body that was read already. */
 export const toRefusalFailure = (refusal: UpstreamRefusal | null, task: Task): EngineError =>
   translate(refusal?.status ?? 500, {}, refusal, task);
 
+/** An upstream's error, as far as it decides what the client is told. */
+interface UpstreamFailure {
+  readonly status: number;
+  readonly refusal: UpstreamRefusal | null;
+  readonly message: string;
+  readonly overflow: Overflow | null;
+  readonly isBusy: boolean;
+  readonly retryAfterMs: number | null;
+  readonly task: Task;
+  /** For the log. */
+  readonly cause: Error;
+}
+
+interface FailureRule {
+  readonly matches: (failure: UpstreamFailure) => boolean;
+  readonly toError: (failure: UpstreamFailure) => EngineError;
+}
+
+/** The first rule that matches decides; the last one always does. */
+const failureRules: readonly FailureRule[] = [
+  {
+    matches: ({ overflow }) => overflow !== null,
+    toError: ({ overflow, task, cause }) => contextExceeded(overflow as Overflow, task, cause),
+  },
+  {
+    // The operator's quota: a retry does not help.
+    matches: ({ refusal }) => refusal?.code === 'insufficient_quota',
+    toError: ({ cause }) => unavailable('is out of quota', cause),
+  },
+  { matches: isOverloaded, toError: overloaded },
+  {
+    matches: ({ status }) => status === 408 || status === 504,
+    toError: ({ cause }) => tooSlow('timed out', cause),
+  },
+  {
+    matches: ({ status }) => status === 401 || status === 403,
+    toError: ({ cause }) => unavailable('refused the configured credentials', cause),
+  },
+  { matches: ({ status }) => status === 413, toError: ({ cause }) => requestTooLarge(cause) },
+  {
+    // The configuration names the model, so the client is not at fault.
+    matches: ({ status, refusal, message }) =>
+      status <= 422 && (refusal?.code === 'model_not_found' || unknownModel.test(message)),
+    toError: ({ cause }) => unavailable('does not know its model', cause),
+  },
+  {
+    matches: ({ status }) => status !== 400 && status !== 422,
+    // A readable error with status 500 may be the request's fault: some requests fail on every server.
+    toError: ({ status, refusal, cause }) =>
+      unavailable(`responded with status ${status}`, cause, status === 500 && refusal !== null),
+  },
+  {
+    matches: ({ message }) => /api key/i.test(message),
+    toError: ({ cause }) => unavailable('refused the configured credentials', cause),
+  },
+  { matches: () => true, toError: rejected },
+];
+
 function translate(
   given: number,
-  headers: IncomingHttpHeaders,
+  headers: Readonly<IncomingHttpHeaders>,
   refusal: UpstreamRefusal | null,
   task: Task,
 ): EngineError {
-  const cause = describe(given, refusal);
-  const said = refusal?.message ?? '';
-  const status = given === 500 && mistakes.test(said) ? 400 : given;
-  // The requests that run there have filled what they share; alone, this one may fit.
-  const isShared = status === 500 && sharedContext.test(said);
-  // Older llama-servers say this with status 500.
-  if (!isShared && ((status >= 400 && status < 429) || status === 500)) {
-    const overflow = refusal === null ? null : findOverflow(refusal);
-    if (overflow !== null) return contextExceeded(overflow, task, cause);
-  }
-  const retryAfterMs = toRetryAfterMs(headers);
-  const isBusy = isShared || busy.test(said);
-  const hasTime = retryAfterMs !== null && status === 503;
-  // A spent quota is our operator's: waiting does not help.
-  if (refusal?.code === 'insufficient_quota') return unavailable('is out of quota', cause);
-  if (status === 429 || status === 529 || hasTime || (isBusy && status >= 500)) {
-    const detail = retryAfterMs === null ? { cause } : { retryAfterMs, cause };
-    return new EngineError(
-      'overloaded',
-      'The backend takes no more requests at the moment.',
-      detail,
-    );
-  }
-  if (status === 408 || status === 504) return tooSlow('gave up by itself', cause);
-  if (status === 401 || status === 403) return unavailable('refused our credentials', cause);
-  if (status === 413)
-    return new EngineError('rejected', 'The body is larger than the backend of this model takes.', {
-      code: 'request_too_large',
-      cause,
-    });
-  // The name was ours, and so is the mistake.
-  const isModel = refusal?.code === 'model_not_found' || unknownModel.test(said);
-  if (isModel && status <= 422) return unavailable('does not know its model', cause);
-  // It lives and said what went wrong, in a way that programs do: there are requests that every server fails.
-  const isDoubtful = status === 500 && refusal !== null;
-  if (status !== 400 && status !== 422)
-    return unavailable(`answered with status ${status}`, cause, isDoubtful);
-  if (/api key/i.test(said)) return unavailable('refused our credentials', cause);
-  return rejected(refusal, task, cause);
+  const message = refusal?.message ?? '';
+  const status = given === 500 && clientErrors.test(message) ? 400 : given;
+  const isShared = status === 500 && sharedContext.test(message);
+  // Older llama-servers report an overflow with status 500.
+  const mayOverflow = !isShared && ((status >= 400 && status < 429) || status === 500);
+  const failure: UpstreamFailure = {
+    status,
+    refusal,
+    message,
+    overflow: mayOverflow && refusal !== null ? findOverflow(refusal) : null,
+    isBusy: isShared || busy.test(message),
+    retryAfterMs: toRetryAfterMs(headers),
+    task,
+    cause: toCause(given, refusal),
+  };
+  const rule = failureRules.find(({ matches }) => matches(failure)) as FailureRule;
+  return rule.toError(failure);
 }
 
-function rejected(refusal: UpstreamRefusal | null, task: Task, cause: Error): EngineError {
+function isOverloaded({ status, retryAfterMs, isBusy }: UpstreamFailure): boolean {
+  if (status === 429 || status === 529) return true;
+  return (status === 503 && retryAfterMs !== null) || (status >= 500 && isBusy);
+}
+
+function overloaded({ retryAfterMs, cause }: UpstreamFailure): EngineError {
+  const detail = retryAfterMs === null ? { cause } : { retryAfterMs, cause };
+  return new EngineError('overloaded', 'The backend takes no more requests at the moment.', detail);
+}
+
+const requestTooLarge = (cause: Error) =>
+  new EngineError('rejected', 'The body is larger than the backend of this model takes.', {
+    code: 'request_too_large',
+    cause,
+  });
+
+function rejected({ refusal, task, cause }: UpstreamFailure): EngineError {
   const part = task.kind === 'chat' ? findOtherPart(task.body.messages) : null;
-  if (part !== null && textAlone.test(refusal?.message ?? ''))
+  if (part !== null && textOnly.test(refusal?.message ?? ''))
     return new EngineError('rejected', `The backend of this model takes no ${part.type}.`, {
       code: 'unsupported_content_type',
       param: part.place,
       cause,
     });
-  const said = refusal === null || refusal.message === '' ? '' : `: ${withoutPlaces(refusal)}`;
+  const said = refusal === null || refusal.message === '' ? '' : `: ${redact(refusal)}`;
   const param = refusal?.param ?? null;
   const head = param?.split(/[.[]/)[0];
   return new EngineError('rejected', `The backend of this model refused the request${said}`, {
     code: toCode(refusal),
-    // What the server calls a parameter may be its own affair.
+    // The server may name a parameter of its own, which the client did not send.
     param: head !== undefined && head in task.body ? param : null,
     cause,
   });
@@ -136,15 +188,15 @@ export function unavailable(what: string, cause?: unknown, isDoubtful = false): 
   return new EngineError('unavailable', `The backend ${what}.`, { cause, isDoubtful });
 }
 
-/** As vLLM and SGLang say that they end an answer for reasons of their own, such as being shut down. */
+/** vLLM and SGLang end a choice this way for reasons of their own, e.g. when they are shut down. */
 export const isBrokenOff = (finishReason: unknown) =>
   finishReason === 'abort' || finishReason === 'error';
 
-export const brokenOff = () => unavailable('broke the answer off');
+export const brokenOff = () => unavailable('aborted its response');
 
-/** What went wrong while its words were read: it said something that nobody says. */
+/** The error of reading a response: one that the response reports, or that its content is invalid. */
 export const orUnreadable = (error: unknown): EngineError =>
-  error instanceof EngineError ? error : unavailable('said what can not be read', error);
+  error instanceof EngineError ? error : unavailable('sent a response that can not be read', error);
 
 export function tooSlow(what: string, cause?: unknown): EngineError {
   return new EngineError('unavailable', `The backend ${what}.`, {
@@ -153,39 +205,51 @@ export function tooSlow(what: string, cause?: unknown): EngineError {
   });
 }
 
-/** What broke on the way: refused, reset, not HTTP, too large. */
+/** What a failed connection says about the backend, by error code. */
+const connectionFailures: Readonly<Record<string, string>> = {
+  head_too_large: 'sent too many headers',
+  not_http: 'sent something that is not HTTP',
+  ECONNREFUSED: 'is not listening',
+  ENOTFOUND: 'has a host name that could not be resolved',
+  EAI_AGAIN: 'has a host name that could not be resolved',
+  EPROTO: 'does not speak TLS, though its address is https',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS, though its address is https',
+};
+
+/** The error of a connection: refused, reset, not HTTP, too large. */
 export function toConnectionFailure(error: unknown): EngineError {
   if (error instanceof EngineError) return error;
-  const code = (error as { code?: unknown })?.code;
+  const given = (error as { code?: unknown })?.code;
+  const code = typeof given === 'string' ? given : '';
+  const known = connectionFailures[code];
+  if (known !== undefined) return unavailable(known, error);
   if (code === 'connect_timeout') return tooSlow('could not be reached in time', error);
   if (code === 'closed')
     return new EngineError('unavailable', 'The backend was closed.', {
       isCutOff: true,
       cause: error,
     });
-  if (code === 'head_too_large') return unavailable('sent endless headers', error);
-  if (code === 'not_http') return unavailable('answered with something that is not HTTP', error);
-  if (code === 'ECONNREFUSED') return unavailable('is not listening', error);
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return unavailable('has a name that could not be looked up', error);
-  if (typeof code === 'string' && /CERT|SIGNATURE|ISSUER/.test(code))
+  if (/CERT|SIGNATURE|ISSUER/.test(code))
     return unavailable(`has a certificate that can't be trusted (${code})`, error);
-  if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER')
-    return unavailable('does not speak TLS as its address says', error);
   return new EngineError('unavailable', 'The backend broke the connection.', {
     isBroken: true,
     cause: error,
   });
 }
 
-/** For the log. Bodies may echo what the user sent, so only names and sizes are kept. */
-function describe(status: number, refusal: UpstreamRefusal | null): Error {
+/** The content type without its parameters, for messages. */
+export function describeType(headers: { 'content-type'?: string | undefined }): string {
+  return /^[\w.+-]+\/[\w.+-]+/.exec(headers['content-type'] ?? '')?.[0].slice(0, 60) ?? 'something';
+}
+
+/** An error for the log. Bodies may echo what the user sent, so only names are kept. */
+function toCause(status: number, refusal: UpstreamRefusal | null): Error {
   const { type, code } = refusal ?? { type: null, code: null };
   return new Error(`status ${status}, type ${type ?? 'none'}, code ${code ?? 'none'}`);
 }
 
-/** The server's reason, as far as it tells nothing of where the server is or how it is entered. */
-function withoutPlaces({ message }: UpstreamRefusal): string {
+/** The server's message without addresses, paths and keys. */
+function redact({ message }: UpstreamRefusal): string {
   return message
     .slice(0, 400)
     .replaceAll(/\b[a-z]+:\/\/\S+/gi, '…')
@@ -196,11 +260,11 @@ function withoutPlaces({ message }: UpstreamRefusal): string {
     .replaceAll(/(^|\s)(\/[\w.-]+){2,}/g, '$1…');
 }
 
-function toRetryAfterMs(headers: IncomingHttpHeaders): number | null {
+function toRetryAfterMs(headers: Readonly<IncomingHttpHeaders>): number | null {
   const precise = Number(headers['retry-after-ms'] || Number.NaN);
-  if (precise >= 0) return Math.min(Math.ceil(precise), longestRetryAfterMs);
+  if (precise >= 0) return Math.min(Math.ceil(precise), maxRetryAfterMs);
   const given = headers['retry-after'] || 'none';
   const seconds = Number(given);
   const ms = Number.isNaN(seconds) ? Date.parse(given) - Date.now() : seconds * 1000;
-  return ms >= 0 ? Math.min(Math.ceil(ms), longestRetryAfterMs) : null;
+  return ms >= 0 ? Math.min(Math.ceil(ms), maxRetryAfterMs) : null;
 }

@@ -1,5 +1,5 @@
-// The text that a model wrote, wherever in a choice it stands. Counted for requests whose server did not
-// say what they used: it died, or the client left.
+// The text that a model generated, wherever a choice holds it. It is counted for requests whose server did not
+// report usage, because it failed or the client disconnected.
 
 import type { WireEvents } from '#inference/engine.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
@@ -12,7 +12,7 @@ interface Part {
   tool_calls?: unknown;
 }
 
-/** Of choices as they stand in an answer or in a chunk. */
+/** The generated text of the choices of a response or a chunk. */
 export function toText(choices: readonly unknown[]): string {
   let text = '';
   for (const choice of choices as { text?: unknown; message?: Part; delta?: Part }[]) {
@@ -26,38 +26,38 @@ export function toText(choices: readonly unknown[]): string {
   return text;
 }
 
-/** Tokens of a text; null where they can't be counted. Never fails. */
+/** Counts the tokens of a text; null if they can't be counted. Never fails. */
 export type CountText = (text: string) => number | null | Promise<number | null>;
 
 export interface GeneratedCount {
-  /** Events that reach the client, and how many of them hold something generated. */
+  /** Adds events sent to the client. `holding` is how many of them hold generated text. */
   add(events: WireEvents, holding: number): void;
-  /** Events that hold something: about as many as tokens, and known at once. */
+  /** Events that hold generated text: about as many as tokens, and known without counting. */
   soFar(): number;
-  /** Tokens so far. Whoever generated them may be asked, if it is still there. */
-  total(isServerThere: boolean): number | Promise<number>;
-  /** Nobody will ask for the total. To be called in the end. */
+  /** Tokens so far. The server may be asked to count them if `canAskServer` is set. Never fails. */
+  total(canAskServer: boolean): Promise<number>;
+  /** Releases the buffered events. Must be called in the end, and may be while `total` is pending. */
   forget(): void;
 }
 
-/** Of the events of one stream, while there is room; and the least, where many streams share it. */
-const keptMost = 32 * 1024;
-const keptLeast = 1024;
-/** Of all streams of a backend together. */
-const mostKept = 1024 * 1024;
+/** Maximum bytes buffered of one stream, and the maximum once all streams together have used their room. */
+const maxStreamBytes = 32 * 1024;
+const maxCrowdedStreamBytes = 1024;
+/** Bytes buffered of all streams of a backend, above which new streams buffer less. */
+const maxSharedBytes = 1024 * 1024;
 
 /**
- * Nothing is parsed unless it must be known: the beginning is kept, and what follows is taken to have as many
- * tokens an event. It is counted here, or else by the server. Without either each event is a token, which is what
- * most servers send while they are not busy.
+ * Events are parsed only if the total is needed. The start of a stream is buffered and counted, by `countText` or else
+ * by the server, and the rest is assumed to have as many tokens per event. Without a counter each event counts as one
+ * token, which is what most servers send unless they are busy.
  */
 export function createTokenCounts(
   countText: CountText | undefined,
   countByServer: CountText | null = null,
 ): () => GeneratedCount {
   const counters: Counters = { here: countText ?? null, there: countByServer };
-  const room: Room = { kept: 0 };
-  return () => new KeptEvents(counters, room);
+  const room: Room = { usedBytes: 0 };
+  return () => new BufferedEvents(counters, room);
 }
 
 interface Counters {
@@ -66,12 +66,11 @@ interface Counters {
 }
 
 interface Room {
-  /** Bytes of all streams. */
-  kept: number;
+  /** Bytes buffered of all streams. */
+  usedBytes: number;
 }
 
-/** One is made for every stream, hence a class. */
-class KeptEvents implements GeneratedCount {
+class BufferedEvents implements GeneratedCount {
   readonly #counters: Counters;
   readonly #room: Room;
   #kept: WireEvents[] = [];
@@ -92,29 +91,29 @@ class KeptEvents implements GeneratedCount {
     this.#kept.push(events);
     this.#keptHolding += holding;
     this.#keptBytes += events.length;
-    this.#room.kept += events.length;
-    this.#isKeeping = this.#keptBytes < (this.#room.kept < mostKept ? keptMost : keptLeast);
+    this.#room.usedBytes += events.length;
+    this.#isKeeping =
+      this.#keptBytes <
+      (this.#room.usedBytes < maxSharedBytes ? maxStreamBytes : maxCrowdedStreamBytes);
   }
 
   soFar(): number {
     return this.#holding;
   }
 
-  total(isServerThere: boolean): number | Promise<number> {
+  async total(canAskServer: boolean): Promise<number> {
     const [holding, kept] = [this.#holding, this.#keptHolding];
     const { here, there } = this.#counters;
-    const countText = here ?? (isServerThere ? there : null);
+    const countText = here ?? (canAskServer ? there : null);
     if (countText === null || kept === 0) return holding;
     const events = fromBytes(this.#kept.join('')).split('\n\n').slice(0, -1);
-    const tokens = countText(events.map(textOf).join(''));
-    const ofAll = (counted: number | null) =>
-      counted === null ? holding : Math.round((counted * holding) / kept);
-    return tokens instanceof Promise ? tokens.then(ofAll) : ofAll(tokens);
+    const counted = await countText(events.map(textOf).join(''));
+    return counted === null ? holding : Math.round((counted * holding) / kept);
   }
 
   forget(): void {
     this.#isKeeping = false;
-    this.#room.kept -= this.#keptBytes;
+    this.#room.usedBytes -= this.#keptBytes;
     this.#kept = [];
     this.#keptBytes = 0;
     this.#keptHolding = 0;
@@ -125,7 +124,7 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Events are served without being parsed, so one may turn out to be none only here. */
+/** Most events were served without being parsed, so one may turn out to be invalid here. */
 function textOf(event: string): string {
   try {
     return toText(JSON.parse(event.slice('data: '.length)).choices);

@@ -1,5 +1,5 @@
-// Large plain responses are parsed, completed and written in a thread, so that they delay no other request: here
-// only their counts are looked at. What clients get is the same, byte for byte, as of a small response.
+// Large plain responses are parsed, completed and serialised in a thread, so that they delay no other request. Only
+// their token counts are checked here. Clients get the same bytes as if the response had been small.
 
 import {
   type Call,
@@ -12,50 +12,55 @@ import {
 import { type JobLimits, JobThread, JobTooLarge } from '#inference/job-thread.ts';
 import { estimateTokensOf } from '#inference/models/tokens.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type AnswerTask, acceptUsage, type Counting, describeType } from './answer.ts';
-import type { WholeAnswer } from './buffered-response.ts';
-import { toRefusalFailure, unavailable } from './failures.ts';
+import type { BufferedResponse } from './buffered-response.ts';
+import { describeType, toRefusalFailure, unavailable } from './failures.ts';
+import { acceptUsage, type ResponseCounting, type ResponseTask } from './parse-response.ts';
 import type { UpstreamRefusal } from './refusal-body.ts';
 import { generatedOnly } from './usage.ts';
 
 export interface ResponseThread {
-  /** Throws EngineError when it is no answer, or the signal's reason. Takes the response's bytes away. */
-  read(task: Task, whole: WholeAnswer, call: Call, counting: Counting): Promise<WrittenResponse>;
+  /** Transfers the response's bytes to the thread. Throws EngineError, or the signal's reason. */
+  read(
+    task: Task,
+    response: BufferedResponse,
+    call: Call,
+    counting: ResponseCounting,
+  ): Promise<WrittenResponse>;
   close(): Promise<void>;
 }
 
-export interface ResponseQuestion {
+export interface ResponseJob {
   readonly blocks: readonly Uint8Array[];
-  readonly task: AnswerTask;
+  readonly task: ResponseTask;
   readonly envelope: Envelope;
-  /** The content type, for an error that names it. */
+  /** The content type, for error messages. */
   readonly type: string;
 }
 
-export type ResponseAnswer =
+export type ResponseResult =
   | {
       readonly before: Uint8Array;
       readonly after: Uint8Array;
       readonly choices: number;
-      /** As the server gave it. */
+      /** As the server reported it. */
       readonly usage: unknown;
-      /** What the model wrote, if it is short enough to be counted. */
-      readonly said: string | null;
-      readonly saidBytes: number;
+      /** The generated text; null if it is too long to be counted. */
+      readonly generated: string | null;
+      readonly generatedBytes: number;
     }
   | { readonly refusal: UpstreamRefusal | null }
   | { readonly unavailable: string };
 
-/** More of a text is never counted exactly. */
-export const maxSaidLength = 1024 * 1024;
+/** Longer texts are estimated, not counted. */
+export const maxCountedLength = 1024 * 1024;
 
-/** Bytes of responses that wait or are read. */
+/** Maximum bytes of all responses that wait for the thread or are in it. */
 const maxHeldBytes = 512 * 1024 * 1024;
 const limits: JobLimits = { length: 1024, waitMs: 60_000, runMs: 30_000 };
 
 export function createResponseThread(clock: Clock): ResponseThread {
   let heldBytes = 0;
-  const jobs = new JobThread<ResponseQuestion, ResponseAnswer>(
+  const jobs = new JobThread<ResponseJob, ResponseResult>(
     clock,
     {
       name: 'responses',
@@ -65,34 +70,34 @@ export function createResponseThread(clock: Clock): ResponseThread {
     limits,
   );
 
-  async function run(whole: WholeAnswer, task: Task, call: Call): Promise<ResponseAnswer> {
-    const { size } = whole;
-    const blocks = whole.blocks ?? [];
+  async function run(response: BufferedResponse, task: Task, call: Call): Promise<ResponseResult> {
+    const { size } = response;
+    const blocks = response.blocks ?? [];
     if (heldBytes + size > maxHeldBytes)
       throw new EngineError('overloaded', 'Too many large responses wait to be read.');
     const { kind, body } = task;
-    const question: ResponseQuestion = {
+    const job: ResponseJob = {
       blocks,
       task: { kind, body: { stop_token_ids: body.stop_token_ids ?? null } },
       envelope: call.envelope,
-      type: describeType(whole.headers),
+      type: describeType(response.headers),
     };
     heldBytes += size;
     try {
       const transfer = blocks.map(({ buffer }) => buffer);
-      return await jobs.run(question, call, transfer);
+      return await jobs.run(job, call, transfer);
     } catch (error) {
       if (!(error instanceof JobTooLarge)) throw error;
-      throw unavailable(`sent an answer that takes too much ${error.limit}`);
+      throw unavailable(`sent a response that takes too much ${error.limit}`);
     } finally {
       heldBytes -= size;
     }
   }
 
   return {
-    async read(task, whole, call, counting) {
-      const { size } = whole;
-      const read = await run(whole, task, call);
+    async read(task, response, call, counting) {
+      const { size } = response;
+      const read = await run(response, task, call);
       if ('refusal' in read) throw toRefusalFailure(read.refusal, task);
       if ('unavailable' in read) throw new EngineError('unavailable', read.unavailable);
       const { usage, choices, before, after } = read;
@@ -106,9 +111,9 @@ export function createResponseThread(clock: Clock): ResponseThread {
 }
 
 async function count(
-  { said, saidBytes }: { said: string | null; saidBytes: number },
-  { countGenerated, check }: Counting,
+  { generated, generatedBytes }: { generated: string | null; generatedBytes: number },
+  { countGenerated, check }: ResponseCounting,
 ): Promise<Usage> {
-  const counted = said === null ? null : await countGenerated?.(said);
-  return generatedOnly(check.cap(counted ?? estimateTokensOf(saidBytes)));
+  const counted = generated === null ? null : await countGenerated?.(generated);
+  return generatedOnly(check.cap(counted ?? estimateTokensOf(generatedBytes)));
 }

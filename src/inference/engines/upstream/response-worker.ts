@@ -4,37 +4,37 @@ import { parentPort } from 'node:worker_threads';
 import type { EngineResponse } from '#inference/engine.ts';
 import { splitAnswer } from '#inference/wire.ts';
 import { ready } from '#lib/async/thread.ts';
-import { readAnswer } from './answer.ts';
 import { orUnreadable } from './failures.ts';
 import { toText } from './generated-text.ts';
+import { readResponse } from './parse-response.ts';
 import type { UpstreamRefusal } from './refusal-body.ts';
-import { maxSaidLength, type ResponseAnswer, type ResponseQuestion } from './response-thread.ts';
+import { maxCountedLength, type ResponseJob, type ResponseResult } from './response-thread.ts';
 
-function answer({ blocks, task, type, envelope }: ResponseQuestion): ResponseAnswer {
+function run({ blocks, task, type, envelope }: ResponseJob): ResponseResult {
   try {
-    const read = readAnswer(task, Buffer.concat(blocks).toString('utf8'), type);
+    const read = readResponse(task, Buffer.concat(blocks).toString('utf8'), type);
     if ('refusal' in read) return { refusal: shorten(read.refusal) };
-    return write(read.answer, envelope);
+    return serialise(read.response, envelope);
   } catch (error) {
     return { unavailable: orUnreadable(error).message };
   }
 }
 
-function write(given: EngineResponse, envelope: ResponseQuestion['envelope']): ResponseAnswer {
-  const [before, after] = splitAnswer(envelope, given);
-  const said = toText(given.choices);
+function serialise(response: EngineResponse, envelope: ResponseJob['envelope']): ResponseResult {
+  const [before, after] = splitAnswer(envelope, response);
+  const generated = toText(response.choices);
   const encoder = new TextEncoder();
   return {
     before: encoder.encode(before),
     after: encoder.encode(after),
-    choices: given.choices.length,
-    usage: given.usage,
-    said: said.length > maxSaidLength ? null : said,
-    saidBytes: Buffer.byteLength(said),
+    choices: response.choices.length,
+    usage: response.usage,
+    generated: generated.length > maxCountedLength ? null : generated,
+    generatedBytes: Buffer.byteLength(generated),
   };
 }
 
-/** An error's members are searched for a few short ones. */
+/** Only a few short members of an error are ever used. */
 function shorten(refusal: UpstreamRefusal | null): UpstreamRefusal | null {
   if (refusal === null) return null;
   const members = Object.entries(refusal.members).filter(
@@ -43,9 +43,9 @@ function shorten(refusal: UpstreamRefusal | null): UpstreamRefusal | null {
   return { ...refusal, members: Object.fromEntries(members.slice(0, 100)) };
 }
 
-parentPort?.on('message', (question: ResponseQuestion) => {
-  const answered = answer(question);
-  const transfer = 'before' in answered ? [answered.before.buffer, answered.after.buffer] : [];
-  parentPort?.postMessage(answered, transfer as ArrayBuffer[]);
+parentPort?.on('message', (job: ResponseJob) => {
+  const result = run(job);
+  const transfer = 'before' in result ? [result.before.buffer, result.after.buffer] : [];
+  parentPort?.postMessage(result, transfer as ArrayBuffer[]);
 });
 parentPort?.postMessage(ready);

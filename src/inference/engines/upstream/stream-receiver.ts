@@ -7,8 +7,8 @@ import type { Call, Task } from '#inference/engine.ts';
 import { BoundedBody } from './buffered-response.ts';
 import { type EventProducer, EventQueue } from './event-queue.ts';
 import { EventRewriter, type StreamCounting } from './event-rewriter.ts';
+import type { EventTemplates } from './event-template.ts';
 import { describeType, toFailure, unavailable } from './failures.ts';
-import type { StreamTemplates } from './stream-template.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 import { generatedOnly } from './usage.ts';
 
@@ -37,7 +37,7 @@ export class StreamReceiver implements ResponseHandler<UpstreamRequest>, EventPr
   #isSettled = false;
   #nextReportMs = performance.now() + reportIntervalMs;
 
-  constructor(task: Task, call: Call, counting: StreamCounting, templates: StreamTemplates) {
+  constructor(task: Task, call: Call, counting: StreamCounting, templates: EventTemplates) {
     this.queue = new EventQueue(call.signal, this);
     this.#task = task;
     this.#call = call;

@@ -177,7 +177,7 @@ test('an error larger than a mebibyte is not read', async (t) => {
   const { threaded } = await startEngines(t, { task: chat, status: 400, body: { error: long } });
   await assert.rejects(
     threaded.respond(chat, newCall()),
-    (error) => error instanceof EngineError && /answered with status 400/.test(error.message),
+    (error) => error instanceof EngineError && /responded with status 400/.test(error.message),
   );
 });
 

@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { EngineError, type Task, type Usage } from '#inference/engine.ts';
-import { Shapes } from '#inference/engines/upstream/envelope.ts';
+import { EventRewriter } from '#inference/engines/upstream/event-rewriter.ts';
+import { EventTemplates } from '#inference/engines/upstream/event-template.ts';
 import { createTokenCounts } from '#inference/engines/upstream/generated-text.ts';
-import { Rewriter } from '#inference/engines/upstream/rewriter.ts';
 import type { ChatRequest } from '#inference/schema.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
@@ -27,9 +27,9 @@ function chat(body: Partial<ChatRequest> = {}): Task {
  * what the server is known for, which changes nothing.
  */
 function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: string) => number) {
-  const shapes = new Shapes();
-  const first = rewriteOnce(pieces, task, counter, shapes);
-  const second = rewriteOnce(pieces, task, counter, shapes);
+  const templates = new EventTemplates();
+  const first = rewriteOnce(pieces, task, counter, templates);
+  const second = rewriteOnce(pieces, task, counter, templates);
   assert.deepEqual(second.events, first.events);
   assert.deepEqual(second.told, first.told);
   assert.equal(second.generated.soFar(), first.generated.soFar());
@@ -41,12 +41,12 @@ function rewriteOnce(
   pieces: readonly Buffer[],
   task: Task,
   counter: ((text: string) => number) | undefined,
-  shapes: Shapes,
+  templates: EventTemplates,
 ) {
   const told: Usage[] = [];
   const call = newCall({ envelope, onUsage: (soFar) => told.push(soFar) });
   const generated = createTokenCounts(counter)();
-  const rewriter = new Rewriter(task, call, { generated, check: newTrust() }, shapes);
+  const rewriter = new EventRewriter(task, call, { generated, check: newTrust() }, templates);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
   out += rewriter.end();
   const failure = rewriter.failure;
@@ -252,7 +252,7 @@ describe('streams of an upstream', () => {
     const told: Record<string, unknown>[] = [];
     const call = newCall({ envelope, onRest: (members) => told.push(members) });
     const counting = { generated: createTokenCounts(undefined)(), check: newTrust() };
-    const rewriter = new Rewriter(chat(), call, counting, new Shapes());
+    const rewriter = new EventRewriter(chat(), call, counting, new EventTemplates());
     const say = (more: object) => rewriter.push(`data: ${write([], more)}\n\n`);
     say({ usage, timings: { predicted_ms: 4 } });
     for (let at = 0; at < 20; at++) say({ filler: 'x'.repeat(1000) });
@@ -291,7 +291,7 @@ describe('streams of an upstream', () => {
     });
   });
 
-  test('count what was generated until they broke off: by the counter, or an event a token', () => {
+  test('count what was generated until they broke off: by the counter, or an event a token', async () => {
     const write = styles.vllm as (typeof styles)[string];
     const words = Array.from({ length: 100 }, (_, index) => `wörd${index} `);
     const wire = [
@@ -300,11 +300,11 @@ describe('streams of an upstream', () => {
       write([choiceOf(toolCall('{"a": 1}'))]),
     ].map((data) => Buffer.from(`data: ${data}\n\n`));
     const byWord = (text: string) => text.match(/\S+/g)?.length ?? 0;
-    assert.equal(rewrite(wire).generated.total(false), 101);
-    assert.equal(rewrite(wire, chat(), byWord).generated.total(false), 102);
+    assert.equal(await rewrite(wire).generated.total(false), 101);
+    assert.equal(await rewrite(wire, chat(), byWord).generated.total(false), 102);
   });
 
-  test('are put right where servers are careless', () => {
+  test('are put right where servers are careless', async () => {
     const write = styles.vllm as (typeof styles)[string];
     const careless = (choice: object | null) =>
       `data: ${write(choice === null ? [] : [choice])}\n\n`;
@@ -329,7 +329,7 @@ describe('streams of an upstream', () => {
         { index: 0, delta: {}, finish_reason: 'stop', logprobs: null },
       ],
     );
-    assert.equal(generated.total(false), 3);
+    assert.equal(await generated.total(false), 3);
     assert(!rewrite([Buffer.from(wire.join(''))]).rewriter.hasFinished());
   });
 
@@ -347,22 +347,27 @@ describe('streams of an upstream', () => {
     const last = event(
       '"delta":{"content":"!"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null',
     );
-    const shapes = new Shapes();
+    const templates = new EventTemplates();
     const stream = () => {
-      const { text } = rewriteOnce([first, says('a'), says('b'), last], chat(), undefined, shapes);
-      return { text, shape: shapes.get('chat', false) };
+      const { text } = rewriteOnce(
+        [first, says('a'), says('b'), last],
+        chat(),
+        undefined,
+        templates,
+      );
+      return { text, template: templates.get('chat', false) };
     };
-    const { text, shape } = stream();
+    const { text, template } = stream();
     assert.equal(text.match(/data: /g)?.length, 4);
     assert.deepEqual(
       [stream(), stream()],
       [
-        { text, shape },
-        { text, shape },
+        { text, template },
+        { text, template },
       ],
     );
-    assert.equal(shapes.get('chat', false), shape, 'nothing was learned anew');
-    assert.equal(shape?.known.size, 2, 'the first event and the last are known');
+    assert.equal(templates.get('chat', false), template, 'nothing was learned anew');
+    assert.equal(template?.known.size, 2, 'the first event and the last are known');
   });
 
   test('that a server breaks off are failures, whatever it calls their end', () => {
@@ -422,14 +427,14 @@ describe('streams of an upstream', () => {
     assert.deepEqual(totals([...ending, inAll]).slice(-2), [12, 12], 'the sum is not added');
   });
 
-  test('are counted here as long as a server says nothing but zeros', () => {
+  test('are counted here as long as a server says nothing but zeros', async () => {
     const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     const write = styles.vllm as (typeof styles)[string];
     const wire = ['a', 'b', 'c'].map((content) =>
       Buffer.from(`data: ${write([choiceOf({ content })], { usage: zeros })}\n\n`),
     );
     const { told, generated } = rewrite(wire);
-    assert.deepEqual([told, generated.total(false)], [[], 3]);
+    assert.deepEqual([told, await generated.total(false)], [[], 3]);
   });
 
   test('of llama-server have the members that it leaves out, parsed or not', () => {
@@ -495,7 +500,7 @@ describe('streams of an upstream', () => {
     assert.deepEqual(told, [more]);
   });
 
-  test('of nonsense end in an error of the engine, or in nothing', () => {
+  test('of nonsense end in an error of the engine, or in nothing', async () => {
     const scored: Task = { kind: 'completion', body: { model: 'm', prompt: 'a', logprobs: 1 } };
     const score = fc.constantFrom('null', '5', '{"token":null}', '{"token":"a","top_logprobs":3}');
     const scores = fc.oneof(
@@ -516,16 +521,25 @@ describe('streams of an upstream', () => {
       scores.map((logprobs) => `data: {"choices":[{"text":"a","logprobs":${logprobs}}]}\n\n`),
     );
     const task = fc.constantFrom(chat(), scored);
-    const property = fc.property(task, fc.array(part, { maxLength: 20 }), (task, parts) => {
-      const generated = createTokenCounts((text) => text.length)();
-      const counting = { generated, check: newTrust() };
-      const rewriter = new Rewriter(task, newCall({ envelope }), counting, new Shapes());
-      for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
-      rewriter.end();
-      assert.ok(Number(generated.total(false)) >= 0);
-      assert.ok(rewriter.failure === null || rewriter.failure instanceof EngineError);
-    });
-    fc.assert(property, { seed: propertySeed, numRuns: 1000 });
+    const property = fc.asyncProperty(
+      task,
+      fc.array(part, { maxLength: 20 }),
+      async (task, parts) => {
+        const generated = createTokenCounts((text) => text.length)();
+        const counting = { generated, check: newTrust() };
+        const rewriter = new EventRewriter(
+          task,
+          newCall({ envelope }),
+          counting,
+          new EventTemplates(),
+        );
+        for (const bytes of parts) rewriter.push(Buffer.from(bytes).toString('latin1'));
+        rewriter.end();
+        assert.ok((await generated.total(false)) >= 0);
+        assert.ok(rewriter.failure === null || rewriter.failure instanceof EngineError);
+      },
+    );
+    await fc.assert(property, { seed: propertySeed, numRuns: 1000 });
   });
 
   test('refuse an event beyond all measure', () => {

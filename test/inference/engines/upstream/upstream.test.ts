@@ -6,10 +6,10 @@ import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { parseJson } from '#http/body/json.ts';
 import { checkTask } from '#inference/api/check.ts';
-import type { CompletionChoice, Engine, EngineResponse, Task, Usage } from '#inference/engine.ts';
+import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
-import { parseAnswer } from '#inference/engines/upstream/answer.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/count-tokens.ts';
+import { parseResponse } from '#inference/engines/upstream/parse-response.ts';
 import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
 import {
   createUpstreamEngine,
@@ -213,11 +213,11 @@ describe('the upstream engine', () => {
     assert.equal(answer.usage.completion_tokens, 3);
   });
 
-  test('a plain answer of nonsense is the server’s failure, and an empty word for its end is none', () => {
+  test('a plain answer of nonsense is the server’s failure, and an empty word for its end is none', async () => {
     const scored = completion({ prompt: 'a', logprobs: 1 });
     const read = (task: Task, choice: unknown) => {
       const text = JSON.stringify({ choices: [choice], usage: { completion_tokens: 1 } });
-      return parseAnswer(
+      return parseResponse(
         task,
         { headers: {}, text, size: text.length },
         { server: 'vllm', check: newTrust() },
@@ -225,13 +225,13 @@ describe('the upstream engine', () => {
     };
     const whole = { index: 0, finish_reason: 'stop' };
     for (const message of ['hi', 5, [1]])
-      assert.throws(() => read(chat('Hi'), { ...whole, message }), { failure: 'unavailable' });
+      await assert.rejects(read(chat('Hi'), { ...whole, message }), { failure: 'unavailable' });
     for (const logprobs of [{ content: [null] }, { content: 5, tokens: [null], text_offset: [-1] }])
-      assert.throws(() => read(scored, { ...whole, text: 'a', logprobs }), {
+      await assert.rejects(read(scored, { ...whole, text: 'a', logprobs }), {
         failure: 'unavailable',
       });
     const empty = { index: 0, message: { content: 'Hi' }, finish_reason: '' };
-    const { choices } = read(chat('Hi'), empty) as EngineResponse;
+    const { choices } = await read(chat('Hi'), empty);
     assert.equal(choices[0]?.finish_reason, 'stop');
   });
 
