@@ -138,7 +138,7 @@ describe('configuration', () => {
     writeFileSync(file, 'not a certificate');
     assert.deepEqual(tls('/no/such.pem', folder), [
       "millrace.yaml:2: can't read server.tls_certificate /no/such.pem: no such file.",
-      `millrace.yaml:3: can't read server.tls_key ${folder}: it is a folder.`,
+      `millrace.yaml:3: can't read server.tls_key ${folder}: it is a directory.`,
     ]);
     assert.match(
       tls(file, file)[0] ?? '',
@@ -152,7 +152,7 @@ describe('configuration', () => {
     assert.throws(() => loadConfig({ config: '/no/such/file.yaml' }, {}), /no such file/);
     assert.throws(() => loadConfig({ config: folder }, {}), {
       name: 'ConfigError',
-      message: `${folder}: can't read the file: it is a folder.`,
+      message: `${folder}: can't read the file: it is a directory.`,
     });
   });
 

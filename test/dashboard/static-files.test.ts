@@ -3,12 +3,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 describe('serving the dashboard', () => {
   let server: TestServer;
   before(async () => {
     server = await startTestServer();
-    await untilBuilt(server);
+    const isBuilt = async () => (await server.fetch('/')).status !== 503;
+    await until('the dashboard is built', isBuilt, 120_000);
   });
 
   const assetsOf = (html: string) =>
@@ -74,11 +76,3 @@ describe('serving the dashboard', () => {
     }
   });
 });
-
-async function untilBuilt(server: TestServer): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while ((await server.fetch('/')).status === 503) {
-    assert.ok(Date.now() < deadline, 'the dashboard was not built');
-    await new Promise((done) => setTimeout(done, 100));
-  }
-}

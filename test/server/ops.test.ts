@@ -2,7 +2,9 @@
 
 import assert from 'node:assert';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { startTestServer } from '#test/support/server.ts';
@@ -158,8 +160,11 @@ describe('operations', () => {
     assert.equal((await server.ended).code, 0);
   });
 
-  test('after the last answer a drain does not wait for a client that keeps its connection', async () => {
-    const server = await serveMillrace();
+  test('a drain ends with the last response, even if a client keeps its connection open', async () => {
+    // An hour is longer than this test may take, so a server that waits for the drain time fails it.
+    const config = join(makeFolder(), 'millrace.yaml');
+    writeFileSync(config, 'server:\n  drain_seconds: 3600\n');
+    const server = await serveMillrace(['--config', config]);
     const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const answer = await fetch(`${server.url}/v1/completions`, {
@@ -169,9 +174,7 @@ describe('operations', () => {
     });
     server.child.kill('SIGTERM');
     await answer.text();
-    const answered = performance.now();
     assert.equal((await server.ended).code, 0);
-    assert(performance.now() - answered < 10_000, 'it waited for the whole drain time');
   });
 
   test('a start that fails uses up neither the first key nor the set-up link', async () => {
@@ -210,6 +213,6 @@ describe('operations', () => {
     const server = await serveMillrace();
     const { port } = new URL(server.url);
     const second = serveMillrace(['--port', port]);
-    await assert.rejects(second, new RegExp(`Port ${port} on 127.0.0.1 is taken`));
+    await assert.rejects(second, new RegExp(`Port ${port} on 127.0.0.1 is already in use`));
   });
 });

@@ -1,15 +1,22 @@
-// Both databases, for suites that hold state: `for (const database of databases) describe(...)`.
+// The databases that suites with state run on: `for (const database of databases) describe(...)`.
+// With MILLRACE_TEST_DATABASES=sqlite, as `npm run test:quick` sets it, that is SQLite alone.
 
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { type Postgres, startPostgres } from './postgres.ts';
 
-export const databases = ['sqlite', 'postgres'] as const;
-export type DatabaseKind = (typeof databases)[number];
+export type DatabaseKind = 'sqlite' | 'postgres';
+
+const hasPostgres = process.env.MILLRACE_TEST_DATABASES !== 'sqlite';
+
+export const databases: readonly DatabaseKind[] = hasPostgres ? ['sqlite', 'postgres'] : ['sqlite'];
+
+/** Why a test that needs PostgreSQL is skipped; false if it runs. */
+export const noPostgres = hasPostgres ? false : 'PostgreSQL is left out by MILLRACE_TEST_DATABASES';
 
 let shared: Promise<Postgres> | undefined;
 
-/** A new, empty database: null means SQLite in the data directory. */
+/** Creates an empty database. Its `url` is null for SQLite, which lives in the data directory. */
 export async function createDatabase(
   kind: DatabaseKind,
 ): Promise<{ url: string | null; drop(): Promise<void> }> {
@@ -26,7 +33,7 @@ export async function createDatabase(
   };
 }
 
-/** Ends a PostgreSQL that this process had to start itself; with `npm test` there is none. */
+/** Stops a PostgreSQL that this process started itself. Under `npm test` the global set-up owns it. */
 export async function stopOwnPostgres(): Promise<void> {
   await (await shared)?.stop();
 }

@@ -10,7 +10,7 @@ import {
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
-import { createDatabase, databases } from '#test/support/databases.ts';
+import { createDatabase, databases, noPostgres } from '#test/support/databases.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -265,7 +265,7 @@ describe('backends', () => {
     for (const { id } of models) assert(data.some((backend) => backend.model === id));
   });
 
-  it('servers on one database follow each other', async () => {
+  it('servers on one database follow each other', { skip: noPostgres }, async () => {
     const upstream = await startUpstream({ apiKey });
     const { url, drop } = await createDatabase('postgres');
     after(drop);

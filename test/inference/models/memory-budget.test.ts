@@ -1,4 +1,4 @@
-// Two models and memory for one: the one that nobody uses makes room, the one in use does not.
+// Two models and memory for one: an idle model is unloaded to make room, a busy one is not.
 
 import assert from 'node:assert';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
@@ -10,8 +10,9 @@ import { builtinModel } from '#inference/engines/local/builtin.ts';
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
 import { createMemoryBudget } from '#inference/models/memory-budget.ts';
 import { newCall } from '#test/support/engine-call.ts';
+import { until } from '#test/support/until.ts';
 
-/** None of these requests asks for a grammar. */
+/** No request here has a grammar. */
 const noGrammars = { compile: () => assert.fail('a grammar was asked for') };
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-memory-'));
@@ -21,8 +22,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a model that is not used makes room for another; one in use does not', async () => {
-  // The built-in takes about 142 MB with its cache: there is room for one and not for two.
+test('an idle model is unloaded to make room for another, a busy one is not', async () => {
+  // The built-in model takes about 142 MB with its cache: one fits, two don't.
   const budget = createMemoryBudget(170_000_000);
   const open = (name: string) => {
     const modelPath = join(folder, `${name}.gguf`);
@@ -54,10 +55,9 @@ test('a model that is not used makes room for another; one in use does not', asy
   await assert.rejects(async () => {
     for await (const _ of stream);
   }, /enough/);
-  const deadline = Date.now() + 20_000;
-  while (!two.status().loaded) {
-    assert(Date.now() < deadline, 'the second model did not load');
-    await two.preload().catch(() => new Promise((done) => setTimeout(done, 100)));
-  }
+  await until('the second model is loaded', async () => {
+    await two.preload().catch(() => {});
+    return two.status().loaded;
+  });
   assert.equal(one.status().loaded, false);
 });

@@ -55,14 +55,13 @@ describe('a stream whose backend dies', () => {
     const gateway = await startGateway(test, {
       upstreams: [{}, {}],
       health: { probe_seconds: 1, eject_after: 1 },
+      // Too long for this test: only the failed probe can end the silence.
+      backend: { idle_ms: 600_000 },
     });
-    const begunMs = performance.now();
     const { response, first } = await breakOff(gateway, 'goes-silent');
     first().behave('html-error');
     const { text, finish } = await readEvents(response);
     assert.deepEqual([text, finish], [wholeText, 'stop']);
-    // A silence alone may take a minute.
-    assert(performance.now() - begunMs < 30_000);
   });
 
   test('keeps to the number of tokens that was asked for, and names the end', async (test) => {
