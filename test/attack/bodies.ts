@@ -1,16 +1,15 @@
-// The long form of the attacks with request bodies: starts the real program, sends sixty bodies at once of each
-// kind, and prints what became of them, the most memory and the slowest /healthz. Not part of `npm test`.
+// The long form of the attacks with request bodies. It starts the real program, sends sixty bodies of each kind at
+// once, and prints the responses, the peak memory and the slowest /healthz. Not part of `npm test`.
 
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { attacks } from '#test/support/attack/bodies-sent.ts';
+import type { Watched } from '#test/support/attack/watch-server.ts';
 import { makeFolder, serveMillrace } from '#test/support/process.ts';
-import { attacks } from './bodies-sent.ts';
-import type { Watched } from './watch-server.ts';
 
 const parallel = 60;
 const only = process.argv.slice(2);
@@ -18,10 +17,16 @@ const only = process.argv.slice(2);
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 const message = { role: 'assistant', content: 'Done.' };
 const choices = [{ index: 0, message, finish_reason: 'stop' }];
-const answer = JSON.stringify({ id: 'a', object: 'chat.completion', model: 'm', choices, usage });
-/** A backend that keeps nothing of what it is sent, and so costs nothing. */
+const completion = JSON.stringify({
+  id: 'a',
+  object: 'chat.completion',
+  model: 'm',
+  choices,
+  usage,
+});
+/** A backend that discards request bodies, so that it costs next to nothing. */
 const backend = createServer((incoming, response) => {
-  incoming.resume().once('end', () => response.end(answer));
+  incoming.resume().once('end', () => response.end(completion));
 }).listen(0, '127.0.0.1');
 await once(backend, 'listening');
 const url = `http://127.0.0.1:${(backend.address() as AddressInfo).port}/v1`;
@@ -45,7 +50,6 @@ for (const [name, attack] of Object.entries(attacks)) {
     Array.from({ length: parallel }, () => post(server.url, attack.path, bearer, body)),
   );
   const ms = performance.now() - begun;
-  await sleep(300);
   const { worstMs, peakMb, isUp } = await watch.end();
   console.log(
     `${name.padEnd(12)} ${(body.length / 1e6).toFixed(1)} MB  ${toCounts(statuses)}  ` +
@@ -85,9 +89,9 @@ function toCounts(words: readonly string[]): string {
   return [...counts].map(([word, all]) => `${all.length} × ${word}`).join(', ');
 }
 
-/** In a thread, so that what this one does is not measured. */
+/** Watches in a thread, so that the work of this one is not measured. */
 function watchServer(url: string, pid: number) {
-  const file = new URL('./watch-server.ts', import.meta.url);
+  const file = new URL('../support/attack/watch-server.ts', import.meta.url);
   const worker = new Worker(file, { workerData: { url, pid } });
   return {
     async end() {

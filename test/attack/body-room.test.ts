@@ -1,4 +1,4 @@
-// Room for large bodies: bounded in all and per caller, given in turns, given back exactly once.
+// The room for large bodies is bounded in total and per caller, is granted in turns, and is released once.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -18,7 +18,7 @@ const isRefusal = (code: string) => (error: unknown) =>
   error instanceof Refusal && error.code === code && error.retryAfterMs !== null;
 
 describe('room for large bodies', () => {
-  test('a caller that has its share waits, and others do not', async () => {
+  test('a caller whose share is used up waits, and others do not', async () => {
     const room = new BodyRoom(bounds);
     const first = await room.enter('a', 50, never);
     const second = room.enter('a', 10, never);
@@ -29,7 +29,7 @@ describe('room for large bodies', () => {
     assert.deepEqual([room.bytes, room.waiting], [60, 0]);
   });
 
-  test('those that wait take turns by caller', async () => {
+  test('waiting callers take turns', async () => {
     const room = new BodyRoom({ ...bounds, maxCallerBytes: 100 });
     const lease = await room.enter('a', 100, never);
     const order: string[] = [];
@@ -44,7 +44,7 @@ describe('room for large bodies', () => {
     assert.deepEqual(order, ['a', 'b', 'a']);
   });
 
-  test('a lease gives back once, and may shrink before', async () => {
+  test('a lease may shrink, and is released once', async () => {
     const room = new BodyRoom(bounds);
     const lease = await room.enter('a', 50, never);
     lease.shrink(20);
@@ -55,7 +55,7 @@ describe('room for large bodies', () => {
     assert.equal(room.bytes, 0);
   });
 
-  test('neither the line of a caller nor the line of all grows without end', async () => {
+  test('the queue is bounded per caller and in total', async () => {
     const room = new BodyRoom(bounds);
     const leaving = new AbortController();
     await Promise.all([room.enter('a', 50, never), room.enter('b', 50, never)]);
@@ -69,7 +69,7 @@ describe('room for large bodies', () => {
     assert.equal(room.waiting, 0);
   });
 
-  test('a wait that takes too long is refused', async (t) => {
+  test('a wait beyond the timeout is refused', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const room = new BodyRoom(bounds);
     await room.enter('a', 50, never);

@@ -1,4 +1,4 @@
-// The thread that parses large bodies: what comes back equals what was sent, and its death costs one body.
+// The thread that parses large bodies returns what was sent, and its death costs one body.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -79,7 +79,10 @@ describe('the thread that parses bodies', () => {
   });
 
   test('that dies fails the body it had, and serves the next', async (t) => {
-    const thread = createBodyThread(bounds, new URL('./mortal-worker.ts', import.meta.url));
+    const thread = createBodyThread(
+      bounds,
+      new URL('../support/attack/mortal-body-worker.ts', import.meta.url),
+    );
     t.after(() => thread.close());
     const bytes = toBytes({ model: 'die', messages });
     const dying = thread.parse({ caller: 'a', kind: 'chat', bytes }, never);

@@ -1,4 +1,4 @@
-// The gauge must never count fewer values than the parser makes, however the bytes are cut.
+// The gauge must never count fewer values than the parser creates, wherever the bytes are split.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -15,7 +15,7 @@ const gauge = (text: string, maxValues: number, pieceBytes = 1_000): number => {
   return counted.values;
 };
 
-/** Commas and brackets outside of strings, letter by letter. */
+/** Counts commas and brackets outside of strings, after removing the strings. */
 function countSlowly(text: string): number {
   const outside = text.replaceAll(/"(?:[^"\\]|\\.)*"/gs, '');
   return 1 + (outside.match(/[,[{]/g) ?? []).length;
@@ -27,7 +27,7 @@ function countValues(value: unknown): number {
 }
 
 describe('the gauge of JSON bodies', () => {
-  test('counts what is outside of strings, however the bytes are cut', () => {
+  test('counts what is outside of strings, wherever the bytes are split', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.integer({ min: 1, max: 80 }), (text, pieceBytes) => {
         const values = gauge(text, 1e6, pieceBytes);
@@ -54,7 +54,7 @@ describe('the gauge of JSON bodies', () => {
     }
   });
 
-  test('stops at one value too many, and at one level too many', () => {
+  test('throws at one value or one level too many', () => {
     assert.equal(gauge('[1,2,3]', 4), 4);
     assert.throws(() => gauge('[1,2,3,4]', 4), isRefusal('invalid_body'));
     assert.equal(gauge('['.repeat(maxDepth), 1e6), maxDepth + 1);

@@ -1,4 +1,4 @@
-// Backends of one model for tests of who is chosen: real health, and engines that do what they are told.
+// Backends of one model for tests of routing, with real health records and scripted engines.
 
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { createHealth, type HealthRecord } from '#inference/backends/health.ts';
@@ -53,10 +53,10 @@ export const listOf = (...backends: Backend[]): BackendList => ({
   close: async () => {},
 });
 
-/** Streams what the script yields, and answers with the same folded. */
+/** An engine that streams what the script yields. A plain response is the same, folded. */
 export function newEngine(
   name: string,
-  script: (task: Task, call: Call) => AsyncIterable<EngineChunk | WireEvents> = sayNothing,
+  script: (task: Task, call: Call) => AsyncIterable<EngineChunk | WireEvents> = failIfAsked,
 ): Engine {
   return {
     name,
@@ -72,7 +72,7 @@ export function newEngine(
     async respond(task, call) {
       const chunks: EngineChunk[] = [];
       for await (const item of script(task, call)) {
-        if (typeof item === 'string') throw new Error('A plain answer is made of chunks');
+        if (typeof item === 'string') throw new Error('A plain response is made of chunks');
         chunks.push(item);
       }
       return foldChunks(task.kind, chunks);
@@ -82,6 +82,6 @@ export function newEngine(
   };
 }
 
-async function* sayNothing(): AsyncGenerator<EngineChunk> {
-  yield Promise.reject(new EngineError('unavailable', 'This engine was not to be asked.'));
+async function* failIfAsked(): AsyncGenerator<EngineChunk> {
+  yield Promise.reject(new EngineError('unavailable', 'This engine must not be asked.'));
 }

@@ -1,4 +1,4 @@
-// The built-in model as an engine for tests, with grammars written by hand, and short ways to ask it.
+// The built-in model as an engine for tests, with handwritten grammars and short forms of requests.
 
 import type { TestContext } from 'node:test';
 import type { Engine, Task } from '#inference/engine.ts';
@@ -29,7 +29,7 @@ function weatherCalls(names: readonly string[], parallel: boolean): string {
 call ::= "<tool_call>{\"name\": " (${name}) ", \"arguments\": {\"city\": \"" [A-Z] [a-z]{1,12} "\"}}</tool_call>"`;
 }
 
-/** Closed after the test, so that a failed one leaves no process behind. */
+/** Creates an engine that is closed after the test, so that a test that fails leaves no process behind. */
 export function createBuiltinFor(test: TestContext, options: Partial<LocalEngineOptions> = {}) {
   const engine = createBuiltin(options);
   test.after(() => engine.close());
@@ -40,7 +40,7 @@ export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
   return createLocalEngine({
     ...builtinModel,
     threads: 1,
-    // The same suites run on a machine with a GPU, except that answers repeat exactly on the CPU alone.
+    // The suites also run on a GPU, except those that need reproducible output, which only the CPU gives.
     gpu: process.env.MILLRACE_TEST_GPU === '1' ? 'auto' : false,
     grammars: { compile: async (request) => ({ grammar: toHandwritten(request) }) },
     ...options,
@@ -49,7 +49,7 @@ export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
 
 function toHandwritten(request: GrammarRequest): string {
   if (request.kind === 'json_object') return object;
-  // A schema may bring its grammar along.
+  // A test may put the grammar into its schema.
   if (request.kind === 'json_schema') return (request.schema as { gbnf?: string }).gbnf ?? truth;
   const names = request.tools.map(({ name }) => name);
   return weatherCalls(names, request.parallel);
@@ -72,22 +72,22 @@ export const call = newCall;
 export const collect = readStream;
 
 export async function completionOf(engine: Engine, body: Partial<CompletionRequest>) {
-  const answer = await engine.respond(completion(body), call());
+  const response = await engine.respond(completion(body), call());
   return {
-    usage: answer.usage,
-    choices: answer.choices.map((choice) => {
-      if ('message' in choice) throw new Error('A completion was answered as a chat');
+    usage: response.usage,
+    choices: response.choices.map((choice) => {
+      if ('message' in choice) throw new Error('Got a chat in response to a completion');
       return choice;
     }),
   };
 }
 
 export async function chatOf(engine: Engine, body: Partial<ChatRequest> | string) {
-  const answer = await engine.respond(chat(body), call());
+  const response = await engine.respond(chat(body), call());
   return {
-    usage: answer.usage,
-    choices: answer.choices.map((choice) => {
-      if ('text' in choice) throw new Error('A chat was answered as a completion');
+    usage: response.usage,
+    choices: response.choices.map((choice) => {
+      if ('text' in choice) throw new Error('Got a completion in response to a chat');
       return choice;
     }),
   };

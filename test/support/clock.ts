@@ -1,4 +1,4 @@
-// A clock turned by hand.
+// A clock that stands still until a test turns it.
 
 import type { Clock } from '#lib/clock.ts';
 

@@ -1,4 +1,4 @@
-// Calls an engine as the server does, and reads what it streams as chunks whatever form they came in.
+// Calls an engine as the server does, and reads its stream as chunks, whichever form they come in.
 
 import type { Call, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
 
@@ -13,10 +13,10 @@ export function newCall(overrides: Partial<Call> = {}, kind: Task['kind'] = 'cha
   };
 }
 
-/** Events in the wire's form hold no usage: the last that was told stands for it. */
+/** Reads a stream to its end. Wire events have no usage, so the usage that was reported last is appended. */
 export async function readStream(
   stream: AsyncIterable<EngineChunk | WireEvents>,
-  told: () => Usage | null = () => null,
+  lastUsage: () => Usage | null = () => null,
 ): Promise<EngineChunk[]> {
   const chunks: EngineChunk[] = [];
   let isWire = false;
@@ -27,7 +27,7 @@ export async function readStream(
       chunks.push(...parseEvents(item));
     }
   }
-  const usage = told();
+  const usage = lastUsage();
   if (isWire && usage !== null) chunks.push({ choices: [], usage });
   return chunks;
 }

@@ -1,4 +1,4 @@
-// A server with scripted upstreams behind one of its models, and readers of what its clients see.
+// A server with scripted upstreams behind one of its models, and a reader of the streams its clients receive.
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -16,7 +16,7 @@ type ModelSettings = Partial<Config['models']['catalog'][string]>;
 type BackendSettings = NonNullable<ModelSettings['backends']>[number];
 
 export interface GatewayOptions {
-  /** One per upstream, in order: `a`, `b`, ... */
+  /** One per upstream. The upstreams are named `a`, `b` and so on. */
   upstreams: ScriptedUpstreamOptions[];
   backend?: Partial<BackendSettings>;
   model?: ModelSettings;
@@ -27,7 +27,7 @@ export interface GatewayOptions {
 export interface Gateway {
   server: TestServer;
   upstreams: ScriptedUpstream[];
-  /** A chat with the model, streamed or not. */
+  /** Sends a chat request, streamed if the body says so. */
   chat(body?: object, init?: RequestInit): Promise<Response>;
   metrics(): Promise<string>;
 }
@@ -75,7 +75,7 @@ interface SeenChoice {
   finish_reason: string | null;
 }
 
-/** Everything up to `[DONE]`, which must be there, and nothing after it. */
+/** Reads a stream, which must end with `[DONE]`. */
 export async function readEvents(response: Response): Promise<SeenStream> {
   assert.equal(response.status, 200);
   const blocks = (await response.text()).split('\n\n').filter((block) => block !== '');
@@ -83,7 +83,7 @@ export async function readEvents(response: Response): Promise<SeenStream> {
   const events = blocks.slice(0, -1).map((block) => JSON.parse(block.slice('data: '.length)));
   const choices = events.flatMap(({ choices }) => choices as SeenChoice[]);
   const ends = choices.filter(({ finish_reason }) => finish_reason !== null);
-  assert(ends.length <= 1, 'it ended more than once');
+  assert(ends.length <= 1, 'a finish reason was sent more than once');
   return {
     events,
     text: choices.map(({ delta, text }) => delta?.content ?? text ?? '').join(''),

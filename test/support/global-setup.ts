@@ -1,4 +1,4 @@
-// One PostgreSQL for the whole run; test files find it by the variable.
+// Starts one PostgreSQL for the whole run. Test files find it in MILLRACE_TEST_POSTGRES.
 
 import { type Postgres, startPostgres } from './postgres.ts';
 

@@ -1,5 +1,5 @@
-// A model hub on loopback that behaves as the real one does: a listing with checksums, files that redirect
-// to another host, ranges, gated repositories; and that misbehaves on demand.
+// A model hub on loopback that behaves like the real one: a listing with checksums, files that redirect to another
+// host, ranges and gated repositories. It can be told to misbehave.
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { after } from 'node:test';
 
-export interface Seen {
+export interface SeenRequest {
   host: 'hub' | 'cdn';
   path: string;
   range: string | undefined;
@@ -17,20 +17,20 @@ export interface Seen {
 export interface TestHub {
   readonly url: string;
   /** Every request, in order. */
-  readonly seen: Seen[];
+  readonly seen: SeenRequest[];
   /** Bytes of file contents sent, over all requests. */
   bytesSent(): number;
-  /** How many file contents are being sent right now. */
+  /** Number of file contents being sent now. */
   sending(): number;
   add(repo: string, files: Record<string, Buffer>, options?: { token?: string }): void;
-  /** Sends so many bytes of each answer, then waits for `release`. */
+  /** Sends `bytes` bytes of each response, then waits for `release`. */
   pauseAfter(bytes: number): void;
   release(): void;
-  /** Cuts the next `times` answers after so many bytes. */
+  /** Cuts off the next `times` responses after `bytes` bytes. */
   cutAfter(bytes: number, times: number): void;
-  /** Answers the next `times` requests for contents with this status. */
+  /** Responds to the next `times` requests for contents with `status`. */
   fail(status: number, times: number): void;
-  /** Sends other bytes than the listing's checksum is of. */
+  /** Sends bytes that don't match the listed checksum, in the next `times` responses. */
   corrupt(times: number): void;
   ignoreRanges(): void;
   close(): Promise<void>;
@@ -52,25 +52,25 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 
 export async function startHub(): Promise<TestHub> {
   const repos = new Map<string, Repo>();
-  const seen: Seen[] = [];
-  const mood = { cut: 0, cuts: 0, status: 0, fails: 0, corrupts: 0, ranges: true };
+  const seen: SeenRequest[] = [];
+  const faults = { cut: 0, cuts: 0, status: 0, fails: 0, corrupts: 0, ranges: true };
   let pause = Number.POSITIVE_INFINITY;
   let released = Promise.withResolvers<void>();
   let bytesSent = 0;
   let sending = 0;
 
-  const note = (host: Seen['host'], { url = '', headers }: IncomingMessage) => {
+  const note = (host: SeenRequest['host'], { url = '', headers }: IncomingMessage) => {
     const { range, authorization } = headers;
     seen.push({ host, path: url, range, authorization });
   };
 
-  function answerHub(request: IncomingMessage, response: ServerResponse): ServerResponse {
+  function respondAsHub(request: IncomingMessage, response: ServerResponse): ServerResponse {
     note('hub', request);
     const path = decodeURIComponent(new URL(request.url ?? '', 'http://hub').pathname);
     const [, listed] = /^\/api\/models\/([^/]+\/[^/]+)\/revision\/main$/.exec(path) ?? [];
     const [, held, revision, file] = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path) ?? [];
     const repo = repos.get(listed ?? held ?? '');
-    // As the real one: whoever may not know is told 401, also of what doesn't exist.
+    // Like the real hub, respond with 401 to callers without access, also for repositories that don't exist.
     if (repo === undefined) return refuse(response, 401, 'RepoNotFound');
     if (repo.token !== undefined && request.headers.authorization !== `Bearer ${repo.token}`) {
       return refuse(response, 401, 'GatedRepo');
@@ -87,22 +87,25 @@ export async function startHub(): Promise<TestHub> {
     return response.writeHead(302, headers).end();
   }
 
-  async function answerCdn(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+  async function respondAsCdn(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<unknown> {
     note('cdn', request);
-    if (mood.fails > 0) {
-      mood.fails -= 1;
-      return refuse(response, mood.status, 'Unwell');
+    if (faults.fails > 0) {
+      faults.fails -= 1;
+      return refuse(response, faults.status, 'Failing');
     }
     const [, owner, name, file = ''] = new URL(request.url ?? '', 'http://cdn').pathname.split('/');
     const whole = repos.get(`${owner}/${name}`)?.files[decodeURIComponent(file)];
     if (whole === undefined) return refuse(response, 403, 'SignatureMismatch');
-    const start = mood.ranges
+    const start = faults.ranges
       ? Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
       : 0;
     if (start >= whole.length) return refuse(response, 416, 'InvalidRange');
     const body = Buffer.from(whole.subarray(start));
-    if (mood.corrupts > 0) {
-      mood.corrupts -= 1;
+    if (faults.corrupts > 0) {
+      faults.corrupts -= 1;
       body.writeUInt8(body.readUInt8(0) ^ 0xff, 0);
     }
     response.writeHead(start === 0 ? 200 : 206, {
@@ -121,8 +124,8 @@ export async function startHub(): Promise<TestHub> {
   }
 
   async function sendBody(response: ServerResponse, body: Buffer): Promise<void> {
-    const cut = mood.cuts > 0 ? mood.cut : Number.POSITIVE_INFINITY;
-    if (mood.cuts > 0) mood.cuts -= 1;
+    const cut = faults.cuts > 0 ? faults.cut : Number.POSITIVE_INFINITY;
+    if (faults.cuts > 0) faults.cuts -= 1;
     const first = body.subarray(0, Math.min(pause, cut));
     const gone = once(response, 'close');
     await write(response, first);
@@ -144,8 +147,8 @@ export async function startHub(): Promise<TestHub> {
     });
   }
 
-  const hub = createServer(answerHub);
-  const cdn = createServer((request, response) => void answerCdn(request, response));
+  const hub = createServer(respondAsHub);
+  const cdn = createServer((request, response) => void respondAsCdn(request, response));
   const cdnUrl = await listen(cdn);
   const url = await listen(hub);
   const close = async () => {
@@ -170,10 +173,10 @@ export async function startHub(): Promise<TestHub> {
       pause = Number.POSITIVE_INFINITY;
       released.resolve();
     },
-    cutAfter: (bytes, times) => void Object.assign(mood, { cut: bytes, cuts: times }),
-    fail: (status, times) => void Object.assign(mood, { status, fails: times }),
-    corrupt: (times) => void Object.assign(mood, { corrupts: times }),
-    ignoreRanges: () => void Object.assign(mood, { ranges: false }),
+    cutAfter: (bytes, times) => void Object.assign(faults, { cut: bytes, cuts: times }),
+    fail: (status, times) => void Object.assign(faults, { status, fails: times }),
+    corrupt: (times) => void Object.assign(faults, { corrupts: times }),
+    ignoreRanges: () => void Object.assign(faults, { ranges: false }),
     close,
   };
 }

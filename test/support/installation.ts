@@ -1,5 +1,5 @@
-// A running installation with something of everything a backup must keep: people, keys, a sealed backend key,
-// usage, a machine and a filesystem. Made through HTTP, as people make them.
+// A running installation with everything that a backup must keep: people, keys, a sealed backend key, usage, an
+// instance and a filesystem. All of it is created through HTTP.
 
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
@@ -18,7 +18,7 @@ export interface Installation extends RunningProcess {
   readonly key: string;
 }
 
-/** With scripted machines, and no limit on cloud calls. */
+/** Serves with the scripted driver and without a rate limit on the cloud API. */
 export function serveInstallation(dataDir: string): Promise<RunningProcess> {
   const config = join(makeFolder(), 'millrace.yaml');
   writeFileSync(config, 'cloud: { driver: scripted, rate_limit: false }\n');
@@ -99,7 +99,7 @@ async function launchMachine(url: string, authorization: string): Promise<void> 
   });
 }
 
-/** An OpenSSH line: the key's type and its 32 bytes, each after its length. */
+/** A public key in OpenSSH's format: its type and its 32 bytes, each preceded by its length. */
 function newPublicKey(): string {
   const { publicKey } = generateKeyPairSync('ed25519');
   const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32);
@@ -141,10 +141,10 @@ const tables = [
   'users',
 ];
 
-/** Columns that a server writes on its own. */
+/** Columns that the server changes by itself. */
 const volatile = ['last_used_at', 'bytes_used', 'due_at', 'claim', 'claimed_until'];
 
-/** Every row of the tables that people fill. */
+/** Reads every row of the tables that a backup must keep, without the volatile columns. */
 export function readRows(dataDir: string): Record<string, string[]> {
   const database = new DatabaseSync(join(dataDir, 'millrace.db'), { readOnly: true });
   try {

@@ -1,4 +1,4 @@
-// A server for the time of one test, on a port of its own.
+// Listens on a free port until the test ends. Returns the port.
 
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';

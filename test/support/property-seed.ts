@@ -1,4 +1,4 @@
-// Property tests draw the same cases every time, so that a change is judged and not its luck. Another seed
-// looks elsewhere: MILLRACE_TEST_SEED=$RANDOM npm test.
+// The seed of property tests. It is fixed, so that a run fails because of a change and not by chance. Set another to
+// try other cases: MILLRACE_TEST_SEED=$RANDOM npm test.
 
 export const propertySeed = Number(process.env.MILLRACE_TEST_SEED ?? 20_261_115);

@@ -1,6 +1,6 @@
-// Numbers that look random and come again with the same seed (mulberry32).
+// Pseudo-random numbers that repeat with the same seed (mulberry32).
 
-/** Answers whole numbers from 0 up to, not including, the limit. */
+/** Returns a generator of integers from 0 to `limit` - 1. */
 export function createRandom(seed: number): (limit: number) => number {
   let state = seed >>> 0;
   return (limit) => {

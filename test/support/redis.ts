@@ -1,23 +1,23 @@
-// A real Redis for tests: the system's redis-server or valkey-server on a free port, which keeps nothing.
-// Null where neither is installed.
+// A real Redis for tests: the system's redis-server or valkey-server on a free port, without persistence. Suites
+// that need it are skipped if neither is installed.
 
 import assert from 'node:assert';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Clock } from '#lib/clock.ts';
 import { openRedis, type SharedRedis } from '#lib/limits/redis.ts';
+import { findFreePort } from './free-port.ts';
+import { until } from './until.ts';
 
 export interface TestRedis {
   readonly url: string;
-  /** To look inside. */
+  /** Opens a client, for tests that read or change keys. */
   connect(): Promise<Redis>;
-  /** As the server connects; any failure fails the test. */
+  /** Connects as the server does. Any failure fails the test. */
   share(clock: Clock): Promise<SharedRedis>;
-  /** It takes connections and answers nothing. */
+  /** Stops the process: it accepts connections and never responds. */
   freeze(): void;
-  /** It goes on with what it was sent meanwhile. */
+  /** Continues the process, which then works through what it was sent meanwhile. */
   thaw(): void;
   stop(): Promise<void>;
 }
@@ -26,12 +26,12 @@ export const redisProgram = ['redis-server', 'valkey-server'].find(
   (name) => spawnSync(name, ['--version']).status === 0,
 );
 
-/** For `skip`: false when there is one, else why not. */
+/** Why Redis suites are skipped, or false. */
 export const redisIsMissing =
   redisProgram === undefined && 'neither redis-server nor valkey-server is installed';
 
 export async function startRedis(): Promise<TestRedis> {
-  const port = await freePort();
+  const port = await findFreePort();
   const settings = [
     '--port',
     String(port),
@@ -47,7 +47,7 @@ export async function startRedis(): Promise<TestRedis> {
   const connect = async () => {
     const client = new Redis(port, '127.0.0.1');
     clients.push(client);
-    await answers(client, child);
+    await untilReady(client, child);
     return client;
   };
   await connect();
@@ -71,25 +71,11 @@ export async function startRedis(): Promise<TestRedis> {
   };
 }
 
-async function answers(client: Redis, child: ChildProcess): Promise<void> {
-  // It is not there yet; that is no news.
+async function untilReady(client: Redis, child: ChildProcess): Promise<void> {
+  // Connecting fails until the server listens.
   client.on('error', () => {});
-  const deadline = Date.now() + 15_000;
-  while (Date.now() < deadline) {
-    if (child.exitCode !== null) throw new Error(`redis exited with ${child.exitCode}`);
-    if (client.status === 'ready') return;
-    await sleep(10);
-  }
-  throw new Error('redis did not start within 15 s');
-}
-
-function freePort(): Promise<number> {
-  return new Promise((done, fail) => {
-    const server = createServer();
-    server.once('error', fail);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => done(port));
-    });
+  await until('Redis is ready', () => {
+    if (child.exitCode !== null) throw new Error(`Redis exited with ${child.exitCode}`);
+    return client.status === 'ready';
   });
 }

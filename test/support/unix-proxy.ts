@@ -1,13 +1,13 @@
-// Stands between a client and a daemon's socket: counts requests, and breaks connections as networks do.
+// A proxy between a client and a daemon's Unix socket that records requests and can break connections.
 
 import { rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 
 export interface UnixProxy {
   readonly path: string;
-  /** First lines of requests, `GET /1.0/…`, in order. */
+  /** Method and path of each request, such as `GET /1.0/…`, in order. */
   readonly requests: string[];
-  /** Cuts the websockets that are open and, while true, every new one. */
+  /** If true, closes the open WebSockets and refuses new ones until it is called with false. */
   refuseWebSockets(refuse: boolean): void;
   close(): Promise<void>;
 }

@@ -1,17 +1,19 @@
-// Waits for what will become true, and fails by name when it doesn't in time.
+// Waits until a condition holds. The timeout is generous, because it only bounds the wait of a test that fails.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** Resolves to the first truthy value that `check` returns. `what` completes "waiting until …". */
 export async function until<Value>(
   what: string,
   check: () => Promise<Value> | Value,
-  limitMs = 30_000,
+  timeoutMs = 60_000,
 ): Promise<NonNullable<Value>> {
-  const deadline = Date.now() + limitMs;
+  const deadline = Date.now() + timeoutMs;
   for (;;) {
     const value = await check();
     if (value) return value;
-    if (Date.now() > deadline) throw new Error(`not in ${limitMs} ms: ${what}`);
+    if (Date.now() > deadline)
+      throw new Error(`timed out after ${timeoutMs} ms waiting until ${what}`);
     await sleep(10);
   }
 }

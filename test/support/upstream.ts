@@ -1,4 +1,4 @@
-// An upstream engine pointed at a server, with limits short enough for tests.
+// An upstream engine in front of a scripted server. Tests of timeouts override the generous ones here.
 
 import type { TestContext } from 'node:test';
 import type { Engine } from '#inference/engine.ts';
@@ -24,18 +24,18 @@ export const upstreamOptions = (
   headers: {},
   server: 'vllm',
   connections: null,
-  timeouts: { connectMs: 2000, firstByteMs: 20_000, idleMs: 20_000 },
+  timeouts: { connectMs: 30_000, firstByteMs: 60_000, idleMs: 60_000 },
   ...overrides,
 });
 
-/** Believes every count. */
+/** A check that accepts every token count. */
 export const newTrust = () => {
   const any = Number.POSITIVE_INFINITY;
   const bounds = { promptTokens: any, completionTokens: any, unseenTokens: any };
   return new UsageCheck(bounds, undefined);
 };
 
-/** A scripted upstream and an engine before it, both closed after the test. */
+/** Starts a scripted upstream and an engine in front of it. Both are closed after the test. */
 export async function createPair(
   test: TestContext,
   script: ScriptedUpstreamOptions = {},

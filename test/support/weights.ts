@@ -1,4 +1,4 @@
-// The weights of a server without the server: a database, a folder, a hub, and a person who may pull.
+// Local weights without a server: a database, a folder, a hub, and a person who may pull.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ export interface TestWeights extends LocalWeights {
 
 export type TestWeightsOptions = Partial<WeightsOptions> & {
   database?: DatabaseKind;
-  /** Open again what an earlier one left. */
+  /** Open the database and folder of an earlier instance again. */
   on?: TestWeights;
 };
 
@@ -42,7 +42,7 @@ export async function openTestWeights(
   hub: TestHub,
   { database = 'sqlite', on, ...options }: TestWeightsOptions = {},
 ): Promise<TestWeights> {
-  const { db, dataDir, person } = on ?? (await makeGround(database));
+  const { db, dataDir, person } = on ?? (await createSurroundings(database));
   const weights = await openWeights(
     {
       db,
@@ -83,7 +83,7 @@ export async function openTestWeights(
   };
 }
 
-async function makeGround(
+async function createSurroundings(
   database: DatabaseKind,
 ): Promise<Pick<TestWeights, 'db' | 'dataDir' | 'person'>> {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-weights-'));

@@ -418,17 +418,17 @@ for (const database of databases) {
   });
 }
 
-test('a machine that changes by itself is seen by what its driver says, not by polling', async () => {
+test('a machine that changes by itself is seen by its driver’s event, without polling', async (context) => {
+  // Periodic looks never happen, so only the event can report the change.
+  context.mock.timers.enable({ apis: ['setInterval'] });
   const cloud = await startCloud('sqlite');
   const id = await cloud.launchActive();
   cloud.cloud.reconciler.start();
   const changed = new Promise((done) => {
     cloud.cloud.events.subscribe(cloud.accountId, ({ status }) => done(status));
   });
-  const started = Date.now();
   cloud.driver.kill(id, 'It was switched off.');
   assert.equal(await changed, 'unhealthy');
-  assert(Date.now() - started < 1_500, 'the next look would have been two seconds later');
 });
 
 test('a host that hangs leaves the others their share of the work', async () => {

@@ -1,4 +1,4 @@
-// The thread that parses bodies, but for one word that ends it.
+// The worker that parses bodies, except that a body with the string "die" ends it.
 
 import { parentPort } from 'node:worker_threads';
 import type { BodyJob } from '#inference/api/body-thread.ts';

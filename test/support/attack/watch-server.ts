@@ -1,13 +1,15 @@
-// Asks a server for /healthz every ten milliseconds, in a thread of its own, and reads the most memory its
-// process has had.
+// A worker that requests a server's /healthz every ten milliseconds and reads the peak memory of its process. The
+// first message to it ends the watch: it takes a last sample and posts the result.
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface Watched {
+  /** Longest time that /healthz took. */
   readonly worstMs: number;
   readonly peakMb: number;
+  /** Whether the last /healthz was answered with 200. */
   readonly isUp: boolean;
 }
 
@@ -17,9 +19,17 @@ let [worstMs, peakMb, isUp, isOver] = [0, 0, true, false];
 parentPort?.once('message', () => {
   isOver = true;
 });
-// The first one opens the connection.
+// The first request opens the connection and is not timed.
 await fetch(`${url}/healthz`);
 while (!isOver) {
+  await sample();
+  await sleep(10);
+}
+await sample();
+parentPort?.postMessage({ worstMs, peakMb, isUp } satisfies Watched);
+process.exit(0);
+
+async function sample(): Promise<void> {
   const begun = performance.now();
   isUp = await fetch(`${url}/healthz`).then(
     ({ ok }) => ok,
@@ -27,10 +37,7 @@ while (!isOver) {
   );
   worstMs = Math.max(worstMs, performance.now() - begun);
   peakMb = Math.max(peakMb, readPeakMb());
-  await sleep(10);
 }
-parentPort?.postMessage({ worstMs, peakMb, isUp } satisfies Watched);
-process.exit(0);
 
 function readPeakMb(): number {
   try {

@@ -1,0 +1,14 @@
+// A TCP port on loopback that is free now, for programs that can't choose one themselves.
+
+import { createServer } from 'node:net';
+
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}
