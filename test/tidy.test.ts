@@ -151,13 +151,27 @@ describe('tidy', () => {
     assert.deepEqual(wrong, []);
   });
 
-  test('no test sleeps: it waits for a condition or turns a clock', { todo: true }, () => {
-    const sleeps = /timers\/promises|setTimeout\((?:resolve|done|go|r)\b|\bsleep\(/;
+  test('no test sleeps: it waits for a condition or turns a clock', () => {
+    const sleeps =
+      /setTimeout\b[^;\n]*from 'node:timers\/promises'|new Promise(?:<\w+>)?\(\s*\(?\w+\)? =>\s*\{?\s*(?:void )?setTimeout\(|scheduler\.wait\(|Atomics\.wait\(/;
     const wrong = sources.filter(
       (file) => /^test\/(?!support\/|tidy)/.test(file) && sleeps.test(textOf(file)),
     );
-    assert.deepEqual(wrong, []);
+    assert.deepEqual(
+      wrong.filter((file) => !stillSleeping.includes(file)),
+      [],
+    );
   });
+
+  /** Suites that have to be rewritten; no other may sleep. */
+  const stillSleeping = [
+    'test/accounts/limits/replicas.test.ts',
+    'test/accounts/usage/writer-thread.test.ts',
+    'test/cloud/drivers/incus/faults.test.ts',
+    'test/http/client.test.ts',
+    'test/http/client/pool.test.ts',
+    'test/inference/engines/upstream/upstream.test.ts',
+  ];
 
   test('only the CLI’s serve starts the server', () => {
     const starters = sources.filter(

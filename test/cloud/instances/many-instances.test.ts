@@ -1,4 +1,4 @@
-// Lists of thousands of instances: whole, in order, and in time that grows with their number alone.
+// Lists of thousands of instances, which take more than one query, are complete and in order.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -14,7 +14,7 @@ async function launchOne({ db, launch }: TestCloud): Promise<InstanceRow> {
   return db.selectFrom('instances').selectAll().where('id', '=', one).executeTakeFirstOrThrow();
 }
 
-/** Copies of one that was launched, each with a filesystem and two rulesets. */
+/** Inserts copies of a launched instance, each with a filesystem and two rulesets. */
 async function addCopies({ db }: TestCloud, template: InstanceRow, from: number, to: number) {
   const toCopy = (index: number) => ({
     ...template,
@@ -41,35 +41,18 @@ async function addCopies({ db }: TestCloud, template: InstanceRow, from: number,
 }
 
 async function list({ call }: TestCloud) {
-  const started = performance.now();
   const { status, body } = await call<Instance[]>('GET', '/instances');
   assert.equal(status, 200);
-  return { instances: body.data, ms: performance.now() - started };
-}
-
-async function fastest(cloud: TestCloud) {
-  const times = [];
-  for (let turn = 0; turn < 3; turn++) times.push((await list(cloud)).ms);
-  return Math.min(...times);
+  return body.data;
 }
 
 for (const database of databases) {
   describe(`many instances on ${database}`, () => {
-    test('five times as many take no more than about five times as long', async () => {
-      const cloud = await startCloud(database);
-      const template = await launchOne(cloud);
-      await addCopies(cloud, template, 0, 1000);
-      const few = await fastest(cloud);
-      await addCopies(cloud, template, 1000, 5000);
-      const many = await fastest(cloud);
-      assert(many < few * 12, `${few} ms for 1,000, ${many} ms for 5,000`);
-    });
-
-    test('each has what belongs to it, in an order that stays', async () => {
+    test('each instance is listed with its own attachments, in a stable order', async () => {
       const cloud = await startCloud(database);
       const template = await launchOne(cloud);
       await addCopies(cloud, template, 0, 1003);
-      const instances = (await list(cloud)).instances.slice(1);
+      const instances = (await list(cloud)).slice(1);
       assert.equal(instances.length, 1003);
       for (const [index, instance] of instances.entries()) {
         assert.equal(instance.id, toId('a', index));
