@@ -1,111 +1,134 @@
-// Puts a grammar together: one rule for each distinct set of schemas, filled in from a queue, so that
-// recursion in the schema is recursion in the grammar and deep schemas need no deep stack.
+// Puts a grammar together: one rule for each distinct set of schemas, filled in from a queue, so that a recursive schema
+// becomes a recursive grammar and a deep schema needs no deep stack.
 
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
+import { arrayExpression } from '#inference/engines/local/grammar/rules/array-items.ts';
 import {
   choice,
   type Expression,
   rule,
-  sequence,
   text,
 } from '#inference/engines/local/grammar/rules/gbnf.ts';
 import { literalsExpression } from '#inference/engines/local/grammar/rules/literals.ts';
 import { numberExpression } from '#inference/engines/local/grammar/rules/numbers.ts';
-import {
-  objectExpression,
-  spaceRule,
-} from '#inference/engines/local/grammar/rules/object-members.ts';
+import { objectExpression } from '#inference/engines/local/grammar/rules/object-members.ts';
 import type { RuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { stringExpression } from '#inference/engines/local/grammar/rules/strings.ts';
 import { createSchemaDocument } from '#inference/engines/local/grammar/schema/document.ts';
-import { createSchemaExpander } from '#inference/engines/local/grammar/schema/expansion.ts';
+import {
+  createSchemaExpander,
+  type SchemaExpander,
+} from '#inference/engines/local/grammar/schema/expansion.ts';
 import { applyExclusions } from '#inference/engines/local/grammar/schema/one-of.ts';
 import {
-  type ArrayConstraint,
   type Conjunction,
   type TypeConstraint,
   unconstrained,
 } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
-import { createAmbiguityCheck } from './ambiguity-check.ts';
+import { type AmbiguityCheck, createAmbiguityCheck } from './ambiguity-check.ts';
 
-/** llama.cpp follows them side by side; 200 of them cost it 20 ms a token. */
+/** llama.cpp follows all alternatives side by side. 200 of them cost it 20 ms per token. */
 const maxAlternatives = 128;
 
-/** Adds the rules for a schema, and the ones it needs; returns the name of its own. */
+interface Compilation {
+  readonly rules: RuleBuilder;
+  readonly expander: SchemaExpander;
+  readonly ambiguity: AmbiguityCheck;
+  /** The rule of each set of schemas, by its cache key. */
+  readonly names: Map<string, string>;
+  /** The rule of each string with a pattern, by its cache key. */
+  readonly stringNames: Map<string, string>;
+  /** Rules that are named but not defined. */
+  readonly queue: [name: string, conjunction: Conjunction][];
+}
+
+/**
+ * Adds the rules for a schema that all of `further` must hold with, and the rules that these need. Returns the name of
+ * the schema's rule.
+ */
 export function compileSchema(rules: RuleBuilder, schema: unknown, ...further: unknown[]): string {
-  const { expand, conjunctionKey, constraintKey } = createSchemaExpander(
-    createSchemaDocument(schema),
-    rules.spend,
-  );
-  const names = new Map<string, string>();
-  const constraintNames = new Map<string, string>();
-  const queue: [name: string, conjunction: Conjunction][] = [];
-
-  const ruleOf = (conjunction: Conjunction): string => {
-    const meaningful = conjunction.filter((located) => located.schema !== true);
-    if (meaningful.length === 0) return anyValue(rules);
-    const key = conjunctionKey(meaningful);
-    const known = names.get(key);
-    if (known) return known;
-    const name = rules.reserve('value');
-    names.set(key, name);
-    queue.push([name, meaningful]);
-    return name;
+  const expander = createSchemaExpander(createSchemaDocument(schema), rules.spend);
+  const compilation: Compilation = {
+    rules,
+    expander,
+    ambiguity: createAmbiguityCheck({ expand: expander.expand, spend: rules.spend }, (value) =>
+      ruleOf(compilation, value),
+    ),
+    names: new Map(),
+    stringNames: new Map(),
+    queue: [],
   };
-  const toValue = (conjunction: Conjunction) => rule(ruleOf(conjunction));
-
-  const knowledge = { expand, spend: rules.spend };
-  const ambiguity = createAmbiguityCheck(knowledge, ruleOf);
-
-  const bodyOf = (name: string, conjunction: Conjunction): Expression => {
-    const path = conjunction[0]!.path;
-    const constraints = expand(conjunction);
-    const meant = constraints.filter((constraint) => !constraint.implicit);
-    const narrowed = (meant.length > 0 ? meant : constraints).flatMap(
-      (constraint) => applyExclusions(constraint, knowledge) ?? [],
-    );
-    const constants = narrowed.flatMap((constraint) =>
-      constraint.type === 'const' ? [JSON.stringify(constraint.value)] : [],
-    );
-    const others = narrowed.filter((constraint) => constraint.type !== 'const');
-    if (others.length > maxAlternatives) {
-      throw new UnsupportedSchema(path, '', 'has too many alternatives');
-    }
-    const body = choice([
-      ...(constants.length > 0 ? [literalsExpression(rules, constants)] : []),
-      ...others.map((constraint) => sharedExpression(constraint, path)),
-    ]);
-    ambiguity.add(name, path, others);
-    return body;
-  };
-
-  // A format can take hundreds of rules, and is often used for many members.
-  const sharedExpression = (constraint: TypeConstraint, path: string): Expression => {
-    if (constraint.type !== 'string' || !constraint.automaton) {
-      return constraintExpression(rules, constraint, path, toValue);
-    }
-    const key = constraintKey(constraint);
-    const name =
-      constraintNames.get(key) ?? rules.add('string', stringExpression(rules, constraint));
-    constraintNames.set(key, name);
-    return rule(name);
-  };
-
+  const { queue } = compilation;
   const located = [schema, ...further].map((each) => ({ schema: each, path: '' }));
-  const root = ruleOf(located);
+  const root = ruleOf(compilation, located);
   for (let next = queue.pop(); next; next = queue.pop()) {
     const [name, conjunction] = next;
     try {
-      rules.define(name, bodyOf(name, conjunction));
+      rules.define(name, toBody(compilation, name, conjunction));
     } catch (error) {
-      // Two patterns that are simple alone can be too much together, or with a length.
+      // Two patterns that are simple on their own can be too complex together, or with a length.
       if (!(error instanceof PatternError)) throw error;
       throw new UnsupportedSchema(conjunction[0]!.path, 'pattern', error.message);
     }
   }
-  ambiguity.check();
+  compilation.ambiguity.check();
   return root;
+}
+
+/** The name of the rule for these schemas, which is queued to be defined the first time. */
+function ruleOf({ rules, expander, names, queue }: Compilation, conjunction: Conjunction): string {
+  const meaningful = conjunction.filter((located) => located.schema !== true);
+  if (meaningful.length === 0) return anyValue(rules);
+  const key = expander.conjunctionKey(meaningful);
+  const known = names.get(key);
+  if (known) return known;
+  const name = rules.reserve('value');
+  names.set(key, name);
+  queue.push([name, meaningful]);
+  return name;
+}
+
+function toBody(compilation: Compilation, name: string, conjunction: Conjunction): Expression {
+  const { rules, expander, ambiguity } = compilation;
+  const path = conjunction[0]!.path;
+  const constraints = expander.expand(conjunction);
+  const explicit = constraints.filter((constraint) => !constraint.implicit);
+  const matching = { expand: expander.expand, spend: rules.spend };
+  const narrowed = (explicit.length > 0 ? explicit : constraints).flatMap(
+    (constraint) => applyExclusions(constraint, matching) ?? [],
+  );
+  const constants = narrowed.flatMap((constraint) =>
+    constraint.type === 'const' ? [JSON.stringify(constraint.value)] : [],
+  );
+  const others = narrowed.filter((constraint) => constraint.type !== 'const');
+  if (others.length > maxAlternatives) {
+    throw new UnsupportedSchema(path, '', 'has too many alternatives');
+  }
+  const body = choice([
+    ...(constants.length > 0 ? [literalsExpression(rules, constants)] : []),
+    ...others.map((constraint) => toExpression(compilation, constraint, path)),
+  ]);
+  ambiguity.add(name, path, others);
+  return body;
+}
+
+/** Strings with a pattern share a rule: a format can take hundreds of rules and is often used for many members. */
+function toExpression(
+  compilation: Compilation,
+  constraint: TypeConstraint,
+  path: string,
+): Expression {
+  const { rules, expander, stringNames } = compilation;
+  if (constraint.type !== 'string' || !constraint.automaton) {
+    return constraintExpression(rules, constraint, path, (value) =>
+      rule(ruleOf(compilation, value)),
+    );
+  }
+  const key = expander.constraintKey(constraint);
+  const name = stringNames.get(key) ?? rules.add('string', stringExpression(rules, constraint));
+  stringNames.set(key, name);
+  return rule(name);
 }
 
 /** Any JSON value. */
@@ -148,38 +171,4 @@ function constraintExpression(
     case 'object':
       return objectExpression(rules, constraint, path, toValue);
   }
-}
-
-function arrayExpression(
-  rules: RuleBuilder,
-  constraint: ArrayConstraint,
-  toValue: (conjunction: Conjunction) => Expression,
-): Expression {
-  const comma = sequence(text(','), spaceRule(rules));
-  const fixed = constraint.prefix.length;
-  const more = rules.add('item', sequence(comma, toValue(constraint.items)));
-  const close = text(']');
-  // Built from the end: what may follow `at` items of the prefix.
-  let rest = sequence(
-    rules.repeat(more, Math.max(constraint.min - fixed, 0), constraint.max - fixed),
-    close,
-  );
-  if (fixed === 0) {
-    if (constraint.max === 0) return text('[]');
-    const least = Math.max(constraint.min - 1, 0);
-    const full = sequence(
-      toValue(constraint.items),
-      rules.repeat(more, least, constraint.max - 1),
-      close,
-    );
-    return sequence(text('['), choice(constraint.min > 0 ? [full] : [full, close]));
-  }
-  for (let at = fixed - 1; at >= 0; at--) {
-    const options: Expression[] = [];
-    const item = toValue(constraint.prefix[at]!);
-    if (at < constraint.max) options.push(sequence(...(at > 0 ? [comma] : []), item, rest));
-    if (at >= constraint.min) options.push(close);
-    rest = rule(rules.add('items', choice(options)));
-  }
-  return sequence(text('['), rest);
 }

@@ -1,5 +1,5 @@
-// CallableTool calls as text, in the form of the built-in model's template and of Hermes and Qwen: a JSON object
-// with name and arguments between two tags. The built-in writes no newlines there, the others do.
+// A grammar for tool calls in the form of the built-in model's template, Hermes and Qwen: a JSON object with name and
+// arguments between two tags. The built-in model writes no newlines inside the tags; the others do.
 
 import { choice, rule, sequence, text } from '#inference/engines/local/grammar/rules/gbnf.ts';
 import { createRuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
@@ -7,23 +7,21 @@ import {
   join,
   UnsupportedSchema,
 } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
+import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import { compileSchema } from './schema-compiler.ts';
-
-export const toolCallOpening = '<tool_call>';
-export const toolCallClosing = '</tool_call>';
 
 const maxCalls = 16;
 
 export interface CallableTool {
   readonly name: string;
-  /** A schema of an object. Absent means that the tool takes no arguments. */
+  /** A schema of an object. If absent, the tool takes no arguments. */
   readonly parameters?: unknown;
 }
 
 export interface ToolGrammarOptions {
-  /** Up to sixteen calls, one after another, instead of one. */
+  /** Allows up to 16 calls, one after another, instead of one. */
   readonly parallel: boolean;
-  /** For a model that has chosen to call: what follows the opening tag it has written already. */
+  /** The model has already written the opening tag. */
   readonly afterOpening?: boolean;
 }
 

@@ -1,5 +1,5 @@
-// Objects: members in the schema's order, each optional one there or not, commas only between members,
-// and the grammar only as long as the schema. Extra members follow the declared ones under other names.
+// Grammar rules for objects: members in the schema's order, each optional one present or not, with commas only between
+// members. The grammar is only as long as the schema. Extra members follow the declared ones under other names.
 
 import { allBut } from '#inference/engines/local/grammar/regex/automaton.ts';
 import type {
@@ -9,15 +9,25 @@ import type {
 import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsupported-schema.ts';
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
 import type { RuleBuilder } from './rule-builder.ts';
+import { spaceRule } from './space.ts';
 import { automatonExpression } from './strings.ts';
 
-/** llama.cpp follows every member that may come next side by side; 1000 of them cost it 40 ms a token. */
+/** llama.cpp follows all members that may come next side by side. 1000 of them cost it 40 ms per token. */
 const maxOptionalMembers = 500;
 
-/** At most one space where people put one; more would let a weak model write spaces for ever. */
-export function spaceRule(rules: RuleBuilder): Expression {
-  const space = rules.shared('space', 'space', () => text(' '));
-  return rules.repeat(space, 0, 1);
+interface ObjectStates {
+  readonly rules: RuleBuilder;
+  readonly members: readonly Member[];
+  /** The rule for an extra member; undefined if there may be none. */
+  readonly extra: string | undefined;
+  readonly min: number;
+  readonly max: number;
+  /** Counts above this one need not be told apart. */
+  readonly maxCounted: number;
+  readonly toValue: (conjunction: Conjunction) => Expression;
+  readonly names: Map<string, string>;
+  /** States that are named but not defined. */
+  readonly queue: [name: string, at: number, count: number][];
 }
 
 export function objectExpression(
@@ -26,61 +36,80 @@ export function objectExpression(
   path: string,
   toValue: (conjunction: Conjunction) => Expression,
 ): Expression {
-  const space = spaceRule(rules);
-  const comma = sequence(text(','), space);
   const extra = extraRule(rules, constraint, toValue);
   const members = orderMembers(constraint);
-  // Two extra members may turn out to have one name, so only the first is sure to count.
-  const sure = members.length + (extra ? 1 : 0);
-  if (constraint.min > sure) {
+  const { min } = constraint;
+  // Two extra members may have the same name, so only the first one is certain to count.
+  if (min > members.length + (extra ? 1 : 0)) {
     throw new UnsupportedSchema(path, 'minProperties', 'asks for more members than have names');
   }
   if (members.filter(({ required }) => !required).length > maxOptionalMembers) {
     throw new UnsupportedSchema(path, 'properties', 'has too many optional members');
   }
   const max = !extra && constraint.max >= members.length ? Infinity : constraint.max;
-  const counted = max === Infinity ? Math.max(constraint.min, 1) : max;
-  const states = new Map<string, string>();
-
-  // What may follow once the members before `at` are decided and `count` of them are there.
-  const state = (at: number, count: number): Expression => {
-    const key = `${at} ${count}`;
-    const known = states.get(key);
-    if (known) return rule(known);
-    const name = rules.reserve('object');
-    states.set(key, name);
-    queue.push([name, at, count]);
-    return rule(name);
+  const maxCounted = max === Infinity ? Math.max(min, 1) : max;
+  const names = new Map<string, string>();
+  const states: ObjectStates = {
+    rules,
+    members,
+    extra,
+    min,
+    max,
+    maxCounted,
+    toValue,
+    names,
+    queue: [],
   };
-  const optionsOf = (at: number, count: number): Expression[] => {
-    const separator = count > 0 ? [comma] : [];
-    const full = count >= max;
-    const member = members[at];
-    if (member) {
-      const next = state(at + 1, Math.min(count + 1, counted));
-      const key = text(`${JSON.stringify(member.name)}:`);
-      const present = sequence(...separator, key, space, toValue(member.value), next);
-      return [...(full ? [] : [present]), ...(member.required ? [] : [state(at + 1, count)])];
-    }
-    const end = count >= constraint.min ? [text('}')] : [];
-    if (!extra || full) return end;
-    if (count + 1 < constraint.min) return end;
-    const more = rules.add('extra', sequence(comma, rule(extra)));
-    const rest = rules.repeat(more, 0, max - count - 1);
-    return [...end, sequence(...separator, rule(extra), rest, text('}'))];
-  };
-
-  const queue: [name: string, at: number, count: number][] = [];
-  const first = state(0, 0);
-  for (let next = queue.pop(); next; next = queue.pop()) {
+  const first = stateRule(states, 0, 0);
+  for (let next = states.queue.pop(); next; next = states.queue.pop()) {
     const [name, at, count] = next;
-    rules.define(name, choice(optionsOf(at, count)));
+    rules.define(name, choice(stateOptions(states, at, count)));
   }
   return sequence(text('{'), first);
 }
 
-/** As they are written: the schema's order, then what is required but not described. */
-export function orderMembers(constraint: ObjectConstraint) {
+/** What may follow once the members before `at` are decided and `count` of them are present. */
+function stateRule({ rules, names, queue }: ObjectStates, at: number, count: number): Expression {
+  const key = `${at} ${count}`;
+  const known = names.get(key);
+  if (known) return rule(known);
+  const name = rules.reserve('object');
+  names.set(key, name);
+  queue.push([name, at, count]);
+  return rule(name);
+}
+
+function stateOptions(states: ObjectStates, at: number, count: number): Expression[] {
+  const { rules, extra, min, max } = states;
+  const space = spaceRule(rules);
+  const comma = sequence(text(','), space);
+  const separator = count > 0 ? [comma] : [];
+  const isFull = count >= max;
+  const member = states.members[at];
+  if (member) {
+    const next = stateRule(states, at + 1, Math.min(count + 1, states.maxCounted));
+    const key = text(`${JSON.stringify(member.name)}:`);
+    const present = sequence(...separator, key, space, states.toValue(member.value), next);
+    return [
+      ...(isFull ? [] : [present]),
+      ...(member.required ? [] : [stateRule(states, at + 1, count)]),
+    ];
+  }
+  const end = count >= min ? [text('}')] : [];
+  if (!extra || isFull || count + 1 < min) return end;
+  const more = rules.add('extra', sequence(comma, rule(extra)));
+  const rest = rules.repeat(more, 0, max - count - 1);
+  return [...end, sequence(...separator, rule(extra), rest, text('}'))];
+}
+
+export interface Member {
+  readonly name: string;
+  readonly value: Conjunction;
+  readonly required: boolean;
+}
+
+/** The members in the order in which they are written: the schema's order, then those required but not declared. */
+export function orderMembers(constraint: ObjectConstraint): Member[] {
   const required = new Set(constraint.required);
   const named = [...constraint.properties].map(([name, value]) => ({
     name,

@@ -1,11 +1,19 @@
-// Whether a given value fits a constraint: needed where a schema names values itself (`const`, `enum`) beside
-// other keywords, or names them in one branch of a `oneOf`.
+// Checks whether a given value satisfies a constraint. It is needed where a schema names values itself (`const`, `enum`)
+// beside other keywords or in one branch of a `oneOf`.
 
 import { accepts } from '#inference/engines/local/grammar/regex/automaton.ts';
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
-import { type Conjunction, findMember, type TypeConstraint } from './type-constraints.ts';
+import {
+  type ArrayConstraint,
+  type Conjunction,
+  findMember,
+  type NumberConstraint,
+  type ObjectConstraint,
+  type StringConstraint,
+  type TypeConstraint,
+} from './type-constraints.ts';
 
-/** What looking into a member's schemas needs. */
+/** What is needed to look into the schemas of members. */
 export interface MatchingContext {
   readonly expand: (conjunction: Conjunction) => readonly TypeConstraint[];
   readonly spend: Spend;
@@ -31,9 +39,6 @@ export function toCanonicalText(value: unknown): string {
 }
 
 function fits(value: unknown, constraint: TypeConstraint, matching: MatchingContext): boolean {
-  const all = (member: unknown, conjunction: Conjunction) =>
-    conjunction.length === 0 ||
-    matching.expand(conjunction).some((one) => matches(member, one, matching));
   matching.spend(typeof value === 'string' ? 20 + 10 * value.length : 20);
   switch (constraint.type) {
     case 'const': {
@@ -46,37 +51,57 @@ function fits(value: unknown, constraint: TypeConstraint, matching: MatchingCont
     case 'boolean':
       return typeof value === 'boolean';
     case 'number':
-      return (
-        typeof value === 'number' &&
-        (!constraint.integer || Number.isInteger(value)) &&
-        (constraint.aboveMin ? value > constraint.min : value >= constraint.min) &&
-        (constraint.belowMax ? value < constraint.max : value <= constraint.max)
-      );
+      return typeof value === 'number' && fitsNumber(value, constraint);
     case 'string':
-      return (
-        typeof value === 'string' &&
-        within([...value].length, constraint) &&
-        (!constraint.automaton || accepts(constraint.automaton, value))
-      );
+      return typeof value === 'string' && fitsString(value, constraint);
     case 'array':
-      return (
-        Array.isArray(value) &&
-        within(value.length, constraint) &&
-        value.every((item, index) => all(item, constraint.prefix[index] ?? constraint.items))
-      );
-    case 'object': {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-      const members = Object.entries(value);
-      return (
-        within(members.length, constraint) &&
-        constraint.required.every((name) => Object.hasOwn(value, name)) &&
-        members.every(([name, member]) => {
-          const conjunction = findMember(constraint, name);
-          return conjunction !== undefined && all(member, conjunction);
-        })
-      );
-    }
+      return Array.isArray(value) && fitsArray(value, constraint, matching);
+    case 'object':
+      return isRecord(value) && fitsObject(value, constraint, matching);
   }
+}
+
+function fitsNumber(value: number, constraint: NumberConstraint): boolean {
+  const { min, max, integer, aboveMin, belowMax } = constraint;
+  if (integer && !Number.isInteger(value)) return false;
+  return (aboveMin ? value > min : value >= min) && (belowMax ? value < max : value <= max);
+}
+
+function fitsString(value: string, constraint: StringConstraint): boolean {
+  if (!within([...value].length, constraint)) return false;
+  return !constraint.automaton || accepts(constraint.automaton, value);
+}
+
+function fitsArray(
+  value: readonly unknown[],
+  { prefix, items, min, max }: ArrayConstraint,
+  matching: MatchingContext,
+): boolean {
+  if (!within(value.length, { min, max })) return false;
+  return value.every((item, index) => fitsAll(item, prefix[index] ?? items, matching));
+}
+
+function fitsObject(
+  value: Readonly<Record<string, unknown>>,
+  constraint: ObjectConstraint,
+  matching: MatchingContext,
+): boolean {
+  const members = Object.entries(value);
+  if (!within(members.length, constraint)) return false;
+  if (!constraint.required.every((name) => Object.hasOwn(value, name))) return false;
+  return members.every(([name, member]) => {
+    const conjunction = findMember(constraint, name);
+    return conjunction !== undefined && fitsAll(member, conjunction, matching);
+  });
+}
+
+function fitsAll(value: unknown, conjunction: Conjunction, matching: MatchingContext): boolean {
+  if (conjunction.length === 0) return true;
+  return matching.expand(conjunction).some((one) => matches(value, one, matching));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function within(count: number, { min, max }: { min: number; max: number }): boolean {
