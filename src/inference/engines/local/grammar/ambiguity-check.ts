@@ -1,6 +1,6 @@
-// llama.cpp reads alternatives side by side, each with its own stack. Where two of them stay possible while
-// a nested value is written, and that value has such alternatives too, the stacks multiply with the depth:
-// fourteen brackets kept it busy for 17 seconds. Schemas that allow this are refused.
+// Refuses schemas whose alternatives llama.cpp can't follow in time. It reads alternatives side by side, each with its own
+// stack. If two of them stay possible while a nested value is written, and that value has such alternatives too, the
+// stacks multiply with the depth: fourteen brackets took 17 seconds.
 
 import { orderMembers } from '#inference/engines/local/grammar/rules/object-members.ts';
 import { chunk } from '#inference/engines/local/grammar/rules/rule-builder.ts';
@@ -17,9 +17,9 @@ import type { MatchingContext } from '#inference/engines/local/grammar/schema/va
 const maxStacks = 64;
 
 export interface AmbiguityCheck {
-  /** Notes the alternatives of one rule. */
+  /** Records the alternatives of one rule. */
   add(name: string, path: string, constraints: readonly TypeConstraint[]): void;
-  /** Throws UnsupportedSchema when alternatives could multiply beyond what llama.cpp can follow. */
+  /** Throws UnsupportedSchema if alternatives could multiply beyond what llama.cpp can follow. */
   check(): void;
 }
 
@@ -28,7 +28,7 @@ export function createAmbiguityCheck(
   ruleOf: (conjunction: Conjunction) => string,
 ): AmbiguityCheck {
   const paths = new Map<string, string>();
-  /** For each rule, the rules around it, and how many of their alternatives may be open meanwhile. */
+  /** For each rule, the rules that contain it, and how many of their alternatives may be open meanwhile. */
   const around = new Map<string, Map<string, number>>();
 
   const note = (inner: string, outer: string, open: number) => {
@@ -76,7 +76,7 @@ export function createAmbiguityCheck(
   };
 }
 
-/** A long repetition is written in chunks, and whether a chunk will be whole shows only at its end. */
+/** A long repetition is written in chunks, and only a chunk's end shows whether it is whole: two alternatives. */
 function alone({ max }: ArrayConstraint | ObjectConstraint): number {
   return max !== Infinity && max > chunk ? 2 : 1;
 }

@@ -1,10 +1,10 @@
-// Compiles what an engine asks for to GBNF. Runs in the grammar thread: a large request takes over a second.
+// Compiles a grammar request to GBNF. It runs in the grammar thread, because a large request takes over a second.
 
 import type { CompiledGrammar, GrammarRequest } from './grammar-compiler.ts';
 import { jsonObjectGrammar, toGrammar } from './schema-grammar.ts';
 import { toToolGrammar } from './tool-grammar.ts';
 
-/** Never throws: a schema that can't be expressed is a refusal. */
+/** Never throws: a schema that can't be expressed returns a refusal. */
 export function compileGrammar(request: GrammarRequest): CompiledGrammar {
   try {
     return { grammar: toText(request) };

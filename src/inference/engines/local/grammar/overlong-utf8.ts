@@ -1,6 +1,6 @@
-// llama.cpp counts an overlong UTF-8 sequence as the character it stands for, but it is decoded as several
-// replacement characters: a length or a quote would no longer be what the grammar promised. Such sequences
-// begin with a token that ends in a bare E0 or F0, so those tokens must be off while a grammar is on.
+// Finds the tokens that can begin an overlong UTF-8 sequence. llama.cpp counts such a sequence as the character it stands
+// for, but it is decoded as several replacement characters, so a length or a quote would not be what the grammar
+// guarantees. The sequences begin with a token that ends in a bare E0 or F0, which must be banned while a grammar is on.
 
 /**
  * The ids to bias to -Infinity. `tokens` and `tokenizer` are the model file's `tokenizer.ggml.tokens` and

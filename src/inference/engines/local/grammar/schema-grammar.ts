@@ -1,5 +1,5 @@
-// BOUNDARY. JSON Schema (draft 2020-12, and what draft 7 shares with it) as a grammar for llama.cpp whose
-// every text parses as JSON and satisfies the schema. What can't be promised is refused by name.
+// BOUNDARY. Turns JSON Schema (draft 2020-12, and what draft 7 shares with it) into a grammar for llama.cpp. Every text of
+// the grammar is JSON that satisfies the schema. What can't be guaranteed is refused by name.
 
 import { createRuleBuilder } from '#inference/engines/local/grammar/rules/rule-builder.ts';
 import { anyObject, compileSchema } from './schema-compiler.ts';
@@ -7,9 +7,9 @@ import { anyObject, compileSchema } from './schema-compiler.ts';
 /**
  * Pure, and bounded in time and size whatever the schema. Throws UnsupportedSchema.
  *
- * Members come in the schema's order. Without `additionalProperties` a schema that lists its members gets
- * just those; with it, extra ones follow under other names. Two extra ones may share a name: a parser keeps
- * the last, which is valid by itself, and only one is counted towards `minProperties`.
+ * Members come in the schema's order. Without `additionalProperties`, a schema that lists its members gets only those;
+ * with it, extra members follow under other names. Two extra members may share a name: a parser keeps the last, which is
+ * valid on its own, and only one counts towards `minProperties`.
  */
 export function toGrammar(schema: unknown): string {
   const rules = createRuleBuilder();

@@ -1,5 +1,5 @@
-// Deterministic automata over code points. They let a pattern, a format and a length hold together, tell
-// whether two patterns can match the same string, and become grammar rules that never need to back up.
+// Deterministic automata over code points. They combine a pattern, a format and a length, show whether two patterns can
+// match the same string, and become grammar rules without backtracking.
 
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
 import type { CharRange } from './char-ranges.ts';
@@ -16,7 +16,7 @@ export interface State {
   readonly edges: readonly Edge[];
 }
 
-/** State 0 is where it starts. Every other state can still lead to an accepted string. */
+/** Starts in state 0. Every other state can lead to an accepted string. */
 export type Automaton = readonly State[];
 
 const maxStates = 3000;
@@ -50,7 +50,7 @@ export function intersectAutomata(a: Automaton, b: Automaton, spend: Spend): Aut
   }));
 }
 
-/** Every string that the automaton doesn't accept. */
+/** Accepts every string that the automaton does not accept. */
 export function complementOf(automaton: Automaton, spend: Spend): Automaton {
   const sink = automaton.length;
   return explore(0, spend, (state) => {
@@ -82,7 +82,7 @@ export function limitLength(
   }));
 }
 
-/** Every string but these. */
+/** Accepts every string except these. */
 export function allBut(names: readonly string[]): Automaton {
   const free = 1;
   const nodes: { accepting: boolean; next: Map<number, number> }[] = [
@@ -161,7 +161,7 @@ function trim(states: readonly State[]): Automaton {
   }));
 }
 
-/** Infinity when a loop can be taken, which is so when a path is longer than there are states. */
+/** Length of the longest string; Infinity if there is a loop, that is, if a path is longer than there are states. */
 function longestString(automaton: Automaton): number {
   let layer = new Set([0]);
   for (let length = 0; length <= automaton.length; length++) {

@@ -1,5 +1,5 @@
-// From a regular expression to the smallest automaton of its language, by the textbook: steps with empty
-// moves, then sets of steps, then equal states merged. Every stage is bounded.
+// Compiles a regular expression to the minimal automaton of its language by the textbook construction: an NFA with empty
+// moves, then a DFA by subsets, then equal states merged. Every stage is bounded.
 
 import type { Spend } from '#inference/engines/local/grammar/work-budget.ts';
 import {
@@ -140,8 +140,8 @@ function determinise(steps: readonly Step[], start: number, end: number, spend: 
 }
 
 /**
- * Splits the states into ever finer classes until states of one class can't be told apart. A long chain
- * would take a round for each of its states, and has little to merge: it is left as it is.
+ * Splits the states into finer classes until the states of each class behave alike. A long chain would take one round
+ * per state and has little to merge, so it is left as it is after `maxRounds`.
  */
 function minimise(automaton: Automaton, spend: Spend): Automaton {
   const pieces = automaton.map(toPieces);
@@ -178,7 +178,7 @@ function toPieces({ edges }: State): readonly Piece[] {
     .toSorted((a, b) => a[0] - b[0]);
 }
 
-/** Which class each character leads to, written so that equal behaviour gives equal text. */
+/** The class that each character leads to, as text that is equal for equal behaviour. */
 function toSignature(pieces: readonly Piece[], classes: readonly number[]): string {
   let signature = '';
   let end = -1;

@@ -1,6 +1,6 @@
-// Reads the part of ECMAScript's regular expressions (`u` flag) that describes a regular language.
-// Lookaheads are taken at the very beginning, where they only mean "and" or "and not"; elsewhere they, and
-// everything that looks behind, refers back or depends on word boundaries, are refused.
+// Parses the part of ECMAScript's regular expressions (`u` flag) that describes a regular language. Lookaheads are
+// supported at the very beginning, where they only mean "and" or "and not". Other lookaheads, lookbehinds,
+// backreferences and word boundaries are refused.
 //
 // @eslint-community/regexpp and refa 0.12.1 are not used instead. refa bounds the nodes of an automaton but not the
 // work until it has them: `(?:[一-帀]0|[丁-币]1|...){1,8}` with 150 overlapping classes (1,248 characters) took it
@@ -50,7 +50,7 @@ export function parseRegex(source: string): Language {
   return { whole: surround({ kind: 'sequence', items: [items[0], ...rest] }), looks };
 }
 
-/** Says of a lookahead that stands at the start that it starts there. */
+/** Anchors a lookahead at the start, where it stands. */
 function fromStart(regex: Regex): Regex {
   if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(fromStart) };
   const items = itemsOf(regex);

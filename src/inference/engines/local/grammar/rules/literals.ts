@@ -1,19 +1,19 @@
-// A choice of fixed texts. llama.cpp follows every option side by side, so a long list is written by its
-// common beginnings, where only one way goes on.
+// Grammar rules for a choice of fixed texts. llama.cpp follows all options side by side, so a long list is written as a
+// prefix tree, in which only one branch continues.
 
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
 import type { RuleBuilder } from './rule-builder.ts';
 
-/** Up to here the list reads better as it is. */
+/** A list of up to this length is written as it is. */
 const maxPlainLiterals = 8;
 
 export function literalsExpression(rules: RuleBuilder, texts: readonly string[]): Expression {
   if (texts.length <= maxPlainLiterals) return choice(texts.map(text));
-  return byBeginning(rules, [...new Set(texts)].toSorted(), 0);
+  return prefixTree(rules, [...new Set(texts)].toSorted(), 0);
 }
 
-/** The texts agree up to `from` and are sorted, so the first and the last agree the least. */
-function byBeginning(rules: RuleBuilder, texts: readonly string[], from: number): Expression {
+/** The texts are sorted and share their first `from` characters; the first and the last text share the fewest. */
+function prefixTree(rules: RuleBuilder, texts: readonly string[], from: number): Expression {
   const [first, last] = [texts[0]!, texts.at(-1)!];
   if (texts.length === 1) return text(first.slice(from));
   let end = from;
@@ -22,7 +22,7 @@ function byBeginning(rules: RuleBuilder, texts: readonly string[], from: number)
   if (end > from && /[\ud800-\udbff]/.test(first[end - 1]!)) end--;
   const groups = Map.groupBy(texts, (each) => String.fromCodePoint(each.codePointAt(end) ?? 0));
   const options = [...groups].map(([char, group]) =>
-    char === '\0' ? text('') : byBeginning(rules, group, end),
+    char === '\0' ? text('') : prefixTree(rules, group, end),
   );
   return sequence(text(first.slice(from, end)), rule(rules.add('text', choice(options))));
 }

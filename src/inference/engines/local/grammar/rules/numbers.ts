@@ -1,6 +1,6 @@
-// Numbers within bounds, digit by digit: as long as the digits so far equal a bound's, that bound limits
-// the next digit; after that any digit may follow. At most 15 significant digits, so that what is written
-// is what a double holds and a strict bound stays strict.
+// Grammar rules for numbers within bounds, digit by digit: while the digits so far equal those of a bound, the bound
+// limits the next digit; after that any digit may follow. Numbers have at most 15 significant digits, so that a double
+// holds exactly what is written and a strict bound stays strict.
 
 import type { NumberConstraint } from '#inference/engines/local/grammar/schema/type-constraints.ts';
 import { charClass, choice, type Expression, rule, sequence, text } from './gbnf.ts';
@@ -9,7 +9,7 @@ import type { RuleBuilder } from './rule-builder.ts';
 const maxDigits = 15;
 const minFractionDigits = 6;
 
-/** Neither a bound nor a generated number is further from zero. */
+/** The largest absolute value of a bound and of a generated number. */
 export const maxMagnitude = 10 ** maxDigits - 1;
 
 export function numberExpression(rules: RuleBuilder, constraint: NumberConstraint): Expression {
@@ -116,15 +116,16 @@ function magnitudes(rules: RuleBuilder, integer: boolean, low: Bound, high: Boun
 
 interface Walk {
   readonly rules: RuleBuilder;
-  /** Digits before the point, and at most after it. */
+  /** Digits before the point. */
   readonly length: number;
+  /** Maximum digits after the point. */
   readonly fraction: number;
   readonly least: { readonly digits: string; readonly strict: boolean };
   readonly most: { readonly digits: string; readonly strict: boolean } | null;
   readonly names: Map<string, string | null>;
 }
 
-/** The rule for what may follow `at` digits; null when nothing can. */
+/** The rule for what may follow `at` digits; null if nothing can. */
 function walk(on: Walk, at: number, atLeast: boolean, atMost: boolean): string | null {
   if (!atLeast && !atMost) return anyDigits(on.rules, on.length - at, on.fraction);
   const key = `${at} ${atLeast} ${atMost}`;
@@ -155,7 +156,7 @@ function walk(on: Walk, at: number, atLeast: boolean, atMost: boolean): string |
   return name;
 }
 
-/** What follows where no bound matters: `whole` more digits before the point, or some after it. */
+/** What follows where no bound applies: `whole` more digits before the point, then digits after it. */
 function anyDigits(rules: RuleBuilder, whole: number, fraction: number): string {
   return rules.shared(`digits ${whole} ${fraction}`, 'digits', () => {
     const digit = digitRule(rules);
@@ -167,7 +168,7 @@ function anyDigits(rules: RuleBuilder, whole: number, fraction: number): string 
   });
 }
 
-/** Ending here means zeros from here on. */
+/** True if the number may end after `at` digits, which means that only zeros would follow. */
 function mayEnd({ least, most }: Walk, at: number, atLeast: boolean, atMost: boolean): boolean {
   const zeros = (rest: string) => /^0*$/.test(rest);
   if (atLeast && (!zeros(least.digits.slice(at)) || least.strict)) return false;

@@ -1,4 +1,4 @@
-// Names for schemas and constraints by what they are, so that the same one is worked out only once.
+// Keys for schemas and constraints by their content, so that each is processed only once.
 
 import type { Conjunction, TypeConstraint } from './type-constraints.ts';
 import { toCanonicalText } from './value-matching.ts';
@@ -6,7 +6,7 @@ import { toCanonicalText } from './value-matching.ts';
 export interface CacheKeys {
   /** Equal for the same schemas in any order. */
   conjunctionKey(conjunction: Conjunction): string;
-  /** Equal for constraints that allow the same, as far as can be told without looking into members. */
+  /** Equal for constraints that allow the same values, as far as can be told without looking into members. */
   constraintKey(constraint: TypeConstraint): string;
 }
 

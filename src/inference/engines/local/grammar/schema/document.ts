@@ -1,5 +1,4 @@
-// The schema as a document: its size is checked before anything walks it by recursion, and references
-// are looked up in it.
+// The schema as a document: its size is checked before any recursion over it, and references are resolved in it.
 
 import type { Located } from './type-constraints.ts';
 import { join, UnsupportedSchema } from './unsupported-schema.ts';
@@ -9,7 +8,7 @@ const maxNodes = 50_000;
 const maxCharacters = 1_000_000;
 
 export interface SchemaDocument {
-  /** What `#/$defs/name` stands for. Throws on a reference that leaves the schema or leads nowhere. */
+  /** The schema that `#/$defs/name` refers to. Throws if the reference leaves the schema or finds nothing. */
   resolve(reference: unknown, path: string): Located;
 }
 

@@ -1,5 +1,5 @@
-// The formats that can be generated; those of strings each as a pattern that matches only valid ones.
-// Narrower than the standards on purpose: what is written here passes every common validator.
+// The formats that can be generated; each string format is a pattern that matches only valid strings. The patterns are
+// narrower than the standards on purpose, so that the output passes every common validator.
 
 const thirtyDays = '(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)';
 const thirtyOneDays = '(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])';
@@ -49,7 +49,7 @@ const patterns: ReadonlyMap<unknown, string> = new Map([
   ['uri', uri],
 ]);
 
-/** OpenAPI's. They say nothing about strings. */
+/** OpenAPI's number formats. They do not apply to strings. */
 const ranges: ReadonlyMap<unknown, { min: number; max: number }> = new Map([
   ['int32', { min: -(2 ** 31), max: 2 ** 31 - 1 }],
   ['int64', { min: -Infinity, max: Infinity }],
@@ -57,7 +57,7 @@ const ranges: ReadonlyMap<unknown, { min: number; max: number }> = new Map([
   ['double', { min: -Infinity, max: Infinity }],
 ]);
 
-/** The whole-string pattern of a format; undefined for one that we can't promise. */
+/** The pattern that a whole string of the format matches; undefined for an unsupported format. */
 export function findFormatPattern(format: unknown): string | undefined {
   const pattern = patterns.get(format);
   return pattern && `^(?:${pattern})$`;

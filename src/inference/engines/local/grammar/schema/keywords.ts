@@ -1,4 +1,4 @@
-// The keywords that speak about one type each: read, checked, and put into that type's constraint.
+// Reads and checks the keywords that apply to one type each, and adds them to that type's constraint.
 
 import type { Patterns } from '#inference/engines/local/grammar/regex/pattern.ts';
 import { PatternError } from '#inference/engines/local/grammar/regex/regex.ts';
@@ -46,7 +46,7 @@ const typeOf: ReadonlyMap<string, TypeName> = new Map([
   ['multipleOf', 'number'],
 ]);
 
-/** One constraint for each type that `type` allows, with what the other keywords say about it. */
+/** One constraint for each type that `type` allows, narrowed by the other keywords. */
 export function readKeywords(schema: Schema, path: string, patterns: Patterns): TypeConstraint[] {
   const mentioned = new Set<TypeName>();
   for (const keyword of Object.keys(schema)) {
@@ -233,14 +233,14 @@ function constrainNumber(
   };
 }
 
-/** Tells number formats from string formats, and refuses the rest whatever the type. */
+/** True for a format of numbers, false for one of strings. Throws for any other, whatever the type. */
 function isNumberFormat(format: unknown, path: string): boolean {
   if (findFormatRange(format)) return true;
   if (findFormatPattern(format)) return false;
   throw new UnsupportedSchema(path, 'format', 'is not a known format');
 }
 
-/** Names are strings anyway; generators of schemas like to say so. */
+/** True if `propertyNames` only says that names are strings, as some schema generators write. */
 function isAnyName(names: unknown): boolean {
   if (names === true) return true;
   return isRecord(names) && Object.entries(names).every((entry) => String(entry) === 'type,string');

@@ -1,5 +1,5 @@
-// `oneOf` by construction: a branch may be generated only where it can be shown that no value written for
-// it also satisfies another branch. What can't be shown is refused, since a grammar can't say "not".
+// Implements `oneOf`: a branch is generated only where no value written for it can satisfy another branch. If that can't
+// be shown, the schema is refused, because a grammar can't express "not".
 
 import { intersectAutomata, isEmpty } from '#inference/engines/local/grammar/regex/automaton.ts';
 import {
@@ -16,7 +16,10 @@ import { type MatchingContext, matches } from './value-matching.ts';
 
 const maxProofDepth = 6;
 
-/** The constraint, less the optional members by which it could be another branch; undefined if it always is. */
+/**
+ * Returns the constraint without the optional members by which it could match another branch; undefined if it always
+ * matches one.
+ */
 export function applyExclusions(
   constraint: TypeConstraint,
   matching: MatchingContext,
@@ -27,7 +30,7 @@ export function applyExclusions(
   for (const { constraints, path } of constraint.exclusions) {
     for (const other of constraints) {
       if (isApart(narrowed, other, matching, 0)) continue;
-      const without = withoutTelling(narrowed, other);
+      const without = withoutDistinguishingMember(narrowed, other);
       if (!without) {
         throw new UnsupportedSchema(path, 'oneOf', 'has branches that may hold at once');
       }
@@ -38,7 +41,7 @@ export function applyExclusions(
 }
 
 /** A value that lacks a member which `other` requires can't satisfy `other`. */
-function withoutTelling(
+function withoutDistinguishingMember(
   constraint: TypeConstraint,
   other: TypeConstraint,
 ): TypeConstraint | undefined {
@@ -48,7 +51,7 @@ function withoutTelling(
   return { ...constraint, properties: new Map([...constraint.properties, [name, forbidden]]) };
 }
 
-/** Whether no value generated for `constraint` satisfies `other`. False also means "don't know". */
+/** True if no value generated for `constraint` satisfies `other`. False if that is not known. */
 function isApart(
   constraint: TypeConstraint,
   other: TypeConstraint,
@@ -58,7 +61,7 @@ function isApart(
   matching.spend(50);
   if (constraint.type === 'const') return !matches(constraint.value, other, matching);
   if (other.type === 'const') {
-    // Its own exclusions are what is being proven, so they can't be part of the proof.
+    // The constraint's own exclusions are being proven, so the proof can't rely on them.
     return !matches(other.value, { ...constraint, exclusions: [] }, matching);
   }
   if (constraint.type === 'object' && other.type === 'object') {
@@ -87,7 +90,7 @@ function isApart(
   return constraint.type !== other.type;
 }
 
-/** The same for the values of a member. */
+/** True if no value of a member satisfies both conjunctions. False if that is not known. */
 export function areMembersApart(
   a: Conjunction,
   b: Conjunction,

@@ -1,5 +1,5 @@
-// What a schema allows, as a list of alternatives that each have one JSON type. Every combinator is then
-// a union or an intersection of such lists; a member's schemas stay a list until that member is needed.
+// What a schema allows, as a list of alternatives with one JSON type each. Every combinator is a union or an intersection
+// of such lists. The schemas of a member are expanded only when the member is needed.
 
 import {
   type Automaton,
@@ -12,7 +12,7 @@ export interface Located {
   readonly path: string;
 }
 
-/** Schemas that must all hold. None at all is "any value". */
+/** Schemas that must all hold. An empty list allows any value. */
 export type Conjunction = readonly Located[];
 
 /** Generated values must match none of these: the other branches of a `oneOf`. */
@@ -22,7 +22,7 @@ export interface Exclusion {
 }
 
 interface Common {
-  /** A type that the schema allows only by not mentioning any; not generated if there is another. */
+  /** The schema allows the type only because it names none. Not generated if another alternative is explicit. */
   readonly implicit: boolean;
   readonly exclusions: readonly Exclusion[];
 }
@@ -32,8 +32,8 @@ export interface ObjectConstraint extends Common {
   readonly properties: ReadonlyMap<string, Conjunction>;
   readonly required: readonly string[];
   /**
-   * Members beyond `properties`. `free`: nothing is said about members at all, so anything is generated.
-   * `unsaid`: they are valid, but a schema that lists its members wants just those.
+   * Members beyond `properties`. `free`: the schema says nothing about members, so any are generated. `unsaid`: they
+   * are valid, but a schema that lists its members wants only those. `none`: they are forbidden.
    */
   readonly additional: Conjunction | 'free' | 'unsaid' | 'none';
   readonly min: number;
@@ -111,7 +111,7 @@ export const unconstrained: Readonly<
   },
 };
 
-/** What both allow; undefined when nothing is. A constant must have been checked by the caller. */
+/** What both allow; undefined if there is nothing. The caller must have checked that a constant matches. */
 export function intersectConstraints(
   a: TypeConstraint,
   b: TypeConstraint,
@@ -145,7 +145,7 @@ export function joinConjunctions(a: Conjunction, b: Conjunction): Conjunction {
   return [...a, ...b.filter(({ schema }) => !known.has(schema))];
 }
 
-/** What an object constraint says about one member; undefined when the member is forbidden. */
+/** The schemas of one member of an object; undefined if the member is forbidden. */
 export function findMember(constraint: ObjectConstraint, name: string): Conjunction | undefined {
   const declared = constraint.properties.get(name);
   if (declared) return declared.some(({ schema }) => schema === false) ? undefined : declared;

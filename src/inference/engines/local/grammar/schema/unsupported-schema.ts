@@ -1,12 +1,12 @@
-// The one thing this folder throws: a schema that asks for what a grammar can't promise. Callers show
-// `path` to the client, who can then change that keyword.
+// The only error that compiling a grammar throws: the schema demands what a grammar can't guarantee. `path` tells the
+// client which keyword to change.
 
 export class UnsupportedSchema extends Error {
-  /** Where, from the schema's root: `properties.a.not`. Empty for the schema as a whole. */
+  /** The keyword's place from the schema's root: `properties.a.not`. Empty for the schema as a whole. */
   readonly path: string;
   /** Empty when no single keyword is at fault. */
   readonly keyword: string;
-  /** The same without its keyword, and what is wrong, to say it again from further out. */
+  /** `path` without the keyword, to create the same error for an enclosing schema. */
   readonly location: string;
   readonly reason: string;
 
