@@ -17,6 +17,7 @@ const maxOptionalMembers = 500;
 
 interface ObjectStates {
   readonly rules: RuleBuilder;
+  readonly space: Expression;
   readonly members: readonly Member[];
   /** The rule for an extra member; undefined if there may be none. */
   readonly extra: string | undefined;
@@ -36,6 +37,7 @@ export function objectExpression(
   path: string,
   toValue: (conjunction: Conjunction) => Expression,
 ): Expression {
+  const space = spaceRule(rules);
   const extra = extraRule(rules, constraint, toValue);
   const members = orderMembers(constraint);
   const { min } = constraint;
@@ -51,6 +53,7 @@ export function objectExpression(
   const names = new Map<string, string>();
   const states: ObjectStates = {
     rules,
+    space,
     members,
     extra,
     min,
@@ -80,8 +83,7 @@ function stateRule({ rules, names, queue }: ObjectStates, at: number, count: num
 }
 
 function stateOptions(states: ObjectStates, at: number, count: number): Expression[] {
-  const { rules, extra, min, max } = states;
-  const space = spaceRule(rules);
+  const { rules, space, extra, min, max } = states;
   const comma = sequence(text(','), space);
   const separator = count > 0 ? [comma] : [];
   const isFull = count >= max;
