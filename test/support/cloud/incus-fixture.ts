@@ -71,7 +71,7 @@ export async function createFixture() {
       state = await of.inspect(id).catch(() => state);
       return state.state === 'running';
     };
-    await until(`${id} runs`, runs, 30_000);
+    await until(`${id} runs`, runs, 120_000);
     return state as unknown as Running;
   }
 

@@ -71,7 +71,7 @@ export async function startCluster(size: number): Promise<Cluster> {
     network: 'br0',
     addresses: { subnet, gateway: at(1), first: at(2 + size), last: at(30) },
     async stop() {
-      // One by one: the last ones have nobody to agree with, and end by the sweep.
+      // The last members have no quorum left and are ended by the sweep.
       await Promise.all(members.map((member) => member.shutDown()));
       await sweep(slot);
     },

@@ -42,7 +42,7 @@ const nowhere = 'http://127.0.0.1:9';
 /** Where test daemons are. */
 const direct = '127.0.0.1,10.77.0.0/16';
 
-/** The proxy that answers nobody keeps it from asking the internet about instance types. */
+/** The unreachable proxy keeps the daemon from fetching instance types from the internet. */
 export function environment(folder: string): NodeJS.ProcessEnv {
   const { PATH, LD_LIBRARY_PATH } = process.env;
   return {

@@ -95,7 +95,7 @@ export async function sweep(slot: number, release = true) {
 
 const nicOf = (container: string) => `.${container}.eth0`;
 
-/** A daemon that was killed leaves its rules, in tables that others may use; empty ones are nobody's. */
+/** Removes the rules of a killed daemon. Their tables may be shared; empty ones are unused and removed. */
 async function removeChains(table: readonly string[], endings: readonly string[]) {
   const listed = await execute('nft', ['list', 'table', ...table]).catch(() => undefined);
   if (!listed) return;

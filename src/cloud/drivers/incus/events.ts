@@ -1,13 +1,13 @@
-// The daemon's lifecycle events over one websocket that is kept open: each names the instance that changed.
-// What was missed while it was down nobody knows, so every connection begins with `up`.
+// The daemon's lifecycle events over one websocket, which reconnects when it is lost. Each event names the
+// instance that changed. Events sent while it was down are lost, so every connection is announced by `up`.
 
 import type { MessageEvent, WebSocket } from 'undici';
 import type { DaemonClient } from './client.ts';
 
-export interface EventListener {
-  /** By the instance's name at the daemon. */
+export interface InstanceListener {
+  /** `name` is the daemon's name of the instance. */
   changed(name: string): void;
-  /** Connected; whatever happened before was not told. */
+  /** The stream is connected. Earlier changes may have been missed. */
   up(): void;
   down(): void;
 }
@@ -19,7 +19,7 @@ export interface Events {
 const minPauseMs = 200;
 const maxPauseMs = 10_000;
 
-export function listenToEvents(client: DaemonClient, listener: EventListener): Events {
+export function listenToEvents(client: DaemonClient, listener: InstanceListener): Events {
   let socket: WebSocket | undefined;
   let timer: NodeJS.Timeout | undefined;
   let pauseMs = minPauseMs;
@@ -62,7 +62,7 @@ export function listenToEvents(client: DaemonClient, listener: EventListener): E
   };
 }
 
-/** The instance that an event speaks of: its source is `/1.0/instances/<name>`, perhaps with more behind. */
+/** Returns the instance of an event, whose source is `/1.0/instances/<name>` and may continue. */
 export function parseInstance(data: unknown): string | undefined {
   try {
     const { type, metadata } = JSON.parse(String(data));

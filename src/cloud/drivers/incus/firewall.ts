@@ -1,6 +1,6 @@
-// Inbound rules as one network ACL for all our machines on the endpoint's bridge, each rule naming the
-// machine's address. A bridge has no rules per machine, and what no rule allows is refused for the whole
-// network, so this is done only where no machine of somebody else is on it.
+// Inbound rules as one network ACL for all machines of this installation on the endpoint's bridge; each rule
+// names a machine's address. A bridge has no rules per machine, and traffic that no rule allows is dropped for
+// the whole network. So rules are enforced only if no foreign machine is on it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
@@ -11,7 +11,7 @@ import { instanceName } from './instance.ts';
 
 export interface NetworkAcl {
   readonly enforced: boolean;
-  /** Null removes the machine's rules. */
+  /** Replaces the machine's rules; null removes them. */
   set(id: string, address: string | null, rules: readonly InboundRule[] | null): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ interface Network {
 }
 
 const maxAttempts = 10;
-/** Longer than the daemon takes from comparing to writing. */
+/** Longer than the daemon takes between comparing a tag and writing. */
 const settleMs = 150;
 
 export const unenforced: NetworkAcl = { enforced: false, set: async () => {} };
@@ -52,16 +52,16 @@ export async function openNetworkAcl(
   owner: string,
 ): Promise<NetworkAcl> {
   const network = await client.get<Network>(networkPath(plan));
-  const strangers = (network.used_by ?? []).filter(
+  const foreign = (network.used_by ?? []).filter(
     (user) => /^\/1\.0\/instances\//.test(user) && !user.includes(`/${instanceName('')}`),
   );
-  if (!network.managed || network.type !== 'bridge' || strangers.length > 0) return unenforced;
+  if (!network.managed || network.type !== 'bridge' || foreign.length > 0) return unenforced;
   const name = `millrace-${owner.slice(0, 12)}`;
   const path = `/1.0/network-acls/${name}`;
-  // The ACL is replaced whole: one writer at a time here, and other processes' changes are not overwritten.
+  // The ACL is replaced as a whole: one writer at a time here; tags protect changes by other processes.
   let turn: Promise<unknown> = ensureAcl(client, plan, name);
   await turn;
-  /** What each machine should have, while that is being written. */
+  /** The rules being written, by machine id. */
   const latest = new Map<string, AclRule[]>();
 
   async function change(id: string, wanted: AclRule[]) {
@@ -91,7 +91,7 @@ export async function openNetworkAcl(
     return mine;
   }
 
-  /** The daemon compares tags before it writes, not while: of two that write at once one may be lost. */
+  /** Verifies a write: the daemon's tag comparison is not atomic, so one of two concurrent writes may be lost. */
   async function confirm(id: string, wanted: AclRule[]) {
     for (let attempt = 1; attempt < maxAttempts; attempt += 1) {
       await sleep(settleMs);
@@ -142,7 +142,7 @@ async function ensureAcl(client: DaemonClient, plan: AddressPlan, name: string) 
 const networkPath = (plan: AddressPlan) => `/1.0/networks/${encodeURIComponent(plan.network)}`;
 const describe = (id: string) => `millrace ${id}`;
 
-/** The host itself may always see whether ssh answers. */
+/** The gateway may always connect to ssh, so that the server can tell whether a machine is up. */
 export function toAclRules(
   id: string,
   address: string,
@@ -168,7 +168,7 @@ export function toAclRules(
     if (protocol === 'icmp') return [{ ...common, protocol: 'icmp4' }];
     const [low, high] = portRange ?? [0, 65_535];
     const everyPort = low <= 1 && high === 65_535;
-    // Ports are of TCP and UDP; only a range that leaves none out lets in what has no ports.
+    // Ports imply TCP or UDP. Only a range of all ports also allows protocols without ports.
     if (protocol === 'all' && everyPort) return [common];
     const ports = everyPort ? {} : { destination_port: low === high ? `${low}` : `${low}-${high}` };
     const protocols = protocol === 'all' ? ['tcp', 'udp'] : [protocol];

@@ -1,16 +1,16 @@
-// LXD and Incus speak one API with a few words of their own; this is all that differs for us.
+// LXD and Incus share one API. This file holds every difference that matters here.
 
 export interface Flavor {
   readonly name: string;
-  /** Of headers in the files and images APIs. A wrong one is silently ignored by the daemon. */
+  /** Prefix of headers in the files and images APIs. The daemon silently ignores a wrong one. */
   readonly headerPrefix: string;
-  /** Where the daemon listens on its own host, the usual place first. */
+  /** Sockets of the daemon on its own host, the usual one first. */
   readonly sockets: readonly string[];
-  /** The bridge that its set-up makes. */
+  /** Bridge that the daemon's set-up creates. */
   readonly network: string;
-  /** The member of a new certificate that carries a one-time trust token. */
+  /** Field of a certificate request that carries the one-time trust token. */
   readonly tokenField: string;
-  /** What its own client calls `images:`. */
+  /** Server that its own client calls `images:`. */
   readonly imageServer: string;
 }
 
@@ -36,7 +36,7 @@ export const flavors: Readonly<Record<'lxd' | 'incus', Flavor>> = {
 export interface ServerInfo {
   readonly auth: string;
   readonly api_extensions: readonly string[];
-  /** Only for those it trusts. */
+  /** Undefined for clients that the daemon does not trust. */
   readonly environment?: {
     readonly server?: string;
     readonly server_version?: string;
@@ -58,7 +58,7 @@ export function engineOf({ environment }: ServerInfo): string {
   return `${environment?.server ?? 'lxd'} ${environment?.server_version ?? ''}`.trim();
 }
 
-/** A daemon doesn't say which one it is before it trusts us, and each ignores the other's field. */
+/** Sets both fields: an untrusted client can't tell LXD from Incus, and each ignores the other's field. */
 export function tokenFields(token: string): Record<string, string> {
   return Object.fromEntries(Object.values(flavors).map(({ tokenField }) => [tokenField, token]));
 }

@@ -84,7 +84,7 @@ esac
   'usr/sbin/init': [0o755, init],
 };
 
-/** Rendered by the daemon from the instance's configuration; see seed.ts for who writes the keys. */
+/** Rendered by the daemon from the instance's configuration; seed.ts writes the keys. */
 export const imageTemplates: Readonly<Record<string, string>> = {
   'hostname.tpl': '{{ config_get("user.millrace.hostname", "machine") }}\n',
   'authorized-keys.tpl': '{{ config_get("user.millrace.keys", "") }}\n',

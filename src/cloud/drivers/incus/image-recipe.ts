@@ -86,7 +86,7 @@ export async function buildHostImage(
       await writeText(path.join(work, 'templates', name), text);
     }
     const image = path.join(folder, withTemplates ? `${smallImage}.tar` : `${smallImage}-bare.tar`);
-    // Owned by root inside, whoever builds it.
+    // Files belong to root inside, whichever user builds the image.
     const owner = ['--owner=0', '--group=0', '--numeric-owner'];
     await execute('tar', [...owner, '-cf', `${image}.new`, '-C', work, '.']);
     await rename(`${image}.new`, image);

@@ -1,5 +1,5 @@
-// Makes, restarts and ends machines at the daemon. Any step may have been cut off by a crash of ours or of
-// the daemon's: a machine without the mark of a finished launch is finished, or removed and made again.
+// Creates, restarts and removes machines at the daemon. A crash of the server or the daemon may interrupt any
+// step: a machine without the mark of a finished launch is finished, or removed and created again.
 
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { chooseNetworkAddress, isUsable } from './addresses.ts';
@@ -29,7 +29,7 @@ export async function launchMachine(context: IncusContext, spec: MachineSpec): P
     await instances.refresh(spec.id);
     return;
   }
-  // It may still be at it: what our predecessor asked for, the daemon goes on doing.
+  // The daemon may still be executing what an earlier process requested.
   if (there) await waitForWork(client, there.name);
   const now = there && (await instances.refresh(spec.id));
   if (now?.status !== 'Running') {
@@ -114,7 +114,7 @@ export async function restartMachine(context: IncusContext, spec: MachineSpec): 
   } else {
     const restart = (force: boolean, timeout: number) =>
       client.run('PUT', `${path}/state`, { body: { action: 'restart', force, timeout } });
-    // A system that doesn't heed the request is power-cycled.
+    // A system that ignores the request is power-cycled.
     await restart(false, context.gracefulSeconds).catch(async (error) => {
       if (!(error instanceof DaemonError)) throw error;
       const now = await instances.refresh(spec.id);
@@ -125,7 +125,7 @@ export async function restartMachine(context: IncusContext, spec: MachineSpec): 
   await instances.refresh(spec.id);
 }
 
-/** Silent when there is none. */
+/** Succeeds if the machine is already gone. */
 export async function removeMachine(context: IncusContext, id: string): Promise<void> {
   const { client, instances } = context;
   const name = instanceName(id);
@@ -143,7 +143,7 @@ export async function removeMachine(context: IncusContext, id: string): Promise<
     } catch (error) {
       if (!(error instanceof DaemonError)) throw error;
       if (performance.now() > deadline) throw error;
-      // Busy with an earlier request, or already on its way out.
+      // The daemon is busy with an earlier request, or is already removing it.
       await waitForWork(client, name);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
@@ -157,7 +157,7 @@ function ignoreStopped(error: unknown) {
   if (!(error instanceof DaemonError && stopped.test(error.message))) throw error;
 }
 
-/** Until the daemon does nothing more with it; failures are the asker's, who is gone. */
+/** Waits until no operation on the machine is running. Their failures concern an earlier process. */
 async function waitForWork(client: DaemonClient, name: string) {
   const byStatus = await client.get<Record<string, Operation[] | undefined>>('/1.0/operations', {
     recursion: '1',

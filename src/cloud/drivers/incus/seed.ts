@@ -59,7 +59,7 @@ function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
     },
   };
   const meta = { 'local-hostname': spec.hostname, 'public-keys': [...spec.authorizedKeys] };
-  // A bridge of the operator has nobody who would hand out the address.
+  // An unmanaged bridge has no DHCP server for the address.
   const fixed = {
     version: 1,
     config: [
@@ -120,7 +120,7 @@ export async function pushFiles(
   try {
     for (const folder of folders) await push(folder, 'directory', '0755', '');
     for (const { path, mode, text } of seed.files) await push(path, 'file', mode, text);
-    // Systemd wants to be told by a link.
+    // systemd enables a unit by a link.
     await push(`${wantsPath}/${unitName}`, 'symlink', '0777', unitPath);
   } catch (error) {
     const { message } = error as Error;

@@ -31,7 +31,7 @@ export async function openInstanceTerminal(
   data.socket.binaryType = 'arraybuffer';
   await Promise.all([opened(data.socket), opened(control)]);
   const connection = data.connection();
-  // A text frame tells the end of the output; the daemon then waits for us to hang up.
+  // A text frame marks the end of the output; the daemon then waits for the socket to close.
   data.socket.addEventListener('message', ({ data: bytes }: MessageEvent) => {
     if (typeof bytes === 'string') data.socket.close();
   });
@@ -72,7 +72,7 @@ async function waitForExit(client: DaemonClient, { id }: Operation) {
   try {
     const { metadata } = await client.wait(id);
     const code = Number(metadata?.return ?? 0);
-    // As shells count: 128 and the signal.
+    // As in shells, 128 plus the signal.
     return code > 128 ? { code, signal: code - 128 } : { code, signal: null };
   } catch {
     return { code: 1, signal: null };

@@ -11,7 +11,7 @@ import { DaemonError } from './daemon-response.ts';
 import type { Device } from './instance.ts';
 
 export interface FilesystemStore {
-  /** `node` is the cluster's member that shall have it. */
+  /** `node` is the cluster member that stores it. */
   create(id: string, node?: string | null): Promise<void>;
   remove(id: string): Promise<void>;
   usage(id: string): Promise<number | null>;
@@ -56,7 +56,7 @@ export function inVolumes(client: DaemonClient, pool: string, owner: string): Fi
           body: { name: name(id), config, content_type: 'filesystem' },
         })
         .catch(async (error) => {
-          // Somebody was quicker.
+          // Another request created it first.
           if (!(await client.find(`${volumes}/${name(id)}`))) throw error;
         });
     },
@@ -74,7 +74,7 @@ export function inVolumes(client: DaemonClient, pool: string, owner: string): Fi
         );
         return state?.usage?.used ?? null;
       } catch (error) {
-        // A pool of plain directories can't tell.
+        // A pool of plain directories can't measure usage.
         if (error instanceof DaemonError && /not supported/i.test(error.message)) return null;
         throw error;
       }
@@ -106,7 +106,7 @@ export function inHostPaths({ onHosts, here }: HostPaths): FilesystemStore {
 const agentDeadlineMs = 120_000;
 const agentPauseMs = 1_000;
 
-/** A new volume belongs to root: hands it to the machine's user, once. */
+/** Gives new volumes, which belong to root, to the machine's user. */
 export async function handOver(
   client: DaemonClient,
   instancePath: string,
@@ -128,7 +128,7 @@ export async function handOver(
       await client.run('POST', `${instancePath}/exec`, { body, waitMs: 30_000 });
       return;
     } catch (error) {
-      // In a virtual machine an agent does it, which comes up with the system.
+      // In a virtual machine this needs the agent, which starts with the system.
       const early = error instanceof DaemonError && /agent/i.test(error.message);
       if (!early || performance.now() > deadline) throw error;
       await setTimeout(agentPauseMs);

@@ -56,7 +56,7 @@ describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
     await assert.rejects(enrol(token, createIdentity('third')), /could not be enrolled/);
   });
 
-  test('what is no token, or an expired one, is refused before anybody is asked', async () => {
+  test('an invalid or expired token is refused before any request is sent', async () => {
     await assert.rejects(enrol('bm8=', identity), /not a trust token/);
     const token = await makeToken(lxd, 'old');
     const read = JSON.parse(Buffer.from(token, 'base64').toString());

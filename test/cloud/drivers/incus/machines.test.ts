@@ -52,7 +52,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     }
   });
 
-  test('on a bridge of the operator’s a machine has its address without anybody handing it out', async () => {
+  test('on an unmanaged bridge a machine sets its own address, without DHCP', async () => {
     const { network, ...addresses } = await fixture.lxd.addPlainBridge();
     await assert.rejects(fixture.open({ network }), /which addresses/);
     const driver = await fixture.open({ network, addresses });
@@ -167,8 +167,9 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
 
   test('machines on one bridge do not reach each other, nor take another’s address', async () => {
     const [one, other] = await Promise.all([fixture.launch(), fixture.launch()]);
-    const knock = (at: string) => `timeout 2 bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
-    assert.equal(await fixture.output(one, knock(one.ip)), 'SSH-');
+    const knock = (at: string, seconds = 2) =>
+      `timeout ${seconds} bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
+    assert.equal(await fixture.output(one, knock(one.ip, 25)), 'SSH-');
     assert.notEqual((await fixture.client.ssh(one, knock(other.ip))).code, 0);
     const { last } = fixture.driver.addressRange();
     const free = [0, 1, 2]
@@ -202,7 +203,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await lxd.request('DELETE', `/1.0/images/${target}`);
   });
 
-  test('on a network with somebody else’s machines no rule is touched, and the report says so', async () => {
+  test('on a network with foreign machines no rule is changed, and the report says so', async () => {
     const { lxd } = fixture;
     const { target } = await lxd.request<{ target: string }>(
       'GET',
@@ -250,8 +251,10 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     type('id -un; pwd; stty size');
     await until('it answers', () => /ubuntu\s+\/home\/ubuntu\s+31 91/.test(seen));
     terminal.resize({ columns: 120, rows: 40 });
-    type('sleep 0.3; stty size');
-    await until('it was resized', () => /40 120/.test(seen));
+    await until('it was resized', () => {
+      type('stty size');
+      return /40 120/.test(seen);
+    });
     terminal.pause();
     type('echo $((40000 + 2))');
     terminal.resume();
@@ -285,7 +288,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await Promise.all([driver.terminate(machine.id), driver.terminate(plain.id)]);
   });
 
-  test('a machine that lets nobody in is still seen to run', async () => {
+  test('a machine that blocks the server is still reported as running', async () => {
     const { lxd } = fixture;
     const machine = await fixture.launch();
     const path = `/1.0/instances/${instanceName(machine.id)}/exec`;
