@@ -1,5 +1,5 @@
-// API keys: made once, shown once, kept as a hash. Looking one up is on every request's path, so found
-// keys are remembered for a second: that is how long a key revoked by another process may live on here.
+// API keys: created once, shown once, stored as a hash. Limits and revocations apply at once in this process, and
+// within a second in others.
 
 import { changeLimits, toColumns, toLimitSet, toWireLimits } from '#accounts/limits/limit-set.ts';
 import type { LimitSettings } from '#accounts/limits/settings.ts';
@@ -8,8 +8,8 @@ import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
 import { newId, randomAlphanumerics } from '#lib/ids.ts';
-import { createLookupCache } from '#lib/memory/lookup-cache.ts';
-import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
+import { hashToken, maskSecret } from '#lib/secrets/secrets.ts';
+import { type ApiKeyLookup, createApiKeyLookup } from './api-key-lookup.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import { type Principal, type Scope, scopes } from './principal.ts';
 import type { Limits } from './schema.ts';
@@ -18,7 +18,7 @@ export interface NewApiKey {
   label: string;
   scopes: readonly Scope[];
   expiresAt: number | null;
-  /** What is left out is as the configuration says for new keys. */
+  /** Limits that are left out have the configured defaults for new keys. */
   limits?: Limits;
 }
 
@@ -27,37 +27,31 @@ export interface ApiKeyChange {
   limits?: Limits;
 }
 
-export interface FoundApiKey {
-  id: string;
-  accountId: string;
-  scopes: readonly Scope[];
-  expiresAt: number | null;
-}
-
-export interface ApiKeys {
-  /** The key itself is in the answer and nowhere else. */
-  create(
-    accountId: string,
-    input: NewApiKey,
-    actor: Actor,
-  ): Promise<{ row: ApiKeyRow; key: string }>;
-  /** The first key of an account that never had one; null when it had. */
+export interface ApiKeys extends Pick<ApiKeyLookup, 'find' | 'flushLastUsed'> {
+  /** The returned key is not stored anywhere. */
+  create(accountId: string, input: NewApiKey, actor: Actor): Promise<CreatedApiKey>;
+  /** Creates the first key of an account; null if the account ever had one. */
   createFirst(accountId: string): Promise<string | null>;
-  /** Stores a key the operator chose, unless it is there already. */
+  /** Stores a key that the operator chose, unless it is stored already. */
   preset(accountId: string, key: string): Promise<void>;
   list(accountId: string): Promise<ApiKeyRow[]>;
-  /** Limits hold at once here, and within a second in other processes. */
   update(principal: Principal, id: string, change: ApiKeyChange): Promise<ApiKeyRow>;
   revoke(principal: Principal, id: string): Promise<void>;
-  /** Undefined for unknown, revoked and expired keys alike. */
-  find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined;
-  /** Writes down when keys were last used; called every few seconds and at the end. */
-  flushLastUsed(): Promise<void>;
+}
+
+export interface CreatedApiKey {
+  row: ApiKeyRow;
+  key: string;
+}
+
+interface Context {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly audit: Audit;
+  readonly limitSettings: LimitSettings;
 }
 
 const maxKeysPerAccount = 10_000;
-/** Keys whose last use is written in one transaction, which waits for the disk once. */
-const flushedAtOnce = 100;
 
 export function createApiKeys(
   db: Database,
@@ -65,194 +59,180 @@ export function createApiKeys(
   audit: Audit,
   limitSettings: LimitSettings,
 ): ApiKeys {
-  const found = createLookupCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
-  const lastUsed = new Map<string, number>();
-
-  async function create(accountId: string, input: NewApiKey, actor: Actor) {
-    return db.transaction().execute((tx) => insert(tx, accountId, input, actor));
-  }
-
-  async function insert(tx: Tx, accountId: string, input: NewApiKey, actor: Actor) {
-    checkExpiry(input.expiresAt);
-    const key = `secret_${toKeyLabel(input.label)}_${newId()}.${randomAlphanumerics(32)}`;
-    const row = toRow(accountId, input, key, actor.kind === 'session' ? actor.userId : null);
-    await lockAccount(tx, accountId);
-    if ((await countKeys(tx, accountId)) >= maxKeysPerAccount) {
-      throw invalidBody(`The account has ${maxKeysPerAccount} keys. Revoke some first.`);
-    }
-    await tx.insertInto('api_keys').values(row).execute();
-    await audit.record(tx, { ...actor, accountId }, toEntry('api_key.created', row));
-    return { row, key };
-  }
-
-  function checkExpiry(at: number | null): void {
-    if (at === null || at > clock.now()) return;
-    // Not a number either: a leap second is a time to the schema and none to JavaScript.
-    const what = Number.isNaN(at) ? 'is not a time that can be used' : 'is in the past';
-    throw invalidBody(`expires_at ${what}.`, 'expires_at');
-  }
-
-  async function countKeys(tx: Tx, accountId: string): Promise<number> {
-    const { count } = await tx
-      .selectFrom('api_keys')
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .where('account_id', '=', accountId)
-      .where('revoked_at', 'is', null)
-      .executeTakeFirstOrThrow();
-    return count;
-  }
-
-  async function createFirst(accountId: string) {
-    return db.transaction().execute(async (tx) => {
-      await lockAccount(tx, accountId);
-      const key = await tx
-        .selectFrom('api_keys')
-        .select('id')
-        .where('account_id', '=', accountId)
-        .executeTakeFirst();
-      if (key !== undefined) return null;
-      const input: NewApiKey = { label: 'first', scopes, expiresAt: null };
-      return (await insert(tx, accountId, input, system)).key;
-    });
-  }
-
-  async function preset(accountId: string, key: string) {
-    const row = toRow(accountId, { label: 'preset', scopes, expiresAt: null }, key, null);
-    return db.transaction().execute(async (tx) => {
-      const { numInsertedOrUpdatedRows } = await tx
-        .insertInto('api_keys')
-        .values(row)
-        .onConflict((conflict) => conflict.column('hash').doNothing())
-        .executeTakeFirst();
-      if (numInsertedOrUpdatedRows === 0n) return;
-      await audit.record(tx, { ...system, accountId }, toEntry('api_key.created', row));
-    });
-  }
-
-  function toRow(accountId: string, input: NewApiKey, key: string, userId: string | null) {
-    return {
-      id: newId(),
-      account_id: accountId,
-      label: input.label,
-      hash: hashToken(key),
-      hint: maskSecret(key),
-      scopes: JSON.stringify(input.scopes),
-      created_by: userId,
-      created_at: clock.now(),
-      expires_at: input.expiresAt,
-      revoked_at: null,
-      last_used_at: null,
-      ...toColumns(changeLimits(limitSettings.keyDefaults, input.limits ?? {})),
-    };
-  }
-
-  function list(accountId: string) {
-    return db
-      .selectFrom('api_keys')
-      .selectAll()
-      .where('account_id', '=', accountId)
-      .where('revoked_at', 'is', null)
-      .orderBy('created_at')
-      .orderBy('id')
-      .execute();
-  }
-
-  async function update(principal: Principal, id: string, { label, limits }: ApiKeyChange) {
-    const after = await db.transaction().execute(async (tx) => {
-      await lockAccount(tx, principal.accountId);
-      const before = await tx
-        .selectFrom('api_keys')
-        .selectAll()
-        .where('id', '=', id)
-        .where('account_id', '=', principal.accountId)
-        .where('revoked_at', 'is', null)
-        .executeTakeFirst();
-      if (before === undefined) throw notFound('This API key');
-      const changed = {
-        label: label ?? before.label,
-        ...toColumns(changeLimits(toLimitSet(before), limits ?? {})),
-      };
-      await tx.updateTable('api_keys').set(changed).where('id', '=', id).execute();
-      const row = { ...before, ...changed };
-      const show = (one: ApiKeyRow) => ({ label: one.label, limits: toWireLimits(one) });
-      await audit.record(tx, principal, {
-        action: 'api_key.updated',
-        resourceId: id,
-        details: { from: show(before), to: show(row) },
-      });
+  const context: Context = { db, clock, audit, limitSettings };
+  const lookup = createApiKeyLookup(db, clock);
+  return {
+    create: (accountId, input, actor) =>
+      db.transaction().execute((tx) => insertKey(context, tx, { ...actor, accountId }, input)),
+    createFirst: (accountId) => createFirstKey(context, accountId),
+    preset: (accountId, key) => presetKey(context, accountId, key),
+    list: (accountId) => listKeys(db, accountId),
+    async update(principal, id, change) {
+      const row = await updateKey(context, principal, id, change);
+      limitSettings.forget();
       return row;
-    });
-    limitSettings.forget();
-    return after;
-  }
-
-  async function revoke(principal: Principal, id: string) {
-    await db.transaction().execute(async (tx) => {
-      const row = await tx
-        .updateTable('api_keys')
-        .set({ revoked_at: clock.now() })
-        .where('id', '=', id)
-        .where('account_id', '=', principal.accountId)
-        .where('revoked_at', 'is', null)
-        .returningAll()
-        .executeTakeFirst();
-      if (row === undefined) throw notFound('This API key');
-      await audit.record(tx, principal, toEntry('api_key.revoked', row));
-    });
-    found.clear();
-  }
-
-  /** Remembered by the key itself: hashing it anew for every request would be most of the work. */
-  function find(key: string): Promise<FoundApiKey | undefined> | FoundApiKey | undefined {
-    const known = found.get(key);
-    return known === undefined ? look(key) : markUsed(known);
-  }
-
-  async function look(presented: string): Promise<FoundApiKey | undefined> {
-    const hash = hashToken(presented);
-    const ticket = found.ticket();
-    const row = await db
-      .selectFrom('api_keys')
-      .selectAll()
-      .where('hash', '=', hash)
-      .where('revoked_at', 'is', null)
-      .executeTakeFirst();
-    if (row === undefined || !equalHashes(row.hash, hash)) return undefined;
-    const key: FoundApiKey = {
-      id: row.id,
-      accountId: row.account_id,
-      scopes: JSON.parse(row.scopes),
-      expiresAt: row.expires_at,
-    };
-    found.set(presented, key, ticket);
-    return markUsed(key);
-  }
-
-  function markUsed(key: FoundApiKey): FoundApiKey | undefined {
-    const now = clock.now();
-    if (key.expiresAt !== null && key.expiresAt <= now) return undefined;
-    lastUsed.set(key.id, now);
-    return key;
-  }
-
-  async function flushLastUsed() {
-    // In the order of their ids: servers that write at once then wait for each other, and never in a circle.
-    const used = [...lastUsed].sort(([a], [b]) => (a < b ? -1 : 1));
-    for (let at = 0; at < used.length; at += flushedAtOnce) {
-      const some = used.slice(at, at + flushedAtOnce);
-      await db.transaction().execute(async (tx) => {
-        for (const [id, last_used_at] of some) {
-          await tx.updateTable('api_keys').set({ last_used_at }).where('id', '=', id).execute();
-        }
-      });
-      for (const [id, usedAt] of some) if (lastUsed.get(id) === usedAt) lastUsed.delete(id);
-    }
-  }
-
-  return { create, createFirst, preset, list, update, revoke, find, flushLastUsed };
+    },
+    async revoke(principal, id) {
+      await revokeKey(context, principal, id);
+      lookup.forget();
+    },
+    find: lookup.find,
+    flushLastUsed: lookup.flushLastUsed,
+  };
 }
 
-/** The label as part of a key: what a shell, a header and a double click all take as one word. */
+async function insertKey(
+  { clock, audit, limitSettings }: Context,
+  tx: Tx,
+  actor: Actor & { accountId: string },
+  input: NewApiKey,
+): Promise<CreatedApiKey> {
+  checkExpiry(input.expiresAt, clock.now());
+  const key = `secret_${toKeyLabel(input.label)}_${newId()}.${randomAlphanumerics(32)}`;
+  const row: ApiKeyRow = {
+    ...toRow(actor.accountId, input, key, limitSettings),
+    created_at: clock.now(),
+    created_by: actor.kind === 'session' ? actor.userId : null,
+  };
+  await lockAccount(tx, actor.accountId);
+  if ((await countKeys(tx, actor.accountId)) >= maxKeysPerAccount) {
+    throw invalidBody(`The account has ${maxKeysPerAccount} keys. Revoke some first.`);
+  }
+  await tx.insertInto('api_keys').values(row).execute();
+  await audit.record(tx, actor, toEntry('api_key.created', row));
+  return { row, key };
+}
+
+function checkExpiry(at: number | null, now: number): void {
+  if (at === null || at > now) return;
+  // The schema accepts a leap second, which Date.parse turns into NaN.
+  const problem = Number.isNaN(at) ? 'is not a time that can be used' : 'is in the past';
+  throw invalidBody(`expires_at ${problem}.`, 'expires_at');
+}
+
+async function countKeys(tx: Tx, accountId: string): Promise<number> {
+  const { count } = await tx
+    .selectFrom('api_keys')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+function createFirstKey(context: Context, accountId: string): Promise<string | null> {
+  return context.db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    const existing = await tx
+      .selectFrom('api_keys')
+      .select('id')
+      .where('account_id', '=', accountId)
+      .executeTakeFirst();
+    if (existing !== undefined) return null;
+    const input: NewApiKey = { label: 'first', scopes, expiresAt: null };
+    const { key } = await insertKey(context, tx, { ...system, accountId }, input);
+    return key;
+  });
+}
+
+function presetKey(context: Context, accountId: string, key: string): Promise<void> {
+  const { db, clock, audit, limitSettings } = context;
+  const row: ApiKeyRow = {
+    ...toRow(accountId, { label: 'preset', scopes, expiresAt: null }, key, limitSettings),
+    created_at: clock.now(),
+    created_by: null,
+  };
+  return db.transaction().execute(async (tx) => {
+    const { numInsertedOrUpdatedRows } = await tx
+      .insertInto('api_keys')
+      .values(row)
+      .onConflict((conflict) => conflict.column('hash').doNothing())
+      .executeTakeFirst();
+    if (numInsertedOrUpdatedRows === 0n) return;
+    await audit.record(tx, { ...system, accountId }, toEntry('api_key.created', row));
+  });
+}
+
+const toRow = (
+  accountId: string,
+  input: NewApiKey,
+  key: string,
+  { keyDefaults }: LimitSettings,
+): Omit<ApiKeyRow, 'created_at' | 'created_by'> => ({
+  id: newId(),
+  account_id: accountId,
+  label: input.label,
+  hash: hashToken(key),
+  hint: maskSecret(key),
+  scopes: JSON.stringify(input.scopes),
+  expires_at: input.expiresAt,
+  revoked_at: null,
+  last_used_at: null,
+  ...toColumns(changeLimits(keyDefaults, input.limits ?? {})),
+});
+
+const listKeys = (db: Database, accountId: string): Promise<ApiKeyRow[]> =>
+  db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+
+function updateKey(
+  { db, audit }: Context,
+  principal: Principal,
+  id: string,
+  { label, limits }: ApiKeyChange,
+): Promise<ApiKeyRow> {
+  return db.transaction().execute(async (tx) => {
+    await lockAccount(tx, principal.accountId);
+    const before = await tx
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('id', '=', id)
+      .where('account_id', '=', principal.accountId)
+      .where('revoked_at', 'is', null)
+      .executeTakeFirst();
+    if (before === undefined) throw notFound('This API key');
+    const changed = {
+      label: label ?? before.label,
+      ...toColumns(changeLimits(toLimitSet(before), limits ?? {})),
+    };
+    await tx.updateTable('api_keys').set(changed).where('id', '=', id).execute();
+    const after = { ...before, ...changed };
+    const toDetails = (row: ApiKeyRow) => ({ label: row.label, limits: toWireLimits(row) });
+    await audit.record(tx, principal, {
+      action: 'api_key.updated',
+      resourceId: id,
+      details: { from: toDetails(before), to: toDetails(after) },
+    });
+    return after;
+  });
+}
+
+async function revokeKey(
+  { db, clock, audit }: Context,
+  principal: Principal,
+  id: string,
+): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    const row = await tx
+      .updateTable('api_keys')
+      .set({ revoked_at: clock.now() })
+      .where('id', '=', id)
+      .where('account_id', '=', principal.accountId)
+      .where('revoked_at', 'is', null)
+      .returningAll()
+      .executeTakeFirst();
+    if (row === undefined) throw notFound('This API key');
+    await audit.record(tx, principal, toEntry('api_key.revoked', row));
+  });
+}
+
+/** The label as part of a key: one word to a shell, to a header and to a double click. */
 function toKeyLabel(label: string): string {
   const word = label
     .toLowerCase()

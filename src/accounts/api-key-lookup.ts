@@ -1,0 +1,80 @@
+// Finds API keys by their secret. Every request does this, so found keys are cached for a second: that is how long
+// a key revoked by another process may still work here.
+
+import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { createLookupCache } from '#lib/memory/lookup-cache.ts';
+import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
+import type { Scope } from './principal.ts';
+
+export interface FoundApiKey {
+  id: string;
+  accountId: string;
+  scopes: readonly Scope[];
+  expiresAt: number | null;
+}
+
+export interface ApiKeyLookup {
+  /** Undefined for unknown, revoked and expired keys alike. */
+  find(key: string): Promise<FoundApiKey | undefined>;
+  /** Clears the cache after a key was revoked. */
+  forget(): void;
+  /** Writes when keys were last used. */
+  flushLastUsed(): Promise<void>;
+}
+
+/** Keys whose last use is written in one transaction, which waits for the disk once. */
+const flushRows = 100;
+
+export function createApiKeyLookup(db: Database, clock: Clock): ApiKeyLookup {
+  /** By the key itself, because hashing it again for every request costs more than the rest of the lookup. */
+  const cache = createLookupCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  const lastUsed = new Map<string, number>();
+
+  async function find(presented: string): Promise<FoundApiKey | undefined> {
+    const key = cache.get(presented) ?? (await load(presented));
+    const now = clock.now();
+    if (key === undefined || (key.expiresAt !== null && key.expiresAt <= now)) return undefined;
+    lastUsed.set(key.id, now);
+    return key;
+  }
+
+  async function load(presented: string): Promise<FoundApiKey | undefined> {
+    const ticket = cache.ticket();
+    const key = await readKey(db, hashToken(presented));
+    if (key !== undefined) cache.set(presented, key, ticket);
+    return key;
+  }
+
+  async function flushLastUsed(): Promise<void> {
+    // Sorted by id: servers that write at the same time then wait for each other and can't deadlock.
+    const used = [...lastUsed].sort(([a], [b]) => (a < b ? -1 : 1));
+    for (let at = 0; at < used.length; at += flushRows) {
+      const batch = used.slice(at, at + flushRows);
+      await db.transaction().execute(async (tx) => {
+        for (const [id, last_used_at] of batch) {
+          await tx.updateTable('api_keys').set({ last_used_at }).where('id', '=', id).execute();
+        }
+      });
+      for (const [id, usedAt] of batch) if (lastUsed.get(id) === usedAt) lastUsed.delete(id);
+    }
+  }
+
+  return { find, forget: () => cache.clear(), flushLastUsed };
+}
+
+async function readKey(db: Database, hash: string): Promise<FoundApiKey | undefined> {
+  const row = await db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('hash', '=', hash)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  if (row === undefined || !equalHashes(row.hash, hash)) return undefined;
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    scopes: JSON.parse(row.scopes),
+    expiresAt: row.expires_at,
+  };
+}
