@@ -2,6 +2,8 @@
 // vocabulary is OpenAI's wire format; the API layer adds `id`, `created` and `model`.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
+import { QueueRefusal } from '#lib/async/bounded-fair-queue.ts';
+import { JobThreadClosed } from '#lib/async/job-thread.ts';
 import type { ChatRequest, CompletionRequest } from './schema.ts';
 
 export type Task =
@@ -157,6 +159,16 @@ export class EngineError extends Error {
     this.isBroken = detail.isBroken ?? false;
     this.isCutOff = detail.isCutOff ?? false;
   }
+}
+
+export const toOverloaded = ({ message, retryAfterMs }: QueueRefusal) =>
+  new EngineError('overloaded', message, { retryAfterMs });
+
+/** Turns a job thread's refusal into an EngineError, and returns any other error as it is. */
+export function toEngineError(error: unknown): unknown {
+  if (error instanceof QueueRefusal) return toOverloaded(error);
+  if (!(error instanceof JobThreadClosed)) return error;
+  return new EngineError('unavailable', 'The server is stopping.');
 }
 
 /** True if another engine or a later attempt may succeed. */

@@ -1,5 +1,5 @@
-// A request of /v1 that was let in, and how its answer is written: past Fastify's reply, whose serializer and
-// hooks a response that is one string does not need.
+// A request to /v1 and how its response is sent: on Node's response, because a body that is one string needs neither
+// the serializer nor the hooks of Fastify's reply.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
@@ -8,23 +8,23 @@ import type { Rendered } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
 import type { Task, WrittenResponse } from './engine.ts';
 
-/** Whoever asks, before it is known whether what they ask can be read. */
-export interface Guest {
-  /** Of the request; unique for ever. */
+/** The request's id and its caller, known before the body is read. */
+export interface RequestIdentity {
+  /** Id of the request, never reused. */
   readonly id: string;
   readonly caller: Caller;
-  /** On the clock of `performance.now`. */
+  /** When the request arrived, on the clock of `performance.now`. */
   readonly begunMs: number;
 }
 
-export interface Visit extends Guest {
+export interface InferenceRequest extends RequestIdentity {
   readonly headers: IncomingHttpHeaders;
-  /** Of the request's body. */
+  /** Size of the request's body. */
   readonly bodyBytes: number;
   readonly response: ServerResponse;
 }
 
-/** A key, or a person who is signed in. */
+/** An API key, or a person who is signed in. */
 export interface Caller {
   readonly accountId: string;
   readonly keyId: string | null;
@@ -37,45 +37,54 @@ export const toCaller = (principal: Principal): Caller => ({
   userId: principal.kind === 'key' ? null : principal.userId,
 });
 
-/** Who counts as one where callers share: a key, or all sessions of a person. */
+/** The unit of fairness between callers: an API key, or all sessions of a person. */
 export const toSharer = ({ keyId, userId, accountId }: Caller): string =>
   keyId ?? userId ?? accountId;
 
-export const elapsedMs = ({ begunMs }: Guest) => performance.now() - begunMs;
+export const elapsedMs = ({ begunMs }: RequestIdentity) => performance.now() - begunMs;
 
-/** By route. */
+/** Kind of task by route. */
 export const kinds: ReadonlyMap<string | undefined, Task['kind']> = new Map([
   ['/v1/chat/completions', 'chat'],
   ['/v1/completions', 'completion'],
 ]);
 
-/** The model that a body asks for, which may be anything; empty where it says none. */
+/** The model named in an unchecked body; empty if it names none. */
 export function modelIn(body: unknown): string {
   const { model } = (body ?? {}) as { model?: unknown };
   return typeof model === 'string' ? model : '';
 }
 
-/** A whole answer. The headers are the caller's to make and nobody's afterwards. */
-export function sendAnswer(visit: Visit, status: number, headers: HeaderList, body: unknown) {
+/** Sends a whole response. The headers must not be used afterwards. */
+export function sendResponse(
+  request: InferenceRequest,
+  status: number,
+  headers: HeaderList,
+  body: unknown,
+) {
   const text = JSON.stringify(body);
   const length = Buffer.byteLength(text);
-  headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
+  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
   headers.push('content-type', 'application/json; charset=utf-8', 'content-length', length);
-  // Where each character is one byte, Node joins the text with the headers into one write.
+  // If each character is one byte, Node sends the text and the headers in one write.
   const encoding = length === text.length ? 'latin1' : 'utf8';
-  visit.response.writeHead(status, headers).end(text, encoding);
+  request.response.writeHead(status, headers).end(text, encoding);
 }
 
-/** A large answer, in slices as the client takes them: with TLS, each write is encrypted at once. */
-export function sendWritten(visit: Visit, headers: HeaderList, written: WrittenResponse): void {
+/** Sends a large response in slices, as the client takes them: with TLS, each write is encrypted at once. */
+export function sendWritten(
+  request: InferenceRequest,
+  headers: HeaderList,
+  written: WrittenResponse,
+): void {
   const usage = Buffer.from(JSON.stringify(written.usage));
   const parts = [written.before, usage, written.after];
   const length = parts.reduce((sum, part) => sum + part.length, 0);
-  headers.push('openai-processing-ms', Math.round(elapsedMs(visit)));
+  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
   headers.push('content-type', 'application/json; charset=utf-8', 'content-length', length);
-  const { response } = visit;
+  const { response } = request;
   response.writeHead(200, headers);
-  // It fails if the client leaves, which whoever watches the response is told.
+  // The pipeline fails if the client disconnects, which ClientDisconnect reports.
   pipeline(Readable.from(toSlices(parts), { objectMode: true }), response, () => {});
 }
 
@@ -86,8 +95,12 @@ function* toSlices(parts: readonly Uint8Array[]): Generator<Uint8Array> {
     for (let at = 0; at < part.length; at += sliceBytes) yield part.subarray(at, at + sliceBytes);
 }
 
-export function sendFailure(visit: Visit, headers: HeaderList, rendered: Rendered): void {
-  // Some may have been said before it failed.
+export function sendError(
+  request: InferenceRequest,
+  headers: HeaderList,
+  rendered: Rendered,
+): void {
+  // Headers that were set before the failure are kept.
   const all = { ...toHeaderObject(headers), ...rendered.headers };
-  sendAnswer(visit, rendered.status, Object.entries(all).flat(), rendered.body);
+  sendResponse(request, rendered.status, Object.entries(all).flat(), rendered.body);
 }

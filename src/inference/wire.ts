@@ -1,8 +1,8 @@
-// Puts an engine's answer into the wire's envelope: the id, the time, the name of the model.
+// Puts an engine's response into the envelope of the wire format: its id, its time and the name of the model.
 
 import type { EngineChunk, EngineResponse, Envelope, Task } from './engine.ts';
 
-/** Seed 2.2 and 2.4: `chat-` or `cmpl-` and 32 hex, which are the request's id in the log and in usage. */
+/** The id is `chat-` or `cmpl-` and the request's id, 32 hex digits as in the log and in usage (Seed 2.2, 2.4). */
 export function newEnvelope(
   kind: Task['kind'],
   requestId: string,
@@ -13,25 +13,33 @@ export function newEnvelope(
   return { id: prefix + requestId, created: Math.floor(nowMs / 1000), model, kind };
 }
 
-export function toAnswer({ id, created, model, kind }: Envelope, answer: EngineResponse) {
+export function toResponse({ id, created, model, kind }: Envelope, response: EngineResponse) {
   const isChat = kind === 'chat';
   const object = isChat ? 'chat.completion' : 'text_completion';
-  const { choices, usage } = answer;
-  // The order people read in; what an upstream says of itself is overwritten by ours.
+  const { choices, usage } = response;
+  // Members in the order people read them. Ours replace the upstream's own.
   const ours = { id, object, created, model, choices, usage, system_fingerprint: null };
-  return { ...ours, ...(isChat && { service_tier: null }), ...answer, id, object, created, model };
+  return {
+    ...ours,
+    ...(isChat && { service_tier: null }),
+    ...response,
+    id,
+    object,
+    created,
+    model,
+  };
 }
 
-/** The JSON of `toAnswer` before and after the value of its usage. */
-export function splitAnswer(envelope: Envelope, answer: EngineResponse): [string, string] {
-  const members = Object.entries(toAnswer(envelope, answer));
+/** The JSON of `toResponse` before and after the value of its usage. */
+export function splitResponse(envelope: Envelope, response: EngineResponse): [string, string] {
+  const members = Object.entries(toResponse(envelope, response));
   const at = members.findIndex(([name]) => name === 'usage');
   const before = JSON.stringify(Object.fromEntries(members.slice(0, at)));
   const after = JSON.stringify(Object.fromEntries(members.slice(at + 1)));
   return [`${before.slice(0, -1)},"usage":`, `,${after.slice(1)}`];
 }
 
-/** What every event of a stream begins with. */
+/** The beginning of every event of a stream. */
 export function toChunkOpening({ id, created, model, kind }: Envelope): string {
   const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
   return `{"id":"${id}","object":"${object}","created":${created},"model":${JSON.stringify(model)}`;
@@ -39,7 +47,7 @@ export function toChunkOpening({ id, created, model, kind }: Envelope): string {
 
 export type ChunkWriter = (chunk: EngineChunk) => string;
 
-/** Everything that is the same in each event of a stream is made into text once. */
+/** Serialises the members that every event of a stream shares only once. */
 export function createChunkWriter(envelope: Envelope, includeUsage: boolean): ChunkWriter {
   const opening = toChunkOpening(envelope);
   const head = `${opening},"system_fingerprint":null`;

@@ -95,7 +95,7 @@ function createServerApp(
       authenticator,
       catalog,
       serve: serving.serve,
-      recordings: serving.recordings,
+      accounting: serving.accounting,
       ...serving.bodies.inference,
     },
     cloud: {
@@ -111,7 +111,7 @@ function createServerApp(
       clock,
       catalog,
       ...models.backends,
-      queuedFor: serving.router.queued,
+      queuedFor: (model) => serving.router.queued(model),
     },
     usage: { authenticator, clock, summaries: usage.summaries, requests: usage.requests },
     dashboard,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EngineError, Task } from '#inference/engine.ts';
-import { createRouter, type Lease } from '#inference/routing/router.ts';
+import { type Lease, Router } from '#inference/routing/router.ts';
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import { listOf, newBackend, type TestBackend } from '#test/support/backends.ts';
 import { createHandClock } from '#test/support/clock.ts';
@@ -20,8 +20,8 @@ test('whatever comes, goes and leaves: places are used, none twice, and every re
     const backends = [2, 1, 3].map((concurrency, at) =>
       newBackend(`${at}`, { concurrency }, clock),
     );
-    const limits = { length: 10, waitMs: 5000 };
-    const router = createRouter(listOf(...backends), clock, limits);
+    const limits = { maxLength: 10, maxWaitMs: 5000 };
+    const router = new Router(listOf(...backends), clock, limits);
     const held: Lease[] = [];
     /** Those who wait, and whether the first backend is out of question for them. */
     const leaving = new Map<AbortController, boolean>();
@@ -29,7 +29,7 @@ test('whatever comes, goes and leaves: places are used, none twice, and every re
     let ended = 0;
 
     function check(): void {
-      assert(router.queued('m') <= limits.length);
+      assert(router.queued('m') <= limits.maxLength);
       for (const { outstanding, concurrency } of backends)
         assert(outstanding <= (concurrency ?? 0));
       assert.equal(
@@ -52,15 +52,16 @@ test('whatever comes, goes and leaves: places are used, none twice, and every re
       const isPicky = random(5) === 0;
       asked++;
       try {
-        const got = router.acquire('m', {
+        const routed = {
           task,
           caller: `caller ${random(4)}`,
           priority: random(3) - 1,
           signal: controller.signal,
           exclude: new Set(isPicky ? backends.slice(0, 1) : []),
-        });
-        if (got instanceof Promise) leaving.set(controller, isPicky);
-        held.push(await got);
+        };
+        const lease = router.tryAcquire('m', routed);
+        if (lease === null) leaving.set(controller, isPicky);
+        held.push(lease ?? (await router.waitForLease('m', routed)));
       } catch (error) {
         ended++;
         const { failure } = error as EngineError;

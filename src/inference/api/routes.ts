@@ -11,9 +11,15 @@ import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { codeOf, inferenceErrorFormat, modelNotFound } from '#inference/errors.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
-import { type Guest, kinds, modelIn, toCaller, type Visit } from '#inference/request.ts';
+import {
+  type InferenceRequest,
+  kinds,
+  modelIn,
+  type RequestIdentity,
+  toCaller,
+} from '#inference/request.ts';
 import { ChatRequest, CompletionRequest, Model, ModelList } from '#inference/schema.ts';
-import type { Recordings } from '#inference/serving/request-accounting.ts';
+import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import { createValidator } from '#lib/schema/validator.ts';
@@ -23,7 +29,7 @@ export interface InferenceParts {
   authenticator: Authenticator;
   catalog: Catalog;
   serve: Serve;
-  recordings: Recordings;
+  accounting: RequestAccounting;
   maxBodyBytes: number;
   maxBodyValues: number;
   largeBodies: LargeBodies;
@@ -88,11 +94,11 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   function serve(request: FastifyRequest, reply: FastifyReply, task: Task): Promise<void> {
     checkTask(task);
     reply.hijack();
-    return parts.serve(toVisit(request, reply), task);
+    return parts.serve(toInferenceRequest(request, reply), task);
   }
 
-  const toVisit = (request: FastifyRequest, reply: FastifyReply): Visit => ({
-    ...toGuest(request, reply, principalOf(request)),
+  const toInferenceRequest = (request: FastifyRequest, reply: FastifyReply): InferenceRequest => ({
+    ...toIdentity(request, reply, principalOf(request)),
     headers: request.headers,
     bodyBytes: bodies.lengthOf(request),
     response: reply.raw,
@@ -102,10 +108,10 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     const kind = kinds.get(request.routeOptions.url);
     const principal = findPrincipal(request);
     if (kind === undefined || principal === null) return;
-    const guest = toGuest(request, reply, principal);
+    const identity = toIdentity(request, reply, principal);
     const { complete, destroyed } = request.raw;
     const code = destroyed && !complete ? 'incomplete_request' : codeOf(rendered);
-    parts.recordings.refused(guest, kind, modelIn(request.body), code);
+    parts.accounting.refused(identity, kind, modelIn(request.body), code);
   }
 
   function getEntry(model: string): CatalogEntry {
@@ -115,7 +121,11 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   }
 }
 
-const toGuest = ({ id }: FastifyRequest, reply: FastifyReply, principal: Principal): Guest => ({
+const toIdentity = (
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+  principal: Principal,
+): RequestIdentity => ({
   id,
   caller: toCaller(principal),
   begunMs: performance.now() - reply.elapsedTime,

@@ -3,6 +3,14 @@
 
 import type { Vocabulary } from './tokens.ts';
 
+/** US dollars per million tokens. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  /** For prompt tokens that the engine had cached. Default: the price of input. */
+  readonly cached?: number;
+}
+
 export interface CatalogEntry {
   readonly id: string;
   readonly ownedBy: string;
@@ -13,8 +21,7 @@ export interface CatalogEntry {
   readonly maxOutputTokens: number | null;
   /** Which tokenizer, in the frame of which template, counts its prompts; `other`: its backend's own. */
   readonly vocabulary: Vocabulary | 'other';
-  /** US dollars per million tokens. */
-  readonly price: { readonly input: number; readonly output: number };
+  readonly price: Price;
   /** Where the real weights are on a model hub: quantised for one machine, and whole. */
   readonly weights: { readonly gguf: string | null; readonly safetensors: string | null };
   /** Requests that need more context than `above` are served by another id. */

@@ -2,9 +2,9 @@
 // as the configuration changes and extends it; replaced as a whole when that is read again.
 
 import type { Model } from '#inference/schema.ts';
-import { builtinModels, type CatalogEntry } from './builtin-models.ts';
+import { builtinModels, type CatalogEntry, type Price } from './builtin-models.ts';
 
-export type { CatalogEntry };
+export type { CatalogEntry, Price };
 
 /** What an operator says about one id. What is not given stays as the built-in list has it. */
 export type CatalogChange = Partial<Omit<CatalogEntry, 'id' | 'created' | 'weights'>>;

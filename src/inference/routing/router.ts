@@ -1,219 +1,253 @@
-// Gives each request a place at a backend of its model: at once where one is free, in turn where not. The
-// only one who counts what is outstanding.
+// Gives each request a lease on a backend of its model: at once if one is free, otherwise in the order of a bounded
+// fair queue. Only the router counts outstanding requests.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
-import { EngineError, type Task } from '#inference/engine.ts';
-import type { Clock } from '#lib/clock.ts';
-import { chooseBackend, hasPlace } from './choice.ts';
+import { EngineError, type Task, toOverloaded } from '#inference/engine.ts';
 import {
-  createWaitingLine,
+  BoundedFairQueue,
+  type QueueItem,
   type QueueLimits,
+  QueueRefusal,
   type RefusalReason,
-  type Waiter,
-  type WaitingLine,
-} from './waiting-requests.ts';
+} from '#lib/async/bounded-fair-queue.ts';
+import { createRetryAfterEstimator, type RetryAfterEstimator } from '#lib/async/retry-after.ts';
+import type { Clock } from '#lib/clock.ts';
+import { chooseBackend, hasFreeBackend } from './choose-backend.ts';
 
-export interface Ask {
+export interface RoutedRequest {
   readonly task: Task;
   readonly caller: string;
   /** Lower goes first. */
   readonly priority: number;
   readonly signal: Cancellation;
-  /** Backends that were tried or can't do it. */
+  /** Backends that were tried or can't take the request. */
   readonly exclude: ReadonlySet<Backend>;
 }
 
-/** A place at a backend, held until it is released. */
+/** One of a backend's concurrent requests, held until it is released. */
 export interface Lease {
   readonly backend: Backend;
-  /** The one request that finds out whether a backend is well again. */
+  /** True for the one request that finds out whether an ejected backend has recovered. */
   readonly isProbe: boolean;
-}
-
-export interface Router {
-  /**
-   * Throws EngineError `overloaded` when the queue is full or the wait too long, `unavailable` with the code
-   * `model_unavailable` when no backend could take it, and the signal's reason when that aborts.
-   */
-  acquire(model: string, ask: Ask): Lease | Promise<Lease>;
-  /** The backend of a probe is well: others need not wait for the end of a long answer. */
-  proven(lease: Lease): void;
-  /** Exactly once for each lease. */
-  release(lease: Lease): void;
-  /** Requests that wait for a model. */
-  queued(model: string): number;
-  /** Other bounds, from now on. */
-  configure(limits: QueueLimits): void;
-  /** Looks again who may go, as after a change of the backends; by itself a few times a second. */
-  recheck(): void;
-  close(): void;
 }
 
 export interface RouterOptions extends QueueLimits {
   onRefused?: (model: string, reason: RefusalReason) => void;
 }
 
-interface Waiting extends Waiter {
-  readonly ask: Ask;
+interface WaitingRequest extends QueueItem {
+  readonly request: RoutedRequest;
   grant(lease: Lease): void;
+  fail(error: unknown): void;
 }
 
-/** Health changes with time and backends come and go; those who wait look so often. */
+/** The requests that wait for one model. It exists only while there are any. */
+interface ModelQueue {
+  readonly model: string;
+  readonly requests: BoundedFairQueue<WaitingRequest>;
+  readonly retryAfter: RetryAfterEstimator;
+}
+
+/** Health changes with time, and backends come and go: waiting requests are checked this often. */
 const recheckMs = 100;
 
-/** A probe may find that one is well before its time is over. */
-const longestRetryMs = 10_000;
+/** A probe may find that a backend has recovered before its ejection ends. */
+const maxRetryAfterMs = 10_000;
 
-/** When the first of them may be tried again. */
-function soonest(backends: readonly Backend[]): number {
-  const waits = backends
-    .filter(({ draining }) => !draining)
-    .map((one) => one.health.retryAfterMs());
-  return Math.ceil(Math.max(1000, Math.min(longestRetryMs, ...waits)));
-}
+export class Router {
+  readonly #list: BackendList;
+  readonly #clock: Clock;
+  readonly #limits: { maxLength: number; maxWaitMs: number };
+  readonly #onRefused: (model: string, reason: RefusalReason) => void;
+  readonly #queues = new Map<string, ModelQueue>();
+  readonly #probes = new Map<Backend, Lease>();
+  readonly #isProbed = (backend: Backend) => this.#probes.has(backend);
+  #timer: NodeJS.Timeout | null = null;
 
-export function createRouter(list: BackendList, clock: Clock, options: RouterOptions): Router {
-  /** Only of models somebody waits for. */
-  const lines = new Map<string, WaitingLine<Waiting>>();
-  const probes = new Map<Backend, Lease>();
-  const isProbed = (backend: Backend) => probes.has(backend);
-  const limits: QueueLimits = { length: options.length, waitMs: options.waitMs };
-  let timer: NodeJS.Timeout | null = null;
+  constructor(list: BackendList, clock: Clock, options: RouterOptions) {
+    const { maxLength, maxWaitMs, onRefused = () => {} } = options;
+    this.#list = list;
+    this.#clock = clock;
+    this.#limits = { maxLength, maxWaitMs };
+    this.#onRefused = onRefused;
+  }
 
-  const choose = (model: string, { task, exclude }: Ask) =>
-    chooseBackend(list.forModel(model), { task, exclude, isProbed });
+  /**
+   * Returns null if the request has to wait. Throws EngineError `unavailable` with the code `model_unavailable` if
+   * no backend can take the request.
+   */
+  tryAcquire(model: string, request: RoutedRequest): Lease | null {
+    const choice = this.#choose(model, request);
+    if (choice === 'none') throw this.#unavailable(model);
+    // A new request must not overtake those that wait.
+    return choice === 'busy' || this.#queues.has(model) ? null : this.#lease(choice);
+  }
 
-  function lease(backend: Backend): Lease {
+  /**
+   * Waits for a backend. Throws EngineError `overloaded` if the queue is full or the wait too long, `unavailable` as
+   * `tryAcquire` does, and the signal's reason when it aborts.
+   */
+  async waitForLease(model: string, request: RoutedRequest): Promise<Lease> {
+    request.signal.throwIfAborted();
+    const queue = this.#queues.get(model) ?? this.#openQueue(model);
+    const { promise, resolve, reject } = Promise.withResolvers<Lease>();
+    const { caller, priority, signal } = request;
+    const item: WaitingRequest = {
+      request,
+      caller,
+      priority,
+      grant: resolve,
+      fail: reject,
+      refuse: (refusal) => reject(this.#refuse(model, refusal)),
+    };
+    const abort = () => {
+      if (!queue.requests.leave(item)) return;
+      reject(signal.reason);
+      this.#removeIfEmpty(queue);
+    };
+    this.#enter(queue, item);
+    signal.addEventListener('abort', abort);
+    this.#timer ??= setInterval(() => this.recheck(), recheckMs).unref();
+    this.#grantLeases(queue);
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** The backend of a probe has recovered: other requests need not wait for the end of a long response. */
+  proven(lease: Lease): void {
+    this.#endProbe(lease);
+    const queue = this.#queues.get(lease.backend.model);
+    if (queue !== undefined) this.#grantLeases(queue);
+  }
+
+  /** Must be called exactly once for each lease. */
+  release(lease: Lease): void {
+    const { backend } = lease;
+    backend.outstanding--;
+    this.#endProbe(lease);
+    const queue = this.#queues.get(backend.model);
+    if (queue === undefined) return;
+    queue.retryAfter.departed();
+    this.#grantLeases(queue);
+  }
+
+  /** Number of requests that wait for a model. */
+  queued(model: string): number {
+    return this.#queues.get(model)?.requests.size ?? 0;
+  }
+
+  configure({ maxLength, maxWaitMs }: QueueLimits): void {
+    Object.assign(this.#limits, { maxLength, maxWaitMs });
+  }
+
+  /** Checks which waiting requests may go, as after a change of the backends. Runs by itself every 100 ms. */
+  recheck(): void {
+    for (const queue of [...this.#queues.values()]) {
+      queue.requests.expire();
+      this.#refuseHopeless(queue);
+      this.#grantLeases(queue);
+    }
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    for (const { model, requests } of this.#queues.values()) {
+      for (const item of requests.clear()) item.fail(this.#unavailable(model));
+    }
+    this.#queues.clear();
+  }
+
+  #choose(model: string, { task, exclude }: RoutedRequest) {
+    const isProbed = this.#isProbed;
+    return chooseBackend(this.#list.forModel(model), { task, exclude, isProbed });
+  }
+
+  #lease(backend: Backend): Lease {
     const isProbe = backend.health.state() === 'probation';
     const lease = { backend, isProbe };
-    if (isProbe) probes.set(backend, lease);
+    if (isProbe) this.#probes.set(backend, lease);
     backend.outstanding++;
     return lease;
   }
 
-  /** The same backend may be on probation again by now, with another request at it. */
-  function endProbe(lease: Lease): void {
-    if (lease.isProbe && probes.get(lease.backend) === lease) probes.delete(lease.backend);
+  /** The backend may be on probation again by now, with another request as its probe. */
+  #endProbe(lease: Lease): void {
+    const { backend, isProbe } = lease;
+    if (isProbe && this.#probes.get(backend) === lease) this.#probes.delete(backend);
   }
 
-  function unavailable(model: string): EngineError {
+  #enter(queue: ModelQueue, item: WaitingRequest): void {
+    try {
+      queue.requests.enter(item);
+    } catch (error) {
+      throw error instanceof QueueRefusal ? this.#refuse(queue.model, error) : error;
+    } finally {
+      this.#removeIfEmpty(queue);
+    }
+  }
+
+  #openQueue(model: string): ModelQueue {
+    const retryAfter = createRetryAfterEstimator(this.#clock);
+    retryAfter.start();
+    const requests = new BoundedFairQueue<WaitingRequest>(this.#limits, this.#clock, retryAfter);
+    const queue = { model, requests, retryAfter };
+    this.#queues.set(model, queue);
+    return queue;
+  }
+
+  #removeIfEmpty({ model, requests }: ModelQueue): void {
+    if (requests.size > 0) return;
+    this.#queues.delete(model);
+    if (this.#queues.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #grantLeases(queue: ModelQueue): void {
+    const { model, requests } = queue;
+    while (requests.size > 0 && hasFreeBackend(this.#list.forModel(model), this.#isProbed)) {
+      let backend: Backend | null = null;
+      const item = requests.take(({ request }) => {
+        const choice = this.#choose(model, request);
+        backend = typeof choice === 'string' ? null : choice;
+        return backend !== null;
+      });
+      if (item === undefined || backend === null) break;
+      item.grant(this.#lease(backend));
+    }
+    this.#removeIfEmpty(queue);
+  }
+
+  /** A busy backend may have failed or started to drain, so that no backend is left for a request. */
+  #refuseHopeless({ model, requests }: ModelQueue): void {
+    for (;;) {
+      const item = requests.take(({ request }) => this.#choose(model, request) === 'none');
+      if (item === undefined) return;
+      item.fail(this.#unavailable(model));
+    }
+  }
+
+  #refuse(model: string, refusal: QueueRefusal): EngineError {
+    this.#onRefused(model, refusal.reason);
+    return toOverloaded(refusal);
+  }
+
+  #unavailable(model: string): EngineError {
     return new EngineError('unavailable', 'No backend can take the request.', {
       code: 'model_unavailable',
-      retryAfterMs: soonest(list.forModel(model)),
+      retryAfterMs: soonestRetryMs(this.#list.forModel(model)),
     });
   }
+}
 
-  function wait(model: string, ask: Ask): Promise<Lease> {
-    ask.signal.throwIfAborted();
-    const line = lines.get(model) ?? openLine(model);
-    const { promise, resolve, reject } = Promise.withResolvers<Lease>();
-    const waiter: Waiting = {
-      ask,
-      caller: ask.caller,
-      priority: ask.priority,
-      deadlineMs: 0,
-      grant: (lease) => settle(() => resolve(lease)),
-      refuse: (error) => settle(() => reject(error)),
-    };
-    function settle(how: () => void): void {
-      ask.signal.removeEventListener('abort', abort);
-      how();
-    }
-    function abort(): void {
-      if (line.leave(waiter)) reject(ask.signal.reason);
-      tidy(model, line);
-    }
-    try {
-      line.enter(waiter);
-    } finally {
-      tidy(model, line);
-    }
-    ask.signal.addEventListener('abort', abort);
-    timer ??= setInterval(recheck, recheckMs).unref();
-    serve(model, line);
-    return promise;
-  }
-
-  function openLine(model: string): WaitingLine<Waiting> {
-    const line = createWaitingLine<Waiting>(limits, clock, (reason) =>
-      options.onRefused?.(model, reason),
-    );
-    lines.set(model, line);
-    return line;
-  }
-
-  function tidy(model: string, line: WaitingLine<Waiting>): void {
-    if (line.size > 0) return;
-    lines.delete(model);
-    if (lines.size > 0 || timer === null) return;
-    clearInterval(timer);
-    timer = null;
-  }
-
-  /** Lets those go for whom there is a place. */
-  function serve(model: string, line: WaitingLine<Waiting>): void {
-    const backends = list.forModel(model);
-    while (line.size > 0 && hasPlace(backends, isProbed)) {
-      let place: Backend | null = null;
-      const waiter = line.take(({ ask: { task, exclude } }) => {
-        const choice = chooseBackend(backends, { task, exclude, isProbed });
-        place = typeof choice === 'string' ? null : choice;
-        return place !== null;
-      });
-      if (waiter === undefined || place === null) break;
-      waiter.grant(lease(place));
-    }
-    tidy(model, line);
-  }
-
-  /** Nobody waits for what will not come: a busy backend may have failed or begun to drain meanwhile. */
-  function refuseHopeless(model: string, line: WaitingLine<Waiting>): void {
-    for (;;) {
-      const waiter = line.take(({ ask }) => choose(model, ask) === 'none');
-      if (waiter === undefined) return;
-      waiter.refuse(unavailable(model));
-    }
-  }
-
-  function recheck(): void {
-    for (const [model, line] of [...lines]) {
-      line.expire();
-      refuseHopeless(model, line);
-      serve(model, line);
-    }
-  }
-
-  return {
-    recheck,
-    configure: (next) => Object.assign(limits, next),
-    acquire(model, ask) {
-      const choice = choose(model, ask);
-      if (choice === 'none') throw unavailable(model);
-      // Who comes now does not overtake those who wait.
-      if (choice === 'busy' || lines.has(model)) return wait(model, ask);
-      return lease(choice);
-    },
-    proven(lease) {
-      endProbe(lease);
-      const { model } = lease.backend;
-      const line = lines.get(model);
-      if (line !== undefined) serve(model, line);
-    },
-    release(lease) {
-      const { backend } = lease;
-      backend.outstanding--;
-      endProbe(lease);
-      const line = lines.get(backend.model);
-      if (line === undefined) return;
-      line.moved();
-      serve(backend.model, line);
-    },
-    queued: (model) => lines.get(model)?.size ?? 0,
-    close() {
-      if (timer !== null) clearInterval(timer);
-      for (const [model, line] of lines) line.clear(unavailable(model));
-      lines.clear();
-    },
-  };
+/** Milliseconds until the first of the backends may be tried again. */
+function soonestRetryMs(backends: readonly Backend[]): number {
+  const waits = backends
+    .filter(({ draining }) => !draining)
+    .map((one) => one.health.retryAfterMs());
+  return Math.ceil(Math.max(1000, Math.min(maxRetryAfterMs, ...waits)));
 }

@@ -1,6 +1,5 @@
-// What a request may need before any engine has seen it, for limits to be held against: tokens as a fair
-// guess, since what was guessed wrong is settled a moment later; money as a bound, since a budget is not
-// to be passed.
+// Tokens and money to reserve for a request before any engine sees it. Tokens are a fair estimate, because a wrong
+// one is settled moments later; money is an upper bound, because a budget must never be exceeded.
 
 import type { Amount } from '#accounts/limits/store.ts';
 import { findOtherPart } from '#inference/content-parts.ts';
@@ -11,48 +10,70 @@ import {
   toMaxTokens,
   type Usage,
 } from '#inference/engine.ts';
-import type { CatalogEntry } from '#inference/models/catalog.ts';
-import { costOf } from './cost.ts';
+import type { CatalogEntry, Price } from '#inference/models/catalog.ts';
 
-/** Completion tokens of a choice that are reserved when none were named. Most answers are shorter. */
-const unnamedCompletion = 1024;
+/** Completion tokens reserved per choice if the request sets no maximum. Most responses are shorter. */
+const defaultCompletionTokens = 1024;
 const bytesPerToken = 4;
-/** What a template may add at most that is in no byte of the request. */
-const templateTokens = 256;
+/** Maximum tokens that a chat template adds to the bytes of the request. */
+const maxTemplateTokens = 256;
 
-export function toAsk(task: Task, bodyBytes: number, served: readonly CatalogEntry[]): Amount {
+/** `candidates` are the models that may serve the request. */
+export function estimateReservation(
+  task: Task,
+  bodyBytes: number,
+  candidates: readonly CatalogEntry[],
+): Amount {
   const sequences = countPrompts(task);
   const choices = sequences * countChoices(task);
   const named = toMaxTokens(task);
-  const window = Math.max(...served.map((entry) => entry.contextWindow));
-  const longest = Math.max(...served.map((one) => one.maxOutputTokens ?? one.contextWindow));
-  const completion = Math.min(named ?? unnamedCompletion, longest) * choices;
-  const bytes = bodyBytes + templateTokens * sequences;
-  const room = window * sequences;
-  const most = {
-    // A token of text is at least one byte of the request; a picture may be any number, and be given by its address.
-    prompt_tokens: bytes < room && isText(task) ? bytes : room,
-    completion_tokens: Math.min(named ?? longest, longest) * choices,
+  const window = Math.max(...candidates.map((entry) => entry.contextWindow));
+  const maxOutput = Math.max(...candidates.map((one) => one.maxOutputTokens ?? one.contextWindow));
+  const completion = Math.min(named ?? defaultCompletionTokens, maxOutput) * choices;
+  const bytes = bodyBytes + maxTemplateTokens * sequences;
+  const maxPrompt = window * sequences;
+  const maxUsage = {
+    // A token of text takes at least one byte of the request. An image may be any number of tokens, and its body
+    // may hold only its URL.
+    prompt_tokens: bytes < maxPrompt && isText(task) ? bytes : maxPrompt,
+    completion_tokens: Math.min(named ?? maxOutput, maxOutput) * choices,
+    total_tokens: 0,
+    prompt_tokens_details: null,
   };
-  const usage = { ...most, total_tokens: 0, prompt_tokens_details: null };
   return {
-    tokens: Math.min(estimatePrompt(bodyBytes), room) + completion,
-    costNano: Math.max(...served.map(({ price }) => costOf(price, usage))),
+    tokens: Math.min(estimatePrompt(bodyBytes), maxPrompt) + completion,
+    costNano: Math.max(...candidates.map(({ price }) => costOf(price, maxUsage))),
   };
 }
 
 /**
- * What a request is charged if its response was cut off and its backend had not said what it used: the tokens
- * that were reserved for it. Costs at most what was held of a budget.
+ * Usage charged if a response was cut off before its backend reported any: the tokens that were reserved. It never
+ * costs more than was reserved of a budget.
  */
-export function toReserved(task: Task, bodyBytes: number, served: CatalogEntry): Usage {
+export function toReservedUsage(task: Task, bodyBytes: number, served: CatalogEntry): Usage {
   const sequences = countPrompts(task);
-  const longest = served.maxOutputTokens ?? served.contextWindow;
-  const each = Math.min(toMaxTokens(task) ?? unnamedCompletion, longest);
+  const maxOutput = served.maxOutputTokens ?? served.contextWindow;
+  const perChoice = Math.min(toMaxTokens(task) ?? defaultCompletionTokens, maxOutput);
   const prompt_tokens = Math.min(estimatePrompt(bodyBytes), served.contextWindow * sequences);
-  const completion_tokens = each * sequences * countChoices(task);
+  const completion_tokens = perChoice * sequences * countChoices(task);
   const total_tokens = prompt_tokens + completion_tokens;
   return { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details: null };
+}
+
+const nanoPerToken = 1000;
+
+/**
+ * Cost in whole billionths of a US dollar (nano-dollars), so that sums are exact: a price of one dollar per million
+ * tokens is 1,000 nano-dollars per token.
+ */
+export function costOf(price: Price, usage: Usage | null): number {
+  if (usage === null) return 0;
+  const cached = Math.min(usage.prompt_tokens_details?.cached_tokens ?? 0, usage.prompt_tokens);
+  const dollarsPerMillion =
+    (usage.prompt_tokens - cached) * price.input +
+    cached * (price.cached ?? price.input) +
+    usage.completion_tokens * price.output;
+  return Math.round(dollarsPerMillion * nanoPerToken);
 }
 
 const estimatePrompt = (bodyBytes: number) => Math.ceil(bodyBytes / bytesPerToken);

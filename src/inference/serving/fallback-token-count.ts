@@ -9,7 +9,7 @@ import { estimateTokens, type TokenCounter } from '#inference/models/tokens.ts';
 /** Null where it can't be counted, at once or in the end. Never fails. */
 type CountGenerated = (text: string) => Promise<number | null> | null;
 
-export interface MissingCounts {
+export interface FallbackTokenCounts {
   /** For generated text of such a model; undefined where events tell more than a guess would. */
   forGenerated(entry: CatalogEntry): CountGenerated | undefined;
   /** Of all prompts of a request together, counted by that engine where only it can. Never fails. */
@@ -17,11 +17,11 @@ export interface MissingCounts {
 }
 
 /** Longer ones are taken for what is usual: whoever waits for the count has its answer already. */
-const longestText = 256 * 1024;
-const longestPrompt = 4_000_000;
-const longestWaitMs = 2000;
+const maxTextLength = 256 * 1024;
+const maxPromptTokens = 4_000_000;
+const countTimeoutMs = 2000;
 
-export function createMissingCounts(counter: TokenCounter): MissingCounts {
+export function createFallbackTokenCounts(counter: TokenCounter): FallbackTokenCounts {
   async function count(
     task: Task,
     { vocabulary, contextWindow }: CatalogEntry,
@@ -29,8 +29,8 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
   ): Promise<number> {
     const counted =
       vocabulary === 'other'
-        ? engine?.countPromptTokens(task, AbortSignal.timeout(longestWaitMs))
-        : counter.count(task, vocabulary, longestPrompt);
+        ? engine?.countPromptTokens(task, AbortSignal.timeout(countTimeoutMs))
+        : counter.count(task, vocabulary, maxPromptTokens);
     const tokens = (await counted?.catch(() => null)) ?? null;
     if (tokens === null) return estimatePrompt(task);
     const isOwn = vocabulary !== 'other';
@@ -41,7 +41,7 @@ export function createMissingCounts(counter: TokenCounter): MissingCounts {
     forGenerated({ vocabulary }) {
       if (vocabulary === 'other') return undefined;
       return (text) => {
-        if (text.length > longestText) return null;
+        if (text.length > maxTextLength) return null;
         return counter.countText(text)?.catch(() => null) ?? null;
       };
     },

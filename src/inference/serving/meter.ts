@@ -5,7 +5,7 @@ import type { EngineError, Usage } from '#inference/engine.ts';
 import { memoize } from '#lib/memory/memoize.ts';
 import { counter, histogram } from '#lib/telemetry/series.ts';
 
-export interface Served {
+export interface ServedRequest {
   operation: 'chat' | 'text_completion';
   asked: string;
   served: string;
@@ -22,7 +22,7 @@ export interface Served {
 }
 
 export interface Meter {
-  record(served: Served): void;
+  record(served: ServedRequest): void;
   /** A backend failed or was overloaded, whether or not another one answered. */
   failed(backend: Labelled, error: EngineError): void;
   /** A stream that broke went on at this backend. */
@@ -98,7 +98,7 @@ export function createMeter(registry: Registry): Meter {
   );
 
   const seriesOf = memoize(
-    ({ operation, asked, served, backend, outcome }: Served) =>
+    ({ operation, asked, served, backend, outcome }: ServedRequest) =>
       `${operation} ${asked} ${served} ${backend} ${outcome}`,
     ({ operation, asked, served, backend, outcome }) => {
       const labels = [operation, asked, served, backend] as const;

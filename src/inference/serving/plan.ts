@@ -1,8 +1,8 @@
-// Decides who serves a request before any engine sees it: the model asked for, its fallback when the
-// context is too long (seed 1.5), or nobody, in numbers. A count costs time, so it is only made when the
-// request has so many bytes that it could matter.
+// Decides which model and backends may serve a request before any engine sees it: the requested model, its
+// fallback if the prompt is too long (Seed 1.5), or none. Counting tokens takes time, so it is only done for a
+// request that is large enough to exceed a limit.
 
-import { setImmediate as othersTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
 import { findOtherPart } from '#inference/content-parts.ts';
@@ -12,146 +12,174 @@ import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { TokenCounter } from '#inference/models/tokens.ts';
 
 export interface Plan {
-  /** Whose name the answer carries. */
+  /** The model named in the response. */
   readonly served: CatalogEntry;
-  /** As asked, but for the served model's output cap where no length was named. */
+  /** The task as requested, with the served model's output cap if the request sets no maximum. */
   readonly task: Task;
-  /** The prompt's length, where it was counted. */
+  /** Length of the prompt; null if it was not counted. */
   readonly promptTokens: number | null;
-  /** Backends of the served model that can't take this request: their window is too small, or it is not text. */
+  /** Backends of the served model that can't take this request: too small a window, or content other than text. */
   readonly unfit: ReadonlySet<Backend>;
 }
 
 export interface PlannedRequest {
   readonly task: Task;
-  /** Of the request's body. */
+  /** Size of the request's body. */
   readonly bodyBytes: number;
   readonly signal: Cancellation;
 }
 
-export type Planner = (asked: CatalogEntry, request: PlannedRequest) => Plan | Promise<Plan>;
-
-/** What a template may add that is in no byte of the request. */
-const templateTokens = 64;
-/** Longer than any window there is: counting further would only make the refusal's number more exact. */
-const countLimit = 4_000_000;
-/** A server that counts no faster would only hold the request up; it refuses by itself what does not fit. */
-const countMs = 5_000;
-
-const none: ReadonlySet<Backend> = new Set();
-
-/** Between these the prompt's length lies; they are equal when it was counted. */
-interface Length {
-  readonly least: number;
-  readonly most: number;
+export interface PlanParts {
+  readonly catalog: Catalog;
+  readonly counter: TokenCounter;
+  readonly backends: BackendList;
 }
 
-export function createPlanner(
+/** Tokens that a chat template may add to the bytes of the request. */
+const templateTokens = 64;
+/** Larger than any context window. Counting further would only make the number in the error more exact. */
+const maxCount = 4_000_000;
+/** A slower count would only delay the request. The backend itself refuses a prompt that is too long. */
+const countTimeoutMs = 5_000;
+
+/** Bounds of the prompt's length in tokens. They are equal if it was counted. */
+interface PromptLength {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** Throws InferenceError if no backend can take the request. */
+export async function planRequest(
+  parts: PlanParts,
+  asked: CatalogEntry,
+  request: PlannedRequest,
+): Promise<Plan> {
+  const { backends } = parts;
+  const completion = toMaxTokens(request.task) ?? 0;
+  // A token takes at least one byte of the request.
+  const maxPrompt = request.bodyBytes + templateTokens;
+  if (maxPrompt + completion > smallestLimit(backends, asked)) {
+    return planLongRequest(parts, asked, request, maxPrompt);
+  }
+  const task = withOutputCap(request.task, asked);
+  return { served: asked, task, promptTokens: null, unfit: findUnable(backends, asked, task) };
+}
+
+/** Tokens below which no rule of the model applies. */
+function smallestLimit(backends: BackendList, entry: CatalogEntry): number {
+  const { id, contextWindow, contextFallback } = entry;
+  let min = Math.min(contextWindow, contextFallback?.above ?? contextWindow);
+  for (const backend of backends.forModel(id)) {
+    if (backend.contextWindow !== null) min = Math.min(min, backend.contextWindow);
+  }
+  return min;
+}
+
+/** Local engines take only text, and complete it only at its end. */
+function findUnable(backends: BackendList, { id }: CatalogEntry, task: Task): Set<Backend> {
+  const part = task.kind === 'chat' ? findOtherPart(task.body.messages) : null;
+  const hasSuffix = task.kind === 'completion' && (task.body.suffix ?? '') !== '';
+  if (part === null && !hasSuffix) return new Set();
+  const all = backends.forModel(id);
+  const local = all.filter(({ kind }) => kind !== 'upstream');
+  if (local.length < all.length) return new Set(local);
+  if (part !== null) throw unsupportedContentType(part.place, part.type);
+  // The engine knows whether its model has the tokens for a suffix.
+  return new Set();
+}
+
+/** Plans a request that may exceed a limit, which takes a count of its tokens. */
+async function planLongRequest(
+  parts: PlanParts,
+  asked: CatalogEntry,
+  request: PlannedRequest,
+  maxPrompt: number,
+): Promise<Plan> {
+  const completion = toMaxTokens(request.task);
+  // The long body was just parsed and is now copied for the count: let other requests run in between.
+  await yieldToEventLoop();
+  const { served, length } = await findServed(parts, asked, request, maxPrompt);
+  const task = withOutputCap(request.task, served);
+  const unable = findUnable(parts.backends, served, task);
+  const able = parts.backends.forModel(served.id).filter((backend) => !unable.has(backend));
+  const needed = length.min + (completion ?? 1);
+  const promptTokens = length.min === length.max ? length.min : null;
+  const small = able.filter((backend) => windowOf(served, backend) < needed);
+  if (small.length === able.length) {
+    const window = Math.max(...able.map((backend) => windowOf(served, backend)));
+    const param = task.kind === 'chat' ? 'messages' : 'prompt';
+    throw contextLengthExceeded(param, { window, prompt: promptTokens, completion });
+  }
+  return { served, task, promptTokens, unfit: unable.union(new Set(small)) };
+}
+
+/** Follows the context fallbacks. The configuration has no cycles, so each step leads to another id. */
+async function findServed(
+  parts: PlanParts,
+  asked: CatalogEntry,
+  request: PlannedRequest,
+  maxPrompt: number,
+): Promise<{ served: CatalogEntry; length: PromptLength }> {
+  const completion = toMaxTokens(request.task);
+  let served = asked;
+  let length = await measurePrompt(parts, served, request, maxPrompt);
+  for (;;) {
+    const next = findFallback(parts.catalog, served, length, completion);
+    if (next === undefined) return { served, length };
+    const isSameCount = next.vocabulary === served.vocabulary && next.vocabulary !== 'other';
+    served = next;
+    if (!isSameCount) length = await measurePrompt(parts, served, request, maxPrompt);
+  }
+}
+
+function findFallback(
   catalog: Catalog,
-  counter: TokenCounter,
+  { contextFallback }: CatalogEntry,
+  length: PromptLength,
+  completion: number | null,
+): CatalogEntry | undefined {
+  if (contextFallback === null) return undefined;
+  // If the length is unknown, the model with the larger window is the safe choice.
+  const isOver = length.max + (completion ?? 0) > contextFallback.above;
+  return isOver ? catalog.find(contextFallback.to) : undefined;
+}
+
+async function measurePrompt(
+  parts: PlanParts,
+  entry: CatalogEntry,
+  { task, signal }: PlannedRequest,
+  maxPrompt: number,
+): Promise<PromptLength> {
+  const tokens =
+    entry.vocabulary === 'other'
+      ? await countByBackend(parts.backends, entry, task, signal)
+      : await parts.counter.count(task, entry.vocabulary, maxCount);
+  if (tokens === null) return { min: 0, max: maxPrompt };
+  const { truncate_prompt_tokens: kept } = task.body as { truncate_prompt_tokens?: unknown };
+  if (typeof kept !== 'number') return { min: tokens, max: tokens };
+  // vLLM truncates a longer prompt to this many tokens, or with -1 to its context window.
+  const length = Math.min(tokens, kept);
+  return kept < 0 ? { min: 0, max: tokens } : { min: length, max: length };
+}
+
+/** The count of the first backend that can; null if none does in time. */
+async function countByBackend(
   backends: BackendList,
-): Planner {
-  return (asked, request) => {
-    const completion = toMaxTokens(request.task) ?? 0;
-    // A token is at least one byte of the request.
-    const most = request.bodyBytes + templateTokens;
-    if (most + completion <= smallestLimit(asked)) {
-      const task = withOutputCap(request.task, asked);
-      return { served: asked, task, promptTokens: null, unfit: findUnable(asked, task) };
+  { id }: CatalogEntry,
+  task: Task,
+  client: Cancellation,
+): Promise<number | null> {
+  const signal = AbortSignal.any([toSignal(client), AbortSignal.timeout(countTimeoutMs)]);
+  for (const { engine, health, draining } of backends.forModel(id)) {
+    if (draining || health.state() === 'ejected') continue;
+    try {
+      const tokens = await engine.countPromptTokens(task, signal);
+      if (tokens !== null) return tokens;
+    } catch (error) {
+      if (client.aborted) throw error;
     }
-    return decide(asked, request, most);
-  };
-
-  /** Below this, no rule of the model can apply. */
-  function smallestLimit({ id, contextWindow, contextFallback }: CatalogEntry): number {
-    let least = Math.min(contextWindow, contextFallback?.above ?? contextWindow);
-    for (const backend of backends.forModel(id)) {
-      if (backend.contextWindow !== null) least = Math.min(least, backend.contextWindow);
-    }
-    return least;
   }
-
-  /** Engines on this machine read and write text alone, from its beginning. */
-  function findUnable({ id }: CatalogEntry, task: Task): ReadonlySet<Backend> {
-    const part = task.kind === 'chat' ? findOtherPart(task.body.messages) : null;
-    const hasSuffix = task.kind === 'completion' && (task.body.suffix ?? '') !== '';
-    if (part === null && !hasSuffix) return none;
-    const all = backends.forModel(id);
-    const local = all.filter(({ kind }) => kind !== 'upstream');
-    if (local.length < all.length) return new Set(local);
-    if (part !== null) throw unsupportedContentType(part.place, part.type);
-    // The engine knows best whether its model has the tokens for that.
-    return none;
-  }
-
-  async function decide(asked: CatalogEntry, request: PlannedRequest, most: number): Promise<Plan> {
-    const completion = toMaxTokens(request.task);
-    let served = asked;
-    // A long one has just been read, and is now copied to be counted.
-    await othersTurn();
-    let length = await measure(served, request, most);
-    // The configuration has no circles, and each step goes to another id.
-    for (let next = fallbackOf(served, length, completion); next !== undefined; ) {
-      const isSameCount = next.vocabulary === served.vocabulary && next.vocabulary !== 'other';
-      served = next;
-      if (!isSameCount) length = await measure(served, request, most);
-      next = fallbackOf(served, length, completion);
-    }
-    const task = withOutputCap(request.task, served);
-    const unable = findUnable(served, task);
-    const able = backends.forModel(served.id).filter((backend) => !unable.has(backend));
-    const needed = length.least + (completion ?? 1);
-    const promptTokens = length.least === length.most ? length.least : null;
-    const small = able.filter((backend) => windowOf(served, backend) < needed);
-    if (small.length === able.length) {
-      const window = Math.max(...able.map((backend) => windowOf(served, backend)));
-      const param = task.kind === 'chat' ? 'messages' : 'prompt';
-      throw contextLengthExceeded(param, { window, prompt: promptTokens, completion });
-    }
-    const unfit = small.length === 0 ? unable : new Set([...unable, ...small]);
-    return { served, task, promptTokens, unfit };
-  }
-
-  function fallbackOf(entry: CatalogEntry, length: Length, completion: number | null) {
-    const { contextFallback } = entry;
-    if (contextFallback === null) return undefined;
-    // Where the length is not known, the model that can hold more is the safe one.
-    const isOver = length.most + (completion ?? 0) > contextFallback.above;
-    return isOver ? catalog.find(contextFallback.to) : undefined;
-  }
-
-  async function measure(
-    entry: CatalogEntry,
-    request: PlannedRequest,
-    most: number,
-  ): Promise<Length> {
-    const { task, signal } = request;
-    const tokens =
-      entry.vocabulary === 'other'
-        ? await countByBackend(entry, task, signal)
-        : await counter.count(task, entry.vocabulary, countLimit);
-    if (tokens === null) return { least: 0, most };
-    const { truncate_prompt_tokens: kept } = task.body as { truncate_prompt_tokens?: unknown };
-    if (typeof kept !== 'number') return { least: tokens, most: tokens };
-    // vLLM cuts a longer prompt to these, or with -1 to what it can hold.
-    const length = Math.min(tokens, kept);
-    return kept < 0 ? { least: 0, most: tokens } : { least: length, most: length };
-  }
-
-  /** By the first that can; null where nobody does in time. */
-  async function countByBackend({ id }: CatalogEntry, task: Task, client: Cancellation) {
-    const signal = AbortSignal.any([toSignal(client), AbortSignal.timeout(countMs)]);
-    for (const { engine, health, draining } of backends.forModel(id)) {
-      if (draining || health.state() === 'ejected') continue;
-      try {
-        const tokens = await engine.countPromptTokens(task, signal);
-        if (tokens !== null) return tokens;
-      } catch (error) {
-        if (client.aborted) throw error;
-      }
-    }
-    return null;
-  }
+  return null;
 }
 
 const windowOf = ({ contextWindow }: CatalogEntry, backend: Backend) =>
@@ -161,7 +189,7 @@ function withOutputCap(task: Task, { id, maxOutputTokens: cap }: CatalogEntry): 
   if (cap === null) return task;
   const asked = toMaxTokens(task);
   if (asked === null) {
-    // Each kind with its own body: the compiler can't see that the spread keeps them together.
+    // The compiler can't see that the spread keeps each kind with its own body.
     return { ...task, body: { ...task.body, max_tokens: cap } } as Task;
   }
   if (asked > cap) {

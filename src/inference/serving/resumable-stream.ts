@@ -1,7 +1,7 @@
-// A streamed answer on its way to the client: who generates it now, what was sent of it, and how it goes on
-// when that backend dies. Whoever reads it sees one stream.
+// A streamed response that survives its backend: if the backend fails in mid-response, another one continues the
+// text that was sent, and the client sees one stream.
 
-import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import type { Backend } from '#inference/backends/backend.ts';
 import {
   type Call,
   type Engine,
@@ -14,15 +14,15 @@ import {
   type Usage,
   type WireEvents,
 } from '#inference/engine.ts';
-import type { Lease, Router } from '#inference/routing/router.ts';
-import type {
-  AskBackend,
-  Asked,
-  AttemptEvents,
-  BackendRequest,
-  Conclude,
-  Trail,
-} from './attempt.ts';
+import type { Lease } from '#inference/routing/router.ts';
+import {
+  type Attempt,
+  type AttemptLog,
+  type AttemptParts,
+  type BackendRequest,
+  conclude,
+  tryBackends,
+} from './attempts.ts';
 import {
   addUsage,
   afterSeam,
@@ -33,31 +33,41 @@ import {
   toLengthEnd,
 } from './continuation.ts';
 import type { Plan } from './plan.ts';
-import type { Transcript } from './transcript.ts';
+import type { OpenTranscript, Transcript } from './transcript.ts';
 
-export interface StreamParts {
-  list: BackendList;
-  router: Router;
-  events: AttemptEvents;
-  ask: AskBackend;
-  conclude: Conclude;
-  openTranscript(kind: Task['kind']): Transcript;
+export interface StreamParts extends AttemptParts {
+  readonly openTranscript: OpenTranscript;
 }
 
-const mostContinuations = 2;
-/** The client waits for it in mid-answer. */
-const countMs = 2000;
+const maxContinuations = 2;
+/** The client waits for the count in mid-response. */
+const countTimeoutMs = 2000;
 
-/** One is made for every stream, hence a class: its methods are made once. */
-export class RunningStream {
+/**
+ * Opens a stream on the first backend that starts one. Resolves when the first chunk exists; the caller must then
+ * call `deliver`. Throws EngineError, or the signal's reason when it aborts.
+ */
+export async function openStream(
+  parts: StreamParts,
+  plan: Plan,
+  call: Call,
+  log: AttemptLog,
+): Promise<ResumableStream> {
+  const stream = new ResumableStream(parts, plan, call, log);
+  await stream.open();
+  return stream;
+}
+
+export class ResumableStream {
   readonly #parts: StreamParts;
   readonly #plan: Plan;
   readonly #request: BackendRequest;
   readonly #onUsage: Call['onUsage'];
   #items: ResponseStream | null = null;
   #transcript: Transcript | null = null;
-  /** What backends that died have used, and all together. */
-  #before: Usage | null = null;
+  /** Usage of the backends that failed; null before the first continuation. */
+  #usageBefore: Usage | null = null;
+  /** Usage of all backends together. */
   #usage: Usage | null = null;
   #hasSent = false;
   #isWire = false;
@@ -66,44 +76,31 @@ export class RunningStream {
   #firstTokenMs = 0;
   #continuations = 0;
 
-  /** Resolves when the first chunk exists. The one who opened it calls `deliver`. */
-  static async open(
-    parts: StreamParts,
-    plan: Plan,
-    call: Call,
-    trail: Trail,
-  ): Promise<RunningStream> {
-    const stream = new RunningStream(parts, plan, call, trail);
-    stream.#begun(await parts.ask(plan.served.id, stream.#request, send));
-    if (canContinue(plan.served, plan.task))
-      stream.#transcript = parts.openTranscript(plan.task.kind);
-    return stream;
-  }
-
-  private constructor(parts: StreamParts, plan: Plan, call: Call, trail: Trail) {
+  constructor(parts: StreamParts, plan: Plan, call: Call, log: AttemptLog) {
     this.#parts = parts;
     this.#plan = plan;
     this.#onUsage = call.onUsage;
-    const onUsage = (soFar: Usage) => this.#tellUsage(addUsage(this.#before, soFar));
-    this.#request = { task: plan.task, call: { ...call, onUsage }, trail, exclude: plan.unfit };
+    const onUsage = (soFar: Usage) => this.#reportUsage(addUsage(this.#usageBefore, soFar));
+    this.#request = { task: plan.task, call: { ...call, onUsage }, log, exclude: plan.unfit };
   }
 
-  /** Hands on all of it, whoever it comes from, and gives its place back. Throws where it breaks off. */
+  async open(): Promise<void> {
+    const { served, task } = this.#plan;
+    this.#begin(await tryBackends(this.#parts, served.id, this.#request, send));
+    if (canContinue(served, task)) this.#transcript = this.#parts.openTranscript(task.kind);
+  }
+
+  /** Passes on the whole response, whichever backends generate it, and ends the lease. Throws if it breaks off. */
   async deliver(take: TakeItem): Promise<void> {
     const takeOne: TakeItem = (item) => {
-      const full = take(item);
-      this.#sent(item);
-      return full;
+      const drained = take(item);
+      this.#markSent(item);
+      return drained;
     };
     try {
       while (this.#items !== null) {
         try {
-          if (this.#items.forEach !== undefined) await this.#items.forEach(takeOne);
-          else
-            for await (const item of this.#items) {
-              const full = takeOne(item);
-              if (full !== undefined) await full;
-            }
+          await forEachItem(this.#items, takeOne);
           this.#items = null;
         } catch (error) {
           this.#items = await this.#resume(error);
@@ -112,46 +109,49 @@ export class RunningStream {
     } finally {
       this.#transcript?.close();
       this.#lease?.backend.health.succeeded();
-      this.#end(null);
+      this.#endLease(null);
     }
   }
 
-  #begun({ lease, result, startMs }: Asked<ResponseStream>): void {
+  #begin({ lease, result, startMs }: Attempt<ResponseStream>): void {
     this.#items = result;
     this.#lease = lease;
     this.#firstTokenMs = performance.now() - startMs;
-    // The one that is being tried shall not wait for the end of a long answer to be trusted again; any
-    // other is: failing in mid-answer each time must add up.
+    // The first chunk clears a backend on probation: other requests need not wait for the end of a long response.
+    // Any other backend is cleared at the end, so that failures in mid-response add up.
     if (lease.isProbe) {
       lease.backend.health.succeeded();
       this.#parts.router.proven(lease);
     }
   }
 
-  #end(error: unknown): void {
+  #endLease(error: unknown): void {
     if (this.#lease === null) return;
     const ended = this.#lease;
     this.#lease = null;
-    this.#parts.conclude(ended, error, this.#firstTokenMs);
+    conclude(this.#parts, ended, error, this.#firstTokenMs);
   }
 
-  #sent(item: EngineChunk | WireEvents): void {
+  #markSent(item: EngineChunk | WireEvents): void {
     this.#hasSent = true;
     this.#transcript?.add(item);
-    // What is in the wire's form is counted when it ends, and all that was counted was sent; of chunks some
-    // may be lost that were counted.
+    // Wire events are counted when the stream ends, so everything counted was sent. Chunks are counted when they
+    // are generated, and some of those may never have been sent.
     this.#isWire = typeof item === 'string';
     if (!this.#isWire) this.#sentTokens = this.#usage?.completion_tokens ?? 0;
   }
 
-  /** The rest of the answer from another backend. Throws the given error where that can't be. */
+  /**
+   * Requests the rest of the response from another backend. Returns null if nothing is missing. Throws the given
+   * error if the response can't be continued.
+   */
   async #resume(error: unknown): Promise<ResponseStream | null> {
-    const { trail, call } = this.#request;
+    const { log, call } = this.#request;
     const failed = this.#lease?.backend;
-    this.#end(call.signal.aborted ? null : error);
+    this.#endLease(call.signal.aborted ? null : error);
     if (!call.signal.aborted && !isCutOff(error)) call.onWork?.(false);
     if (call.signal.aborted || !isRetryable(error)) throw error;
-    if (++this.#continuations > mostContinuations) throw error;
+    if (++this.#continuations > maxContinuations) throw error;
     const counter = this.#findCounter(failed);
     const next = await this.#toNext(counter);
     if (next === null) throw error;
@@ -161,17 +161,17 @@ export class RunningStream {
     this.#request.task = next.task;
     this.#excludeUnable(next.task, failed);
     try {
-      const asked = await this.#parts.ask(this.#plan.served.id, this.#request, send);
-      this.#begun(asked);
-      if (trail.backend !== null) this.#parts.events.continued(trail.backend);
-      return this.#hasSent ? afterSeam(asked.result, next.blanks) : asked.result;
+      const attempt = await tryBackends(this.#parts, this.#plan.served.id, this.#request, send);
+      this.#begin(attempt);
+      if (log.backend !== null) this.#parts.events.continued(log.backend);
+      return this.#hasSent ? afterSeam(attempt.result, next.blanks) : attempt.result;
     } catch {
-      // It broke where it broke; that nobody could go on is no other failure.
+      // Report the original error, not the failure to continue.
       throw error;
     }
   }
 
-  /** What is left to ask for; null where it can't go on. */
+  /** What is left to request; null if the response can't be continued. */
   async #toNext(
     counter: Engine | undefined,
   ): Promise<Continuation | 'finished' | 'complete' | null> {
@@ -180,7 +180,7 @@ export class RunningStream {
     if (soFar === null) return null;
     if (soFar.isFinished) return 'finished';
     if (this.#isWire) {
-      // Where no vocabulary is known here, events were counted, and one may hold several tokens.
+      // Without a known vocabulary the usage counts events, and one event may hold several tokens.
       const isGuess = served.vocabulary === 'other';
       const text = toGenerated(task, soFar.text);
       const counted = isGuess ? await counter?.countText?.(text) : null;
@@ -189,27 +189,27 @@ export class RunningStream {
     return toContinuation(task, soFar.text, this.#sentTokens);
   }
 
-  /** What was used until now. Who died has mostly not said how long the prompt was. */
+  /** Fixes the usage so far. A backend that failed has usually not reported the length of the prompt. */
   async #countBefore(counter: Engine | undefined): Promise<void> {
     const { task, promptTokens } = this.#plan;
     if (this.#usage === null) return;
     const count = () =>
-      counter?.countPromptTokens(task, AbortSignal.timeout(countMs)).catch(() => null);
+      counter?.countPromptTokens(task, AbortSignal.timeout(countTimeoutMs)).catch(() => null);
     const prompt_tokens = this.#usage.prompt_tokens || (promptTokens ?? (await count()) ?? 0);
     const completion_tokens = this.#sentTokens;
     const total_tokens = prompt_tokens + completion_tokens;
-    this.#before = { ...this.#usage, prompt_tokens, completion_tokens, total_tokens };
-    this.#tellUsage(this.#before);
+    this.#usageBefore = { ...this.#usage, prompt_tokens, completion_tokens, total_tokens };
+    this.#reportUsage(this.#usageBefore);
   }
 
-  #tellUsage(usage: Usage): void {
+  #reportUsage(usage: Usage): void {
     this.#usage = usage;
     this.#onUsage?.(usage);
   }
 
-  /** A backend that can say how many tokens something has, which only it may know. */
+  /** A healthy backend that can count tokens of the model. */
   #findCounter(failed: Backend | undefined): Engine | undefined {
-    const others = this.#parts.list.forModel(this.#plan.served.id);
+    const others = this.#parts.backends.forModel(this.#plan.served.id);
     const able = others.find((backend) => {
       const { engine, health } = backend;
       return backend !== failed && engine.countText !== undefined && health.state() === 'healthy';
@@ -217,12 +217,12 @@ export class RunningStream {
     return able?.engine;
   }
 
-  /** Only those who can, and not the one that failed. */
+  /** Excludes the backend that failed and those that can't continue a given beginning. */
   #excludeUnable(next: Task, failed: Backend | undefined): void {
     const exclude = new Set(this.#request.exclude);
     if (failed !== undefined) exclude.add(failed);
     if (next !== this.#plan.task && next.kind === 'chat') {
-      for (const backend of this.#parts.list.forModel(this.#plan.served.id)) {
+      for (const backend of this.#parts.backends.forModel(this.#plan.served.id)) {
         if (!backend.continues) exclude.add(backend);
       }
     }
@@ -231,6 +231,11 @@ export class RunningStream {
 }
 
 const send = ({ engine }: Backend, { task, call }: BackendRequest) => engine.stream(task, call);
+
+async function forEachItem(items: ResponseStream, take: TakeItem): Promise<void> {
+  if (items.forEach !== undefined) return items.forEach(take);
+  for await (const item of items) await take(item);
+}
 
 async function* only(last: EngineChunk): AsyncGenerator<EngineChunk> {
   yield last;

@@ -1,19 +1,18 @@
-// One request from its checked body to the last byte of its answer: limits, plan, attempt, envelope,
-// recording. Plain answers and streams part ways here and nowhere else.
+// One request from its checked body to the last byte of its response: limits, plan, backend, envelope, accounting.
+// Whole responses and streams part ways here and nowhere else.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
-import { ClientDisconnect } from '#http/client-disconnect.ts';
+import { type Cancellation, ClientDisconnect } from '#http/client-disconnect.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
-import { createEventStreams, type EventStream, eventStreamHeaders } from '#http/sse.ts';
 import {
-  type Call,
-  type EngineChunk,
-  type Task,
-  type WireEvents,
-  WrittenResponse,
-} from '#inference/engine.ts';
+  createEventStreams,
+  type EventStream,
+  type EventStreams,
+  eventStreamHeaders,
+} from '#http/sse.ts';
+import { type Call, type EngineChunk, type Task, WrittenResponse } from '#inference/engine.ts';
 import {
   codeOf,
   type InferenceError,
@@ -25,192 +24,225 @@ import {
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import {
   elapsedMs,
-  sendAnswer,
-  sendFailure,
+  type InferenceRequest,
+  sendError,
+  sendResponse,
   sendWritten,
   toSharer,
-  type Visit,
 } from '#inference/request.ts';
-import { type ChunkWriter, createChunkWriter, newEnvelope, toAnswer } from '#inference/wire.ts';
+import { type ChunkWriter, createChunkWriter, newEnvelope, toResponse } from '#inference/wire.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type Attempts, newTrail, type Trail } from './attempt.ts';
-import { toAsk } from './estimate-reservation.ts';
-import type { Planner } from './plan.ts';
-import type { Recording, Recordings } from './request-accounting.ts';
-import type { RunningStream } from './resumable-stream.ts';
+import { type AttemptLog, newAttemptLog, respond } from './attempts.ts';
+import { estimateReservation } from './estimate-reservation.ts';
+import { type Plan, type PlanParts, planRequest } from './plan.ts';
+import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
+import { openStream, type StreamParts } from './resumable-stream.ts';
+import { createTranscripts } from './transcript.ts';
 
-export interface ServingParts {
-  catalog: Catalog;
-  limits: RequestLimiter;
-  plan: Planner;
-  attempts: Attempts;
-  recordings: Recordings;
-  clock: Clock;
-  log: FastifyBaseLogger;
+export interface ServeOptions extends PlanParts, Omit<StreamParts, 'openTranscript'> {
+  readonly limits: RequestLimiter;
+  readonly accounting: RequestAccounting;
+  readonly clock: Clock;
+  readonly log: FastifyBaseLogger;
 }
 
-/** Answers in any case, and so never throws. */
-export type Serve = (visit: Visit, task: Task) => Promise<void>;
+/** Sends a response in every case, and so never throws. */
+export type Serve = (request: InferenceRequest, task: Task) => Promise<void>;
 
-export function createServe(parts: ServingParts): Serve {
-  const { catalog, limits, plan, attempts, recordings, clock, log } = parts;
+export function createServe(options: ServeOptions): Serve {
   const eventStreams = createEventStreams();
-
-  async function serve(visit: Visit, task: Task): Promise<void> {
-    const headers: HeaderList = ['x-request-id', visit.id];
-    const asked = catalog.find(task.body.model);
-    let isLetIn = false;
-    try {
-      if (asked === undefined) throw modelNotFound(task.body.model);
-      const ask = toAsk(task, visit.bodyBytes, candidates(asked));
-      const reservation = await limits.reserve(visit.caller, ask);
-      if (reservation.headers !== null) headers.push(...reservation.headers);
-      const trail = newTrail();
-      const recording = recordings.open(visit, task, asked, { reservation, trail });
-      isLetIn = true;
-      await answer({ visit, task, headers, trail, recording, rest: {} }, asked);
-    } catch (error) {
-      const rendered = renderFailure(inferenceErrorFormat, error);
-      if (!isLetIn) recordings.refused(visit, task.kind, task.body.model, codeOf(rendered));
-      fail(visit, headers, rendered, error);
-    }
-  }
-
-  async function answer(admitted: Admitted, asked: CatalogEntry): Promise<void> {
-    const { visit, task, headers, trail, recording, rest } = admitted;
-    const { response, caller, bodyBytes } = visit;
-    const signal = new ClientDisconnect(response);
-    let served = asked;
-    try {
-      const planned = plan(asked, { task, bodyBytes, signal });
-      const way = planned instanceof Promise ? await planned : planned;
-      served = way.served;
-      recording.planned(way);
-      const envelope = newEnvelope(task.kind, visit.id, served.id, clock.now());
-      const showsUsage = task.body.stream_options?.include_usage === true;
-      const call: Call = {
-        envelope,
-        signal,
-        caller: toSharer(caller),
-        priority: task.body.priority ?? 0,
-        contextWindow: served.contextWindow,
-        headers: recording.traceHeaders,
-        onUsage: (soFar) => recording.used(soFar),
-        onWork: (isAtWork) => recording.worked(isAtWork),
-        onRest: showsUsage ? (members) => Object.assign(rest, members) : undefined,
-      };
-      if (task.body.stream !== true) {
-        const whole = await attempts.answer(way, call, trail);
-        recording.used(whole.usage);
-        announce(headers, trail, recording);
-        const counting = recording.complete();
-        if (counting !== undefined) await counting;
-        whole.usage = recording.usage() ?? whole.usage;
-        if (signal.aborted) return;
-        if (whole instanceof WrittenResponse) sendWritten(visit, headers, whole);
-        else sendAnswer(visit, 200, headers, toAnswer(envelope, whole));
-        return;
-      }
-      const running = await attempts.stream(way, call, trail);
-      announce(headers, trail, recording);
-      headers.push('openai-processing-ms', Math.round(elapsedMs(visit)), ...eventStreamHeaders);
-      await relay(eventStreams.open(response, headers, signal), running, admitted, call);
-    } catch (error) {
-      const told = toInferenceError(error, served.id);
-      recording.failed((told ?? internalError()).code);
-      // Nobody is left to tell.
-      if (signal.aborted) return;
-      announce(headers, trail, recording);
-      throw told ?? error;
-    } finally {
-      const counting = recording.complete();
-      if (counting !== undefined) await counting;
-      recording.close(signal.aborted);
-    }
-  }
-
-  function fail(visit: Visit, headers: HeaderList, rendered: Rendered, error: unknown): void {
-    if (rendered.status >= 500 && rendered.status !== 503) tell(visit, error, 'request failed');
-    // Its headers have left: what went wrong after them is a fault of ours, and the client sees it cut off.
-    if (visit.response.headersSent) visit.response.destroy();
-    else if (!visit.response.destroyed) sendFailure(visit, headers, rendered);
-  }
-
-  const tell = (visit: Visit, error: unknown, what: string) =>
-    log.error({ err: error, request_id: visit.id }, what);
-
-  /** Those who may come to serve it. */
-  function candidates(entry: CatalogEntry): CatalogEntry[] {
-    const all: CatalogEntry[] = [];
-    let next: CatalogEntry | undefined = entry;
-    while (next !== undefined && !all.includes(next)) {
-      all.push(next);
-      next = next.contextFallback === null ? undefined : catalog.find(next.contextFallback.to);
-    }
-    return all;
-  }
-
-  /** Sends a stream that has begun. What fails from here on can only be told inside the stream. */
-  async function relay(
-    events: EventStream,
-    running: RunningStream,
-    { visit, task, recording, rest }: Admitted,
-    call: Call,
-  ): Promise<void> {
-    const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
-    let write: ChunkWriter | null = null;
-
-    /** Most streams come in the wire's form and need none. */
-    function toEvent(chunk: EngineChunk): string {
-      write ??= createChunkWriter(call.envelope, include_usage === true);
-      return write(chunk);
-    }
-
-    const take = (item: EngineChunk | WireEvents) =>
-      typeof item === 'string' ? events.pass(item) : sendChoices(item.choices);
-
-    function sendChoices(choices: EngineChunk['choices']): Promise<void> | undefined {
-      if (choices.length === 0) return undefined;
-      const usage = continuous_usage_stats === true ? recording.usage() : null;
-      return events.send(toEvent({ choices, usage }));
-    }
-
-    try {
-      await running.deliver(take);
-      if (include_usage) {
-        await recording.complete();
-        await events.send(toEvent({ choices: [], usage: recording.usage(), rest }));
-      }
-    } catch (error) {
-      const told = toInferenceError(error, call.envelope.model) ?? internalError();
-      recording.failed(told.code);
-      if (!call.signal.aborted) {
-        tell(visit, error, 'stream failed');
-        await events.send(toErrorEvent(told, task));
-      }
-    }
-    events.pass('data: [DONE]\n\n');
-    events.end();
-  }
-
-  return serve;
+  const context = { ...options, eventStreams, openTranscript: createTranscripts() };
+  return (request, task) => serve(context, request, task);
 }
 
-/** A request within its limits, on its way. */
-interface Admitted {
-  readonly visit: Visit;
+interface ServeContext extends ServeOptions, StreamParts {
+  readonly eventStreams: EventStreams;
+}
+
+/** A request that is within its limits. */
+interface AdmittedRequest {
+  readonly request: InferenceRequest;
   readonly task: Task;
+  /** The model that was requested. */
+  readonly asked: CatalogEntry;
+  /** Headers of the response, extended on the way. */
   readonly headers: HeaderList;
-  readonly trail: Trail;
-  readonly recording: Recording;
-  /** What a server said of a stream besides its choices, for those who are shown its usage. */
+  readonly attempts: AttemptLog;
+  readonly account: RequestAccount;
+  readonly client: Cancellation;
+  /** Members of a stream's events besides its choices, sent with its usage. */
   readonly rest: Record<string, unknown>;
 }
 
-/** Who answered, and what of the time until now was spent here. */
-function announce(headers: HeaderList, trail: Trail, recording: Recording): void {
-  if (trail.backend !== null) headers.push('x-served-by', trail.backend.name);
-  headers.push('x-overhead-ms', (recording.begun() + trail.queuedMs).toFixed(2));
+async function serve(context: ServeContext, request: InferenceRequest, task: Task): Promise<void> {
+  const { catalog, limits, accounting, log } = context;
+  const headers: HeaderList = ['x-request-id', request.id];
+  let isAdmitted = false;
+  try {
+    const asked = catalog.find(task.body.model);
+    if (asked === undefined) throw modelNotFound(task.body.model);
+    const amount = estimateReservation(task, request.bodyBytes, candidatesOf(catalog, asked));
+    const reservation = await limits.reserve(request.caller, amount);
+    if (reservation.headers !== null) headers.push(...reservation.headers);
+    const attempts = newAttemptLog();
+    const account = accounting.open(request, task, asked, { reservation, attempts });
+    isAdmitted = true;
+    const client = new ClientDisconnect(request.response);
+    const admitted = { request, task, asked, headers, attempts, account, client, rest: {} };
+    await serveAdmitted(context, admitted);
+  } catch (error) {
+    const rendered = renderFailure(inferenceErrorFormat, error);
+    if (!isAdmitted) accounting.refused(request, task.kind, task.body.model, codeOf(rendered));
+    if (rendered.status >= 500 && rendered.status !== 503) {
+      log.error({ err: error, request_id: request.id }, 'request failed');
+    }
+    fail(request, headers, rendered);
+  }
+}
+
+/** The requested model and the fallbacks that may serve the request in its place. */
+function candidatesOf(catalog: Catalog, asked: CatalogEntry): CatalogEntry[] {
+  const all: CatalogEntry[] = [];
+  let next: CatalogEntry | undefined = asked;
+  while (next !== undefined && !all.includes(next)) {
+    all.push(next);
+    next = next.contextFallback === null ? undefined : catalog.find(next.contextFallback.to);
+  }
+  return all;
+}
+
+async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): Promise<void> {
+  const { request, task, asked, headers, attempts, account, client } = admitted;
+  let served = asked;
+  try {
+    const { bodyBytes } = request;
+    const plan = await planRequest(context, asked, { task, bodyBytes, signal: client });
+    served = plan.served;
+    account.setPlan(plan);
+    const call = toCall(context, admitted, served);
+    if (task.body.stream === true) await serveStream(context, admitted, plan, call);
+    else await serveWhole(context, admitted, plan, call);
+  } catch (error) {
+    const told = toInferenceError(error, served.id);
+    account.markFailed((told ?? internalError()).code);
+    if (client.aborted) return;
+    announce(headers, attempts, account);
+    throw told ?? error;
+  } finally {
+    await account.completeCounts();
+    account.close(client.aborted);
+  }
+}
+
+function toCall({ clock }: ServeContext, admitted: AdmittedRequest, served: CatalogEntry): Call {
+  const { request, task, account, client, rest } = admitted;
+  const showsUsage = task.body.stream_options?.include_usage === true;
+  return {
+    envelope: newEnvelope(task.kind, request.id, served.id, clock.now()),
+    signal: client,
+    caller: toSharer(request.caller),
+    priority: task.body.priority ?? 0,
+    contextWindow: served.contextWindow,
+    headers: account.traceHeaders,
+    onUsage: (soFar) => account.setUsage(soFar),
+    onWork: (isAtWork) => account.setAtWork(isAtWork),
+    onRest: showsUsage ? (members) => Object.assign(rest, members) : undefined,
+  };
+}
+
+async function serveWhole(
+  context: ServeContext,
+  { request, headers, attempts, account, client }: AdmittedRequest,
+  plan: Plan,
+  call: Call,
+): Promise<void> {
+  const whole = await respond(context, plan, call, attempts);
+  account.setUsage(whole.usage);
+  announce(headers, attempts, account);
+  await account.completeCounts();
+  whole.usage = account.usage() ?? whole.usage;
+  if (client.aborted) return;
+  if (whole instanceof WrittenResponse) sendWritten(request, headers, whole);
+  else sendResponse(request, 200, headers, toResponse(call.envelope, whole));
+}
+
+async function serveStream(
+  context: ServeContext,
+  admitted: AdmittedRequest,
+  plan: Plan,
+  call: Call,
+): Promise<void> {
+  const { request, task, headers, attempts, account, client } = admitted;
+  const stream = await openStream(context, plan, call, attempts);
+  announce(headers, attempts, account);
+  headers.push('openai-processing-ms', Math.round(elapsedMs(request)), ...eventStreamHeaders);
+  const events = context.eventStreams.open(request.response, headers, client);
+  const writer = new StreamWriter(events, admitted, call);
+  try {
+    await stream.deliver((item) =>
+      typeof item === 'string' ? events.pass(item) : writer.sendChoices(item.choices),
+    );
+    await writer.sendUsage();
+  } catch (error) {
+    // The headers were sent, so the failure can only be reported inside the stream.
+    const told = toInferenceError(error, plan.served.id) ?? internalError();
+    account.markFailed(told.code);
+    if (!client.aborted) {
+      context.log.error({ err: error, request_id: request.id }, 'stream failed');
+      await events.send(toErrorEvent(told, task));
+    }
+  }
+  events.pass('data: [DONE]\n\n');
+  events.end();
+}
+
+/** Writes the events of a stream that its engine has not written itself. */
+class StreamWriter {
+  readonly #events: EventStream;
+  readonly #admitted: AdmittedRequest;
+  readonly #call: Call;
+  /** Null until it is needed: most streams arrive in wire format. */
+  #write: ChunkWriter | null = null;
+
+  constructor(events: EventStream, admitted: AdmittedRequest, call: Call) {
+    this.#events = events;
+    this.#admitted = admitted;
+    this.#call = call;
+  }
+
+  sendChoices(choices: EngineChunk['choices']): Promise<void> | undefined {
+    if (choices.length === 0) return undefined;
+    const { task, account } = this.#admitted;
+    const isContinuous = task.body.stream_options?.continuous_usage_stats === true;
+    return this.#send({ choices, usage: isContinuous ? account.usage() : null });
+  }
+
+  /** Sends the usage event, if the request asks for one. */
+  async sendUsage(): Promise<void> {
+    const { task, account, rest } = this.#admitted;
+    if (task.body.stream_options?.include_usage !== true) return;
+    await account.completeCounts();
+    await this.#send({ choices: [], usage: account.usage(), rest });
+  }
+
+  #send(chunk: EngineChunk): Promise<void> | undefined {
+    const showsUsage = this.#admitted.task.body.stream_options?.include_usage === true;
+    this.#write ??= createChunkWriter(this.#call.envelope, showsUsage);
+    return this.#events.send(this.#write(chunk));
+  }
+}
+
+/** Adds the headers that name the backend and the time spent in Millrace until now. */
+function announce(headers: HeaderList, attempts: AttemptLog, account: RequestAccount): void {
+  if (attempts.backend !== null) headers.push('x-served-by', attempts.backend.name);
+  headers.push('x-overhead-ms', (account.markFirstByte() + attempts.queuedMs).toFixed(2));
+}
+
+function fail(request: InferenceRequest, headers: HeaderList, rendered: Rendered): void {
+  const { response } = request;
+  // The headers were sent: all that is left is to cut the response off.
+  if (response.headersSent) response.destroy();
+  else if (!response.destroyed) sendError(request, headers, rendered);
 }
 
 function toErrorEvent(error: InferenceError, { kind }: Task): string {

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Attributes, Span } from '@opentelemetry/api';
-import type { Served } from './meter.ts';
+import type { ServedRequest } from './meter.ts';
 
 export interface TraceOptions {
   /** Where OTLP over HTTP is taken, e.g. `http://127.0.0.1:4318`. */
@@ -15,7 +15,7 @@ export interface TraceOptions {
 
 export interface Traces {
   /** Joins the caller's trace where the request names one. */
-  start(headers: IncomingHttpHeaders, operation: Served['operation'], model: string): Trace;
+  start(headers: IncomingHttpHeaders, operation: ServedRequest['operation'], model: string): Trace;
   /** Sends what is left. */
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface Traces {
 export interface Trace {
   /** For the backend's request, so that its own spans join in. */
   readonly headers: Readonly<Record<string, string>>;
-  end(served: Served, requestId: string, errorCode: string | null): void;
+  end(served: ServedRequest, requestId: string, errorCode: string | null): void;
 }
 
 export async function createTraces({ url, headers, sampleRatio }: TraceOptions): Promise<Traces> {
@@ -78,7 +78,7 @@ export async function createTraces({ url, headers, sampleRatio }: TraceOptions):
 const toTracesUrl = (url: string) =>
   /\/v1\/traces\/?$/.test(url) ? url : `${url.replace(/\/+$/, '')}/v1/traces`;
 
-function toAttributes(served: Served, requestId: string): Attributes {
+function toAttributes(served: ServedRequest, requestId: string): Attributes {
   return {
     'gen_ai.provider.name': 'millrace',
     'gen_ai.response.model': served.served,

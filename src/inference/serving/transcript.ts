@@ -31,8 +31,10 @@ const mostLoose = 4;
 const mostText = 1024 * 1024;
 const mostPieces = 64;
 
-/** Makes transcripts that share the room for what is unread. */
-export function createTranscripts(): (kind: Task['kind']) => Transcript {
+export type OpenTranscript = (kind: Task['kind']) => Transcript;
+
+/** Creates transcripts that share the memory for unread events. */
+export function createTranscripts(): OpenTranscript {
   const room: Room = { unread: 0, open: 0 };
   return (kind) => new UnreadTranscript(kind, room);
 }

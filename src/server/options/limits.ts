@@ -19,8 +19,8 @@ export const toOtherServers = (
   database.url === null ? null : { processId, silentMs: redis.url === null ? null : leaseMs / 2 };
 
 export const toQueueLimits = ({ inference: { queue } }: Config) => ({
-  length: queue.length,
-  waitMs: queue.wait_seconds * 1000,
+  maxLength: queue.length,
+  maxWaitMs: queue.wait_seconds * 1000,
 });
 
 /** Where nothing is configured, there is room for this many of the largest bodies. */

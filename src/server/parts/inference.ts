@@ -13,12 +13,10 @@ import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream
 import { createCatalog } from '#inference/models/catalog.ts';
 import { createMemoryBudget, type MemoryBudget } from '#inference/models/memory-budget.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
-import { createRouter } from '#inference/routing/router.ts';
-import { createAttempts } from '#inference/serving/attempt.ts';
-import { createMissingCounts } from '#inference/serving/fallback-token-count.ts';
+import { Router } from '#inference/routing/router.ts';
+import { createFallbackTokenCounts } from '#inference/serving/fallback-token-count.ts';
 import { createMeter, watchLoad, watchQueues } from '#inference/serving/meter.ts';
-import { createPlanner } from '#inference/serving/plan.ts';
-import { createRecordings } from '#inference/serving/request-accounting.ts';
+import { createRequestAccounting } from '#inference/serving/request-accounting.ts';
 import { createServe } from '#inference/serving/serve.ts';
 import { createTraces, type Traces } from '#inference/serving/traces.ts';
 import { openWeights } from '#inference/weights/open.ts';
@@ -43,7 +41,7 @@ export async function openModels(core: Core) {
   const standIn = openLocal(toStandIn(config));
   watchLoad(metrics, standIn.name, standIn.status);
   const tokens = createLlama3Counter();
-  const missing = createMissingCounts(tokens);
+  const fallbackCounts = createFallbackTokenCounts(tokens);
   const responses = createResponseThread(clock);
   const backends = await openBackends(
     {
@@ -61,13 +59,13 @@ export async function openModels(core: Core) {
         createUpstreamEngine({
           ...options,
           responses,
-          countGenerated: missing.forGenerated(entry),
+          countGenerated: fallbackCounts.forGenerated(entry),
         }),
       probe: probeUpstream,
     },
     toBackendSettings(config.models),
   );
-  return { catalog, weights, grammars, responses, standIn, tokens, missing, backends };
+  return { catalog, weights, grammars, responses, standIn, tokens, fallbackCounts, backends };
 }
 
 interface LocalModel {
@@ -109,26 +107,35 @@ export async function openServing(
   models: Models,
 ) {
   const { config, clock, log, metrics, shared } = core;
-  const { catalog, backends, tokens, missing } = models;
+  const { catalog, backends, tokens, fallbackCounts } = models;
   const meter = createMeter(metrics);
-  const router = createRouter(backends.registry, clock, {
+  const router = new Router(backends.registry, clock, {
     ...toQueueLimits(config),
     onRefused: meter.refused,
   });
-  watchQueues(metrics, () => catalog.all().map(({ id }) => id), router.queued);
+  watchQueues(
+    metrics,
+    () => catalog.all().map(({ id }) => id),
+    (model) => router.queued(model),
+  );
   const traces = await openTraces(config);
-  const recordings = createRecordings({ meter, usageRows: usage.rows, traces, missing }, clock);
+  const accounting = createRequestAccounting(
+    { meter, usageRows: usage.rows, traces, fallbackCounts },
+    clock,
+  );
   const limits = createRequestLimiter(accounts.limitSettings, shared.limits, meter.limited);
   const serve = createServe({
     catalog,
     clock,
     log,
     limits,
-    plan: createPlanner(catalog, tokens, backends.registry),
-    attempts: createAttempts(backends.registry, router, meter),
-    recordings,
+    counter: tokens,
+    backends: backends.registry,
+    router,
+    events: meter,
+    accounting,
   });
-  return { router, traces, recordings, serve, bodies: openBodies(config, limits) };
+  return { router, traces, accounting, serve, bodies: openBodies(config, limits) };
 }
 
 async function openTraces({ telemetry }: Config): Promise<Traces | null> {

@@ -1,12 +1,12 @@
-// Who gets a request: least outstanding work, the prefix's own backend under a load bound, health, and the
-// line that forms when all are busy.
+// Which backend gets a request: the prefix's own backend under a load bound, else the one with the least
+// outstanding work; health; and the queue that forms when all are busy.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Backend } from '#inference/backends/backend.ts';
 import type { EngineError, Task } from '#inference/engine.ts';
-import { affinityOf, hashPrefix } from '#inference/routing/affinity.ts';
-import { type Ask, createRouter, type Lease } from '#inference/routing/router.ts';
+import { affinityOf, hashPrefix } from '#inference/routing/choose-backend.ts';
+import { type Lease, type RoutedRequest, Router } from '#inference/routing/router.ts';
 import { listOf, newBackend, type TestBackend } from '#test/support/backends.ts';
 import { createHandClock } from '#test/support/clock.ts';
 
@@ -15,7 +15,7 @@ const chat = (...contents: string[]): Task => ({
   body: { model: 'm', messages: contents.map((content) => ({ role: 'user', content })) },
 });
 
-const ask = (given: Partial<Ask> = {}): Ask => ({
+const routed = (given: Partial<RoutedRequest> = {}): RoutedRequest => ({
   task: chat('Hello'),
   caller: 'a',
   priority: 0,
@@ -24,24 +24,27 @@ const ask = (given: Partial<Ask> = {}): Ask => ({
   ...given,
 });
 
-function routerOf(backends: TestBackend[], limits: { length?: number; waitMs?: number } = {}) {
+function routerOf(
+  backends: TestBackend[],
+  limits: { maxLength?: number; maxWaitMs?: number } = {},
+) {
   const clock = createHandClock();
   const refusals: string[] = [];
-  const router = createRouter(listOf(...backends), clock, {
-    length: 4,
-    waitMs: 1000,
+  const router = new Router(listOf(...backends), clock, {
+    maxLength: 4,
+    maxWaitMs: 1000,
     ...limits,
     onRefused: (model, reason) => refusals.push(`${model} ${reason}`),
   });
-  const now = (given: Partial<Ask> = {}): Lease => {
-    const lease = router.acquire('m', ask(given));
-    assert(!(lease instanceof Promise), 'it had to wait');
+  const now = (given: Partial<RoutedRequest> = {}): Lease => {
+    const lease = router.tryAcquire('m', routed(given));
+    assert(lease !== null, 'the request had to wait');
     return lease;
   };
-  const wait = (given: Partial<Ask> = {}): Promise<Lease> => {
-    const lease = router.acquire('m', ask(given));
-    assert(lease instanceof Promise, 'it did not have to wait');
-    return lease;
+  const wait = (given: Partial<RoutedRequest> = {}): Promise<Lease> => {
+    const request = routed(given);
+    assert.equal(router.tryAcquire('m', request), null);
+    return router.waitForLease('m', request);
   };
   return { router, clock, refusals, now, wait };
 }
@@ -108,14 +111,14 @@ describe('choosing a backend', () => {
     }
   });
 
-  test('with nobody left it is unavailable at once, and says when to come back', () => {
+  test('with no backend left a request is refused as unavailable at once, with a retry-after', () => {
     const { router, clock } = routerOf([]);
-    assert.throws(() => router.acquire('m', ask()), unavailable);
+    assert.throws(() => router.tryAcquire('m', routed()), unavailable);
     const down = newBackend('a', {}, clock);
     const { router: other } = routerOf([down]);
     for (let at = 0; at < 3; at++) down.health.failed('down');
     assert.throws(
-      () => other.acquire('m', ask()),
+      () => other.tryAcquire('m', routed()),
       (error: EngineError) => unavailable(error) && error.retryAfterMs === 1000,
     );
   });
@@ -177,7 +180,7 @@ describe('the queue of a model', () => {
   const busy = (concurrency = 1) => newBackend('a', { concurrency });
 
   test('a place that becomes free goes to those who wait, callers in turn', async () => {
-    const { router, now, wait } = routerOf([busy()], { length: 8 });
+    const { router, now, wait } = routerOf([busy()], { maxLength: 8 });
     let lease = now();
     const order: string[] = [];
     const queue = ['a', 'a', 'a', 'b', 'c'].map((caller, at) =>
@@ -214,39 +217,33 @@ describe('the queue of a model', () => {
     assert.deepEqual(order, [-5, 0, 5]);
   });
 
-  test('a full queue refuses the caller who fills it, and makes place for another', async () => {
+  test('a full queue refuses the caller that fills it, and makes room for another', async () => {
     const { now, wait, refusals } = routerOf([busy()]);
     now();
     const own = Array.from({ length: 4 }, () => wait());
     const last = assert.rejects(own[3] as Promise<Lease>, overloaded);
-    assert.throws(() => wait(), overloaded);
+    await assert.rejects(wait(), overloaded);
     wait({ caller: 'b' });
     await last;
     assert.deepEqual(refusals, ['m full', 'm full']);
   });
 
-  test('the time to come back follows the pace at which places become free', () => {
-    const { router, now, wait, clock } = routerOf([busy(4)], { waitMs: 60_000 });
+  test('retry-after follows the rate at which backends become free', async () => {
+    const { router, now, wait, clock } = routerOf([busy(4)], { maxWaitMs: 60_000 });
     const leases = Array.from({ length: 4 }, () => now());
     for (let at = 0; at < 4; at++) wait({ caller: `${at}` });
-    const retryAfter = () => {
-      try {
-        wait({ caller: '0' });
-      } catch (error) {
-        return (error as EngineError).retryAfterMs;
-      }
-      return null;
-    };
-    assert.equal(retryAfter(), 1000);
+    const refusedFor = (retryAfterMs: number) =>
+      assert.rejects(wait({ caller: '0' }), { failure: 'overloaded', retryAfterMs });
+    await refusedFor(1000);
     for (const lease of leases.slice(0, 2)) {
       clock.turn(3000);
       router.release(lease);
     }
     for (let at = 4; at < 6; at++) wait({ caller: `${at}` });
-    assert.equal(retryAfter(), 15_000);
+    await refusedFor(15_000);
   });
 
-  test('who waits past the deadline is told that it is overloaded', async () => {
+  test('a request that waits past the deadline is refused as overloaded', async () => {
     const { router, now, wait, clock, refusals } = routerOf([busy()]);
     now();
     const early = assert.rejects(wait(), overloaded);
@@ -258,7 +255,7 @@ describe('the queue of a model', () => {
     assert.deepEqual([router.queued('m'), refusals], [1, ['m deadline']]);
   });
 
-  test('a clock that is set back makes nobody wait longer than the queue’s time', async () => {
+  test('a clock that is set back makes no request wait longer than the maximum', async () => {
     const { router, now, wait, clock } = routerOf([busy()]);
     now();
     const early = assert.rejects(wait(), overloaded);
@@ -270,24 +267,24 @@ describe('the queue of a model', () => {
     await early;
   });
 
-  test('other bounds hold at once, also for a line that has formed', async () => {
+  test('new limits hold at once, also for requests that wait already', async () => {
     const { router, now, wait, clock } = routerOf([busy()]);
     now();
     const first = wait();
-    router.configure({ length: 1, waitMs: 50 });
-    assert.throws(() => wait(), overloaded);
-    router.configure({ length: 2, waitMs: 50 });
+    router.configure({ maxLength: 1, maxWaitMs: 50 });
+    await assert.rejects(wait(), overloaded);
+    router.configure({ maxLength: 2, maxWaitMs: 50 });
     const second = assert.rejects(wait(), overloaded);
     clock.turn(50);
     router.recheck();
     await second;
-    router.configure({ length: 2, waitMs: 5000 });
+    router.configure({ maxLength: 2, maxWaitMs: 5000 });
     clock.turn(950);
     router.recheck();
     await assert.rejects(first, overloaded);
   });
 
-  test('an abort leaves the queue at once', async () => {
+  test('an aborted request leaves the queue at once', async () => {
     const { router, now, wait } = routerOf([busy()]);
     const lease = now();
     const leaving = new AbortController();
@@ -298,10 +295,10 @@ describe('the queue of a model', () => {
     await gone;
     router.release(lease);
     await next;
-    assert.throws(() => wait({ signal: leaving.signal }), /left|did not/);
+    await assert.rejects(wait({ signal: leaving.signal }), /left/);
   });
 
-  test('who comes later does not overtake, also when a place is free just then', async () => {
+  test('a later request overtakes only one that cannot use the free backend', async () => {
     const [a, b] = [busy(), newBackend('b', { concurrency: 1 })];
     const { router, now, wait } = routerOf([a, b]);
     const leases = [now(), now()];
@@ -310,24 +307,24 @@ describe('the queue of a model', () => {
     const onA = leases.find(({ backend }) => backend === a);
     const onB = leases.find(({ backend }) => backend === b);
     assert(onA && onB);
-    // The first in line can't use this one; the next can, and is not held up.
+    // The first request can't use this backend. The next one can and is not held up.
     router.release(onA);
     assert.equal((await any).backend, a);
     router.release(onB);
     assert.equal((await notA).backend, b);
   });
 
-  test('a backend that is added while all wait is found without anybody leaving', async () => {
+  test('a backend that is added serves waiting requests before any lease ends', async () => {
     const backends = [busy()];
     const list = { forModel: () => backends, close: async () => {} };
-    const router = createRouter(list, createHandClock(), { length: 4, waitMs: 60_000 });
-    router.acquire('m', ask());
-    const waiting = router.acquire('m', ask());
+    const router = new Router(list, createHandClock(), { maxLength: 4, maxWaitMs: 60_000 });
+    router.tryAcquire('m', routed());
+    const waiting = router.waitForLease('m', routed());
     backends.push(newBackend('b'));
     assert.equal((await waiting).backend.name, 'b');
   });
 
-  test('who waits for a backend that begins to drain is told that nobody is there', async () => {
+  test('a request that waits for a backend that starts to drain is refused as unavailable', async () => {
     const backend = busy();
     const { router, now, wait } = routerOf([backend]);
     now();

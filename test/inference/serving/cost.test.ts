@@ -3,8 +3,7 @@
 import assert from 'node:assert';
 import { test } from 'node:test';
 import { type CatalogEntry, createCatalog } from '#inference/models/catalog.ts';
-import { costOf } from '#inference/serving/cost.ts';
-import { toAsk } from '#inference/serving/estimate-reservation.ts';
+import { costOf, estimateReservation } from '#inference/serving/estimate-reservation.ts';
 
 const usage = (prompt: number, completion: number, cached: number | null = null) => ({
   prompt_tokens: prompt,
@@ -42,7 +41,7 @@ test('a request may need its prompt and, for each choice, the longest answer it 
   assert(known !== undefined);
   const entry: CatalogEntry = { ...known, contextWindow: 1000, price: { input: 1, output: 10 } };
   const ask = (body: object, over: Partial<CatalogEntry> = {}) =>
-    toAsk({ kind: 'completion', body: { model: 'm', prompt: 'x', ...body } }, 100, [
+    estimateReservation({ kind: 'completion', body: { model: 'm', prompt: 'x', ...body } }, 100, [
       { ...entry, ...over },
     ]);
   const prompt = 356_000;

@@ -9,7 +9,7 @@ import { createTokenCounts } from '#inference/engines/upstream/generated-text.ts
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
-import { createMissingCounts } from '#inference/serving/fallback-token-count.ts';
+import { createFallbackTokenCounts } from '#inference/serving/fallback-token-count.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import {
   type GatewayOptions,
@@ -148,7 +148,7 @@ describe('what a server did not count', () => {
   });
 
   it('other vocabularies are estimated by their length, and every prompt of a request counts', async () => {
-    const missing = createMissingCounts(counter);
+    const missing = createFallbackTokenCounts(counter);
     const catalog = createCatalog();
     const other = catalog.find('lfm-40b');
     const known = catalog.find(gatewayModel);
@@ -172,7 +172,7 @@ describe('what a server did not count', () => {
     const known = createCatalog().find(gatewayModel);
     assert(known !== undefined);
     const broken = { ...counter, countText: () => Promise.reject(new Error('gone')) };
-    const count = createMissingCounts(broken).forGenerated(known);
+    const count = createFallbackTokenCounts(broken).forGenerated(known);
     assert.equal(await count?.('one two three'), null);
     const generated = createTokenCounts(count)();
     generated.add(`data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`, 1);

@@ -39,7 +39,7 @@ describe('a model whose backends are busy', () => {
     );
     const refusal = await refusalOf(await gateway.chat());
     assert.deepEqual(refusal.told, overloaded);
-    assert.match(refusal.message, /^hermes3-8b is overloaded\. 1 requests are waiting already/);
+    assert.match(refusal.message, /^hermes3-8b is overloaded\. 1 requests are already waiting/);
     assert(refusal.retryAfter >= 1);
     assert.equal(refusal.servedBy, null);
     gateway.upstreams[0]?.behave('answers');
@@ -66,7 +66,7 @@ describe('a model whose backends are busy', () => {
     await assert.rejects(left);
     const refusal = await refusalOf(await gateway.chat());
     assert.deepEqual(refusal.told, overloaded);
-    assert.match(refusal.message, /waited too long for its turn/);
+    assert.match(refusal.message, /waited \d+ ms for its turn/);
     assert.equal(sumOf(gateway), 1);
     assert.match(await gateway.metrics(), /millrace_queue_length\{[^}]*8b"\} 0/);
     await running.body?.cancel();

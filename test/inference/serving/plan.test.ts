@@ -8,7 +8,7 @@ import { InferenceError } from '#inference/errors.ts';
 import { type CatalogChange, createCatalog } from '#inference/models/catalog.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
-import { createPlanner, type Plan } from '#inference/serving/plan.ts';
+import { type Plan, planRequest } from '#inference/serving/plan.ts';
 import { newBackend, newEngine } from '#test/support/backends.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { createPair } from '#test/support/upstream.ts';
@@ -46,14 +46,14 @@ function plannerOf(
       return llama3.count(...given);
     },
   };
-  const plan = createPlanner(catalog, counter, list);
+  const parts = { catalog, counter, backends: list };
   return {
     counts,
     async plan(id: string, task: Task): Promise<Plan> {
       const entry = catalog.find(id);
       assert(entry !== undefined);
       const bodyBytes = Buffer.byteLength(JSON.stringify(task.body));
-      return plan(entry, { task, bodyBytes, signal: new AbortController().signal });
+      return planRequest(parts, entry, { task, bodyBytes, signal: new AbortController().signal });
     },
   };
 }

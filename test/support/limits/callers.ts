@@ -4,7 +4,7 @@
 import assert from 'node:assert';
 import type { Limits } from '#accounts/schema.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
-import { toAsk } from '#inference/serving/estimate-reservation.ts';
+import { estimateReservation } from '#inference/serving/estimate-reservation.ts';
 import type { SessionFetch, TestServer } from '#test/support/server.ts';
 
 export const model = 'llama3.1-8b-instruct';
@@ -60,7 +60,7 @@ export function worstCost(body: typeof brief): number {
   const entry = createCatalog().find(model);
   assert(entry !== undefined);
   const bytes = Buffer.byteLength(JSON.stringify(body));
-  return toAsk({ kind: 'completion', body }, bytes, [entry]).costNano;
+  return estimateReservation({ kind: 'completion', body }, bytes, [entry]).costNano;
 }
 
 /** Asks 200 times at once, in turn at each server, and ends what was let in when all have been told. */

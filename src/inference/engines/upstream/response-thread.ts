@@ -6,11 +6,12 @@ import {
   EngineError,
   type Envelope,
   type Task,
+  toEngineError,
   type Usage,
   WrittenResponse,
 } from '#inference/engine.ts';
-import { type JobLimits, JobThread, JobTooLarge } from '#inference/job-thread.ts';
 import { estimateTokensOf } from '#inference/models/tokens.ts';
+import { type JobLimits, JobThread, JobTooLarge } from '#lib/async/job-thread.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { BufferedResponse } from './buffered-response.ts';
 import { describeType, toRefusalFailure, unavailable } from './failures.ts';
@@ -56,7 +57,7 @@ export const maxCountedLength = 1024 * 1024;
 
 /** Maximum bytes of all responses that wait for the thread or are in it. */
 const maxHeldBytes = 512 * 1024 * 1024;
-const limits: JobLimits = { length: 1024, waitMs: 60_000, runMs: 30_000 };
+const limits: JobLimits = { maxLength: 1024, maxWaitMs: 60_000, maxRunMs: 30_000 };
 
 export function createResponseThread(clock: Clock): ResponseThread {
   let heldBytes = 0;
@@ -87,7 +88,7 @@ export function createResponseThread(clock: Clock): ResponseThread {
       const transfer = blocks.map(({ buffer }) => buffer);
       return await jobs.run(job, call, transfer);
     } catch (error) {
-      if (!(error instanceof JobTooLarge)) throw error;
+      if (!(error instanceof JobTooLarge)) throw toEngineError(error);
       throw unavailable(`sent a response that takes too much ${error.limit}`);
     } finally {
       heldBytes -= size;

@@ -2,7 +2,7 @@
 
 import { parentPort } from 'node:worker_threads';
 import type { EngineResponse } from '#inference/engine.ts';
-import { splitAnswer } from '#inference/wire.ts';
+import { splitResponse } from '#inference/wire.ts';
 import { ready } from '#lib/async/thread.ts';
 import { orUnreadable } from './failures.ts';
 import { toText } from './generated-text.ts';
@@ -21,7 +21,7 @@ function run({ blocks, task, type, envelope }: ResponseJob): ResponseResult {
 }
 
 function serialise(response: EngineResponse, envelope: ResponseJob['envelope']): ResponseResult {
-  const [before, after] = splitAnswer(envelope, response);
+  const [before, after] = splitResponse(envelope, response);
   const generated = toText(response.choices);
   const encoder = new TextEncoder();
   return {

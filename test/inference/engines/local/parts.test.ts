@@ -10,7 +10,6 @@ import { createToolCallStream } from '#inference/engines/local/child/output/tool
 import { createChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
 import { fit, keepNewest } from '#inference/engines/local/child/prompt/context-window.ts';
 import { toPieces } from '#inference/engines/local/child/vocabulary.ts';
-import { createAdmission } from '#inference/engines/local/parent/admission.ts';
 import { FairQueue } from '#lib/async/fair-queue.ts';
 
 /** Every way to cut the text into two, and into single characters. */
@@ -165,45 +164,6 @@ test('a fair queue serves callers in turn and skips what may not go', () => {
     undefined,
   );
   assert.equal(queue.size, 0);
-});
-
-test('who is turned away is told to come back at the pace at which others left, idle time apart', () => {
-  let now = 0;
-  const admission = createAdmission({ waiting: 1, waitMs: 1000 }, { now: () => now });
-  const leave = (ms: number) => {
-    const ticket = admission.enter('a', () => {});
-    ticket.started();
-    now += ms;
-    return ticket;
-  };
-  leave(2000).left();
-  now += 3_600_000;
-  const running = admission.enter('a', () => {});
-  running.started();
-  for (let at = 0; at < 4; at++) leave(2000).left();
-  admission.enter('a', () => {});
-  assert.throws(
-    () => admission.enter('a', () => {}),
-    (error: EngineError) => error.failure === 'overloaded' && error.retryAfterMs === 4000,
-  );
-  running.left();
-});
-
-test('a full line turns away the newest of whoever fills it, not the first of another', () => {
-  const admission = createAdmission({ waiting: 4, waitMs: 1000 });
-  const refused: number[] = [];
-  const tickets = [0, 1, 2, 3].map((n) =>
-    admission.enter('greedy', () => {
-      refused.push(n);
-      tickets[n]?.left();
-    }),
-  );
-  const other = admission.enter('modest', () => refused.push(99));
-  assert.deepEqual(refused, [3]);
-  assert.equal(admission.waiting, 4);
-  assert.throws(() => admission.enter('greedy', () => {}));
-  for (const ticket of [...tickets, other]) ticket.left();
-  assert.equal(admission.waiting, 0);
 });
 
 test('pieces of a text join to it and never split a character', () => {

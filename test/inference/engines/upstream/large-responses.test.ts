@@ -15,7 +15,7 @@ import {
   createUpstreamEngine,
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
-import { toAnswer } from '#inference/wire.ts';
+import { toResponse } from '#inference/wire.ts';
 import { systemClock } from '#lib/clock.ts';
 import { newCall } from '#test/support/engine-call.ts';
 import { startGateway } from '#test/support/gateway.ts';
@@ -125,7 +125,7 @@ async function startEngines(t: TestContext, { body, status = 200, overrides = {}
 
 function toBytes(answer: EngineResponse, task: Task): string {
   if (!(answer instanceof WrittenResponse))
-    return JSON.stringify(toAnswer(newCall({}, task.kind).envelope, answer));
+    return JSON.stringify(toResponse(newCall({}, task.kind).envelope, answer));
   const told = Buffer.from(JSON.stringify(answer.usage));
   return Buffer.concat([answer.before, told, answer.after]).toString();
 }

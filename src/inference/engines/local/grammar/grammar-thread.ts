@@ -4,7 +4,8 @@
 
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type JobLimits, JobThread, JobTooLarge } from '#inference/job-thread.ts';
+import { toEngineError } from '#inference/engine.ts';
+import { type JobLimits, JobThread, JobTooLarge } from '#lib/async/job-thread.ts';
 import type { Clock } from '#lib/clock.ts';
 import type {
   CompiledGrammar,
@@ -19,7 +20,7 @@ export interface GrammarThread extends GrammarCompiler {
 }
 
 /** The compiler's own work limit ends a compile in two or three seconds on an idle core. */
-const defaultLimits: JobLimits = { length: 64, waitMs: 30_000, runMs: 15_000 };
+const defaultLimits: JobLimits = { maxLength: 64, maxWaitMs: 30_000, maxRunMs: 15_000 };
 
 /** Bounds the memory of the queue. The largest grammar has as many characters. */
 const maxRequestLength = 2_000_000;
@@ -77,6 +78,6 @@ function toRequestText(request: GrammarRequest): string | null {
 }
 
 function toRefusal(error: unknown): CompiledGrammar {
-  if (!(error instanceof JobTooLarge)) throw error;
+  if (!(error instanceof JobTooLarge)) throw toEngineError(error);
   return { refusal: `the schema takes too much ${error.limit}` };
 }

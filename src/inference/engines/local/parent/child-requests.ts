@@ -2,14 +2,26 @@
 // aborts, their wait times out or the child exits.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
-import { type EngineChunk, EngineError, type Usage } from '#inference/engine.ts';
+import {
+  type EngineChunk,
+  EngineError,
+  toEngineError,
+  toOverloaded,
+  type Usage,
+} from '#inference/engine.ts';
 import type {
   ChildLoad,
   ToChild,
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
-import { type Admission, type AdmissionLimits, createAdmission } from './admission.ts';
+import {
+  BoundedFairQueue,
+  type QueueItem,
+  type QueueLimits,
+} from '#lib/async/bounded-fair-queue.ts';
+import { createRetryAfterEstimator, type RetryAfterEstimator } from '#lib/async/retry-after.ts';
+import { systemClock } from '#lib/clock.ts';
 import type { ProcessEvent } from './supervisor.ts';
 import { createSupervisor, type Supervisor, type SupervisorOptions } from './supervisor.ts';
 
@@ -53,7 +65,7 @@ export interface ChildRequestsStatus extends ChildLoad {
 }
 
 export interface ChildRequestsOptions extends SupervisorOptions {
-  admission: AdmissionLimits;
+  queue: QueueLimits;
   onEvent: (event: ProcessEvent) => void;
 }
 
@@ -66,7 +78,10 @@ interface OpenRequest {
 
 interface RequestsState {
   readonly supervisor: Supervisor;
-  readonly admission: Admission;
+  /** Requests that the child has not started. The child chooses which one is next. */
+  readonly queue: BoundedFairQueue<QueueItem>;
+  readonly maxWaitMs: number;
+  readonly retryAfter: RetryAfterEstimator;
   readonly open: Map<number, OpenRequest>;
   load: ChildLoad;
   lastId: number;
@@ -83,9 +98,12 @@ export function createChildRequests(options: ChildRequestsOptions): ChildRequest
     },
     event: options.onEvent,
   });
+  const retryAfter = createRetryAfterEstimator(systemClock);
   const state: RequestsState = {
     supervisor,
-    admission: createAdmission(options.admission),
+    queue: new BoundedFairQueue(options.queue, systemClock, retryAfter),
+    maxWaitMs: options.queue.maxWaitMs,
+    retryAfter,
     open: new Map(),
     load: noLoad,
     lastId: 0,
@@ -101,7 +119,7 @@ export function createChildRequests(options: ChildRequestsOptions): ChildRequest
       loaded: supervisor.loaded,
       pid: supervisor.pid,
       requests: state.open.size,
-      queued: state.admission.waiting,
+      queued: state.queue.size,
       ...state.load,
     }),
     async unload() {
@@ -121,10 +139,11 @@ function send(
   signal.throwIfAborted();
   supervisor.ensure();
   const id = ++state.lastId;
-  const ticket = state.admission.enter(caller, (error) => cancel(error));
+  const refuse: QueueItem['refuse'] = (refusal) => cancel(toOverloaded(refusal));
+  const place = enterQueue(state, { caller, priority: 0, refuse });
 
   function leave(): void {
-    ticket.left();
+    place.left();
     signal.removeEventListener('abort', abort);
     open.delete(id);
     if (open.size === 0) supervisor.busy(false);
@@ -139,11 +158,37 @@ function send(
     cancel(signal.reason);
   }
 
-  open.set(id, { listener, started: ticket.started, leave });
+  open.set(id, { listener, started: place.started, leave });
   signal.addEventListener('abort', abort);
   supervisor.busy(true);
   supervisor.send(toMessage(id));
   return () => cancel();
+}
+
+/** Throws EngineError `overloaded` if the queue is full. */
+function enterQueue({ queue, retryAfter, open, maxWaitMs }: RequestsState, item: QueueItem) {
+  if (open.size === 0) retryAfter.start();
+  try {
+    queue.enter(item);
+  } catch (error) {
+    throw toEngineError(error);
+  }
+  const deadline = setTimeout(() => queue.refuseLate(item), maxWaitMs).unref();
+  let isRunning = false;
+  const leaveQueue = () => {
+    clearTimeout(deadline);
+    queue.leave(item);
+  };
+  return {
+    started() {
+      isRunning = true;
+      leaveQueue();
+    },
+    left() {
+      if (isRunning) retryAfter.departed();
+      leaveQueue();
+    },
+  };
 }
 
 function receive(state: RequestsState, message: ToParent): void {
@@ -178,6 +223,7 @@ function toError(
   state: RequestsState,
   { failure, message, code, param }: WireFailure,
 ): EngineError {
-  if (failure === 'overloaded') return state.admission.overloaded(message);
-  return new EngineError(failure, message, { code, param });
+  if (failure !== 'overloaded') return new EngineError(failure, message, { code, param });
+  const retryAfterMs = state.retryAfter.retryAfterMs(state.queue.size);
+  return new EngineError(failure, message, { retryAfterMs });
 }

@@ -10,7 +10,7 @@ import {
   type RequestLimits,
 } from '#inference/engines/local/protocol.ts';
 import { foldChunks } from '#inference/fold.ts';
-import type { AdmissionLimits } from './admission.ts';
+import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import { createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
 import { chooseGrammar, noGrammar } from './grammar-choice.ts';
@@ -39,7 +39,7 @@ export interface LocalEngineOptions {
   idleMs?: number | null;
   /** Maximum memory of weights and cache, called at each load. Null for no bound. */
   maxMemoryBytes?: () => number | null;
-  limits?: Partial<AdmissionLimits & RequestLimits>;
+  limits?: Partial<QueueLimits & RequestLimits>;
   onEvent?: (event: ProcessEvent) => void;
 }
 
@@ -71,9 +71,9 @@ export interface LocalEngine extends Engine {
   unload(): Promise<void>;
 }
 
-const defaultLimits: AdmissionLimits & RequestLimits = {
-  waiting: 64,
-  waitMs: 30_000,
+const defaultLimits: QueueLimits & RequestLimits = {
+  maxLength: 64,
+  maxWaitMs: 30_000,
   maxChoices: 1024,
   maxCompletionTokens: 1_000_000,
   maxWaitingPromptTokens: 1_000_000,
@@ -85,7 +85,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const requests = createChildRequests({
     name: options.name,
     toChildOptions: () => toChildOptions(options, limits),
-    admission: limits,
+    queue: limits,
     idleMs: options.idleMs ?? null,
     onEvent(event) {
       if (event.kind === 'ready' && window !== null) window = event.window;

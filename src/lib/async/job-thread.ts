@@ -2,27 +2,29 @@
 // The thread starts with the first job. If it dies, the job that ran fails, and the next one restarts it.
 
 import type { Transferable } from 'node:worker_threads';
-import {
-  createWaitingLine,
-  type Waiter,
-  type WaitingLine,
-} from '#inference/routing/waiting-requests.ts';
-import { createThread, type Thread, type ThreadOptions } from '#lib/async/thread.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type Call, EngineError } from './engine.ts';
+import { BoundedFairQueue, type QueueItem, type QueueLimits } from './bounded-fair-queue.ts';
+import { createRetryAfterEstimator, type RetryAfterEstimator } from './retry-after.ts';
+import { createThread, type Thread, type ThreadOptions } from './thread.ts';
 
-export type JobCaller = Pick<Call, 'caller' | 'priority' | 'signal'>;
-
-export interface JobLimits {
-  /** Jobs that may wait. */
-  length: number;
-  /** A job that has waited longer is refused. */
-  waitMs: number;
-  /** Wall-clock limit of one job. The thread is ended at the limit, as nothing else stops a loop. */
-  runMs: number;
+export interface JobCaller {
+  readonly caller: string;
+  /** Lower goes first. */
+  readonly priority: number;
+  readonly signal: {
+    readonly reason: unknown;
+    throwIfAborted(): void;
+    addEventListener(type: 'abort', listener: () => void): void;
+    removeEventListener(type: 'abort', listener: () => void): void;
+  };
 }
 
-/** The job was too much for the thread, so that another try is no use. */
+export interface JobLimits extends QueueLimits {
+  /** Wall-clock limit of one job. The thread is ended at the limit, because nothing else stops a loop. */
+  readonly maxRunMs: number;
+}
+
+/** The job exceeds a limit of the thread, so there is no use in another attempt. */
 export class JobTooLarge extends Error {
   readonly limit: 'time' | 'memory';
 
@@ -32,13 +34,20 @@ export class JobTooLarge extends Error {
   }
 }
 
-/** Answers of earlier jobs. `get` is also asked when a job's turn comes, and `set` after each job. */
+/** The thread was closed before the job was done. */
+export class JobThreadClosed extends Error {
+  constructor() {
+    super('the thread was closed');
+  }
+}
+
+/** Results of earlier jobs. `get` is called before a job is queued and before it runs, `set` after each job. */
 export interface JobCache<Question, Answer> {
   get(question: Question): Answer | undefined;
   set(question: Question, answer: Answer): void;
 }
 
-interface Job<Question, Answer> extends Waiter {
+interface Job<Question, Answer> extends QueueItem {
   readonly question: Question;
   readonly transfer: readonly Transferable[];
   isLate: boolean;
@@ -48,7 +57,8 @@ interface Job<Question, Answer> extends Waiter {
 
 export class JobThread<Question, Answer> {
   readonly #limits: JobLimits;
-  readonly #line: WaitingLine<Job<Question, Answer>>;
+  readonly #queue: BoundedFairQueue<Job<Question, Answer>>;
+  readonly #retryAfter: RetryAfterEstimator;
   readonly #thread: Thread;
   readonly #cache: JobCache<Question, Answer> | null;
   #running: Job<Question, Answer> | null = null;
@@ -63,7 +73,8 @@ export class JobThread<Question, Answer> {
   ) {
     this.#limits = limits;
     this.#cache = cache;
-    this.#line = createWaitingLine(limits, clock, () => {});
+    this.#retryAfter = createRetryAfterEstimator(clock);
+    this.#queue = new BoundedFairQueue(limits, clock, this.#retryAfter);
     this.#thread = createThread<Answer>(options, {
       received: (answer) => this.#answered(answer),
       ended: (error) => this.#ended(error),
@@ -71,8 +82,8 @@ export class JobThread<Question, Answer> {
   }
 
   /**
-   * Throws EngineError `overloaded` when too many jobs wait, JobTooLarge, or the signal's reason. A client
-   * that leaves takes its job out of the queue; a job that runs is finished for the cache.
+   * Throws QueueRefusal if too many jobs wait or this one waits too long, JobTooLarge, JobThreadClosed, or the
+   * signal's reason. An aborted job is taken out of the queue; one that runs is finished for the cache.
    */
   async run(
     question: Question,
@@ -83,9 +94,9 @@ export class JobThread<Question, Answer> {
     if (known !== undefined) return known;
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
-      if (this.#isClosed) throw stopping();
+      if (this.#isClosed) throw new JobThreadClosed();
       const leave = () => {
-        this.#line.leave(job);
+        this.#queue.leave(job);
         job.refuse(signal.reason);
       };
       const job: Job<Question, Answer> = {
@@ -93,7 +104,6 @@ export class JobThread<Question, Answer> {
         transfer,
         caller,
         priority,
-        deadlineMs: 0,
         isLate: false,
         settle(answer) {
           signal.removeEventListener('abort', leave);
@@ -104,7 +114,8 @@ export class JobThread<Question, Answer> {
           reject(error);
         },
       };
-      this.#line.enter(job);
+      if (this.#queue.size === 0) this.#retryAfter.start();
+      this.#queue.enter(job);
       signal.addEventListener('abort', leave);
       this.#advance();
     });
@@ -113,15 +124,15 @@ export class JobThread<Question, Answer> {
   /** Fails the jobs that wait or run, and every later one. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#line.clear(stopping());
+    for (const job of this.#queue.clear()) job.refuse(new JobThreadClosed());
     await this.#thread.close();
   }
 
   /** Takes jobs from the queue until one has to run. */
   #advance(): void {
-    this.#line.expire();
+    this.#queue.expire();
     while (this.#running === null) {
-      const job = this.#line.take(() => true);
+      const job = this.#queue.take(() => true);
       if (job === undefined) break;
       const known = this.#cache?.get(job.question);
       if (known === undefined) this.#start(job);
@@ -135,7 +146,7 @@ export class JobThread<Question, Answer> {
     this.#timer = setTimeout(() => {
       job.isLate = true;
       void this.#thread.close();
-    }, this.#limits.runMs).unref();
+    }, this.#limits.maxRunMs).unref();
     this.#thread.send(job.question, job.transfer);
   }
 
@@ -151,14 +162,14 @@ export class JobThread<Question, Answer> {
   #ended(error: Error): void {
     const job = this.#running;
     if (job === null) return;
-    job.refuse(this.#isClosed ? stopping() : toFailure(error, job.isLate));
+    job.refuse(this.#isClosed ? new JobThreadClosed() : toFailure(error, job.isLate));
     this.#release();
   }
 
   #release(): void {
     clearTimeout(this.#timer);
     this.#running = null;
-    this.#line.moved();
+    if (this.#queue.size > 0) this.#retryAfter.departed();
     this.#advance();
   }
 }
@@ -168,5 +179,3 @@ function toFailure(error: Error, isLate: boolean): Error {
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
   return code === 'ERR_WORKER_OUT_OF_MEMORY' ? new JobTooLarge('memory') : error;
 }
-
-const stopping = () => new EngineError('unavailable', 'The server is stopping.');

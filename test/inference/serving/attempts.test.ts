@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type EngineChunk, EngineError, type Task } from '#inference/engine.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
-import { createRouter } from '#inference/routing/router.ts';
-import { createAttempts, newTrail } from '#inference/serving/attempt.ts';
+import { Router } from '#inference/routing/router.ts';
+import { type AttemptParts, newAttemptLog, respond } from '#inference/serving/attempts.ts';
 import type { Plan } from '#inference/serving/plan.ts';
+import { openStream } from '#inference/serving/resumable-stream.ts';
+import { createTranscripts } from '#inference/serving/transcript.ts';
 import { systemClock } from '#lib/clock.ts';
 import { listOf, newBackend, newEngine, type TestBackend } from '#test/support/backends.ts';
 import { newCall } from '#test/support/engine-call.ts';
@@ -49,18 +51,19 @@ const full = (retryAfterMs: number) => new EngineError('overloaded', 'Full.', { 
 
 function attemptsOf(...backends: TestBackend[]) {
   const list = listOf(...backends);
-  const router = createRouter(list, systemClock, { length: 4, waitMs: 1000 });
+  const router = new Router(list, systemClock, { maxLength: 4, maxWaitMs: 1000 });
   const failed: string[] = [];
-  const attempts = createAttempts(list, router, {
+  const events: AttemptParts['events'] = {
     failed: ({ name }, { failure }) => failed.push(`${name} ${failure}`),
     continued: () => {},
-  });
-  const trail = newTrail();
+  };
+  const parts = { backends: list, router, events, openTranscript: createTranscripts() };
+  const log = newAttemptLog();
   return {
     failed,
-    trail,
-    answer: (call = newCall(), way = plan) => attempts.answer(way, call, trail),
-    stream: (call = newCall()) => attempts.stream(plan, call, trail),
+    log,
+    answer: (call = newCall(), way = plan) => respond(parts, way, call, log),
+    stream: (call = newCall()) => openStream(parts, plan, call, log),
   };
 }
 
@@ -84,14 +87,14 @@ describe('an attempt', () => {
   test('a backend that fails before its first byte is replaced by another, plain and streamed', async () => {
     for (const ask of ['answer', 'stream'] as const) {
       const backends = [failing('a', down()), failing('b', down()), well('c')];
-      const { failed, trail, ...attempts } = attemptsOf(...backends);
+      const { failed, log, ...attempts } = attemptsOf(...backends);
       if (ask === 'answer') await attempts.answer();
       else {
         const running = await attempts.stream();
         assert.equal(backends[2]?.outstanding, 1);
         await running.deliver(() => undefined);
       }
-      assert.equal(trail.backend, backends[2]);
+      assert.equal(log.backend, backends[2]);
       assert(failed.every((one) => /^[ab] unavailable$/.test(one)));
       assert.deepEqual(
         backends.map(({ outstanding }) => outstanding),
@@ -147,7 +150,7 @@ describe('an attempt', () => {
       contextWindow: 8192,
     });
     await larger.answer();
-    assert.equal((larger.trail.backend as TestBackend | null)?.name, 'c');
+    assert.equal((larger.log.backend as TestBackend | null)?.name, 'c');
     assert(!larger.failed.includes('a unavailable'));
     await assert.rejects(attemptsOf(small, failing('c', long)).answer(), long);
     assert.equal(small.health.reason(), null);

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { isMainThread, threadId } from 'node:worker_threads';
-import { EngineError } from '#inference/engine.ts';
-import { type JobCache, type JobLimits, JobThread, JobTooLarge } from '#inference/job-thread.ts';
+import { QueueRefusal } from '#lib/async/bounded-fair-queue.ts';
+import { type JobCache, type JobLimits, JobThread, JobTooLarge } from '#lib/async/job-thread.ts';
 import { systemClock } from '#lib/clock.ts';
 
 interface Answer {
@@ -22,7 +22,7 @@ function startJobs(
   const jobs = new JobThread<string, Answer>(
     systemClock,
     { name: 'tests', file, resourceLimits: { maxOldGenerationSizeMb: 32 } },
-    { length: 10, waitMs: 60_000, runMs: 60_000, ...limits },
+    { maxLength: 10, maxWaitMs: 60_000, maxRunMs: 60_000, ...limits },
     cache,
   );
   t.after(() => jobs.close());
@@ -35,8 +35,7 @@ const from = (caller: string, signal = new AbortController().signal) => ({
   signal,
 });
 
-const isOverloaded = (error: unknown) =>
-  error instanceof EngineError && error.failure === 'overloaded';
+const isRefused = (error: unknown) => error instanceof QueueRefusal && error.reason === 'full';
 
 test('a job runs in another thread, which the next job finds again', async (t) => {
   const jobs = startJobs(t);
@@ -60,13 +59,13 @@ test('a caller with many jobs delays another caller by one', async (t) => {
 });
 
 test('a full queue refuses the caller that fills it, and makes place for another', async (t) => {
-  const jobs = startJobs(t, { length: 2 });
+  const jobs = startJobs(t, { maxLength: 2 });
   const running = jobs.run('a1', from('a'));
   const waiting = jobs.run('a2', from('a'));
   const newest = jobs.run('a3', from('a'));
-  await assert.rejects(jobs.run('a4', from('a')), isOverloaded);
+  await assert.rejects(jobs.run('a4', from('a')), isRefused);
   const other = jobs.run('b1', from('b'));
-  await assert.rejects(newest, isOverloaded);
+  await assert.rejects(newest, isRefused);
   const answers = await Promise.all([running, waiting, other]);
   assert.deepEqual(
     answers.map(({ question }) => question),
@@ -78,7 +77,7 @@ test('a client that leaves takes its job out of the queue', async (t) => {
   const asked: string[] = [];
   const jobs = startJobs(
     t,
-    { length: 1 },
+    { maxLength: 1 },
     {
       get: () => undefined,
       set: (question) => void asked.push(question),
@@ -125,7 +124,7 @@ test('a thread that dies fails its job, and the next job starts another', async 
 
 test('a job that takes too long ends with its thread, and the next job starts another', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const jobs = startJobs(t, { runMs: 1000 });
+  const jobs = startJobs(t, { maxRunMs: 1000 });
   const first = await jobs.run('one', from('a'));
   const endless = jobs.run('loop', from('a'));
   const next = jobs.run('two', from('a'));
@@ -145,6 +144,6 @@ test('a job that takes too much memory ends its thread and not the process', asy
 test('closing fails what waits and runs, and what comes later', async (t) => {
   const jobs = startJobs(t);
   const all = [jobs.run('loop', from('a')), jobs.run('waiting', from('a'))];
-  await Promise.all([jobs.close(), ...all.map((job) => assert.rejects(job, /is stopping/))]);
-  await assert.rejects(jobs.run('later', from('a')), /is stopping/);
+  await Promise.all([jobs.close(), ...all.map((job) => assert.rejects(job, /was closed/))]);
+  await assert.rejects(jobs.run('later', from('a')), /was closed/);
 });

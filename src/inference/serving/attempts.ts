@@ -1,0 +1,202 @@
+// Sends a planned request to backends until one of them responds: choose, send and, after a failure before the
+// first byte, choose another. Streams that break later are resumed in resumable-stream.ts.
+
+import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import {
+  type Call,
+  EngineError,
+  type EngineResponse,
+  isCutOff,
+  isRetryable,
+  namesTokens,
+  type Task,
+} from '#inference/engine.ts';
+import type { Lease, RoutedRequest, Router } from '#inference/routing/router.ts';
+import type { Plan } from './plan.ts';
+
+/** Which backends a request was sent to and for how long, written as it happens. */
+export interface AttemptLog {
+  /** The backend that responds, or the last one that was tried; null before the first. */
+  backend: Backend | null;
+  /** Time spent waiting for a free backend. */
+  queuedMs: number;
+  /** Time until the first byte, summed over all backends that were tried. */
+  engineMs: number;
+}
+
+export const newAttemptLog = (): AttemptLog => ({ backend: null, queuedMs: 0, engineMs: 0 });
+
+export interface AttemptParts {
+  readonly backends: BackendList;
+  readonly router: Router;
+  readonly events: AttemptEvents;
+}
+
+export interface AttemptEvents {
+  /** The backend failed or was overloaded, before its first byte or later. */
+  failed(backend: Backend, error: EngineError): void;
+  /** A broken stream was resumed by this backend. */
+  continued(backend: Backend): void;
+}
+
+/** What is sent to a backend, and to the next one if that fails. */
+export interface BackendRequest {
+  task: Task;
+  readonly call: Call;
+  readonly log: AttemptLog;
+  /** Backends that can't take the request or have failed it. */
+  exclude: ReadonlySet<Backend>;
+}
+
+export interface Attempt<Result> {
+  readonly lease: Lease;
+  readonly result: Result;
+  /** When the request was sent, on the clock of `performance.now`. */
+  readonly startMs: number;
+}
+
+type SendTo<Result> = (backend: Backend, request: BackendRequest) => Promise<Result>;
+
+/** A failure that counts against its backend only if another backend succeeds. */
+interface SuspectedFailure {
+  readonly backend: Backend;
+  readonly error: EngineError;
+}
+
+/** Maximum backends tried for one response. */
+const maxAttempts = 3;
+/** No further backend is tried once this much time has passed. */
+const maxRetryMs = 120_000;
+/** Maximum connections one request may break: it may crash every backend it is sent to. */
+const maxBroken = 2;
+
+/** Returns a whole response. Throws EngineError, or the signal's reason when it aborts. */
+export async function respond(
+  parts: AttemptParts,
+  { served, task, unfit }: Plan,
+  call: Call,
+  log: AttemptLog,
+): Promise<EngineResponse> {
+  const request = { task, call, log, exclude: unfit };
+  const { lease, result } = await tryBackends(parts, served.id, request, sendWhole);
+  lease.backend.health.succeeded();
+  conclude(parts, lease, null, null);
+  return result;
+}
+
+const sendWhole = ({ engine }: Backend, { task, call }: BackendRequest) =>
+  engine.respond(task, call);
+
+/**
+ * Resolves with the first backend for which `send` succeeds. The caller must conclude its lease. Throws
+ * EngineError, or the signal's reason when it aborts.
+ */
+export async function tryBackends<Result>(
+  parts: AttemptParts,
+  model: string,
+  request: BackendRequest,
+  send: SendTo<Result>,
+): Promise<Attempt<Result>> {
+  const { task, call, log } = request;
+  const { signal } = call;
+  const firstMs = performance.now();
+  const suspected: SuspectedFailure[] = [];
+  let failure: EngineError | null = null;
+  let broken = 0;
+  for (let attempts = 1; ; attempts++) {
+    const lease = await acquireBackend(parts.router, model, request, failure);
+    const { backend } = lease;
+    log.backend = backend;
+    const startMs = performance.now();
+    try {
+      const result = await send(backend, request);
+      for (const one of suspected) one.backend.health.failed(one.error.message);
+      return { lease, result, startMs };
+    } catch (error) {
+      conclude(parts, lease, signal.aborted ? null : error, null);
+      // Tokens generated for a client that left, or before Millrace closed the connection, are billed.
+      if (!signal.aborted && !isCutOff(error)) call.onWork?.(false);
+      if (signal.aborted || !(isRetryable(error) || isTooLong(error))) throw error;
+      if (error.isBroken && ++broken >= (namesTokens(task) ? 1 : maxBroken)) throw error;
+      if (error.isDoubtful) suspected.push({ backend, error });
+      failure = preferOverload(failure, error);
+      const unable = isTooLong(error) ? backendsUpTo(parts.backends, model, backend) : [backend];
+      request.exclude = new Set([...request.exclude, ...unable]);
+      if (attempts >= maxAttempts || performance.now() - firstMs > maxRetryMs) throw failure;
+    } finally {
+      log.engineMs += performance.now() - startMs;
+    }
+  }
+}
+
+/** Throws the earlier failure, if there is one, once no backend is left. */
+async function acquireBackend(
+  router: Router,
+  model: string,
+  { task, call, log, exclude }: BackendRequest,
+  failure: EngineError | null,
+): Promise<Lease> {
+  const { caller, priority, signal } = call;
+  const routed = { task, caller, priority, signal, exclude };
+  try {
+    return router.tryAcquire(model, routed) ?? (await waitInQueue(router, model, routed, log));
+  } catch (error) {
+    throw preferBackendError(failure, error);
+  }
+}
+
+async function waitInQueue(
+  router: Router,
+  model: string,
+  routed: RoutedRequest,
+  log: AttemptLog,
+): Promise<Lease> {
+  const startMs = performance.now();
+  try {
+    return await router.waitForLease(model, routed);
+  } finally {
+    log.queuedMs += performance.now() - startMs;
+  }
+}
+
+/** Ends a lease. `error` is null if the response ended well or the client left. */
+export function conclude(
+  { router, events }: AttemptParts,
+  lease: Lease,
+  error: unknown,
+  firstTokenMs: number | null,
+): void {
+  const { backend } = lease;
+  const isFault = error instanceof EngineError && error.failure === 'unavailable';
+  // If every backend fails the request, blame the request. A backend that started to respond had accepted it.
+  const isSuspected = isFault && error.isDoubtful && firstTokenMs === null;
+  if (isFault && !isSuspected) backend.health.failed(error.message);
+  if (error instanceof EngineError && error.failure !== 'rejected') events.failed(backend, error);
+  backend.observe({ firstTokenMs, failed: isFault });
+  router.release(lease);
+}
+
+/** True if the prompt exceeds a context window that was unknown when the backend was chosen. */
+const isTooLong = (error: unknown): error is EngineError =>
+  error instanceof EngineError && error.code === 'context_length_exceeded';
+
+/** The given backend and all others whose context window is no larger. */
+function backendsUpTo(list: BackendList, model: string, backend: Backend): Backend[] {
+  const max = backend.contextWindow;
+  if (max === null) return [backend];
+  const others = list.forModel(model);
+  return [backend, ...others.filter(({ contextWindow }) => (contextWindow ?? Infinity) <= max)];
+}
+
+/** Once every backend was tried, what a backend reported says more than that none is left. */
+export function preferBackendError(failure: EngineError | null, error: unknown): unknown {
+  const isNoneLeft = error instanceof EngineError && error.code === 'model_unavailable';
+  return isNoneLeft && failure !== null ? failure : error;
+}
+
+/** An overload tells the client when to retry, so it is reported rather than a failure: the soonest one. */
+export function preferOverload(before: EngineError | null, error: EngineError): EngineError {
+  if (before === null || before.failure !== 'overloaded') return error;
+  if (error.failure !== 'overloaded') return before;
+  return (before.retryAfterMs ?? 0) <= (error.retryAfterMs ?? 0) ? before : error;
+}
