@@ -53,7 +53,7 @@ describe('models in the configuration', () => {
           continueStreams: null,
         },
       ],
-      health: { ejectAfter: 3, ejectMs: 5_000, ejectMsMost: 300_000 },
+      health: { ejectAfter: 3, ejectMs: 5_000, maxEjectMs: 300_000 },
       probeMs: 10_000,
     });
     assert.deepEqual(problems('hermes3-8b:\n  backends: [{ weight: 2 }]'), [

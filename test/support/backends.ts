@@ -27,7 +27,7 @@ export function newBackend(
   given: Partial<TestBackend> = {},
   clock: Clock = systemClock,
 ): TestBackend {
-  const settings = { ejectAfter: 3, ejectMs: 1000, ejectMsMost: 10_000 };
+  const settings = { ejectAfter: 3, ejectMs: 1000, maxEjectMs: 10_000 };
   const observed: { failed: boolean }[] = [];
   return {
     id: `m/${name}`,

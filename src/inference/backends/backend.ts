@@ -1,55 +1,55 @@
-// BOUNDARY between who keeps the list of backends (configuration, rows, health) and who chooses among
-// them for a request. A backend is one engine behind one model id.
+// BOUNDARY between the code that manages the list of backends (configuration, rows, health) and the code that chooses
+// one of them for a request. A backend is one engine behind one model id.
 
 import type { Engine } from '#inference/engine.ts';
 
 export interface Backend {
-  /** Stable over restarts: `<model id>/<name>`. */
+  /** `<model id>/<name>`, stable over restarts. */
   readonly id: string;
-  /** Shown to clients as `x-served-by`. */
+  /** Sent to clients as `x-served-by`. */
   readonly name: string;
   readonly model: string;
   readonly engine: Engine;
   readonly kind: 'upstream' | 'weights' | 'stand-in';
-  /** A share of the work, relative to the others; 1 unless configured. */
+  /** Share of the requests, relative to the other backends of the model. Default 1. */
   readonly weight: number;
-  /** Requests it takes at once; null where the engine has a queue of its own. */
+  /** Maximum concurrent requests; null if the engine has its own queue or no limit is set. */
   readonly concurrency: number | null;
-  /** It can go on from a given beginning of an answer. */
+  /** True if the backend can continue a response from a given beginning. */
   readonly continues: boolean;
   readonly health: Health;
-  /** Takes no new request; what runs may finish. */
+  /** The backend takes no new requests; running ones may finish. */
   readonly draining: boolean;
-  /** What it says it can hold, in tokens; null while that is not known. */
+  /** Context window in tokens, as the backend reports it; null while unknown. */
   readonly contextWindow: number | null;
-  /** Requests it is working on now. Counted by whoever sends them. */
+  /** Requests in progress. Counted by the router alone. */
   outstanding: number;
-  /** Told once of each request it was given, when that is over. For people who look at it, not for health. */
+  /** Called once for each request, when it has ended. For statistics, not for health. */
   observe(request: Observation): void;
 }
 
 export interface Observation {
-  /** Null when it never got that far. */
+  /** Null if there was no token. */
   readonly firstTokenMs: number | null;
-  /** By the backend's fault, not by the request's or because the client left. */
+  /** True if the backend failed, not the request or the client. */
   readonly failed: boolean;
 }
 
 export interface Health {
   /**
-   * `healthy`: send. `ejected`: don't, until its time is over. `probation`: its time is over; one request
-   * at a time may find out (half-open).
+   * `healthy`: takes requests. `ejected`: takes none until the ejection ends. `probation`: the ejection has ended, and
+   * one request at a time may probe the backend (half-open).
    */
   state(): 'healthy' | 'ejected' | 'probation';
-  /** When an ejected one may be tried again, in milliseconds from now; 0 when it may be used. */
+  /** Milliseconds until an ejected backend may be tried again; 0 if it may be used now. */
   retryAfterMs(): number;
   succeeded(): void;
-  /** A failure of the backend itself, not of the request. */
+  /** Reports a failure of the backend itself, not of the request. */
   failed(reason: string): void;
 }
 
 export interface BackendList {
-  /** Those of one model, in the order configured. Never empty: the stand-in answers where nothing else is. */
+  /** Backends of one model in the configured order. Never empty: without any other, the stand-in serves the model. */
   forModel(model: string): readonly Backend[];
   close(): Promise<void>;
 }

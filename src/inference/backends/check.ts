@@ -1,4 +1,4 @@
-// Tries an upstream before it is added: whether it answers, and whether it has the model.
+// Checks an upstream before it is added: whether it responds, and whether it has the model.
 
 import { EngineError } from '#inference/engine.ts';
 import type { BackendCheck } from './schema.ts';
@@ -44,7 +44,7 @@ function toList(models: readonly string[]): string {
   return `It has: ${shown}${models.length > 20 ? ` and ${models.length - 20} more` : ''}.`;
 }
 
-/** Anything but an engine's own words could hold what was sent. */
+/** Only an engine's own messages are shown: any other could quote the request and its key. */
 function toMessage(error: unknown): string {
   if (!(error instanceof EngineError)) return 'The address cannot be asked.';
   if (error.failure !== 'rejected') return error.message;

@@ -1,29 +1,29 @@
-// Whether a backend is worth sending to: failures in a row eject it, for longer each time; when that is over
-// one request may find out, and a success makes it well again.
+// The health of a backend (a circuit breaker): consecutive failures eject it, for longer each time. After that it is
+// on probation: one request at a time probes it, and a success makes it healthy again.
 
 import type { Clock } from '#lib/clock.ts';
 import type { Health } from './backend.ts';
 
 export interface HealthSettings {
-  /** Failures in a row that eject. */
+  /** Consecutive failures that eject a backend. */
   readonly ejectAfter: number;
-  /** The first time; twice as long each time after. */
+  /** Duration of the first ejection. It doubles each time. */
   readonly ejectMs: number;
-  readonly ejectMsMost: number;
+  readonly maxEjectMs: number;
 }
 
 export interface HealthRecord extends Health {
-  /** It answered a probe: an ejected one may be tried, but only a request makes it well. */
-  answered(): void;
-  /** What the last failure was; null when it is well. */
+  /** The backend responded to a probe: it may be tried if it was ejected, but only a request makes it healthy. */
+  responded(): void;
+  /** Reason of the last failure; null if healthy. */
   reason(): string | null;
   ejections(): number;
 }
 
 export interface HealthOptions {
-  /** Asked each time: the configuration may be read again. */
+  /** Called at each use, because the configuration may change. */
   settings(): HealthSettings;
-  /** From 0 to 1, so that servers that saw the same failure don't come back as one. */
+  /** A number from 0 to 1. Spreads the retries of servers that saw the same failure. */
   random?(): number;
   onEjected?(reason: string, forMs: number): void;
 }
@@ -31,7 +31,7 @@ export interface HealthOptions {
 export function createHealth(clock: Clock, options: HealthOptions): HealthRecord {
   const { settings, random = Math.random, onEjected = () => {} } = options;
   let failures = 0;
-  /** Ejections since it was last well. */
+  /** Ejections since the backend was last healthy. */
   let streak = 0;
   let ejections = 0;
   let ejectedUntil: number | null = null;
@@ -43,9 +43,9 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   }
 
   function eject(why: string): void {
-    const { ejectMs, ejectMsMost } = settings();
-    // Past 2^30 only the limit counts.
-    const grown = Math.min(ejectMs * 2 ** Math.min(streak, 30), ejectMsMost);
+    const { ejectMs, maxEjectMs } = settings();
+    // The exponent is bounded so that the product stays finite.
+    const grown = Math.min(ejectMs * 2 ** Math.min(streak, 30), maxEjectMs);
     const forMs = grown * (0.75 + 0.25 * random());
     streak += 1;
     ejections += 1;
@@ -53,7 +53,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     onEjected(why, forMs);
   }
 
-  function answered(): void {
+  function responded(): void {
     if (state() === 'ejected') ejectedUntil = clock.now();
   }
 
@@ -61,8 +61,8 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     state,
     retryAfterMs: () => (ejectedUntil === null ? 0 : Math.max(0, ejectedUntil - clock.now())),
     succeeded() {
-      // A request from before the ejection: it shows no more than a probe does.
-      if (state() === 'ejected') return answered();
+      // The request was sent before the ejection, so it proves no more than a probe does.
+      if (state() === 'ejected') return responded();
       failures = 0;
       streak = 0;
       ejectedUntil = null;
@@ -70,25 +70,25 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     },
     failed(why) {
       const now = state();
-      // Others of the requests that ejected it: what is known is not counted again.
+      // Requests that were running at the ejection may fail too. They are not counted again.
       if (now === 'ejected') return;
       reason = why;
       failures += 1;
       if (now === 'probation' || failures >= settings().ejectAfter) eject(why);
     },
-    answered,
+    responded,
     reason: () => reason,
     ejections: () => ejections,
   };
 }
 
-/** For engines in our own care: they start themselves again and say when they can't. */
+/** For local engines: they restart themselves and report when they can't. */
 export const alwaysHealthy: HealthRecord = {
   state: () => 'healthy',
   retryAfterMs: () => 0,
   succeeded() {},
   failed() {},
-  answered() {},
+  responded() {},
   reason: () => null,
   ejections: () => 0,
 };

@@ -1,5 +1,5 @@
 // How often a backend reported token counts that can't be true, for the dashboard, the CLI, metrics and the log.
-// Counted in slots of an hour and logged once an hour, so that a backend that always lies costs little.
+// Counted in slots of one hour and logged once an hour, so that a backend that is always wrong costs little.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { ImplausibleCounts } from '#inference/engines/upstream/usage-check.ts';
@@ -7,9 +7,9 @@ import type { Clock } from '#lib/clock.ts';
 
 export interface ImplausibleRecord {
   add(counts: ImplausibleCounts): void;
-  /** In the last 24 hours. */
+  /** Number in the last 24 hours. */
   recent(): number;
-  /** Since this server started. */
+  /** Number since this server started. */
   total(): number;
 }
 
@@ -21,7 +21,7 @@ export function createImplausibleRecord(
   log: FastifyBaseLogger,
   backend: string,
 ): ImplausibleRecord {
-  /** Which hour each slot counts. */
+  /** The hour that each slot counts. */
   const hourOf = new Float64Array(hours);
   const counts = new Uint32Array(hours);
   let total = 0;
@@ -45,7 +45,7 @@ export function createImplausibleRecord(
       const told = { prompt_tokens, completion_tokens, total_tokens, cached_tokens };
       log.warn(
         { backend, reported: toNames(told), bounds, response_bytes: responseBytes, times: total },
-        'backend reported implausible token counts, counted here instead; logged once an hour',
+        'backend reported implausible token counts; Millrace counted instead (logged once an hour)',
       );
     },
     recent() {
@@ -66,7 +66,7 @@ const toNames = (told: Record<string, number | null>) =>
     Object.entries(told).map(([name, count]) => [name, Number.isNaN(count) ? 'no count' : count]),
   );
 
-/** For engines on this machine, which count themselves. */
+/** For local engines, whose counts are exact. */
 export const neverImplausible: ImplausibleRecord = {
   add() {},
   recent: () => 0,

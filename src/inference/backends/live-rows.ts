@@ -1,5 +1,5 @@
-// Backends added live, as rows. Keys and headers are sealed; every change counts the version up, which also
-// makes changes take turns.
+// Backends added live, as rows. Keys and headers are encrypted. Every change increments the version, which also makes
+// concurrent changes run one after the other.
 
 import { sql } from 'kysely';
 import type { BackendRow, Database, Tx } from '#db/tables.ts';
@@ -11,17 +11,17 @@ import type { UpstreamServer, UpstreamSpec } from './spec.ts';
 export interface LiveRows {
   version(): Promise<number>;
   list(): Promise<BackendRow[]>;
-  /** Drained ones of every source, as `<model>/<name>`. */
+  /** Drained backends of every source, as `<model>/<name>`. */
   drained(): Promise<Set<string>>;
-  /** Throws when the row was sealed with another key. */
+  /** Throws if the row was encrypted with another key. */
   toSpec(row: BackendRow): UpstreamSpec;
-  /** First in every transaction that changes something. */
+  /** Must come first in every transaction that changes something. */
   countUp(tx: Tx): Promise<void>;
   insert(tx: Tx, spec: UpstreamSpec): Promise<void>;
   update(tx: Tx, model: string, name: string, values: LiveValues): Promise<void>;
   drain(tx: Tx, model: string, name: string): Promise<void>;
   resume(tx: Tx, model: string, name: string): Promise<void>;
-  /** Whether there was one. */
+  /** Returns false if there was none. */
   remove(tx: Tx, model: string, name: string): Promise<boolean>;
 }
 

@@ -1,12 +1,13 @@
-// Changes to backends while the server runs: added, drained, resumed, removed. The database has the truth,
-// so that every server on it follows within seconds; the registry is told what it says.
+// Changes to backends while the server runs: added, drained, resumed, removed. The database is the source of truth,
+// so that every server on it follows within seconds; this applies its rows to the registry.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
-import type { Database, Tx } from '#db/tables.ts';
+import type { BackendRow, Database, Tx } from '#db/tables.ts';
 import { standInNames } from '#inference/models/builtin-models.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { nearest } from '#lib/nearest.ts';
 import {
   inFile,
@@ -24,141 +25,153 @@ import type { ManagedBackend } from './managed.ts';
 import type { BackendRegistry } from './registry.ts';
 import type { UpstreamSpec } from './spec.ts';
 
-export interface LiveBackends {
-  /** Notices what was changed, here or by another server. Cheap when nothing was. */
-  refresh(): Promise<void>;
-  add(session: SessionPrincipal, spec: UpstreamSpec): Promise<ManagedBackend>;
-  change(
-    session: SessionPrincipal,
-    which: { model: string; name: string },
-    wishes: LiveValues & { draining?: boolean | undefined },
-  ): Promise<ManagedBackend>;
-  /** It takes no new request from now on, and is gone when it has answered those it has. */
-  remove(session: SessionPrincipal, which: { model: string; name: string }): Promise<void>;
+export interface LiveParts {
+  readonly db: Database;
+  readonly log: FastifyBaseLogger;
+  readonly audit: Audit;
+  readonly catalog: Catalog;
+  readonly rows: LiveRows;
+  readonly registry: BackendRegistry;
 }
 
-export interface LiveParts {
-  db: Database;
-  log: FastifyBaseLogger;
-  audit: Audit;
-  catalog: Catalog;
-  rows: LiveRows;
-  registry: BackendRegistry;
+interface BackendName {
+  readonly model: string;
+  readonly name: string;
 }
 
 const maxBackends = 1_000;
 
-export async function createLiveBackends(parts: LiveParts): Promise<LiveBackends> {
-  const { db, log, audit, catalog, rows, registry } = parts;
-  let seen = -1;
-  let turn: Promise<void> = Promise.resolve();
+export async function openLiveBackends(parts: LiveParts): Promise<LiveBackends> {
+  const live = new LiveBackends(parts);
+  await live.refresh();
+  return live;
+}
 
-  async function reload(): Promise<void> {
-    // The version first: rows that are newer than it are only read once more.
-    const version = await rows.version();
-    if (version === seen) return;
-    const [stored, drained] = await Promise.all([rows.list(), rows.drained()]);
-    const specs = stored.flatMap((row) => {
-      try {
-        return [rows.toSpec(row)];
-      } catch {
-        log.error(
-          { backend: `${row.model_id}/${row.name}` },
-          'a backend was added by a server with another secret_key (MILLRACE_SECRET_KEY) and is not used',
-        );
-        return [];
+export class LiveBackends {
+  readonly #parts: LiveParts;
+  /** Reads one after the other: an old result must not overwrite a newer one. */
+  readonly #mutex = createKeyedMutex();
+  /** Version of the rows that the registry has; -1 before the first read. */
+  #version = -1;
+
+  constructor(parts: LiveParts) {
+    this.#parts = parts;
+  }
+
+  /** Applies changes made by this or another server. Cheap if there are none. */
+  refresh(): Promise<void> {
+    return this.#mutex.run('refresh', () => this.#reload());
+  }
+
+  async add(session: SessionPrincipal, spec: UpstreamSpec): Promise<ManagedBackend> {
+    const { catalog, registry, rows, audit } = this.#parts;
+    const { model, name, url } = spec;
+    checkModel(catalog, model);
+    if (standInNames.includes(name)) throw nameReserved(name);
+    await this.refresh();
+    if (registry.find(model, name) !== undefined) throw nameTaken(model, name);
+    await this.#write(async (tx) => {
+      const stored = await tx.selectFrom('backends').select(['model_id', 'name']).execute();
+      if (stored.length >= maxBackends) throw tooManyBackends(maxBackends);
+      if (stored.some((row) => row.model_id === model && row.name === name)) {
+        throw nameTaken(model, name);
       }
+      await rows.insert(tx, spec);
+      await audit.record(tx, session, {
+        action: 'backend.created',
+        resourceId: `${model}/${name}`,
+        details: { url },
+      });
     });
-    registry.setLive(specs, drained);
-    seen = version;
+    return this.#get(spec);
   }
 
-  /** One at a time: an old reading must not overwrite a newer one. */
-  function refresh(): Promise<void> {
-    turn = turn.catch(() => {}).then(reload);
-    return turn;
+  async change(
+    session: SessionPrincipal,
+    which: BackendName,
+    { draining, ...values }: LiveValues & { draining?: boolean | undefined },
+  ): Promise<ManagedBackend> {
+    const { rows, audit } = this.#parts;
+    const backend = await this.#get(which);
+    const { id, model, name } = backend;
+    const hasValues = Object.keys(values).length > 0;
+    if (hasValues && backend.source === 'file') throw inFile(id, 'changed');
+    if (hasValues && backend.source !== 'live') throw onlyUpstreams(id);
+    if (draining === true && backend.kind === 'stand-in') throw standInStays(id);
+    const changesDraining = draining !== undefined && draining !== backend.draining;
+    if (!hasValues && !changesDraining) return backend;
+    await this.#write(async (tx) => {
+      if (hasValues) {
+        await rows.update(tx, model, name, values);
+        const action = 'backend.changed';
+        await audit.record(tx, session, { action, resourceId: id, details: values });
+      }
+      if (!changesDraining) return;
+      await (draining ? rows.drain(tx, model, name) : rows.resume(tx, model, name));
+      const action = draining ? 'backend.drained' : 'backend.resumed';
+      await audit.record(tx, session, { action, resourceId: id });
+    });
+    return this.#get(which);
   }
 
-  /** In one transaction with its audit event, and visible here when it resolves. */
-  async function write(action: (tx: Tx) => Promise<void>): Promise<void> {
+  /** The backend takes no new request from now on, and is closed once its last one has ended. */
+  async remove(session: SessionPrincipal, { model, name }: BackendName): Promise<void> {
+    const { registry, rows, audit } = this.#parts;
+    await this.refresh();
+    const id = `${model}/${name}`;
+    const source = registry.find(model, name)?.source;
+    if (source === 'file') throw inFile(id, 'removed');
+    if (source === 'weights') throw notRemovable(id);
+    if (source === 'builtin') throw standInStays(id);
+    await this.#write(async (tx) => {
+      // Also removes a row that this server can't decrypt.
+      if (!(await rows.remove(tx, model, name))) throw noSuchBackend(model, name);
+      await audit.record(tx, session, { action: 'backend.removed', resourceId: id });
+    });
+  }
+
+  async #reload(): Promise<void> {
+    const { rows, registry } = this.#parts;
+    // The version is read first: rows that are newer are only read once more.
+    const version = await rows.version();
+    if (version === this.#version) return;
+    const [stored, drained] = await Promise.all([rows.list(), rows.drained()]);
+    registry.setLive(
+      stored.flatMap((row) => this.#toSpecs(row)),
+      drained,
+    );
+    this.#version = version;
+  }
+
+  #toSpecs(row: BackendRow): UpstreamSpec[] {
+    const { rows, log } = this.#parts;
+    try {
+      return [rows.toSpec(row)];
+    } catch {
+      log.error(
+        { backend: `${row.model_id}/${row.name}` },
+        'a backend was added by a server with another secret_key (MILLRACE_SECRET_KEY) and is not used',
+      );
+      return [];
+    }
+  }
+
+  /** Writes the change and its audit event in one transaction. The registry has it when this resolves. */
+  async #write(action: (tx: Tx) => Promise<void>): Promise<void> {
+    const { db, rows } = this.#parts;
     await db.transaction().execute(async (tx) => {
       await rows.countUp(tx);
       await action(tx);
     });
-    await refresh();
+    await this.refresh();
   }
 
-  async function get({ model, name }: { model: string; name: string }): Promise<ManagedBackend> {
-    await refresh();
-    const backend = registry.find(model, name);
+  async #get({ model, name }: BackendName): Promise<ManagedBackend> {
+    await this.refresh();
+    const backend = this.#parts.registry.find(model, name);
     if (backend === undefined) throw noSuchBackend(model, name);
     return backend;
   }
-
-  await refresh();
-  return {
-    refresh,
-    async add(session, spec) {
-      const { model, name, url } = spec;
-      checkModel(catalog, model);
-      if (standInNames.includes(name)) throw nameReserved(name);
-      await refresh();
-      if (registry.find(model, name) !== undefined) throw nameTaken(model, name);
-      await write(async (tx) => {
-        const stored = await tx.selectFrom('backends').select(['model_id', 'name']).execute();
-        if (stored.length >= maxBackends) throw tooManyBackends(maxBackends);
-        if (stored.some((row) => row.model_id === model && row.name === name)) {
-          throw nameTaken(model, name);
-        }
-        await rows.insert(tx, spec);
-        await audit.record(tx, session, {
-          action: 'backend.created',
-          resourceId: `${model}/${name}`,
-          details: { url },
-        });
-      });
-      return get(spec);
-    },
-    async change(session, which, { draining, ...values }) {
-      const backend = await get(which);
-      const { id, model, name } = backend;
-      const hasValues = Object.keys(values).length > 0;
-      if (hasValues && backend.source === 'file') throw inFile(id, 'changed');
-      if (hasValues && backend.source !== 'live') throw onlyUpstreams(id);
-      if (draining === true && backend.kind === 'stand-in') throw standInStays(id);
-      const turns = draining !== undefined && draining !== backend.draining;
-      if (!hasValues && !turns) return backend;
-      await write(async (tx) => {
-        if (hasValues) {
-          await rows.update(tx, model, name, values);
-          await audit.record(tx, session, {
-            action: 'backend.changed',
-            resourceId: id,
-            details: values,
-          });
-        }
-        if (!turns) return;
-        await (draining ? rows.drain(tx, model, name) : rows.resume(tx, model, name));
-        const action = draining ? 'backend.drained' : 'backend.resumed';
-        await audit.record(tx, session, { action, resourceId: id });
-      });
-      return get(which);
-    },
-    async remove(session, which) {
-      await refresh();
-      const { model, name } = which;
-      const id = `${model}/${name}`;
-      const source = registry.find(model, name)?.source;
-      if (source === 'file') throw inFile(id, 'removed');
-      if (source === 'weights') throw notRemovable(id);
-      if (source === 'builtin') throw standInStays(id);
-      await write(async (tx) => {
-        // Also one that this server can't open.
-        if (!(await rows.remove(tx, model, name))) throw noSuchBackend(model, name);
-        await audit.record(tx, session, { action: 'backend.removed', resourceId: id });
-      });
-    },
-  };
 }
 
 export function checkModel(catalog: Catalog, model: string): void {

@@ -1,5 +1,5 @@
-// A backend as its keeper sees it: what the router is shown, and what changes behind that without a new
-// engine, such as its weight, its health and what it did lately.
+// A backend as the registry manages it: what the router sees, and what changes without a new engine, such as its
+// weight, its health and its recent statistics.
 
 import type { Engine } from '#inference/engine.ts';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
@@ -16,18 +16,18 @@ export interface ManagedBackend extends Backend {
   readonly statistics: Statistics;
   readonly implausible: ImplausibleRecord;
   source: 'file' | 'live' | 'weights' | 'builtin';
-  /** Null for engines on this machine. */
+  /** Null for local engines. */
   spec: UpstreamSpec | null;
   weight: number;
   concurrency: number | null;
   continues: boolean;
   draining: boolean;
   contextWindow: number | null;
-  /** When a probe last ended; null before the first. */
+  /** When the last probe ended; null before the first. */
   checkedAt: number | null;
 }
 
-/** What is known of it from its requests. */
+/** What a backend's requests have shown about it. */
 type Records = Pick<ManagedBackend, 'health' | 'implausible'>;
 type Fixed = Pick<ManagedBackend, 'name' | 'model' | 'engine' | 'kind' | 'source'>;
 type LocalFixed = Fixed & { engine: LocalEngine };
@@ -42,11 +42,11 @@ export function newUpstreamBackend(
   return newBackend(clock, { name, model, engine, kind: 'upstream', source }, records);
 }
 
-/** On this machine. It has a queue of its own and looks after itself. */
+/** A local backend has its own queue and restarts itself. */
 export function newLocalBackend(clock: Clock, fixed: LocalFixed): ManagedBackend {
   const records = { health: alwaysHealthy, implausible: neverImplausible };
   const backend = newBackend(clock, fixed, records);
-  // How much memory there is decides at each load.
+  // The window depends on the memory available at each load.
   const get = () => fixed.engine.contextWindow();
   return Object.defineProperty(backend, 'contextWindow', { get, enumerable: true });
 }
@@ -70,8 +70,8 @@ function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBacken
   };
 }
 
-/** Puts on what may change while the engine stays. */
-export function describe(
+/** Applies the settings that may change without a new engine. Returns the same backend. */
+export function applySpec(
   backend: ManagedBackend,
   entry: CatalogEntry,
   draining: boolean,

@@ -1,4 +1,4 @@
-// How backends do, read whenever metrics are.
+// Metrics of backends, read at each scrape.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ManagedBackend } from './managed.ts';
@@ -14,7 +14,7 @@ export function watchBackends(registry: Registry, list: () => readonly ManagedBa
       labelNames,
       registers: [registry],
       collect() {
-        // What is gone must not stay as it last was.
+        // A removed backend must not keep its last value.
         this.reset();
         for (const backend of list()) this.labels(backend.model, backend.name).set(value(backend));
       },

@@ -1,4 +1,4 @@
-// Puts the parts of this folder together: the list of backends, what the database adds to it, and the probes.
+// Opens the parts of this folder: the registry, the live backends of the database, and the prober.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { Registry } from 'prom-client';
@@ -10,14 +10,14 @@ import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { HealthSettings } from './health.ts';
-import { createLiveBackends, type LiveBackends } from './live.ts';
+import { type LiveBackends, openLiveBackends } from './live.ts';
 import { createLiveRows } from './live-rows.ts';
 import { watchBackends } from './metrics.ts';
 import { createProber } from './prober.ts';
-import { type BackendRegistry, createRegistry } from './registry.ts';
+import { BackendRegistry } from './registry.ts';
 import type { OpenUpstream, ProbeUpstream, UpstreamSpec } from './spec.ts';
 
-/** What the configuration says about them. */
+/** Backend settings of the configuration. */
 export interface BackendSettings {
   readonly specs: readonly UpstreamSpec[];
   readonly health: HealthSettings;
@@ -28,9 +28,9 @@ export interface Backends {
   readonly registry: BackendRegistry;
   readonly live: LiveBackends;
   readonly probe: ProbeUpstream;
-  /** The configuration was read again. Running requests go on where they are. */
+  /** Applies a new configuration. Running requests stay where they are. */
   configure(settings: BackendSettings): void;
-  /** Probes that are due; to be called about once a second. */
+  /** Runs the probes that are due. Must be called about once a second. */
   tick(): Promise<void>;
   close(): Promise<void>;
 }
@@ -56,11 +56,12 @@ export async function openBackends(
 ): Promise<Backends> {
   const { db, clock, log, audit, catalog, seal, metrics, probe } = deps;
   let { probeMs } = settings;
-  const registry = createRegistry(deps, settings);
+  const registry = new BackendRegistry(deps, settings);
   const rows = createLiveRows(db, clock, seal);
-  const live = await createLiveBackends({ db, log, audit, catalog, rows, registry });
-  const prober = createProber(clock, { backends: registry.all, probe, everyMs: () => probeMs });
-  watchBackends(metrics, registry.all);
+  const live = await openLiveBackends({ db, log, audit, catalog, rows, registry });
+  const all = () => registry.all();
+  const prober = createProber(clock, { backends: all, probe, everyMs: () => probeMs });
+  watchBackends(metrics, all);
   return {
     registry,
     live,

@@ -1,5 +1,5 @@
-// Asks every upstream now and then whether it is there, and learns from the answer how much context it
-// holds. Never two questions to one at once, and not all of them at the same moment.
+// Probes every upstream at an interval: whether it responds, and how large its context window is. Each upstream has at
+// most one probe at a time, and the probes are spread over the interval.
 
 import { EngineError } from '#inference/engine.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -7,7 +7,7 @@ import type { ManagedBackend } from './managed.ts';
 import { type ProbeUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
 
 export interface Prober {
-  /** Starts what is due, and resolves when that has ended. To be called about once a second. */
+  /** Runs the probes that are due and resolves when they have ended. Must be called about once a second. */
   tick(): Promise<void>;
   stop(): void;
 }
@@ -20,27 +20,27 @@ export interface ProberOptions {
 }
 
 const timeoutMs = 5_000;
-const atOnce = 16;
+const maxConcurrent = 16;
 
 export function createProber(clock: Clock, options: ProberOptions): Prober {
   const { backends, probe, everyMs, random = Math.random } = options;
   const dueAt = new WeakMap<ManagedBackend, number>();
-  const asked = new Set<ManagedBackend>();
+  const probing = new Set<ManagedBackend>();
   const stopped = new AbortController();
 
-  async function ask(backend: ManagedBackend, spec: UpstreamSpec): Promise<void> {
-    asked.add(backend);
+  async function probeOne(backend: ManagedBackend, spec: UpstreamSpec): Promise<void> {
+    probing.add(backend);
     const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(timeoutMs)]);
     try {
       const { contextWindow } = await probe(toUpstreamOptions(spec), signal);
       backend.contextWindow = contextWindow ?? backend.contextWindow;
-      backend.health.answered();
+      backend.health.responded();
     } catch (error) {
       if (stopped.signal.aborted) return;
-      if (isThere(error)) backend.health.answered();
+      if (isResponse(error)) backend.health.responded();
       else backend.health.failed(toReason(error, signal));
     } finally {
-      asked.delete(backend);
+      probing.delete(backend);
     }
     backend.checkedAt = clock.now();
   }
@@ -51,12 +51,13 @@ export function createProber(clock: Clock, options: ProberOptions): Prober {
       const now = clock.now();
       const started: Promise<void>[] = [];
       for (const backend of backends()) {
-        if (backend.spec === null || asked.has(backend) || asked.size >= atOnce) continue;
+        if (backend.spec === null || probing.has(backend) || probing.size >= maxConcurrent)
+          continue;
         const due = dueAt.get(backend) ?? now + random() * everyMs();
         dueAt.set(backend, due);
         if (due > now) continue;
         dueAt.set(backend, now + everyMs());
-        started.push(ask(backend, backend.spec));
+        started.push(probeOne(backend, backend.spec));
       }
       await Promise.all(started);
     },
@@ -64,10 +65,11 @@ export function createProber(clock: Clock, options: ProberOptions): Prober {
   };
 }
 
-/** It refused the question, as servers without a list of models do, but somebody was there to refuse. */
-const isThere = (error: unknown) => error instanceof EngineError && error.failure !== 'unavailable';
+/** True if the upstream refused the request, as servers without a list of models do: it did respond. */
+const isResponse = (error: unknown) =>
+  error instanceof EngineError && error.failure !== 'unavailable';
 
 const toReason = (error: unknown, signal: AbortSignal) =>
   signal.aborted
-    ? `no answer to a probe in ${timeoutMs / 1000} seconds`
+    ? `no response to a probe within ${timeoutMs / 1000} seconds`
     : `a probe failed: ${(error as Error).message}`;

@@ -1,5 +1,5 @@
-// The backends of every model, put together from the configuration, what was added live, weights on this
-// machine and the stand-in. Made anew at each change and read on every request, so reading is one look-up.
+// The backends of every model: those of the configuration, those added live, local weights, and the stand-in. The
+// lists are rebuilt at each change and read on every request, so that reading is one look-up.
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
@@ -9,87 +9,138 @@ import type { Clock } from '#lib/clock.ts';
 import type { BackendList } from './backend.ts';
 import { createHealth, type HealthSettings } from './health.ts';
 import { createImplausibleRecord } from './implausible-counts.ts';
-import { describe, type ManagedBackend, newLocalBackend, newUpstreamBackend } from './managed.ts';
-import { createRetirement, type RetirementOptions } from './retirement.ts';
+import { applySpec, type ManagedBackend, newLocalBackend, newUpstreamBackend } from './managed.ts';
+import { createRetirement, type Retirement, type RetirementOptions } from './retirement.ts';
 import { type OpenUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
-import { createWeightsEngines, versionOf } from './weights-engines.ts';
-
-export interface BackendRegistry extends BackendList {
-  forModel(model: string): readonly ManagedBackend[];
-  /** Of every model, in the catalog's order; those that are being removed come last. */
-  all(): ManagedBackend[];
-  find(model: string, name: string): ManagedBackend | undefined;
-  /** What the configuration says; also to be called when the catalog has changed. */
-  configure(specs: readonly UpstreamSpec[], health: HealthSettings): void;
-  /** What the database says. Drained ones by `<model>/<name>`. */
-  setLive(specs: readonly UpstreamSpec[], drained: ReadonlySet<string>): void;
-}
+import { createWeightsEngines, versionOf, type WeightsEngines } from './weights-engines.ts';
 
 export interface RegistryParts {
-  clock: Clock;
-  log: FastifyBaseLogger;
-  catalog: Catalog;
-  bindings: Bindings;
-  standIn: LocalEngine;
+  readonly clock: Clock;
+  readonly log: FastifyBaseLogger;
+  readonly catalog: Catalog;
+  readonly bindings: Bindings;
+  readonly standIn: LocalEngine;
   openWeights(weights: ServingWeights): LocalEngine;
-  openUpstream: OpenUpstream;
+  readonly openUpstream: OpenUpstream;
 }
 
-export function createRegistry(
-  { clock, log, catalog, bindings, standIn, openWeights, openUpstream }: RegistryParts,
-  configured: { specs: readonly UpstreamSpec[]; health: HealthSettings },
-  options: RetirementOptions = {},
-): BackendRegistry {
-  const retirement = createRetirement(clock, options);
-  const weightsEngines = createWeightsEngines(bindings, openWeights, retirement);
-  let fileSpecs = configured.specs;
-  let healthSettings = configured.health;
-  let liveSpecs: readonly UpstreamSpec[] = [];
-  let drained: ReadonlySet<string> = new Set();
-  let lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
-  /** By what makes it this backend and no other: a change of that is a new one. */
-  let known: ReadonlyMap<string, ManagedBackend> = new Map();
-  const leaving = new Set<ManagedBackend>();
+export interface ConfiguredBackends {
+  readonly specs: readonly UpstreamSpec[];
+  readonly health: HealthSettings;
+}
 
-  function rebuild(): void {
+/** Returns the backend under a key, or makes it. */
+type Keep = (key: string, make: () => ManagedBackend) => ManagedBackend;
+
+export class BackendRegistry implements BackendList {
+  readonly #parts: RegistryParts;
+  readonly #retirement: Retirement;
+  readonly #weightsEngines: WeightsEngines;
+  readonly #unsubscribe: () => void;
+  readonly #leaving = new Set<ManagedBackend>();
+  /** For a request whose model has just left the catalog. */
+  readonly #orphanList: readonly ManagedBackend[];
+  #configured: ConfiguredBackends;
+  #liveSpecs: readonly UpstreamSpec[] = [];
+  #drained: ReadonlySet<string> = new Set();
+  #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
+  /** By the options of the engine: other options make a new backend. */
+  #known: ReadonlyMap<string, ManagedBackend> = new Map();
+
+  constructor(
+    parts: RegistryParts,
+    configured: ConfiguredBackends,
+    options: RetirementOptions = {},
+  ) {
+    const { clock, bindings, openWeights } = parts;
+    this.#parts = parts;
+    this.#configured = configured;
+    this.#retirement = createRetirement(clock, options);
+    this.#weightsEngines = createWeightsEngines(bindings, openWeights, this.#retirement);
+    this.#orphanList = [this.#newStandIn('')];
+    this.#unsubscribe = bindings.subscribe(() => this.#rebuild());
+    this.#rebuild();
+  }
+
+  forModel(model: string): readonly ManagedBackend[] {
+    return this.#lists.get(model) ?? this.#orphanList;
+  }
+
+  /** Backends of every model in the catalog's order, then those that are being removed. */
+  all(): ManagedBackend[] {
+    const current = [...this.#lists.values()].flat();
+    const ids = new Set(current.map(({ id }) => id));
+    return [...current, ...[...this.#leaving].filter(({ id }) => !ids.has(id))];
+  }
+
+  find(model: string, name: string): ManagedBackend | undefined {
+    return this.#lists.get(model)?.find((backend) => backend.name === name);
+  }
+
+  /** Applies the configuration. Must also be called when the catalog has changed. */
+  configure(specs: readonly UpstreamSpec[], health: HealthSettings): void {
+    this.#configured = { specs, health };
+    this.#rebuild();
+  }
+
+  /** Applies the rows of the database. Drained backends are given as `<model>/<name>`. */
+  setLive(specs: readonly UpstreamSpec[], drained: ReadonlySet<string>): void {
+    this.#liveSpecs = specs;
+    this.#drained = drained;
+    this.#rebuild();
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    const upstreams = [...this.#known.values()].filter(({ kind }) => kind === 'upstream');
+    await Promise.all([
+      this.#parts.standIn.close(),
+      this.#weightsEngines.close(),
+      this.#retirement.closeAll(),
+      ...upstreams.map(({ engine }) => engine.close()),
+    ]);
+  }
+
+  #rebuild(): void {
     const kept = new Map<string, ManagedBackend>();
-    const keep = (key: string, make: () => ManagedBackend) => {
-      const backend = known.get(key) ?? make();
+    const keep: Keep = (key, make) => {
+      const backend = this.#known.get(key) ?? make();
       kept.set(key, backend);
       return backend;
     };
-    lists = new Map(catalog.all().map((entry) => [entry.id, listFor(entry, keep)]));
-    const gone = [...known].filter(([key]) => !kept.has(key)).map(([, backend]) => backend);
-    known = kept;
-    for (const backend of gone) if (backend.kind === 'upstream') retire(backend);
-    weightsEngines.prune();
+    const entries = this.#parts.catalog.all();
+    this.#lists = new Map(entries.map((entry) => [entry.id, this.#listFor(entry, keep)]));
+    const gone = [...this.#known].filter(([key]) => !kept.has(key)).map(([, backend]) => backend);
+    this.#known = kept;
+    for (const backend of gone) if (backend.kind === 'upstream') this.#retire(backend);
+    this.#weightsEngines.prune();
   }
 
-  type Keep = (key: string, make: () => ManagedBackend) => ManagedBackend;
-
-  /** Those of the file in its order, then live ones, then weights; the stand-in where there is nothing. */
-  function listFor(entry: CatalogEntry, keep: Keep): readonly ManagedBackend[] {
-    const ofFile = fileSpecs.filter(({ model }) => model === entry.id);
+  /** Backends of the configuration in its order, then live ones, then weights. The stand-in if there is none. */
+  #listFor(entry: CatalogEntry, keep: Keep): readonly ManagedBackend[] {
+    const ofFile = this.#configured.specs.filter(({ model }) => model === entry.id);
     const names = new Set(ofFile.map(({ name }) => name));
-    // A name that the file took since: the file's is meant.
-    const live = liveSpecs.filter(({ model, name }) => model === entry.id && !names.has(name));
-    const backends = [...ofFile, ...live].map((spec) =>
-      describe(
-        keep(`${entry.id} upstream ${fingerprint(spec)}`, () => openBackend(spec, entry)),
-        entry,
-        isDrained(entry.id, spec.name),
-        spec,
-      ),
+    // If the configuration now has a backend of the same name, it wins.
+    const live = this.#liveSpecs.filter(
+      ({ model, name }) => model === entry.id && !names.has(name),
     );
-    const weights = bindings.find(entry.id);
-    if (weights !== undefined) backends.push(weightsBackend(entry, weights, keep));
-    return backends.length > 0 ? backends : [standInFor(entry, keep)];
+    const backends = [...ofFile, ...live].map((spec) => {
+      const key = `${entry.id} upstream ${fingerprint(spec)}`;
+      const backend = keep(key, () => this.#openBackend(spec, entry));
+      return applySpec(backend, entry, this.#isDrained(entry.id, spec.name), spec);
+    });
+    const weights = this.#parts.bindings.find(entry.id);
+    if (weights !== undefined) backends.push(this.#weightsBackend(entry, weights, keep));
+    if (backends.length > 0) return backends;
+    const standIn = keep(`${entry.id} stand-in`, () => this.#newStandIn(entry.id));
+    return [applySpec(standIn, entry, false)];
   }
 
-  function openBackend(spec: UpstreamSpec, entry: CatalogEntry): ManagedBackend {
+  #openBackend(spec: UpstreamSpec, entry: CatalogEntry): ManagedBackend {
+    const { clock, log, openUpstream } = this.#parts;
     const id = `${spec.model}/${spec.name}`;
     const health = createHealth(clock, {
-      settings: () => healthSettings,
+      settings: () => this.#configured.health,
       onEjected: (reason, forMs) => log.warn({ backend: id, reason, forMs }, 'backend ejected'),
     });
     const implausible = createImplausibleRecord(clock, log, id);
@@ -99,72 +150,35 @@ export function createRegistry(
     return newUpstreamBackend(clock, spec, engine, { health, implausible });
   }
 
-  function weightsBackend(entry: CatalogEntry, weights: ServingWeights, keep: Keep) {
+  #weightsBackend(entry: CatalogEntry, weights: ServingWeights, keep: Keep): ManagedBackend {
     const { name } = weights;
     const key = `${entry.id} weights ${versionOf(weights)}`;
-    const engine = weightsEngines.engineFor(weights);
+    const engine = this.#weightsEngines.engineFor(weights);
     const fixed = { name, model: entry.id, engine, kind: 'weights', source: 'weights' } as const;
-    const backend = keep(key, () => newLocalBackend(clock, fixed));
-    return describe(backend, entry, isDrained(entry.id, name));
+    const backend = keep(key, () => newLocalBackend(this.#parts.clock, fixed));
+    return applySpec(backend, entry, this.#isDrained(entry.id, name));
   }
 
-  function standInFor(entry: CatalogEntry, keep: Keep): ManagedBackend {
-    const make = () => newLocalBackend(clock, { ...toStandIn(entry.id), engine: standIn });
-    return describe(keep(`${entry.id} stand-in`, make), entry, false);
+  #newStandIn(model: string): ManagedBackend {
+    const { clock, standIn: engine } = this.#parts;
+    const { name } = engine;
+    return newLocalBackend(clock, { name, model, engine, kind: 'stand-in', source: 'builtin' });
   }
 
-  function toStandIn(model: string) {
-    return { name: standIn.name, model, kind: 'stand-in', source: 'builtin' } as const;
-  }
-
-  function retire(backend: ManagedBackend): void {
+  #retire(backend: ManagedBackend): void {
     backend.draining = true;
-    leaving.add(backend);
+    this.#leaving.add(backend);
     const isIdle = () => backend.outstanding === 0;
-    retirement
+    this.#retirement
       .retire({ isIdle, close: () => backend.engine.close() })
-      .catch((error) => log.error({ err: error, backend: backend.id }, 'a backend did not close'))
-      .finally(() => leaving.delete(backend));
+      .catch((err) => this.#parts.log.error({ err, backend: backend.id }, 'backend did not close'))
+      .finally(() => this.#leaving.delete(backend));
   }
 
-  const isDrained = (model: string, name: string) => drained.has(`${model}/${name}`);
-  /** For a request whose model has just left the catalog. */
-  const nobodys: readonly ManagedBackend[] = [
-    newLocalBackend(clock, { ...toStandIn(''), engine: standIn }),
-  ];
-  const unsubscribe = bindings.subscribe(rebuild);
-  rebuild();
-
-  return {
-    forModel: (model) => lists.get(model) ?? nobodys,
-    all() {
-      const current = [...lists.values()].flat();
-      const ids = new Set(current.map(({ id }) => id));
-      return [...current, ...[...leaving].filter(({ id }) => !ids.has(id))];
-    },
-    find: (model, name) => lists.get(model)?.find((backend) => backend.name === name),
-    configure(specs, health) {
-      fileSpecs = specs;
-      healthSettings = health;
-      rebuild();
-    },
-    setLive(specs, names) {
-      liveSpecs = specs;
-      drained = names;
-      rebuild();
-    },
-    async close() {
-      unsubscribe();
-      const upstreams = [...known.values()].filter(({ kind }) => kind === 'upstream');
-      await Promise.all([
-        standIn.close(),
-        weightsEngines.close(),
-        retirement.closeAll(),
-        ...upstreams.map(({ engine }) => engine.close()),
-      ]);
-    },
-  };
+  #isDrained(model: string, name: string): boolean {
+    return this.#drained.has(`${model}/${name}`);
+  }
 }
 
-/** What an engine is opened with: the same is the same engine. */
+/** Identifies an engine by the options it is opened with. */
 const fingerprint = (spec: UpstreamSpec) => JSON.stringify(toUpstreamOptions(spec));

@@ -1,5 +1,5 @@
-// Engines that are no longer wanted: each is closed when it has answered what it was asked, or when its time
-// is up, so that a change of configuration or weights cuts nobody off.
+// Closes engines that were removed: each once its last request has ended or its time limit is reached, so that a
+// change of configuration or weights cuts no request off.
 
 import type { Clock } from '#lib/clock.ts';
 
@@ -9,35 +9,36 @@ export interface Retiree {
 }
 
 export interface Retirement {
-  /** Resolves when it is closed. */
+  /** Resolves when the engine is closed. */
   retire(one: Retiree): Promise<void>;
-  /** Closes what is left, at once. */
+  /** Closes all that are left at once. */
   closeAll(): Promise<void>;
 }
 
 export interface RetirementOptions {
-  /** How long an engine may go on with the requests it has. */
-  readonly limitMs?: number;
-  readonly lookEveryMs?: number;
+  /** How long the running requests may take. Default 10 minutes. */
+  readonly maxMs?: number;
+  /** How often it is checked whether an engine is idle. Default 500 ms. */
+  readonly checkEveryMs?: number;
 }
 
 export function createRetirement(clock: Clock, options: RetirementOptions = {}): Retirement {
-  const { limitMs = 10 * 60_000, lookEveryMs = 500 } = options;
+  const { maxMs = 10 * 60_000, checkEveryMs = 500 } = options;
   const waiting = new Map<Retiree, () => void>();
 
   return {
     retire(one) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const deadline = clock.now() + limitMs;
+      const deadline = clock.now() + maxMs;
       const end = () => {
-        clearInterval(look);
+        clearInterval(timer);
         waiting.delete(one);
         resolve(one.close());
       };
-      // Not at once: somebody may just have chosen it and not begun.
-      const look = setInterval(() => {
+      // Not at once: a request may just have chosen the engine and not reached it yet.
+      const timer = setInterval(() => {
         if (one.isIdle() || clock.now() >= deadline) end();
-      }, lookEveryMs).unref();
+      }, checkEveryMs).unref();
       waiting.set(one, end);
       return promise;
     },

@@ -1,4 +1,4 @@
-// One upstream as somebody described it, in the file or live, before there is an engine for it.
+// The description of an upstream, from the configuration or added live, before there is an engine for it.
 
 import type { Engine } from '#inference/engine.ts';
 import type {
@@ -11,34 +11,34 @@ export type UpstreamServer = EngineOptions['server'];
 
 export interface UpstreamSpec {
   readonly source: 'file' | 'live';
-  /** The id it serves. */
+  /** Id of the model it serves. */
   readonly model: string;
   readonly name: string;
   readonly url: string;
   readonly apiKey: string | null;
-  /** What the upstream calls the model. */
+  /** The upstream's name of the model. */
   readonly upstreamModel: string;
   readonly server: UpstreamServer;
   readonly headers: Readonly<Record<string, string>>;
   readonly weight: number;
   readonly concurrency: number | null;
   readonly timeouts: UpstreamOptions['timeouts'];
-  /** Null: as its model has it, or as its kind of server can. */
+  /** Null: the model's setting, or what the kind of server supports. */
   readonly continueStreams: boolean | null;
 }
 
-/** What an engine is made of, but for what it counts with. */
+/** Options of an engine, without its token counter. */
 export type UpstreamOptions = Omit<EngineOptions, 'countGenerated'>;
 
 export type OpenUpstream = (options: UpstreamOptions, entry: CatalogEntry) => Engine;
 
-/** Asks the upstream what it offers. Throws EngineError. */
+/** Requests the upstream's list of models. Throws EngineError. */
 export type ProbeUpstream = (
   options: UpstreamOptions,
   signal: AbortSignal,
 ) => Promise<UpstreamReport>;
 
-/** Requests at once are bounded by whoever sends them, so the connections need not be. */
+/** The number of connections is not limited, because the router limits concurrent requests. */
 export const toUpstreamOptions = (spec: UpstreamSpec): UpstreamOptions => ({
   name: spec.name,
   url: spec.url.replace(/\/+$/, ''),
@@ -50,7 +50,7 @@ export const toUpstreamOptions = (spec: UpstreamSpec): UpstreamOptions => ({
   timeouts: spec.timeouts,
 });
 
-/** Those that take the beginning of an answer as the last message and go on from it. */
+/** Servers that continue the last message if it is the beginning of a response. */
 const continuing: readonly UpstreamServer[] = ['vllm', 'sglang', 'llama-server'];
 
 export const canContinue = (spec: UpstreamSpec, entry: CatalogEntry): boolean =>

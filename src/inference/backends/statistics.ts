@@ -1,16 +1,16 @@
-// What one backend did lately, for people who look: requests a second, the usual time to a first token,
-// failures. Counted in slots of a second, so that it takes the same memory however busy it is.
+// Recent statistics of one backend, for the dashboard and the CLI: requests per second, median time to first token,
+// failures. Counted in slots of one second, so that memory does not grow with the load.
 
 import type { Clock } from '#lib/clock.ts';
 import type { Observation } from './backend.ts';
 
 export interface Statistics {
   observe(request: Observation): void;
-  /** Over the last minute. */
+  /** Average over the last minute. */
   requestsPerSecond(): number;
-  /** The median of the last hundred; null when there is none. */
+  /** Median of the last hundred; null if there is none. */
   firstTokenMs(): number | null;
-  /** In the last five minutes. */
+  /** Failures in the last five minutes. */
   errors(): number;
 }
 
@@ -19,7 +19,7 @@ const requestSeconds = 60;
 const timings = 100;
 
 export function createStatistics(clock: Clock): Statistics {
-  /** Which second each slot counts. */
+  /** The second that each slot counts. */
   const seconds = new Float64Array(slots);
   const requests = new Uint32Array(slots);
   const errors = new Uint32Array(slots);

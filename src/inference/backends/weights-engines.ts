@@ -1,14 +1,14 @@
-// One engine for each set of weights that serves some model, whichever ids those are. New weights under an
-// old name are another engine; the old one retires.
+// One engine for each set of weights, shared by all model ids it serves. New weights under an old name get a new
+// engine, and the old one is retired.
 
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Retirement } from './retirement.ts';
 
 export interface WeightsEngines {
-  /** Opened at the first call; the model itself is loaded at its first request. */
+  /** Opens the engine at the first call. The model is loaded at its first request. */
   engineFor(weights: ServingWeights): LocalEngine;
-  /** Retires those that serve nothing any more. */
+  /** Retires the engines that serve no model any more. */
   prune(): void;
   close(): Promise<void>;
 }

@@ -85,10 +85,10 @@ export class Router {
   }
 
   /**
-   * Waits for a backend. Throws EngineError `overloaded` if the queue is full or the wait too long, `unavailable` as
-   * `tryAcquire` does, and the signal's reason when it aborts.
+   * Waits for a backend. Throws EngineError `overloaded` at once if the queue is full. Rejects with `overloaded` after
+   * the maximum wait, with `unavailable` as `tryAcquire` throws it, and with the signal's reason when it aborts.
    */
-  async waitForLease(model: string, request: RoutedRequest): Promise<Lease> {
+  waitForLease(model: string, request: RoutedRequest): Promise<Lease> {
     request.signal.throwIfAborted();
     const queue = this.#queues.get(model) ?? this.#openQueue(model);
     const { promise, resolve, reject } = Promise.withResolvers<Lease>();
@@ -110,11 +110,7 @@ export class Router {
     signal.addEventListener('abort', abort);
     this.#timer ??= setInterval(() => this.recheck(), recheckMs).unref();
     this.#grantLeases(queue);
-    try {
-      return await promise;
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+    return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
   /** The backend of a probe has recovered: other requests need not wait for the end of a long response. */

@@ -152,8 +152,10 @@ async function waitInQueue(
   log: AttemptLog,
 ): Promise<Lease> {
   const startMs = performance.now();
+  // Outside the `try`: a request that a full queue refuses has not waited.
+  const lease = router.waitForLease(model, routed);
   try {
-    return await router.waitForLease(model, routed);
+    return await lease;
   } finally {
     log.queuedMs += performance.now() - startMs;
   }

@@ -52,7 +52,7 @@ export function toBackendSettings({ catalog, health }: Models): BackendSettings 
     health: {
       ejectAfter: health.eject_after,
       ejectMs: health.eject_seconds * 1000,
-      ejectMsMost: health.max_eject_seconds * 1000,
+      maxEjectMs: health.max_eject_seconds * 1000,
     },
     probeMs: health.probe_seconds * 1000,
   };

@@ -6,7 +6,7 @@ import { createHealth } from '#inference/backends/health.ts';
 import { createStatistics } from '#inference/backends/statistics.ts';
 import { createHandClock } from '#test/support/clock.ts';
 
-const settings = { ejectAfter: 3, ejectMs: 1_000, ejectMsMost: 10_000 };
+const settings = { ejectAfter: 3, ejectMs: 1_000, maxEjectMs: 10_000 };
 
 function start(random = () => 1) {
   const clock = createHandClock();
@@ -80,12 +80,12 @@ describe('the health of a backend', () => {
   });
 
   it('an answer to a probe, or of an old request, brings it to probation and not to health', () => {
-    for (const sign of ['answered', 'succeeded'] as const) {
+    for (const sign of ['responded', 'succeeded'] as const) {
       const { health, fail } = start();
       fail(3);
       health[sign]();
       assert.equal(health.state(), 'probation');
-      health.answered();
+      health.responded();
       assert.equal(health.state(), 'probation');
       health.succeeded();
       assert.equal(health.state(), 'healthy');
@@ -95,7 +95,7 @@ describe('the health of a backend', () => {
   it('an answer to a probe does not hide that requests fail', () => {
     const { health, fail } = start();
     fail(2);
-    health.answered();
+    health.responded();
     fail(1);
     assert.equal(health.state(), 'ejected');
   });

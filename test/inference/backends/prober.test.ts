@@ -27,7 +27,7 @@ const spec = (name: string): UpstreamSpec => ({
 
 function start(probe: ProbeUpstream, names = ['a']) {
   const clock = createHandClock();
-  const settings = () => ({ ejectAfter: 2, ejectMs: 60_000, ejectMsMost: 60_000 });
+  const settings = () => ({ ejectAfter: 2, ejectMs: 60_000, maxEjectMs: 60_000 });
   const backends = names.map((name) => {
     const backend = newUpstreamBackend(clock, spec(name), {} as Engine, {
       health: createHealth(clock, { settings, random: () => 1 }),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pino } from 'pino';
-import { createRegistry } from '#inference/backends/registry.ts';
+import { BackendRegistry } from '#inference/backends/registry.ts';
 import type { UpstreamOptions, UpstreamSpec } from '#inference/backends/spec.ts';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
@@ -12,7 +12,7 @@ import { createHandClock } from '#test/support/clock.ts';
 import { until } from '#test/support/until.ts';
 
 const model = 'hermes3-8b';
-const health = { ejectAfter: 3, ejectMs: 1_000, ejectMsMost: 10_000 };
+const health = { ejectAfter: 3, ejectMs: 1_000, maxEjectMs: 10_000 };
 
 /** An engine that does nothing but be open or closed. */
 function newEngine(name: string, requests = () => 0) {
@@ -83,7 +83,7 @@ function start(specs: UpstreamSpec[] = []) {
   const upstreams: (ReturnType<typeof newEngine> & { options: UpstreamOptions })[] = [];
   const local: ReturnType<typeof newEngine>[] = [];
   const busy = { weights: 0 };
-  const registry = createRegistry(
+  const registry = new BackendRegistry(
     {
       clock,
       log: pino({ level: 'silent' }),
@@ -102,7 +102,7 @@ function start(specs: UpstreamSpec[] = []) {
       },
     },
     { specs, health },
-    { lookEveryMs: 1, limitMs: 60_000 },
+    { checkEveryMs: 1, maxMs: 60_000 },
   );
   const names = (id = model) => registry.forModel(id).map(({ name }) => name);
   return { clock, catalog, bindings, registry, upstreams, local, busy, names };

@@ -41,7 +41,7 @@ function routerOf(
     assert(lease !== null, 'the request had to wait');
     return lease;
   };
-  const wait = (given: Partial<RoutedRequest> = {}): Promise<Lease> => {
+  const wait = async (given: Partial<RoutedRequest> = {}): Promise<Lease> => {
     const request = routed(given);
     assert.equal(router.tryAcquire('m', request), null);
     return router.waitForLease('m', request);
