@@ -1,4 +1,4 @@
-// The cloud from its parts: rows and routes on one side, a driver on the other, the reconciler between.
+// Builds the cloud from its parts: rows and routes on one side, drivers on the other, the reconciler between.
 
 import type { Logger } from 'pino';
 import type { Audit } from '#accounts/audit.ts';
@@ -9,10 +9,10 @@ import type { HostDrivers } from '#cloud/hosts/host-drivers.ts';
 import { createHostImages, type HostImages } from '#cloud/hosts/host-images.ts';
 import { createHosts, type Hosts } from '#cloud/hosts/hosts.ts';
 import { ensureOwnHost, type OwnHost } from '#cloud/hosts/own-host.ts';
-import { createSilence } from '#cloud/hosts/unreachable-hosts.ts';
+import { createUnreachableHosts } from '#cloud/hosts/unreachable-hosts.ts';
 import { createInstanceDetails, type InstanceDetails } from '#cloud/instances/instance-details.ts';
 import { createInstanceEvents, type InstanceEvents } from '#cloud/instances/instance-events.ts';
-import { createMachineUsages, type MachineUsages } from '#cloud/instances/instance-usage.ts';
+import { createInstanceUsages, type InstanceUsages } from '#cloud/instances/instance-usage.ts';
 import { createInstances, type Instances } from '#cloud/instances/instances.ts';
 import { createLaunch, type LaunchInstance } from '#cloud/instances/launch.ts';
 import { type Capacity, createCapacity } from '#cloud/placement/capacity.ts';
@@ -20,18 +20,19 @@ import { createImages, type Images } from '#cloud/placement/images.ts';
 import { createOffers, type OfferOptions, type Offers } from '#cloud/placement/instance-types.ts';
 import { createClaims } from '#cloud/reconcile/claims.ts';
 import { createFilesystemWork } from '#cloud/reconcile/filesystem-work.ts';
-import { createStrangers, type Strangers } from '#cloud/reconcile/orphan-machines.ts';
+import { createOrphanMachines, type OrphanMachines } from '#cloud/reconcile/orphan-machines.ts';
 import { createReconciler, type Reconciler } from '#cloud/reconcile/reconciler.ts';
 import { createFilesystems, type Filesystems } from '#cloud/resources/filesystems.ts';
-import { createFirewall, type Firewall } from '#cloud/resources/firewall.ts';
+import { type AccountFirewall, createAccountFirewall } from '#cloud/resources/firewall.ts';
+import { createRulesets, type Rulesets } from '#cloud/resources/rulesets.ts';
 import { createSshKeys, type SshKeys } from '#cloud/resources/ssh-keys.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface CloudOptions extends OfferOptions {
-  /** Null where this server makes no machines itself. */
+  /** Null if this server runs no machines itself. */
   ownHost: (OwnHost & { id: string }) | null;
-  /** From the configuration file. */
+  /** Hosts from the configuration file. */
   hosts: readonly FileHost[];
   /** How long a host may be silent before its instances are unhealthy. */
   hostGraceMs: number;
@@ -39,20 +40,21 @@ export interface CloudOptions extends OfferOptions {
   filesystemsPerAccount: number;
   rulesetsPerAccount: number;
   sshKeysPerAccount: number;
-  /** How long a process may be silent before another takes its work over. */
+  /** How long a process may be silent before another one takes over its work. */
   leaseMs: number;
-  /** No other process uses this database: what is claimed was claimed by one that is gone. */
+  /** True if no other server uses this database. All claims are then left over from earlier processes. */
   singleServer: boolean;
-  /** The host's system and processor, for the images' descriptions. */
+  /** The operating system of this server, for the descriptions of images. */
   system: string;
   architecture: 'x86_64' | 'arm64';
 }
 
+/** All parts of the cloud. Each route file takes only those that it needs. */
 export interface Cloud {
   hosts: Hosts;
   hostChanges: HostChanges;
   hostImages: HostImages;
-  /** By what hosts report now. */
+  /** What can be launched on the hosts as they are now. */
   offers(): Offers;
   capacity: Capacity;
   images: Images;
@@ -61,42 +63,43 @@ export interface Cloud {
   details: InstanceDetails;
   sshKeys: SshKeys;
   filesystems: Filesystems;
-  firewall: Firewall;
+  firewall: AccountFirewall;
+  rulesets: Rulesets;
   auditEvents: AuditEvents;
-  usages: MachineUsages;
+  usages: InstanceUsages;
   events: InstanceEvents;
   reconciler: Reconciler;
-  strangers: Strangers;
+  orphans: OrphanMachines;
+}
+
+export interface CloudParts {
+  audit: Audit;
+  drivers: HostDrivers;
+  log: Logger;
 }
 
 export async function createCloud(
   db: Database,
   clock: Clock,
-  { audit, drivers, log }: { audit: Audit; drivers: HostDrivers; log: Logger },
+  { audit, drivers, log }: CloudParts,
   options: CloudOptions,
 ): Promise<Cloud> {
-  const { ownHost } = options;
   const events = createInstanceEvents();
   const nudge = () => reconciler.nudge();
   const claims = createClaims(db, clock, { leaseMs: options.leaseMs });
   if (options.singleServer) await claims.releaseAll();
-  const silence = createSilence(db, clock, { events, log, nudge });
   const hosts = createHosts(
     db,
     clock,
-    { drivers, silence, log, changed: (id) => reconciler.hint(id) },
+    {
+      drivers,
+      unreachable: createUnreachableHosts(db, clock, { events, log, nudge }),
+      log,
+      changed: (id) => reconciler.hint(id),
+    },
     { graceMs: options.hostGraceMs, singleServer: options.singleServer },
   );
-  const { places } = hosts;
-  const offers = remember(hosts, () => createOffers(places(), options));
-  const capacity = createCapacity(db, { places, offers });
-  const images = createImages(options, places);
-  const firewall = createFirewall(
-    db,
-    clock,
-    { audit, nudge },
-    { rulesetsPerAccount: options.rulesetsPerAccount },
-  );
+  const firewall = createAccountFirewall(db, clock, { audit, nudge });
   const filesystemWork = createFilesystemWork(db, clock, { claims, hosts, log });
   const reconciler = createReconciler(db, clock, {
     claims,
@@ -106,57 +109,78 @@ export async function createCloud(
     firewall,
     log,
   });
+  await openHosts(db, clock, hosts, options);
+  const ownId = options.ownHost?.id ?? null;
+  const inFile = new Set(options.hosts.map(({ name }) => name));
+  return {
+    ...createResources(db, clock, { audit, events, hosts, nudge }, options),
+    hosts,
+    hostChanges: createHostChanges(db, clock, { audit, drivers, hosts, inFile, ownId }),
+    hostImages: createHostImages(db, audit, hosts),
+    details: createInstanceDetails(db, audit, hosts),
+    firewall,
+    auditEvents: createAuditEvents(db),
+    usages: createInstanceUsages(db, clock),
+    events,
+    reconciler,
+    orphans: createOrphanMachines(db, hosts, log),
+  };
+}
+
+/** Writes the rows of configured hosts and probes this server's own host. The start does not wait for the
+ * others, which may be dead. */
+async function openHosts(
+  db: Database,
+  clock: Clock,
+  hosts: Hosts,
+  { ownHost, hosts: fileHosts }: CloudOptions,
+): Promise<void> {
   if (ownHost !== null) {
     const { id, ...own } = ownHost;
     await ensureOwnHost(db, clock, id, own);
   }
-  await ensureFileHosts(db, clock, options.hosts);
-  // The others may be dead, and the server starts all the same.
-  await hosts.look(ownHost === null ? [] : [ownHost.id]);
+  await ensureFileHosts(db, clock, fileHosts);
+  await hosts.refresh(ownHost === null ? [] : [ownHost.id]);
+}
 
+interface ResourceParts {
+  audit: Audit;
+  events: InstanceEvents;
+  hosts: Hosts;
+  nudge(): void;
+}
+
+/** What accounts own, and what they can launch. */
+function createResources(
+  db: Database,
+  clock: Clock,
+  { audit, events, hosts, nudge }: ResourceParts,
+  options: CloudOptions,
+) {
+  const { places } = hosts;
+  const offers = () => createOffers(places(), options);
+  const maxEmulated = options.emulate ? options.emulatedInstances : 0;
+  const capacity = createCapacity(db, { places, maxEmulated });
+  const images = createImages(options, places);
+  const changes = { audit, nudge };
   return {
-    hosts,
-    hostChanges: createHostChanges(db, clock, {
-      audit,
-      drivers,
-      hosts,
-      inFile: new Set(options.hosts.map(({ name }) => name)),
-      ownId: ownHost?.id ?? null,
-    }),
-    hostImages: createHostImages(db, audit, hosts),
     offers,
     capacity,
     images,
     launch: createLaunch(
       db,
       clock,
-      { audit, capacity, events, images, offers, places, nudge },
+      { ...changes, capacity, events, images, offers, places },
       { maxPerAccount: options.instancesPerAccount },
     ),
-    instances: createInstances(db, clock, { audit, events, nudge }),
-    details: createInstanceDetails(db, audit, hosts),
+    instances: createInstances(db, clock, { ...changes, events }),
     sshKeys: createSshKeys(db, clock, audit, { maxPerAccount: options.sshKeysPerAccount }),
     filesystems: createFilesystems(
       db,
       clock,
-      { audit, places, nudge },
+      { ...changes, places },
       { maxPerAccount: options.filesystemsPerAccount },
     ),
-    firewall,
-    auditEvents: createAuditEvents(db),
-    usages: createMachineUsages(db, clock),
-    events,
-    reconciler,
-    strangers: createStrangers(db, hosts, log),
-  };
-}
-
-/** Made again only when hosts may have changed. */
-function remember<Value>(hosts: Hosts, make: () => Value): () => Value {
-  let known: { revision: number; value: Value } | undefined;
-  return () => {
-    const revision = hosts.revision();
-    if (known?.revision !== revision) known = { revision, value: make() };
-    return known.value;
+    rulesets: createRulesets(db, clock, changes, { maxPerAccount: options.rulesetsPerAccount }),
   };
 }

@@ -1,5 +1,5 @@
-// The errors of the cloud API: everything a client of /api/v1 can be told. Clients match on codes and on some
-// of these sentences; contract tests hold them still.
+// The errors of the cloud API: everything that /api/v1 can tell a client. Clients match on the codes and on
+// some of the sentences, which contract tests fix.
 
 import type { ErrorFormat, Rendered } from '#http/error-format.ts';
 import type { RefusalCode } from '#lib/errors.ts';
@@ -24,7 +24,7 @@ const fixParameters = 'Retry the request after fixing the request parameters.';
 export const invalidParameters = (message: string) =>
   new CloudError(400, 'global/invalid-parameters', message, fixParameters);
 
-export const nameTaken = (name: string) =>
+export const sshKeyNameTaken = (name: string) =>
   invalidParameters(`An SSH key is called '${name}' already; the name must be unique.`);
 
 export const sshKeyNotFound = () =>
@@ -62,7 +62,7 @@ export const keyInUse = () =>
     'Terminate the instances that were launched with it first.',
   );
 
-/** One client looks for "Region" and "does not exist" in exactly this code. */
+/** One client searches errors with this code for "Region" and "does not exist". */
 export const regionNotFound = (name: string) =>
   invalidParameters(`Region ${shorten(name)} does not exist`);
 
@@ -141,7 +141,7 @@ export const rulesetInUse = () =>
     'Terminate all instances that are using the ruleset before deleting it.',
   );
 
-/** What was sent comes back in messages, so that it can be recognised; not all of it. */
+/** Shortens input that a message quotes. */
 const shorten = (text: string) => (text.length > 80 ? `${text.slice(0, 80)}...` : text);
 
 const refusals: Record<RefusalCode, { code: string; message?: string; suggestion?: string }> = {
@@ -185,7 +185,7 @@ export const cloudErrorFormat: ErrorFormat = {
       refusal.retryAfterMs === null
         ? {}
         : { 'retry-after': String(Math.ceil(refusal.retryAfterMs / 1000)) };
-    // The contract knows no 413.
+    // The contract has no 413.
     const status = refusal.code === 'too_large' ? 400 : refusal.status;
     return { status, headers, body: toBody(code, message, suggestion) };
   },
@@ -205,7 +205,7 @@ export const cloudErrorFormat: ErrorFormat = {
   },
 };
 
-/** A suggestion that is not there is left out: clients' types know no null. */
+/** A missing suggestion is left out: clients' types have no null there. */
 function toBody(code: string, message: string, suggestion: string | undefined) {
   return { error: { code, message, ...(suggestion === undefined ? {} : { suggestion }) } };
 }
@@ -250,7 +250,7 @@ function explain({ kind, expected, exclusive, path }: Violation, value: unknown)
   }
 }
 
-/** Only of the form without hyphens can it be said so shortly. */
+/** The contract words the length only for ids without hyphens. */
 function explainLength(id: unknown): string {
   const isPlain = typeof id === 'string' && id.length !== 32 && !id.includes('-');
   return isPlain
@@ -258,5 +258,5 @@ function explainLength(id: unknown): string {
     : '';
 }
 
-/** A path id that is not a UUID is a 400, and one client falls back to names when it sees that. */
+/** A path id that is not a UUID results in a 400, on which one client falls back to names. */
 export const idPattern = '^([0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$';

@@ -1,5 +1,5 @@
-// Every region that clients know by its code. Some refuse a code outside this list, so an operator's own
-// host takes one of these as its place.
+// The region codes that clients know. Some clients reject other codes, so every host has one of these as its
+// region.
 
 export interface RegionInfo {
   readonly name: string;
@@ -26,12 +26,12 @@ export const regions: readonly RegionInfo[] = [
   { name: 'australia-east-1', description: 'Sydney, Australia' },
 ];
 
-/** Firewall rules have no effect there. */
+/** The region in which firewall rules have no effect. */
 export const regionWithoutFirewall = 'us-south-1';
 
 export const findRegion = (name: string): RegionInfo | undefined =>
   regions.find((region) => region.name === name);
 
-/** For regions that were checked when they were stored. */
+/** For region names from the database, which were validated when they were stored. */
 export const toRegion = (name: string): RegionInfo =>
   findRegion(name) ?? { name, description: name };

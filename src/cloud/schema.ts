@@ -1,16 +1,16 @@
-// The cloud API's wire types. Response schemas are closed: strict clients break on members they don't know.
-// Unknown members of requests are ignored, as old clients still send some.
+// Wire types of the cloud API. Response schemas are closed: strict clients fail on unknown members. Unknown
+// members of requests are ignored, because old clients still send some.
 
 import type { TSchema } from 'typebox';
 import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { idPattern } from './errors.ts';
 
-/** Any text a database can hold: PostgreSQL knows no NUL. */
+/** Any text that a database can hold: PostgreSQL has no NUL. */
 const Text = (minLength: number, maxLength: number) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
 const Id = Type.String({ pattern: idPattern, maxLength: 64 });
 
-/** Every answer of this API is a 200 around `data`. */
+/** Every successful response of this API is a 200 with the result in `data`. */
 export const ok = <S extends TSchema>(data: S) => ({ 200: Type.Object({ data }) });
 
 export const IdParams = Type.Object({ id: Id });
@@ -25,7 +25,9 @@ export const SshKey = Type.Object({
   name: Type.String(),
   public_key: Type.String(),
   private_key: Type.Optional(
-    Type.String({ description: 'Only in the answer that generated it. Save it with mode 400.' }),
+    Type.String({
+      description: 'Only in the response to the request that generated it. Save it with mode 400.',
+    }),
   ),
 });
 
@@ -44,7 +46,7 @@ export const InstanceType = Type.Object({
   }),
 });
 
-/** An object keyed by type name; the order of its members is part of the contract. */
+/** An object keyed by type name. The order of its members is part of the contract. */
 export const InstanceTypes = Type.Record(
   Type.String(),
   Type.Object({
@@ -104,7 +106,7 @@ export const Instance = Type.Object({
   name: Type.Optional(Type.String()),
   ip: Type.Optional(Type.String()),
   private_ip: Type.Optional(Type.String()),
-  ssh_port: Type.Optional(Type.Integer({ description: 'Only when it is not 22.' })),
+  ssh_port: Type.Optional(Type.Integer({ description: 'Present only if it is not 22.' })),
   status: OneOf(['booting', 'active', 'unhealthy', 'terminating', 'terminated']),
   ssh_key_names: Type.Array(Type.String()),
   file_system_names: Type.Array(Type.String()),
@@ -128,7 +130,7 @@ export const Instance = Type.Object({
 
 export const Rename = Type.Object({ name: Maybe(Text(0, 64)) });
 
-/** An empty list is fine: one client sends it when there is nothing left to end. */
+/** An empty list is valid: one client sends it when nothing is left to terminate. */
 export const InstanceIds = Type.Object({ instance_ids: Type.Array(Id, { maxItems: 1000 }) });
 
 export const NewFilesystem = Type.Object({
@@ -174,7 +176,7 @@ export const FirewallRule = Type.Object({
 
 const Rules = Type.Array(FirewallRule, { maxItems: 20 });
 
-/** As answered: what is not there is left out. */
+/** Rules in responses: absent members are left out. */
 export const FirewallRules = Type.Array(
   Type.Object({
     protocol: Type.String(),
@@ -208,7 +210,7 @@ export const GlobalRuleset = Type.Object({
   rules: FirewallRules,
 });
 
-export const AuditQuery = Type.Object({
+export const AuditEventQuery = Type.Object({
   start: Type.Optional(Type.String({ maxLength: 64 })),
   end: Type.Optional(Type.String({ maxLength: 64 })),
   page_token: Type.Optional(Type.String({ maxLength: 128 })),
@@ -247,9 +249,9 @@ export type NewRuleset = Static<typeof NewRuleset>;
 export type RulesetChange = Static<typeof RulesetChange>;
 export type GlobalRuleset = Static<typeof GlobalRuleset>;
 export type AuditEvent = Static<typeof AuditEvent>;
-export type AuditQuery = Static<typeof AuditQuery>;
+export type AuditEventQuery = Static<typeof AuditEventQuery>;
 
-/** An instance as the dashboard shows it, beyond the public API: strict clients refuse more members there. */
+/** What the dashboard shows about an instance beyond the public API, whose strict clients reject more members. */
 export interface InstanceDetail {
   readonly id: string;
   readonly status: string;
@@ -264,7 +266,7 @@ export interface InstanceDetail {
 }
 
 /** How long an instance existed in a time range, and its cost. Served to the dashboard only. */
-export interface MachineUsage {
+export interface InstanceUsage {
   readonly instance_id: string;
   readonly name: string | null;
   readonly instance_type: string;

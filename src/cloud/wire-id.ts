@@ -1,3 +1,3 @@
-// Ids may be sent with dashes and in capitals; we keep them without.
+// Clients may send ids with dashes and in upper case; they are stored without dashes and in lower case.
 
 export const toId = (id: string): string => id.replaceAll('-', '').toLowerCase();

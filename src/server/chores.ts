@@ -14,10 +14,10 @@ export function startChores({ core, accounts, usage, models, cloud }: Parts): ()
   const timers = [
     every(1_000, () => models.backends.tick()),
     every(2_000, () => models.backends.live.refresh()),
-    every(2_000, () => cloud.hosts.look()),
+    every(2_000, () => cloud.hosts.refresh()),
     every(5_000, () => models.weights.tidy()),
     every(5_000, () => accounts.apiKeys.flushLastUsed()),
-    every(60_000, () => cloud.strangers.sweep()),
+    every(60_000, () => cloud.orphans.sweep()),
     every(60_000, () => usage.rows.sweep()),
     every(600_000, () => accounts.throttle.sweep()),
     every(3_600_000, () => accounts.sessions.sweep()),

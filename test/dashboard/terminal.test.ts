@@ -176,7 +176,7 @@ describe('the terminal', { skip: noBrowser }, () => {
 
   test('terminating the machine closes its terminal', async () => {
     await terminateMachines(dashboard);
-    await page.getByText('The machine is terminating.').waitFor();
+    await page.getByText('The instance is terminating.').waitFor();
     await see(/again-2/);
   });
 

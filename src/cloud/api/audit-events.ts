@@ -1,15 +1,15 @@
-// The audit log as the cloud API shows it: newest first, filtered by time and kind of resource, in pages.
+// The audit log in the cloud API: newest first, filtered by time and resource type, in pages.
 
 import { sql } from 'kysely';
 import { invalidParameters } from '#cloud/errors.ts';
-import type { AuditEvent, AuditQuery } from '#cloud/schema.ts';
+import type { AuditEvent, AuditEventQuery } from '#cloud/schema.ts';
 import { toEventTime } from '#cloud/wire-time.ts';
 import type { AuditEventRow, Database } from '#db/tables.ts';
 
 export interface AuditEvents {
   page(
     accountId: string,
-    query: AuditQuery,
+    query: AuditEventQuery,
   ): Promise<{ data: AuditEvent[]; page_token: string | null }>;
 }
 
@@ -24,7 +24,7 @@ export function createAuditEvents(db: Database): AuditEvents {
       if (end !== undefined) query = query.where('at', '<=', parseTime('end', end));
       if (resource_type !== undefined) {
         const prefix = `${parseResource(resource_type)}.`;
-        // Not "like": that would take the "_" for any letter.
+        // Not "like", in which "_" matches any character.
         query = query.where(sql`substr(action, 1, ${prefix.length})`, '=', prefix);
       }
       if (page_token !== undefined) {
@@ -68,11 +68,11 @@ function toEvent(row: AuditEventRow): AuditEvent {
 const toLrn = (kind: string, id: string | null) => (id === null ? null : `lrn:cloud:${kind}:${id}`);
 
 function parseTime(name: string, text: string): number {
-  // A "+" in an address is a space unless it was escaped, which clients forget.
+  // An unescaped "+" in a query is a space, and clients forget to escape it.
   const iso = text.trim().replace(' ', /T.* \d\d:?\d\d$/.test(text) ? '+' : 'T');
-  // Without an offset a time is UTC, not of wherever the server stands.
-  const isOpen = iso.includes('T') && !/(z|[+-]\d\d(:?\d\d)?)$/i.test(iso);
-  const ms = /^\d{4}-\d\d-\d\d/.test(iso) ? Date.parse(isOpen ? `${iso}Z` : iso) : Number.NaN;
+  // A time without an offset is UTC, not the server's local time.
+  const hasNoOffset = iso.includes('T') && !/(z|[+-]\d\d(:?\d\d)?)$/i.test(iso);
+  const ms = /^\d{4}-\d\d-\d\d/.test(iso) ? Date.parse(hasNoOffset ? `${iso}Z` : iso) : Number.NaN;
   if (Number.isNaN(ms)) {
     throw invalidParameters(
       `Error in request query at '${name}': Input should be a valid datetime`,

@@ -1,37 +1,51 @@
-// What the dashboard needs of the cloud beyond the public API: costs, reasons, boot logs, tags
-// of machines that exist, and live updates.
+// Routes of the dashboard beyond the public cloud API: costs, reasons, boot logs, tags of existing instances,
+// and live updates.
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
-import type { Cloud } from '#cloud/cloud.ts';
 import { CloudError } from '#cloud/errors.ts';
+import type { InstanceDetails } from '#cloud/instances/instance-details.ts';
+import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
+import type { InstanceUsages } from '#cloud/instances/instance-usage.ts';
+import type { Instances } from '#cloud/instances/instances.ts';
 import { IdParams, TagsChange } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire-id.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { toHeaderObject } from '#http/header-list.ts';
 import { createEventStreams, eventStreamHeaders } from '#http/sse.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
+import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
-const Span = Type.Object({
+export interface CloudDashboardParts {
+  authenticator: Authenticator;
+  cloud: {
+    details: InstanceDetails;
+    events: InstanceEvents;
+    instances: Pick<Instances, 'retag'>;
+    usages: InstanceUsages;
+  };
+}
+
+const TimeRange = Type.Object({
   from: Type.String({ format: 'date-time' }),
   to: Type.String({ format: 'date-time' }),
 });
 
-/** A browser tab holds one stream; more than this is a leak or an attack. */
+/** A browser tab has one stream; more than this is a leak or an attack. */
 const maxStreamsPerAccount = 100;
 
 export function cloudDashboardRoutes(
   scope: FastifyInstance,
-  { authenticator, cloud }: { authenticator: Authenticator; cloud: Cloud },
+  { authenticator, cloud }: CloudDashboardParts,
 ): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   authenticator.requireSession(scope);
 
-  app.get('/usage/machines', { schema: { querystring: Span } }, async (request) => {
+  app.get('/usage/machines', { schema: { querystring: TimeRange } }, async (request) => {
     const [from, to] = [Date.parse(request.query.from), Date.parse(request.query.to)];
-    // Not `from >= to`: a leap second is a time to the schema and no number to JavaScript.
+    // Not `from >= to`: the schema accepts a leap second, which Date.parse turns into NaN.
     if (!(from < to)) throw invalidBody('from must be before to.', 'from');
     const data = await cloud.usages.between(sessionOf(request).accountId, from, to);
     const sum = (member: 'seconds' | 'cents') =>
@@ -52,42 +66,42 @@ export function cloudDashboardRoutes(
     '/instances/:id/tags',
     { schema: { params: IdParams, body: TagsChange } },
     async (request) => {
-      const who = requireRole(request, 'owner', 'member');
+      const principal = requireRole(request, 'owner', 'member');
       const { tags } = request.body;
       if (new Set(tags.map(({ key }) => key)).size < tags.length) {
-        throw invalidBody('A tag is there twice.', 'tags');
+        throw invalidBody('A tag key occurs twice.', 'tags');
       }
-      return { data: await cloud.instances.retag(who, toId(request.params.id), tags).catch(hide) };
+      const id = toId(request.params.id);
+      return { data: await cloud.instances.retag(principal, id, tags).catch(hide) };
     },
   );
-  eventRoutes(app, cloud);
+  eventRoutes(app, cloud.events);
 }
 
-/** The public API's errors have their own dialect. */
+/** Errors of the public API have another format. */
 function hide(error: unknown): never {
   throw error instanceof CloudError ? notFound('This instance') : error;
 }
 
-function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
+function eventRoutes(app: FastifyInstance, events: InstanceEvents): void {
   const eventStreams = createEventStreams();
-  const open = new Map<string, number>();
+  const open = new KeyCounts();
   const streams = new Set<() => void>();
-  // Streams never end by themselves, and closing waits for them.
+  // Closing the server waits for open streams, and these never end by themselves.
   app.addHook('preClose', async () => {
     for (const end of streams) end();
   });
 
   /**
-   * One event per change; the data is the instance's id and status, to read it again by. There is no HEAD:
-   * its answer would wait for an end that never comes.
+   * One event per change, with the id and the status of the instance. There is no HEAD: its response would
+   * wait for an end that never comes.
    */
   app.get('/events', { exposeHeadRoute: false }, (request, reply) => {
     const { accountId } = sessionOf(request);
-    const count = open.get(accountId) ?? 0;
-    if (count >= maxStreamsPerAccount) {
-      throw invalidBody('This account has too many event streams open.');
+    if (open.get(accountId) >= maxStreamsPerAccount) {
+      throw invalidBody(`An account can have at most ${maxStreamsPerAccount} event streams open.`);
     }
-    open.set(accountId, count + 1);
+    open.add(accountId);
     reply.hijack();
     const own = reply.getHeaders() as Record<string, string>;
     const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
@@ -95,7 +109,7 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {
-      // A reader that does not read loses events instead of filling our memory; it reads the list anyway.
+      // A slow reader loses events instead of filling the memory. It reads the list anyway.
       if (reply.raw.writableNeedDrain) return;
       stream.send(JSON.stringify({ type: 'instance', id: instanceId, status }));
     });
@@ -103,9 +117,7 @@ function eventRoutes(app: FastifyInstance, { events }: Cloud): void {
     reply.raw.once('close', () => {
       unsubscribe();
       streams.delete(end);
-      const left = (open.get(accountId) ?? 1) - 1;
-      if (left > 0) open.set(accountId, left);
-      else open.delete(accountId);
+      open.remove(accountId);
     });
   });
 }

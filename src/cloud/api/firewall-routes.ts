@@ -1,10 +1,12 @@
-// Firewall rules: the account's own, in their old form and as the ruleset called `global`, and rulesets.
+// Routes of firewalls: the account's rules, in their old form and as the ruleset called `global`, and
+// rulesets.
 
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { Cloud } from '#cloud/cloud.ts';
+import type { AccountFirewall } from '#cloud/resources/firewall.ts';
+import type { Rulesets } from '#cloud/resources/rulesets.ts';
 import {
   type FirewallRule,
   FirewallRules,
@@ -20,10 +22,16 @@ import {
 import { toId } from '#cloud/wire-id.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
+export interface FirewallRouteParts {
+  firewall: Pick<AccountFirewall, 'accountRules' | 'setAccountRules'>;
+  rulesets: Rulesets;
+}
+
 const tags = ['Firewall'];
 
-export function firewallRoutes(scope: FastifyInstance, { firewall }: Cloud): void {
+export function firewallRoutes(scope: FastifyInstance, parts: FirewallRouteParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { firewall } = parts;
 
   app.get(
     '/firewall-rules',
@@ -74,26 +82,26 @@ export function firewallRoutes(scope: FastifyInstance, { firewall }: Cloud): voi
       return { data: toGlobal(now) };
     },
   );
-  rulesetRoutes(scope, firewall);
+  rulesetRoutes(scope, parts.rulesets);
 }
 
-function rulesetRoutes(scope: FastifyInstance, firewall: Cloud['firewall']): void {
+function rulesetRoutes(scope: FastifyInstance, rulesets: Rulesets): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   app.get(
     '/firewall-rulesets',
     { schema: { tags, summary: 'List rulesets', response: ok(Type.Array(Ruleset)) } },
-    async (request) => ({ data: await firewall.list(principalOf(request).accountId) }),
+    async (request) => ({ data: await rulesets.list(principalOf(request).accountId) }),
   );
   app.post(
     '/firewall-rulesets',
     { schema: { tags, summary: 'Create a ruleset', body: NewRuleset, response: ok(Ruleset) } },
-    async (request) => ({ data: await firewall.create(principalOf(request), request.body) }),
+    async (request) => ({ data: await rulesets.create(principalOf(request), request.body) }),
   );
   app.get(
     '/firewall-rulesets/:id',
     { schema: { tags, summary: 'Get a ruleset', params: IdParams, response: ok(Ruleset) } },
     async (request) => ({
-      data: await firewall.get(principalOf(request).accountId, toId(request.params.id)),
+      data: await rulesets.get(principalOf(request).accountId, toId(request.params.id)),
     }),
   );
   app.patch(
@@ -108,7 +116,7 @@ function rulesetRoutes(scope: FastifyInstance, firewall: Cloud['firewall']): voi
       },
     },
     async (request) => ({
-      data: await firewall.update(principalOf(request), toId(request.params.id), request.body),
+      data: await rulesets.update(principalOf(request), toId(request.params.id), request.body),
     }),
   );
   app.delete(
@@ -122,7 +130,7 @@ function rulesetRoutes(scope: FastifyInstance, firewall: Cloud['firewall']): voi
       },
     },
     async (request) => {
-      await firewall.remove(principalOf(request), toId(request.params.id));
+      await rulesets.remove(principalOf(request), toId(request.params.id));
       return { data: {} };
     },
   );

@@ -1,10 +1,13 @@
-// Instances and their types: what can be launched, what runs, and what can be done to it.
+// Routes of instances and instance types.
 
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
-import type { Cloud } from '#cloud/cloud.ts';
+import type { Instances } from '#cloud/instances/instances.ts';
+import type { LaunchInstance } from '#cloud/instances/launch.ts';
+import type { Capacity } from '#cloud/placement/capacity.ts';
+import type { Offers } from '#cloud/placement/instance-types.ts';
 import {
   IdParams,
   Instance,
@@ -18,11 +21,18 @@ import {
 import { toId } from '#cloud/wire-id.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
+export interface InstanceRouteParts {
+  offers(): Offers;
+  capacity: Pick<Capacity, 'available'>;
+  instances: Instances;
+  launch: LaunchInstance;
+}
+
 const tags = ['Instances'];
 
-export function instanceRoutes(scope: FastifyInstance, cloud: Cloud): void {
+export function instanceRoutes(scope: FastifyInstance, parts: InstanceRouteParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { instances } = cloud;
+  const { instances, launch } = parts;
 
   app.get(
     '/instance-types',
@@ -33,7 +43,7 @@ export function instanceRoutes(scope: FastifyInstance, cloud: Cloud): void {
         response: ok(InstanceTypes),
       },
     },
-    async () => ({ data: await listTypes(cloud) }),
+    async () => ({ data: await listTypes(parts) }),
   );
   app.get(
     '/instances',
@@ -62,7 +72,7 @@ export function instanceRoutes(scope: FastifyInstance, cloud: Cloud): void {
       const { accountId } = principalOf(request);
       const id = toId(request.params.id);
       const { name } = request.body;
-      // A body without a name asks for nothing.
+      // A body without a name changes nothing.
       if (name == null) return { data: await instances.get(accountId, id) };
       return { data: await instances.rename(principalOf(request), id, name || null) };
     },
@@ -73,13 +83,13 @@ export function instanceRoutes(scope: FastifyInstance, cloud: Cloud): void {
       schema: { tags, summary: 'Launch an instance', body: Launch, response: ok(LaunchedIds) },
     },
     async (request) => ({
-      data: { instance_ids: [await cloud.launch(principalOf(request), request.body)] },
+      data: { instance_ids: [await launch(principalOf(request), request.body)] },
     }),
   );
-  operationRoutes(scope, cloud);
+  operationRoutes(scope, instances);
 }
 
-function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
+function operationRoutes(scope: FastifyInstance, instances: Instances): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const listed = Type.Array(Instance);
 
@@ -88,7 +98,7 @@ function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
     {
       schema: {
         tags,
-        summary: 'Restart instances; disks and addresses stay',
+        summary: 'Restart instances; they keep their disks and addresses',
         body: InstanceIds,
         response: ok(Type.Object({ restarted_instances: listed })),
       },
@@ -120,7 +130,7 @@ function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
     {
       schema: {
         tags,
-        summary: 'Terminate instances; their disks are removed, filesystems stay',
+        summary: 'Terminate instances; their disks are deleted, their filesystems are kept',
         body: InstanceIds,
         response: ok(Type.Object({ terminated_instances: listed })),
       },
@@ -133,7 +143,7 @@ function operationRoutes(scope: FastifyInstance, { instances }: Cloud): void {
   );
 }
 
-async function listTypes({ offers, capacity }: Cloud): Promise<InstanceTypes> {
+async function listTypes({ offers, capacity }: InstanceRouteParts): Promise<InstanceTypes> {
   const regionsOf = await capacity.available();
   return Object.fromEntries(
     offers().all.map((offer) => [

@@ -1,4 +1,5 @@
-// Seed 8: one request a second for an account, one launch in ten. The dashboard's own calls are free.
+// Rate limits of an account (seed 8): one request per second, one launch per ten seconds. Requests of the
+// dashboard are not limited.
 
 import type { FastifyInstance } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
@@ -6,7 +7,7 @@ import { rateLimited } from '#lib/errors.ts';
 import type { Rate, RateLimiter } from '#lib/limits/rate-limit.ts';
 
 export interface CloudLimits {
-  /** Null when limits are off. */
+  /** Null if limits are off. */
   requests: Rate | null;
   launches: Rate | null;
 }

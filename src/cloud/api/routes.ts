@@ -1,16 +1,18 @@
-// The cloud API, route by route.
+// The routes of the cloud API, except those of instances and firewalls, which have their own files.
 
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, principalOf } from '#accounts/authenticate.ts';
 import { idOf } from '#accounts/principal.ts';
-import type { Cloud } from '#cloud/cloud.ts';
 import { cloudErrorFormat } from '#cloud/errors.ts';
+import type { Images } from '#cloud/placement/images.ts';
 import { regions } from '#cloud/regions.ts';
+import type { Filesystems } from '#cloud/resources/filesystems.ts';
+import type { SshKeys } from '#cloud/resources/ssh-keys.ts';
 import {
   AuditEvent,
-  AuditQuery,
+  AuditEventQuery,
   Filesystem,
   IdParams,
   Image,
@@ -26,22 +28,30 @@ import type { BodyRoom } from '#http/body/room.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { RateLimiter } from '#lib/limits/rate-limit.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
-import { firewallRoutes } from './firewall-routes.ts';
-import { instanceRoutes } from './instance-routes.ts';
+import type { AuditEvents } from './audit-events.ts';
+import { type FirewallRouteParts, firewallRoutes } from './firewall-routes.ts';
+import { type InstanceRouteParts, instanceRoutes } from './instance-routes.ts';
 import { type CloudLimits, limitRequests } from './limits.ts';
 
-export interface CloudParts {
+export interface CloudRouteParts {
   authenticator: Authenticator;
   limiter: RateLimiter;
   limits: CloudLimits;
-  cloud: Cloud;
   bodyRoom: BodyRoom;
+  cloud: InstanceRouteParts & FirewallRouteParts & ResourceRouteParts;
 }
 
-/** 1 MB of user_data with every byte escaped (six for one, as in `\u0001`), and the rest of a launch. */
+interface ResourceRouteParts {
+  sshKeys: SshKeys;
+  filesystems: Filesystems;
+  images: Images;
+  auditEvents: AuditEvents;
+}
+
+/** 1 MB of user_data with every byte escaped to six (as in `\u0001`), and the rest of a launch. */
 const maxBodyBytes = 6_553_600;
 
-export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
+export function cloudRoutes(scope: FastifyInstance, parts: CloudRouteParts): void {
   const { cloud } = parts;
   const large: LargeBodies = {
     admit: (request, bytes, signal) =>
@@ -56,13 +66,13 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudParts): void {
   parts.authenticator.requireScope(scope, 'cloud');
   limitRequests(scope, parts.limiter, parts.limits);
   instanceRoutes(scope, cloud);
-  sshKeyRoutes(scope, cloud);
-  filesystemRoutes(scope, cloud);
+  sshKeyRoutes(scope, cloud.sshKeys);
+  filesystemRoutes(scope, cloud.filesystems);
   firewallRoutes(scope, cloud);
-  catalogRoutes(scope, cloud);
+  catalogRoutes(scope, cloud.images, cloud.auditEvents);
 }
 
-function sshKeyRoutes(scope: FastifyInstance, { sshKeys }: Cloud): void {
+function sshKeyRoutes(scope: FastifyInstance, sshKeys: SshKeys): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const tags = ['SSH keys'];
   app.get(
@@ -99,8 +109,8 @@ function sshKeyRoutes(scope: FastifyInstance, { sshKeys }: Cloud): void {
   );
 }
 
-/** Two spellings: lists with a hyphen, changes without. */
-function filesystemRoutes(scope: FastifyInstance, { filesystems }: Cloud): void {
+/** The contract has two spellings: lists have a hyphen, changes don't. */
+function filesystemRoutes(scope: FastifyInstance, filesystems: Filesystems): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const tags = ['Filesystems'];
   app.get(
@@ -125,7 +135,7 @@ function filesystemRoutes(scope: FastifyInstance, { filesystems }: Cloud): void 
     {
       schema: {
         tags,
-        summary: 'Delete a filesystem and all that is in it',
+        summary: 'Delete a filesystem and its contents',
         params: IdParams,
         response: ok(Type.Object({ deleted_ids: Type.Array(Type.String()) })),
       },
@@ -138,7 +148,7 @@ function filesystemRoutes(scope: FastifyInstance, { filesystems }: Cloud): void 
   );
 }
 
-function catalogRoutes(scope: FastifyInstance, { images, auditEvents }: Cloud): void {
+function catalogRoutes(scope: FastifyInstance, images: Images, auditEvents: AuditEvents): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const tags = ['Catalog'];
   app.get(
@@ -156,8 +166,8 @@ function catalogRoutes(scope: FastifyInstance, { images, auditEvents }: Cloud): 
     {
       schema: {
         tags,
-        summary: 'List what was changed, newest first',
-        querystring: AuditQuery,
+        summary: 'List audit events, newest first',
+        querystring: AuditEventQuery,
         response: {
           200: Type.Object({
             data: Type.Array(AuditEvent),

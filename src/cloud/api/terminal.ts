@@ -1,18 +1,21 @@
-// A machine's login shell in the browser, over a websocket. Bytes are binary messages both ways; text
-// messages are the browser's: its new size, and how much of the output it has shown.
+// The login shell of an instance in the browser, over a websocket. Binary messages carry the bytes in both
+// directions; text messages are the browser's: its new size, and how many bytes of output it has displayed.
 
 import websocket from '@fastify/websocket';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Authenticator, isOurPage, requireRole, sessionOf } from '#accounts/authenticate.ts';
-import type { Cloud } from '#cloud/cloud.ts';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
 import { CloudError } from '#cloud/errors.ts';
+import type { InstanceDetails } from '#cloud/instances/instance-details.ts';
+import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
+import type { Instances } from '#cloud/instances/instances.ts';
 import { IdParams } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire-id.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
+import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
-/** What is used of a `ws` socket; the package brings no types. */
+/** The part of a `ws` socket that is used here; the package has no types. */
 interface Socket {
   send(data: Buffer): void;
   close(code: number, reason: string): void;
@@ -29,133 +32,141 @@ const SizeQuery = Type.Object({ columns: Size, rows: Size });
 
 const maxMessageBytes = 64 * 1024;
 const maxPerSession = 8;
-const idleMs = 30 * 60_000;
+const maxIdleMs = 30 * 60_000;
 const recheckMs = 2000;
 const closeGraceMs = 1000;
-/** Sent but not yet shown: beyond the upper bound the machine's output waits until the lower is reached. */
-const unshownBytes = { upper: 512 * 1024, lower: 128 * 1024 };
+/** Output that was sent but not yet displayed. Above the upper bound the terminal is paused, until the lower
+ * bound is reached. */
+const undisplayedBytes = { upper: 512 * 1024, lower: 128 * 1024 };
 
-/** Ours; the reason is a sentence that the page shows. */
+/** A close code of our own. With any code, the reason is a sentence that the page shows. */
 const refused = 4000;
 const ended = 1000;
 const goingAway = 1001;
 
-/** Whether a path leads here. */
+export interface TerminalParts {
+  authenticator: Authenticator;
+  cloud: {
+    details: Pick<InstanceDetails, 'openTerminal'>;
+    events: Pick<InstanceEvents, 'subscribe'>;
+    instances: Pick<Instances, 'get'>;
+  };
+}
+
+/** Whether the URL is that of a terminal. */
 export const isTerminal = (url: string) =>
   /^\/dashboard\/api\/instances\/[^/]+\/terminal\/?(\?|$)/.test(url);
 
-export async function terminalRoutes(
-  scope: FastifyInstance,
-  { authenticator, cloud }: { authenticator: Authenticator; cloud: Cloud },
-): Promise<void> {
-  const open = new Map<string, number>();
+export async function terminalRoutes(scope: FastifyInstance, parts: TerminalParts): Promise<void> {
+  const open = new KeyCounts();
   const sockets = new Set<Socket>();
   await scope.register(websocket, {
     options: { maxPayload: maxMessageBytes },
     preClose(done: () => void) {
-      for (const socket of sockets) leave(socket, goingAway, 'The server is shutting down.');
+      for (const socket of sockets) close(socket, goingAway, 'The server is shutting down.');
       done();
     },
   });
-  authenticator.requireSession(scope);
+  parts.authenticator.requireSession(scope);
 
   const schema = { params: IdParams, querystring: SizeQuery };
+  const preHandler = (request: FastifyRequest) => authorize(parts, request);
   scope.get(
     '/instances/:id/terminal',
-    {
-      schema,
-      websocket: true,
-      // A browser opens websockets across sites, cookies and all, and asks nobody: the page has to be ours.
-      preHandler: async (request) => {
-        requireRole(request, 'owner', 'member');
-        if (!isOurPage(request)) throw forbidden('This request came from a page of another site.');
-        await cloud.instances.get(sessionOf(request).accountId, idOf(request)).catch(refuseUnknown);
-      },
-    },
+    { schema, websocket: true, preHandler },
     (socket: Socket, request) => {
       const { sessionId } = sessionOf(request);
-      // Errors are followed by a close, which is what counts.
+      // An error is followed by a close, which is handled.
       socket.on('error', () => {});
-      const count = open.get(sessionId) ?? 0;
-      if (count >= maxPerSession) {
-        leave(socket, refused, `At most ${maxPerSession} terminals can be open at once.`);
+      if (open.get(sessionId) >= maxPerSession) {
+        close(socket, refused, `At most ${maxPerSession} terminals can be open at once.`);
         return;
       }
-      open.set(sessionId, count + 1);
+      open.add(sessionId);
       sockets.add(socket);
       socket.on('close', () => {
         sockets.delete(socket);
-        const left = (open.get(sessionId) ?? 1) - 1;
-        if (left > 0) open.set(sessionId, left);
-        else open.delete(sessionId);
+        open.remove(sessionId);
       });
-      // What is typed meanwhile waits in the connection.
+      // Input that arrives before the shell is open stays in the connection.
       socket.pause();
-      serve(socket, request).catch((error: unknown) => {
-        request.log.error({ err: error, request_id: request.id }, 'a terminal did not open');
-        leave(socket, refused, 'The terminal could not be opened; the server’s log says why.');
+      serve(parts, socket, request).catch((error: unknown) => {
+        request.log.error({ err: error, request_id: request.id }, 'cannot open a terminal');
+        close(socket, refused, 'The terminal could not be opened. The server log says why.');
       });
     },
   );
-
-  async function serve(socket: Socket, request: FastifyRequest): Promise<void> {
-    const session = sessionOf(request);
-    const { accountId } = session;
-    const id = idOf(request);
-    let gone = false;
-    socket.on('close', () => {
-      gone = true;
-    });
-    const terminal = await cloud.details.openTerminal(session, id, sizeOf(request));
-    if (terminal === undefined || gone) {
-      terminal?.kill();
-      leave(socket, refused, 'This machine does not run, or has no terminals.');
-      return;
-    }
-    const carrying = carry(socket, terminal);
-    const unsubscribe = cloud.events.subscribe(accountId, ({ instanceId, status }) => {
-      if (instanceId === id && status !== 'active')
-        leave(socket, ended, `The machine is ${status}.`);
-    });
-    const recheck = setInterval(() => {
-      if (carrying.silentMs() > idleMs)
-        leave(socket, ended, 'Closed after half an hour of silence.');
-      authenticator.findSession(request).then(
-        (session) => {
-          if (session !== undefined && session.role !== 'viewer') return;
-          leave(socket, ended, 'You are signed out, or may no longer use machines.');
-        },
-        () => leave(socket, refused, 'The session could not be checked.'),
-      );
-    }, recheckMs).unref();
-    socket.on('close', () => {
-      clearInterval(recheck);
-      unsubscribe();
-      terminal.kill();
-    });
-    socket.resume();
-  }
 }
 
-/** Bytes both ways; whoever can't keep up makes the other side wait. */
-function carry(socket: Socket, terminal: Terminal): { silentMs(): number } {
+async function authorize({ cloud }: TerminalParts, request: FastifyRequest): Promise<void> {
+  requireRole(request, 'owner', 'member');
+  // Browsers open websockets across sites and send cookies with them, so the page must be ours.
+  if (!isOurPage(request)) throw forbidden('This request came from a page of another site.');
+  const { accountId } = sessionOf(request);
+  await cloud.instances.get(accountId, idOf(request)).catch((error: unknown) => {
+    throw error instanceof CloudError ? notFound('This instance') : error;
+  });
+}
+
+async function serve(
+  { authenticator, cloud }: TerminalParts,
+  socket: Socket,
+  request: FastifyRequest,
+): Promise<void> {
+  const session = sessionOf(request);
+  const id = idOf(request);
+  let gone = false;
+  socket.on('close', () => {
+    gone = true;
+  });
+  const terminal = await cloud.details.openTerminal(session, id, sizeOf(request));
+  if (terminal === undefined || gone) {
+    terminal?.kill();
+    close(socket, refused, 'This instance is not running, or has no terminals.');
+    return;
+  }
+  const { idleMs } = connect(socket, terminal);
+  const unsubscribe = cloud.events.subscribe(session.accountId, ({ instanceId, status }) => {
+    if (instanceId !== id || status === 'active') return;
+    close(socket, ended, `The instance is ${status}.`);
+  });
+  const recheck = setInterval(() => {
+    if (idleMs() > maxIdleMs) close(socket, ended, 'Closed after half an hour without input.');
+    authenticator.findSession(request).then(
+      (current) => {
+        if (current !== undefined && current.role !== 'viewer') return;
+        close(socket, ended, 'You are signed out, or may no longer use instances.');
+      },
+      () => close(socket, refused, 'The session could not be checked.'),
+    );
+  }, recheckMs).unref();
+  socket.on('close', () => {
+    clearInterval(recheck);
+    unsubscribe();
+    terminal.kill();
+  });
+  socket.resume();
+}
+
+/** Copies bytes in both directions with backpressure. */
+function connect(socket: Socket, terminal: Terminal): { idleMs(): number } {
   let typedAt = Date.now();
-  let unshown = 0;
+  let undisplayed = 0;
   let paused = false;
 
   terminal.onData((data) => {
     socket.send(data);
-    unshown += data.length;
-    if (unshown <= unshownBytes.upper || paused) return;
+    undisplayed += data.length;
+    if (undisplayed <= undisplayedBytes.upper || paused) return;
     paused = true;
     terminal.pause();
   });
-  terminal.onExit(() => leave(socket, ended, 'The shell has ended.'));
+  terminal.onExit(() => close(socket, ended, 'The shell has ended.'));
   terminal.onDrain(() => socket.resume());
 
-  function shown(bytes: number) {
-    unshown = Math.max(0, unshown - bytes);
-    if (!paused || unshown >= unshownBytes.lower) return;
+  function markDisplayed(bytes: number) {
+    undisplayed = Math.max(0, undisplayed - bytes);
+    if (!paused || undisplayed >= undisplayedBytes.lower) return;
     paused = false;
     terminal.resume();
   }
@@ -167,12 +178,11 @@ function carry(socket: Socket, terminal: Terminal): { silentMs(): number } {
       return;
     }
     const message = findMessage(data.toString('utf8'));
-    if (message === undefined)
-      leave(socket, refused, 'The page sent what the server does not know.');
-    else if ('shown' in message) shown(message.shown);
+    if (message === undefined) close(socket, refused, 'The page sent an unknown message.');
+    else if ('shown' in message) markDisplayed(message.shown);
     else terminal.resize(message);
   });
-  return { silentMs: () => Date.now() - typedAt };
+  return { idleMs: () => Date.now() - typedAt };
 }
 
 type Message = TerminalSize | { shown: number };
@@ -191,10 +201,10 @@ function findMessage(text: string): Message | undefined {
 
 const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) > 0;
 
-/** A page that does not answer to the close is cut off. */
-function leave(socket: Socket, code: number, reason: string): void {
+/** Closes the socket, and cuts the connection if the page does not confirm the close. */
+function close(socket: Socket, code: number, reason: string): void {
   socket.close(code, reason);
-  // A paused socket would not hear the answer.
+  // A paused socket would not receive the confirmation.
   socket.resume();
   setTimeout(() => socket.terminate(), closeGraceMs).unref();
 }
@@ -204,8 +214,4 @@ const idOf = (request: FastifyRequest) => toId((request.params as { id: string }
 function sizeOf(request: FastifyRequest): TerminalSize {
   const { columns, rows } = request.query as { columns: string; rows: string };
   return { columns: Number(columns), rows: Number(rows) };
-}
-
-function refuseUnknown(error: unknown): never {
-  throw error instanceof CloudError ? notFound('This instance') : error;
 }

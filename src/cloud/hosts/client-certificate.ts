@@ -1,5 +1,5 @@
-// What hosts know this server by: a certificate from the configuration, or one made once in the data
-// directory, whose key only its owner can read.
+// Client certificate by which hosts know this server: the configured one, or one created once in the data
+// directory with a key that only its owner can read.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,11 +18,11 @@ export function loadClientCertificate(
   const certificate = files.certificate ?? join(dataDir, 'incus-client.crt');
   const key = files.key ?? join(dataDir, 'incus-client.key');
   if (files.certificate === null && !existsSync(certificate)) {
-    const made = createIdentity('millrace', now);
-    // The certificate last: as long as it is not there, the pair is made anew.
+    const created = createIdentity('millrace', now);
+    // The certificate comes last: until it exists, the pair is created again.
     for (const [file, text] of [
-      [key, made.key],
-      [certificate, made.certificate],
+      [key, created.key],
+      [certificate, created.certificate],
     ] as const) {
       writeFileSync(`${file}.new`, text, { mode: 0o600 });
       renameSync(`${file}.new`, file);

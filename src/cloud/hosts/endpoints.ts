@@ -1,4 +1,4 @@
-// Hosts over the network: what a row says becomes the options of the driver for LXD and Incus.
+// Hosts over the network: opens the LXD and Incus driver with the settings of a host's row.
 
 import type { Driver } from '#cloud/drivers/driver.ts';
 import { checkEndpoint } from '#cloud/drivers/incus/checks.ts';
@@ -7,18 +7,17 @@ import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
 import { enrol } from '#cloud/drivers/incus/enrolment.ts';
 import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
 import type { HostRow } from '#db/cloud-rows.ts';
-import type { HostDrivers, HostExtras, HostReport } from './host-drivers.ts';
+import { type HostReport, parseExtras, parseReport } from './host.ts';
+import type { EndpointDrivers } from './host-drivers.ts';
 
 export interface EndpointParts {
   installationId: string;
-  /** Made when it is first needed. */
+  /** Called only for hosts that need a certificate. */
   certificate(): Identity;
   log(message: string): void;
 }
 
-export function createEndpoints(
-  parts: EndpointParts,
-): Pick<HostDrivers, 'open' | 'enrol' | 'check'> {
+export function createEndpoints(parts: EndpointParts): EndpointDrivers {
   const optionsOf = (host: HostRow) => toOptions(host, parts);
   return {
     open: (host) => open(optionsOf(host)),
@@ -31,15 +30,15 @@ export function createEndpoints(
   };
 }
 
-const lastReport = ({ report }: HostRow) => JSON.parse(report ?? '{}') as Partial<HostReport>;
+const lastReport = (host: HostRow): Partial<HostReport> => parseReport(host) ?? {};
 
-/** Any image will do where nobody said which: launches that name none then boot the first. */
+/** Without a configured default image, launches that name none boot the first image of the host. */
 function defaultImageOf(host: HostRow): Pick<IncusOptions, 'defaultImage'> {
   const [first] = lastReport(host).images ?? [];
   return first === undefined ? {} : { defaultImage: first.name };
 }
 
-/** The driver, which also says what addresses it takes and what engine it is. */
+/** Opens the driver and adds its engine and its address pool to the reports. */
 async function open(options: IncusOptions): Promise<Driver> {
   const driver = await createIncusDriver(options);
   const { describe } = driver;
@@ -55,7 +54,7 @@ async function open(options: IncusOptions): Promise<Driver> {
 }
 
 function toOptions(host: HostRow, parts: EndpointParts): IncusOptions {
-  const extras = JSON.parse(host.extras) as HostExtras;
+  const extras = parseExtras(host);
   const url = host.url ?? '';
   const { filesystems_path: shared } = host;
   return {
@@ -74,7 +73,7 @@ function toOptions(host: HostRow, parts: EndpointParts): IncusOptions {
     ...(extras.addresses === undefined ? {} : { addresses: extras.addresses }),
     ...(extras.default_image === undefined ? {} : { defaultImage: extras.default_image }),
     ...(extras.mig === undefined ? {} : { gpus: { mig: extras.mig } }),
-    // Mounted at the same place on the hosts and here.
+    // The shared directory is mounted at the same path on the hosts and on this server.
     ...(shared === null ? {} : { hostPaths: { onHosts: shared, here: shared } }),
     log: (message) => parts.log(`${host.name}: ${message}`),
   };

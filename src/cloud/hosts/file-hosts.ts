@@ -1,11 +1,11 @@
-// Hosts that the configuration file names. Their rows follow the file; one that left it keeps its row until
-// somebody removes it, because it may have machines.
+// Hosts from the configuration file. Their rows follow the file. A host that is no longer in the file keeps
+// its row until an operator removes it, because it may have instances.
 
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
 import { StartError } from '#lib/start-error.ts';
-import { toRow } from './host-changes.ts';
-import type { HostExtras } from './host-drivers.ts';
+import { type HostExtras, toEndpointColumns, toHostRow, toPlainFingerprint } from './host.ts';
 
 export interface FileHost extends HostExtras {
   readonly name: string;
@@ -25,27 +25,19 @@ export async function ensureFileHosts(
   hosts: readonly FileHost[],
 ): Promise<void> {
   for (const [index, host] of hosts.entries()) {
-    const fingerprint = host.fingerprint?.toLowerCase().replaceAll(':', '') ?? null;
-    // Of two hosts that have one node the older has it: that is the first in the file.
-    const row = toRow(host, { url: host.url, fingerprint }, clock.now() + index);
-    const { region, driver, url, target, pool, network, project, filesystems_path } = row;
     const { profiles, addresses, mig, default_image } = host;
     const settings = {
+      ...toEndpointColumns(host),
+      url: host.url,
+      fingerprint: toPlainFingerprint(host.fingerprint),
       extras: JSON.stringify({ profiles, addresses, mig, default_image }),
-      region,
-      driver,
-      url,
-      fingerprint,
-      target,
-      pool,
-      network,
-      project,
-      filesystems_path,
       source: 'file' as const,
     };
+    // Where two hosts share a node, the older host has it: the first in the file must be the oldest.
+    const row = toHostRow({ id: newId(), ...settings, created_at: clock.now() + index });
     const written = await db
       .insertInto('hosts')
-      .values({ ...row, ...settings })
+      .values(row)
       .onConflict((clash) =>
         clash.column('name').doUpdateSet(settings).where('hosts.source', '!=', 'builtin'),
       )

@@ -1,59 +1,81 @@
-// BOUNDARY. How this server reaches hosts: its own, and every endpoint over the network. Another server's
-// own host can't be opened from here, so its machines are left to that server.
+// BOUNDARY. How this server reaches hosts. Its own host's driver is already open; other hosts are endpoints
+// over the network, and the code for those is loaded on first use. Another server's own host can't be opened
+// from here: that server works on its machines.
 
-import type { Driver, DriverReport, ImageReport } from '#cloud/drivers/driver.ts';
+import { type Driver, DriverError } from '#cloud/drivers/driver.ts';
 import type { HostRow } from '#db/cloud-rows.ts';
 
 export interface HostDrivers {
-  /** False: only another server can. */
+  /** False if only another server can open the host. */
   canOpen(host: HostRow): boolean;
-  /** Throws when the host does not answer now; it is tried again later. */
+  /** Throws if the host does not answer now; the caller retries later. */
   open(host: HostRow): Promise<Driver>;
-  /** Makes a host trust this server by a token that works once. Throws DriverError. */
-  enrol(ask: Enrolment): Promise<Enrolled>;
-  /** Everything a host needs, tried one by one. Never throws for a host that is broken. */
+  /** Makes a host trust this server, by a token that works once. Throws DriverError. */
+  enrol(enrolment: Enrolment): Promise<HostEndpoint>;
+  /** Checks everything a host needs, one by one. Never throws because a host is broken. */
   check(host: HostRow): Promise<HostCheck[]>;
 }
+
+export type EndpointDrivers = Omit<HostDrivers, 'canOpen'>;
 
 export interface Enrolment {
   /** As `lxc config trust add` or `incus config trust add` prints it. */
   readonly token: string;
-  /** Which of the token's addresses; null tries each. */
+  /** Which of the token's addresses to use; null tries each. */
   readonly url: string | null;
 }
 
-export interface Enrolled {
+export interface HostEndpoint {
   readonly url: string;
-  readonly fingerprint: string;
+  readonly fingerprint: string | null;
 }
 
 export interface HostCheck {
   readonly name: 'reachability' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';
   readonly ok: boolean;
-  /** What was found, or what is wrong and how to mend it. */
+  /** What was found, or what is wrong and how to fix it. */
   readonly message: string;
 }
 
-/** What a host last said of itself. */
-export interface HostReport extends DriverReport {
-  /** Null: it boots its own system. */
-  images: ImageReport[] | null;
+export interface OwnDriver {
+  readonly hostId: string;
+  readonly driver: Driver;
 }
 
-/** What an operator says of a host in the configuration file, where the engine can't. */
-export interface HostExtras {
-  readonly profiles?: readonly string[];
-  /** For a bridge that the engine doesn't manage, or to leave a part of its subnet to others. */
-  readonly addresses?: {
-    readonly subnet: string;
-    readonly gateway?: string;
-    readonly first?: string;
-    readonly last?: string;
+export function createHostDrivers(
+  own: OwnDriver | null,
+  loadEndpoints: () => Promise<EndpointDrivers>,
+): HostDrivers {
+  const findOwn = ({ id }: HostRow) => (id === own?.hostId ? own.driver : undefined);
+  return {
+    canOpen: (host) => host.driver === 'incus' || findOwn(host) !== undefined,
+    open: async (host) => findOwn(host) ?? (await loadEndpoints()).open(host),
+    enrol: async (enrolment) => (await loadEndpoints()).enrol(enrolment),
+    async check(host) {
+      const driver = findOwn(host);
+      return driver === undefined ? (await loadEndpoints()).check(host) : checkOwn(driver);
+    },
   };
-  /** Slices by the PCI address of the GPU they are of. */
-  readonly mig?: Readonly<
-    Record<string, readonly { readonly uuid: string; readonly profile: string }[]>
-  >;
-  /** Which image serves launches that name one the host doesn't have. */
-  readonly default_image?: string;
+}
+
+/** This server's own host needs no trust, no network and no images. */
+async function checkOwn(driver: Driver): Promise<HostCheck[]> {
+  try {
+    const { isolation, network, storageGib, gpus } = await driver.describe();
+    return [
+      { name: 'reachability', ok: true, message: `This server's own host. ${isolation}` },
+      { name: 'storage', ok: storageGib > 0, message: `${storageGib} GiB.` },
+      { name: 'network', ok: true, message: network || 'No machines, no network.' },
+      { name: 'gpus', ok: true, message: toGpuSummary(gpus) },
+    ];
+  } catch (error) {
+    const message = error instanceof DriverError ? error.message : String(error);
+    return [{ name: 'reachability', ok: false, message }];
+  }
+}
+
+function toGpuSummary(gpus: readonly { readonly model: string }[]): string {
+  const counts = Map.groupBy(gpus, ({ model }) => model);
+  const words = [...counts].map(([model, same]) => `${same.length} x ${model}`);
+  return words.length === 0 ? 'None.' : `${words.join(', ')}.`;
 }

@@ -1,11 +1,12 @@
-// The images of hosts: what each reports, and how an operator adds one. Machines find a new one at once.
+// Images of hosts: what each host reports, and how an operator adds one. Launches can use it at once.
 
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { DriverError, type ImageSource } from '#cloud/drivers/driver.ts';
 import type { Database } from '#db/tables.ts';
 import { conflict, invalidBody, notFound } from '#lib/errors.ts';
-import type { Host, Hosts } from './hosts.ts';
+import type { HostState } from './host.ts';
+import type { Hosts } from './hosts.ts';
 import type { HostImage } from './schema.ts';
 
 export interface HostImages {
@@ -17,8 +18,8 @@ export interface HostImages {
   ): Promise<HostImage>;
 }
 
-/** Each may be gigabytes on their way through here. */
-const maxAtOnce = 4;
+/** Each import may stream gigabytes through this process. */
+const maxImports = 4;
 
 export function createHostImages(db: Database, audit: Audit, hosts: Hosts): HostImages {
   let running = 0;
@@ -34,9 +35,12 @@ export function createHostImages(db: Database, audit: Audit, hosts: Hosts): Host
     const driver = hosts.driverOf(id);
     if (driver === undefined) throw conflict(`Host ${to.host} does not answer.`);
     if (driver.importImage === undefined) {
-      throw conflict(`Machines of host ${to.host} run its own system: it takes no images.`);
+      throw conflict(`Host ${to.host} boots its own system and can't import images.`);
     }
-    if (running >= maxAtOnce) throw conflict('Other images are being imported: wait for them.');
+    if (running >= maxImports)
+      throw conflict(
+        `${maxImports} images are being imported. Try again when one of them is done.`,
+      );
     running += 1;
     try {
       await driver.importImage(to.name, source);
@@ -50,9 +54,10 @@ export function createHostImages(db: Database, audit: Audit, hosts: Hosts): Host
     const details = { host: to.host, name: to.name, from: source.kind };
     await audit.record(db, principal, { action: 'image.imported', resourceId: id, details });
     hosts.suspect(id);
-    await hosts.look([id]);
+    await hosts.refresh([id]);
     const added = list().find((image) => image.host === to.host && image.name === to.name);
-    if (added === undefined) throw conflict(`Host ${to.host} took the image and went away.`);
+    if (added === undefined)
+      throw conflict(`Host ${to.host} imported the image but no longer answers.`);
     return added;
   }
 
@@ -61,5 +66,5 @@ export function createHostImages(db: Database, audit: Audit, hosts: Hosts): Host
   return { list, add };
 }
 
-const imagesOf = ({ row, report }: Host): HostImage[] =>
+const imagesOf = ({ row, report }: HostState): HostImage[] =>
   (report?.images ?? []).map((image) => ({ host: row.name, region: row.region, ...image }));

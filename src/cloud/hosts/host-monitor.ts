@@ -1,124 +1,138 @@
-// One host as this server sees it: its driver, opened when it first answers, what it reports of itself, and
-// since when it is silent. A dead host costs a try now and then, never a start or a request.
+// Monitors one host: opens its driver when it first answers, reads its reports, and tracks since when it has
+// been silent. A dead host costs a retry now and then; it never delays a start or a request.
 
 import type { Driver } from '#cloud/drivers/driver.ts';
 import { withTimeout } from '#lib/async/with-timeout.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { HostReport } from './host-drivers.ts';
+import type { HostReport } from './host.ts';
 
-export interface Link {
-  /** Undefined while the host is silent, so that nothing is asked of it. */
-  readonly driver: Driver | undefined;
-  readonly report: HostReport | null;
-  /** Null while it answers. */
-  readonly silence: { readonly since: number; readonly reason: string } | null;
-  /** Asks the host how it is, if that is due; one question at a time. */
-  probe(): Promise<void>;
-  /** Something failed there: the next probe is due now. */
-  suspect(): void;
-  close(): Promise<void>;
-}
-
-export interface LinkParts {
+export interface HostMonitorParts {
   open(): Promise<Driver>;
-  /** A machine may have changed; null: any of them. */
+  /** Called when a machine may have changed; null means any of them. */
   changed(id: string | null): void;
-  /** How long it may think before it is silent. */
-  patienceMs: number;
-  /** What it said before this server started. */
+  /** How long the host may take to answer before it counts as silent. */
+  timeoutMs: number;
+  /** What the host reported before this server started. */
   lastReport: HostReport | null;
 }
 
-/** Three questions or more each time; events tell what happens between. */
+/** Null while the host answers. */
+export type HostSilence = { readonly since: number; readonly reason: string } | null;
+
+/** A probe costs three calls or more; events report what happens in between. */
 const refreshMs = 60_000;
-const firstRetryMs = 1_000;
-const lastRetryMs = 15_000;
+const minRetryMs = 1_000;
+const maxRetryMs = 15_000;
 
-export function createLink(clock: Clock, parts: LinkParts): Link {
-  let driver: Driver | undefined;
-  let unwatch: (() => void) | undefined;
-  let report = parts.lastReport;
-  let silence: Link['silence'] = { since: clock.now(), reason: 'It has not answered yet.' };
-  let dueAt = 0;
-  let failures = 0;
-  let probing: Promise<void> | undefined;
-  let closed = false;
+export class HostMonitor {
+  readonly #clock: Clock;
+  readonly #parts: HostMonitorParts;
+  #driver: Driver | undefined;
+  #opening: Promise<Driver> | undefined;
+  #probing: Promise<void> | undefined;
+  #unwatch: (() => void) | undefined;
+  #report: HostReport | null;
+  #silence: HostSilence;
+  #dueAt = 0;
+  #failures = 0;
+  #closed = false;
 
-  async function ask(): Promise<void> {
+  constructor(clock: Clock, parts: HostMonitorParts) {
+    this.#clock = clock;
+    this.#parts = parts;
+    this.#report = parts.lastReport;
+    this.#silence = { since: clock.now(), reason: 'It has not answered yet.' };
+  }
+
+  /** Undefined while the host is silent, so that no call is made to it. */
+  get driver(): Driver | undefined {
+    return this.#silence === null ? this.#driver : undefined;
+  }
+
+  get report(): HostReport | null {
+    return this.#report;
+  }
+
+  get silence(): HostSilence {
+    return this.#silence;
+  }
+
+  /** Asks the host for a report if one is due. Concurrent calls share one probe. */
+  async probe(): Promise<void> {
+    const isDue = this.#probing !== undefined || this.#clock.now() >= this.#dueAt;
+    if (this.#closed || !isDue) return;
+    this.#probing ??= this.#probe().finally(() => {
+      this.#probing = undefined;
+    });
+    await this.#probing;
+  }
+
+  /** A call to the host failed: makes the next probe due now. */
+  suspect(): void {
+    if (this.#silence === null) this.#dueAt = 0;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#unwatch?.();
+    await this.#driver?.close();
+  }
+
+  async #probe(): Promise<void> {
     try {
-      const opened = driver ?? (await openOnce());
-      report = rememberNodes(await withTimeout(describe(opened), parts.patienceMs), report);
-      if (closed) return;
-      silence = null;
-      failures = 0;
-      const isWhole = report.nodes?.every(({ online }) => online) ?? true;
-      dueAt = clock.now() + (isWhole ? refreshMs : lastRetryMs);
-      unwatch ??= opened.watch?.((id) => {
-        // Whatever changed all of them may have changed the host.
-        if (id === null && silence === null) dueAt = 0;
-        parts.changed(id);
-      });
+      const driver = this.#driver ?? (await this.#open());
+      const report = await withTimeout(readReport(driver), this.#parts.timeoutMs);
+      this.#report = keepNodeSizes(report, this.#report);
+      if (!this.#closed) this.#answered(driver, this.#report);
     } catch (error) {
-      const since = silence === null || failures === 0 ? clock.now() : silence.since;
-      silence = { since, reason: error instanceof Error ? error.message : String(error) };
-      dueAt = clock.now() + Math.min(lastRetryMs, firstRetryMs * 2 ** Math.min(failures, 10));
-      failures += 1;
+      this.#failed(error instanceof Error ? error.message : String(error));
     }
   }
 
-  let opening: Promise<Driver> | undefined;
+  #answered(driver: Driver, { nodes }: HostReport): void {
+    this.#silence = null;
+    this.#failures = 0;
+    const allOnline = nodes?.every(({ online }) => online) ?? true;
+    this.#dueAt = this.#clock.now() + (allOnline ? refreshMs : maxRetryMs);
+    this.#unwatch ??= driver.watch?.((id) => {
+      // An event that concerns all machines may concern the host itself.
+      if (id === null) this.suspect();
+      this.#parts.changed(id);
+    });
+  }
 
-  /** One that opens after its time is kept all the same, or it would stay open for nobody. */
-  async function openOnce(): Promise<Driver> {
-    opening ??= parts.open().then(
-      async (opened) => {
-        if (closed) await opened.close();
-        driver = opened;
-        return opened;
+  #failed(reason: string): void {
+    const now = this.#clock.now();
+    const since = this.#silence === null || this.#failures === 0 ? now : this.#silence.since;
+    this.#silence = { since, reason };
+    this.#dueAt = now + Math.min(maxRetryMs, minRetryMs * 2 ** Math.min(this.#failures, 10));
+    this.#failures += 1;
+  }
+
+  /** A driver that opens after the timeout is kept for the next probe; otherwise it would leak. */
+  #open(): Promise<Driver> {
+    this.#opening ??= this.#parts.open().then(
+      async (driver) => {
+        if (this.#closed) await driver.close();
+        this.#driver = driver;
+        return driver;
       },
       (error) => {
-        opening = undefined;
+        this.#opening = undefined;
         throw error;
       },
     );
-    return withTimeout(opening, parts.patienceMs);
+    return withTimeout(this.#opening, this.#parts.timeoutMs);
   }
-
-  return {
-    get driver() {
-      return silence === null ? driver : undefined;
-    },
-    get report() {
-      return report;
-    },
-    get silence() {
-      return silence;
-    },
-    async probe() {
-      if (closed || (probing === undefined && clock.now() < dueAt)) return;
-      probing ??= ask().finally(() => {
-        probing = undefined;
-      });
-      await probing;
-    },
-    suspect() {
-      if (silence === null) dueAt = 0;
-    },
-    async close() {
-      closed = true;
-      unwatch?.();
-      await driver?.close();
-    },
-  };
 }
 
-async function describe(driver: Driver): Promise<HostReport> {
+async function readReport(driver: Driver): Promise<HostReport> {
   const report = await driver.describe();
   return { ...report, images: (await driver.images?.()) ?? null };
 }
 
-/** A node that is offline says nothing of its size: what it was still is, and machines hold parts of it. */
-function rememberNodes(report: HostReport, before: HostReport | null): HostReport {
+/** An offline node does not report its size. The last known one still holds: machines have parts of it. */
+function keepNodeSizes(report: HostReport, before: HostReport | null): HostReport {
   const { nodes } = report;
   if (nodes === undefined) return report;
   const known = new Map(before?.nodes?.map((node) => [node.name, node]));

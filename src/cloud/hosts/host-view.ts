@@ -1,10 +1,10 @@
-// Hosts as people see them: what each node has, and what living machines hold of it.
+// Hosts as the dashboard and the CLI show them: the size of each node, and what instances use of it.
 
 import type { Database } from '#db/tables.ts';
-import type { Host } from './hosts.ts';
+import type { HostState } from './host.ts';
 import type { HostView } from './schema.ts';
 
-export async function viewHosts(db: Database, hosts: readonly Host[]): Promise<HostView[]> {
+export async function viewHosts(db: Database, hosts: readonly HostState[]): Promise<HostView[]> {
   const sums = await db
     .selectFrom('instances')
     .select((row) => [

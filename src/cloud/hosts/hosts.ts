@@ -1,218 +1,192 @@
-// Every host there is, with a link to each that this server can reach. What this server sees itself counts
-// before what others wrote down; of other servers' own hosts it only knows the latter.
+// All hosts, with a monitor for each that this server can reach. What this server sees itself takes
+// precedence over the rows; for other servers' own hosts the rows are all it knows.
 
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';
-import type { Place } from '#cloud/placement/placement.ts';
+import type { Place } from '#cloud/placement/place.ts';
 import type { HostRow } from '#db/cloud-rows.ts';
 import type { Database } from '#db/tables.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { HostDrivers, HostReport } from './host-drivers.ts';
-import { createLink, type Link } from './host-monitor.ts';
-import { explainDoubles, toPlaces } from './places.ts';
-import type { Silence } from './unreachable-hosts.ts';
-
-export interface Host {
-  readonly row: HostRow;
-  readonly online: boolean;
-  /** Why it is not online. */
-  readonly reason: string | null;
-  readonly seenAt: number | null;
-  readonly report: HostReport | null;
-}
+import { type HeartbeatOptions, sharedHeartbeatMs, writeHeartbeat } from './heartbeat.ts';
+import { type HostState, parseReport } from './host.ts';
+import type { HostDrivers } from './host-drivers.ts';
+import { HostMonitor } from './host-monitor.ts';
+import { explainSharedNodes, toPlaces } from './places.ts';
+import type { UnreachableHosts } from './unreachable-hosts.ts';
 
 export interface Hosts {
-  all(): readonly Host[];
+  all(): readonly HostState[];
   places(): readonly Place[];
-  /** Grows whenever places may have changed. */
-  revision(): number;
-  /** Undefined when the host is silent, or another server's own. */
+  /** Undefined if the host is silent, or is another server's own. */
   driverOf(hostId: string): Driver | undefined;
-  /** Hosts that `driverOf` has a driver for. */
+  /** Ids of the hosts for which `driverOf` returns a driver. */
   reachable(): string[];
+  /** Whether the host answers and the node, if one is given, is online. */
   reaches(hostId: string, node: string | null): boolean;
-  /** Something failed there: it is asked at the next look. */
+  /** A call to the host failed: it is probed at the next refresh. */
   suspect(hostId: string): void;
-  /** Reads the rows, asks hosts how they are, and writes down what that means. `first` waits for the hosts
-   * with these ids only. */
-  look(first?: readonly string[]): Promise<void>;
+  /** Reads the rows, probes hosts that are due, and writes the consequences. Waits only for the probes of
+   * the hosts in `waitFor`; for all of them by default. */
+  refresh(waitFor?: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface HostsParts {
   drivers: HostDrivers;
-  silence: Silence;
+  unreachable: UnreachableHosts;
   log: Logger;
+  /** Called when a machine may have changed; null means any of them. */
   changed(id: string | null): void;
 }
 
-export interface HostsOptions {
-  /** How long a host may be silent before its instances are unhealthy. */
-  graceMs: number;
-  /** No other server uses this database, so nobody reads when a host was last seen. */
-  singleServer: boolean;
+interface Monitored {
+  readonly monitor: HostMonitor;
+  /** What the driver was opened with. A change of it needs a new monitor. */
+  readonly settings: string;
+  silenceLogged: boolean;
 }
 
 /** A computer with many GPUs may need half a minute to count them. */
-const patienceMs = { own: 30_000, endpoint: 10_000 };
-const heartbeatMs = { singleServer: 30_000, several: 5_000 };
+const probeTimeoutMs = { own: 30_000, endpoint: 10_000 };
 
 export function createHosts(
   db: Database,
   clock: Clock,
   parts: HostsParts,
-  options: HostsOptions,
+  options: HeartbeatOptions,
 ): Hosts {
-  const links = new Map<string, { link: Link; settings: string }>();
-  const beatMs = options.singleServer ? heartbeatMs.singleServer : heartbeatMs.several;
-  /** Whose silence was logged. */
-  const complained = new Set<string>();
+  const { log, unreachable } = parts;
+  const monitored = new Map<string, Monitored>();
+  const mutex = createKeyedMutex();
   let rows: HostRow[] = [];
-  let revision = 0;
-  let reading: Promise<void> = Promise.resolve();
 
-  function toHost(row: HostRow): Host {
-    const link = links.get(row.id)?.link;
-    if (link !== undefined) {
-      const { silence, report } = link;
-      const seenAt = silence === null ? clock.now() : row.seen_at;
-      return { row, online: silence === null, reason: silence?.reason ?? null, seenAt, report };
-    }
-    const fresh = (row.seen_at ?? 0) + heartbeatMs.several + options.graceMs > clock.now();
-    const online = row.status === 'online' && fresh;
-    const reason = online ? null : (row.reason ?? 'Its own server does not run.');
-    return { row, online, reason, seenAt: row.seen_at, report: parseReport(row) };
-  }
-
-  const all = () => explainDoubles(rows.map(toHost));
-  const driverOf = (hostId: string) => links.get(hostId)?.link.driver;
+  const monitorOf = (hostId: string) => monitored.get(hostId)?.monitor;
+  const driverOf = (hostId: string) => monitorOf(hostId)?.driver;
+  const toState = (row: HostRow) => toHostState(row, monitorOf(row.id), clock.now(), options);
+  const all = () => explainSharedNodes(rows.map(toState));
 
   function reaches(hostId: string, node: string | null): boolean {
-    const link = links.get(hostId)?.link;
-    if (link?.driver === undefined) return false;
-    const nodes = link.report?.nodes;
+    if (driverOf(hostId) === undefined) return false;
+    const nodes = monitorOf(hostId)?.report?.nodes;
     return node === null || nodes?.find(({ name }) => name === node)?.online !== false;
   }
 
-  /** One at a time, so that an older reading never replaces a newer one. */
-  function read(): Promise<void> {
-    const readNow = async () => {
+  /** In a mutex, so that an older read never replaces a newer one. */
+  const read = () =>
+    mutex.run('read', async () => {
       rows = await db.selectFrom('hosts').selectAll().orderBy('created_at').orderBy('id').execute();
-      await tieLinks();
-      revision += 1;
-    };
-    reading = reading.then(readNow, readNow);
-    return reading;
-  }
+      await updateMonitors(monitored, rows, clock, parts);
+    });
 
-  async function look(first?: readonly string[]): Promise<void> {
-    await read();
-    const awaited = rows.filter(({ id }) => first?.includes(id) ?? true);
-    const probes = rows.map((row) => ({ row, done: probe(row) }));
-    await Promise.all(probes.filter(({ row }) => awaited.includes(row)).map(({ done }) => done));
-    for (const host of all()) await noteSilence(host);
-    await parts.silence.lift(reaches);
-  }
-
-  async function tieLinks(): Promise<void> {
-    const wanted = new Map(rows.map((row) => [row.id, toSettings(row)]));
-    for (const [id, { link, settings }] of links) {
-      if (wanted.get(id) === settings) continue;
-      links.delete(id);
-      complained.delete(id);
-      await link.close();
-    }
-    for (const row of rows) {
-      if (links.has(row.id) || !parts.drivers.canOpen(row)) continue;
-      const link = createLink(clock, {
-        open: () => parts.drivers.open(row),
-        changed: parts.changed,
-        patienceMs: row.driver === 'incus' ? patienceMs.endpoint : patienceMs.own,
-        lastReport: parseReport(row),
-      });
-      links.set(row.id, { link, settings: toSettings(row) });
-    }
-  }
-
-  /** Never throws: what goes wrong with a host is what it is asked for. */
+  /** Never throws: a failure of the host is what the probe is for. */
   async function probe(row: HostRow): Promise<void> {
-    const link = links.get(row.id)?.link;
-    if (link === undefined) return;
-    await link.probe();
-    noteChange(row, link.silence);
-    revision += 1;
-    await write(row, link).catch((error) =>
-      parts.log.error({ err: error, host: row.name }, 'a host could not be written down'),
+    const entry = monitored.get(row.id);
+    if (entry === undefined) return;
+    await entry.monitor.probe();
+    logSilence(log, row, entry);
+    await writeHeartbeat(db, row, entry.monitor, { ...options, now: clock.now() }).catch((error) =>
+      log.error({ err: error, host: row.name }, 'cannot write the state of a host'),
     );
   }
 
-  function noteChange({ id, name }: HostRow, silence: Link['silence']): void {
-    if (silence === null) {
-      if (complained.delete(id)) parts.log.info({ host: name }, 'host answers again');
-    } else if (!complained.has(id)) {
-      complained.add(id);
-      parts.log.warn({ host: name, reason: silence.reason }, 'host does not answer');
+  async function refresh(waitFor?: readonly string[]): Promise<void> {
+    await read();
+    const probes = rows.map((row) => ({ id: row.id, done: probe(row) }));
+    const awaited = probes.filter(({ id }) => waitFor?.includes(id) ?? true);
+    await Promise.all(awaited.map(({ done }) => done));
+    for (const host of all()) {
+      const silentSince = monitorOf(host.row.id)?.silence?.since ?? 0;
+      const silentMs = clock.now() - Math.max(host.row.seen_at ?? 0, silentSince);
+      if (host.online || silentMs >= options.graceMs) {
+        await markUnreachable(unreachable, host, silentSince);
+      }
     }
-  }
-
-  async function write(row: HostRow, { silence, report }: Link): Promise<void> {
-    const now = clock.now();
-    const seenAgo = now - (row.seen_at ?? 0);
-    // Another server may see what this one doesn't.
-    if (silence !== null && seenAgo < options.graceMs) return;
-    const next = {
-      status: silence === null ? ('online' as const) : ('offline' as const),
-      reason: silence?.reason ?? null,
-      report: report === null ? null : JSON.stringify(report),
-    };
-    const same =
-      next.status === row.status && next.reason === row.reason && next.report === row.report;
-    if (same && (silence !== null || seenAgo < beatMs)) return;
-    const seen = silence === null ? { seen_at: now } : {};
-    await db
-      .updateTable('hosts')
-      .set({ ...next, ...seen })
-      .where('id', '=', row.id)
-      .execute();
-    Object.assign(row, next, seen);
-  }
-
-  async function noteSilence({ row, online, reason, report }: Host): Promise<void> {
-    const { silence } = links.get(row.id)?.link ?? { silence: null };
-    const since = Math.max(row.seen_at ?? 0, silence?.since ?? 0);
-    if (!online) {
-      if (clock.now() - since < options.graceMs) return;
-      const when = new Date(row.seen_at ?? since).toISOString();
-      const sentence = `Host ${row.name} does not answer since ${when}. ${reason ?? ''}`.trim();
-      return parts.silence.fall(row.id, undefined, sentence);
-    }
-    for (const node of report?.nodes ?? []) {
-      if (node.online) continue;
-      await parts.silence.fall(
-        row.id,
-        node.name,
-        `Node ${node.name} of host ${row.name} is offline.`,
-      );
-    }
+    await unreachable.clear(reaches);
   }
 
   return {
     all,
     places: () => toPlaces(all()),
-    revision: () => revision,
     driverOf,
     reachable: () => rows.map(({ id }) => id).filter((id) => driverOf(id) !== undefined),
     reaches,
-    suspect: (hostId) => links.get(hostId)?.link.suspect(),
-    look,
+    suspect: (hostId) => monitorOf(hostId)?.suspect(),
+    refresh,
     async close() {
-      await Promise.all([...links.values()].map(({ link }) => link.close()));
-      links.clear();
+      await Promise.all([...monitored.values()].map(({ monitor }) => monitor.close()));
+      monitored.clear();
     },
   };
 }
 
-/** What a link was opened by. */
+function toHostState(
+  row: HostRow,
+  monitor: HostMonitor | undefined,
+  now: number,
+  { graceMs }: HeartbeatOptions,
+): HostState {
+  if (monitor !== undefined) {
+    const { silence, report } = monitor;
+    const seenAt = silence === null ? now : row.seen_at;
+    return { row, online: silence === null, reason: silence?.reason ?? null, seenAt, report };
+  }
+  const isFresh = (row.seen_at ?? 0) + sharedHeartbeatMs + graceMs > now;
+  const online = row.status === 'online' && isFresh;
+  const reason = online ? null : (row.reason ?? 'Its own server is not running.');
+  return { row, online, reason, seenAt: row.seen_at, report: parseReport(row) };
+}
+
+/** Closes monitors of hosts that were removed or changed, and opens those that are missing. */
+async function updateMonitors(
+  monitored: Map<string, Monitored>,
+  rows: readonly HostRow[],
+  clock: Clock,
+  { drivers, changed }: HostsParts,
+): Promise<void> {
+  const wanted = new Map(rows.map((row) => [row.id, toSettings(row)]));
+  for (const [id, { monitor, settings }] of monitored) {
+    if (wanted.get(id) === settings) continue;
+    monitored.delete(id);
+    await monitor.close();
+  }
+  for (const row of rows) {
+    if (monitored.has(row.id) || !drivers.canOpen(row)) continue;
+    const monitor = new HostMonitor(clock, {
+      open: () => drivers.open(row),
+      changed,
+      timeoutMs: row.driver === 'incus' ? probeTimeoutMs.endpoint : probeTimeoutMs.own,
+      lastReport: parseReport(row),
+    });
+    monitored.set(row.id, { monitor, settings: toSettings(row), silenceLogged: false });
+  }
+}
+
+function logSilence(log: Logger, { name }: HostRow, entry: Monitored): void {
+  const { silence } = entry.monitor;
+  if (entry.silenceLogged === (silence !== null)) return;
+  entry.silenceLogged = silence !== null;
+  if (silence === null) log.info({ host: name }, 'host answers again');
+  else log.warn({ host: name, reason: silence.reason }, 'host does not answer');
+}
+
+/** Marks the instances of a silent host, or of the offline nodes of one that answers. */
+async function markUnreachable(
+  unreachable: UnreachableHosts,
+  { row, online, reason, report }: HostState,
+  silentSince: number,
+): Promise<void> {
+  if (!online) {
+    const since = new Date(row.seen_at ?? silentSince).toISOString();
+    const sentence = `Host ${row.name} has not answered since ${since}. ${reason ?? ''}`.trim();
+    await unreachable.markUnhealthy(row.id, undefined, sentence);
+    return;
+  }
+  for (const { name } of report?.nodes?.filter((node) => !node.online) ?? []) {
+    await unreachable.markUnhealthy(row.id, name, `Node ${name} of host ${row.name} is offline.`);
+  }
+}
+
 const toSettings = (row: HostRow) =>
   JSON.stringify([
     row.driver,
@@ -225,6 +199,3 @@ const toSettings = (row: HostRow) =>
     row.filesystems_path,
     row.extras,
   ]);
-
-const parseReport = ({ report }: HostRow): HostReport | null =>
-  report === null ? null : JSON.parse(report);

@@ -1,25 +1,25 @@
-// Images over HTTP. One is uploaded as it is and passed on while it comes, so that its size doesn't matter
-// here; or JSON says where the host finds it.
+// Images over HTTP. An upload is streamed to the host, so that its size doesn't matter here; or JSON says
+// where the host finds the image.
 
 import type { Readable } from 'node:stream';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
-import type { Cloud } from '#cloud/cloud.ts';
 import type { ImageSource } from '#cloud/drivers/driver.ts';
 import { allowLongBody } from '#http/body/upload-timeout.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
+import type { HostImages } from './host-images.ts';
 import { HostImage, ImageOrigin, ImageParams } from './schema.ts';
 
 const uploads = /^(application\/octet-stream|multipart\/form-data)\s*(;|$)/i;
 
 export function imageRoutes(
   scope: FastifyInstance,
-  { authenticator, cloud }: { authenticator: Authenticator; cloud: Cloud },
+  authenticator: Authenticator,
+  hostImages: HostImages,
 ): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { hostImages } = cloud;
   authenticator.requireSession(scope);
   scope.addContentTypeParser(uploads, (_request, body, done) => done(null, body));
 

@@ -1,12 +1,13 @@
-// The host that this server is: known by an id in its data directory, where its machines are too. So
-// several servers on one database each know what is theirs.
+// This server's own host. Its id is in the data directory, next to its machines, so that several servers on
+// one database each know which host is theirs.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HostRow } from '#db/cloud-rows.ts';
+import { lockLaunches } from '#cloud/placement/lock-launches.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
+import { toHostRow } from './host.ts';
 
 export interface OwnHost {
   name: string;
@@ -14,10 +15,10 @@ export interface OwnHost {
   driver: 'sandbox' | 'scripted';
 }
 
-/** Of everything that is older than hosts; see the migration. */
-const formerHost = '0'.repeat(32);
+/** The host of all rows that are older than the `hosts` table; see the migration. */
+const formerHostId = '0'.repeat(32);
 
-/** The same at every start from the same directory. */
+/** Returns the same id at every start from the same data directory. */
 export function readHostId(dataDir: string): string {
   const file = join(dataDir, 'host-id');
   try {
@@ -31,7 +32,7 @@ export function readHostId(dataDir: string): string {
   return id;
 }
 
-/** Its row is there afterwards, as the configuration says. */
+/** Writes the row of this server's own host as configured. */
 export async function ensureOwnHost(
   db: Database,
   clock: Clock,
@@ -39,37 +40,19 @@ export async function ensureOwnHost(
   own: OwnHost,
 ): Promise<void> {
   await db.transaction().execute(async (tx) => {
-    await tx.updateTable('turns').set({ name: 'launch' }).where('name', '=', 'launch').execute();
+    await lockLaunches(tx);
     const settings = { ...own, name: await chooseName(tx, id, own.name) };
-    const row: HostRow = {
-      id,
-      ...settings,
-      source: 'builtin',
-      url: null,
-      target: null,
-      fingerprint: null,
-      pool: null,
-      network: null,
-      project: null,
-      filesystems_path: null,
-      extras: '{}',
-      draining: 0,
-      created_at: clock.now(),
-      seen_at: null,
-      status: 'offline',
-      reason: null,
-      report: null,
-    };
+    const row = toHostRow({ id, ...settings, source: 'builtin', created_at: clock.now() });
     await tx
       .insertInto('hosts')
       .values(row)
       .onConflict((conflict) => conflict.column('id').doUpdateSet(settings))
       .execute();
-    await takeOver(tx, id);
+    await adoptFormerRows(tx, id);
   });
 }
 
-/** Two servers may have one host name, such as two in one computer. */
+/** Two servers may have the same host name, such as two on one computer. */
 async function chooseName(tx: Tx, id: string, wanted: string): Promise<string> {
   const others = await tx.selectFrom('hosts').select('name').where('id', '!=', id).execute();
   const taken = new Set(others.map(({ name }) => name));
@@ -79,11 +62,11 @@ async function chooseName(tx: Tx, id: string, wanted: string): Promise<string> {
   }
 }
 
-/** The first server to start after the migration has made what was there before. */
-async function takeOver(tx: Tx, id: string): Promise<void> {
+/** The first server that starts after the migration owns everything created before it. */
+async function adoptFormerRows(tx: Tx, id: string): Promise<void> {
   const former = await tx
     .deleteFrom('hosts')
-    .where('id', '=', formerHost)
+    .where('id', '=', formerHostId)
     .returning('id')
     .execute();
   if (former.length === 0) return;
@@ -91,7 +74,7 @@ async function takeOver(tx: Tx, id: string): Promise<void> {
     await tx
       .updateTable(table as 'instances')
       .set({ host_id: id })
-      .where('host_id', '=', formerHost)
+      .where('host_id', '=', formerHostId)
       .execute();
   }
 }

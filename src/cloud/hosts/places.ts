@@ -1,51 +1,49 @@
-// The places that hosts are: every node of theirs, and whether something may be placed on it now.
+// Converts hosts to places: one for each node, with whether instances may be placed on it now.
 
 import type { NodeReport } from '#cloud/drivers/driver.ts';
-import type { Place } from '#cloud/placement/placement.ts';
-import type { HostExtras, HostReport } from './host-drivers.ts';
-import type { Host } from './hosts.ts';
+import type { Place } from '#cloud/placement/place.ts';
+import { type HostReport, type HostState, parseExtras } from './host.ts';
 
-/** One node may be in two hosts, such as a cluster and a group of it. Only the older host has it to give
- * away: the other would hand out the same GPUs again. */
-export function toPlaces(hosts: readonly Host[]): Place[] {
+/** Two hosts may have one node in common, such as a cluster and a group of it. Only the older host accepts
+ * instances there; the other would hand out the same GPUs again. */
+export function toPlaces(hosts: readonly HostState[]): Place[] {
   const known = new Set<string>();
   return hosts.flatMap((host) =>
-    placesOf(host).map((alone) => {
-      if (host.report?.identity === undefined) return alone;
+    placesOf(host).map((single) => {
+      if (host.report?.identity === undefined) return single;
       const { identity } = host.report;
       const siblings = hosts.filter(({ report }) => report?.identity === identity);
-      const place = { ...alone, poolHosts: siblings.map(({ row }) => row.id) };
-      const key = placeKey(host.report, place.node);
-      const isDouble = known.has(key);
+      const place = { ...single, poolHosts: siblings.map(({ row }) => row.id) };
+      const key = toNodeKey(host.report, place.node);
+      const isShared = known.has(key);
       known.add(key);
-      return isDouble ? { ...place, accepting: false } : place;
+      return isShared ? { ...place, accepting: false } : place;
     }),
   );
 }
 
-/** Says of hosts whose nodes others have why nothing is placed there. */
-export function explainDoubles(hosts: readonly Host[]): Host[] {
+/** Adds the reason why nothing is placed on nodes that belong to an older host. */
+export function explainSharedNodes(hosts: readonly HostState[]): HostState[] {
   const owners = new Map<string, string>();
   return hosts.map((host) => {
     if (host.report?.identity === undefined) return host;
-    const doubles = placesOf(host).filter(({ node }) => {
-      const key = placeKey(host.report, node);
+    const shared = placesOf(host).filter(({ node }) => {
+      const key = toNodeKey(host.report, node);
       const owner = owners.get(key) ?? host.row.id;
       owners.set(key, owner);
       return owner !== host.row.id;
     });
-    if (doubles.length === 0 || host.reason !== null) return host;
-    const names = doubles.map(({ node }) => node ?? 'its computer').join(', ');
+    if (shared.length === 0 || host.reason !== null) return host;
+    const names = shared.map(({ node }) => node ?? 'its computer').join(', ');
     return { ...host, reason: `Nothing is placed on ${names}: another host has it already.` };
   });
 }
 
-const placeKey = (report: HostReport | null, node: string | null) =>
+const toNodeKey = (report: HostReport | null, node: string | null) =>
   `${report?.identity ?? ''}/${node ?? ''}`;
 
-function placesOf({ row, online, report }: Host): Place[] {
+function placesOf({ row, online, report }: HostState): Place[] {
   if (report === null) return [];
-  const extras = JSON.parse(row.extras) as HostExtras;
   const nodes: (Omit<NodeReport, 'name'> & { name: string | null })[] = report.nodes ?? [
     { ...report, name: null, online: true },
   ];
@@ -63,7 +61,7 @@ function placesOf({ row, online, report }: Host): Place[] {
     addressPool: report.addressPool,
     poolHosts: [row.id],
     images: report.images,
-    defaultImage: extras.default_image ?? null,
+    defaultImage: parseExtras(row).default_image ?? null,
     sharesFilesystems: row.filesystems_path !== null,
   }));
 }

@@ -1,18 +1,18 @@
-// Hosts over HTTP: everybody who is signed in may look, owners may change.
+// Hosts over HTTP: every signed-in person may read them, owners may change them.
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
-import type { Cloud } from '#cloud/cloud.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
+import type { HostChanges } from './host-changes.ts';
 import { HostChange, HostChecks, HostParams, HostView, NewHost, RemoveQuery } from './schema.ts';
 
 export function hostRoutes(
   scope: FastifyInstance,
-  { authenticator, cloud }: { authenticator: Authenticator; cloud: Cloud },
+  authenticator: Authenticator,
+  hostChanges: HostChanges,
 ): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { hostChanges } = cloud;
   authenticator.requireSession(scope);
 
   app.get(

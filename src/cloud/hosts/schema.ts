@@ -45,7 +45,7 @@ export const HostView = Type.Object({
   target: Nullable,
   engine: Nullable,
   status: OneOf(['online', 'offline', 'draining']),
-  /** Also of one that is offline, which its status can't say. */
+  /** True for an offline host as well, whose status can't say so. */
   draining: Type.Boolean(),
   reason: Nullable,
   seen_at: Nullable,
@@ -88,7 +88,7 @@ export const ImageParams = Type.Object({
   name: HostParams.properties.name,
 });
 
-/** One of: an image that the host has already, one from a server of images, or the built-in recipe. */
+/** One of: an image that the host already has, an image from an image server, or the built-in recipe. */
 export const ImageOrigin = Type.Object(
   {
     fingerprint: Maybe(Type.String({ pattern: '^[0-9a-f]{64}$' })),

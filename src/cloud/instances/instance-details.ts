@@ -1,5 +1,5 @@
-// What the dashboard shows of instances beyond the public API, whose strict clients would trip over more
-// members: since when, why unhealthy, and what the machine printed while booting.
+// What the dashboard shows about instances beyond the public API, whose strict clients reject additional
+// members: timestamps, why an instance is unhealthy, its boot log and its terminal.
 
 import type { Audit } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
@@ -12,11 +12,11 @@ import type { Database } from '#db/tables.ts';
 export interface InstanceDetails {
   list(accountId: string): Promise<InstanceDetail[]>;
   bootLog(accountId: string, id: string): Promise<string>;
-  /** A login shell; undefined when the machine is not active, or its driver has no terminals. */
-  openTerminal(who: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
+  /** Opens a login shell. Undefined if the instance is not active, or its driver has no terminals. */
+  openTerminal(principal: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
 }
 
-const unreachable = 'The boot log can not be read: this server does not reach its host now.\n';
+const unreachable = 'The boot log cannot be read: this server cannot reach its host now.\n';
 
 export function createInstanceDetails(
   db: Database,
@@ -58,12 +58,12 @@ export function createInstanceDetails(
       const row = await getRow(accountId, id);
       return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
     },
-    async openTerminal(who, id, size) {
-      const row = await getRow(who.accountId, id);
+    async openTerminal(principal, id, size) {
+      const row = await getRow(principal.accountId, id);
       const driver = hosts.driverOf(row.host_id);
       if (row.status !== 'active' || driver?.attachTerminal === undefined) return undefined;
-      // Before the shell: nobody gets in unrecorded.
-      await audit.record(db, who, { action: 'instance.terminal_opened', resourceId: row.id });
+      // Recorded before the shell opens, so that no access goes unrecorded.
+      await audit.record(db, principal, { action: 'instance.terminal_opened', resourceId: row.id });
       return driver.attachTerminal(row.id, size);
     },
   };

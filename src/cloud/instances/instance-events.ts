@@ -1,5 +1,5 @@
-// Tells listeners in this process that an instance changed, after the change is committed. What happens in
-// another process is not heard here; listeners read the rows again anyway.
+// Notifies listeners in this process that an instance has changed, after the change is committed. Changes made
+// by other processes are not published here; listeners read the rows anyway.
 
 export interface InstanceEvent {
   readonly accountId: string;
@@ -8,7 +8,7 @@ export interface InstanceEvent {
 }
 
 export interface InstanceEvents {
-  /** Returns what ends the subscription. */
+  /** Returns a function that ends the subscription. */
   subscribe(accountId: string, listener: (event: InstanceEvent) => void): () => void;
   publish(event: InstanceEvent): void;
 }

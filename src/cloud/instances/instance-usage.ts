@@ -1,18 +1,18 @@
-// What machines cost: the seconds each existed in a span of time, at the price it was launched for. Read
-// from the instances' own rows, which outlive the machines.
+// The cost of instances: the seconds each existed in a time range, at the price it was launched for. Read from
+// the rows of the instances, which outlive the machines.
 
-import type { MachineUsage } from '#cloud/schema.ts';
+import type { InstanceUsage } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
-export interface MachineUsages {
-  /** Instances that existed in the span, oldest first. What still runs counts up to now. */
-  between(accountId: string, from: number, to: number): Promise<MachineUsage[]>;
+export interface InstanceUsages {
+  /** Instances that existed in the range, oldest first. Running ones count up to now. */
+  between(accountId: string, from: number, to: number): Promise<InstanceUsage[]>;
 }
 
 const maxRows = 10_000;
 
-export function createMachineUsages(db: Database, clock: Clock): MachineUsages {
+export function createInstanceUsages(db: Database, clock: Clock): InstanceUsages {
   return {
     async between(accountId, from, to) {
       const rows = await db

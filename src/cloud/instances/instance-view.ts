@@ -1,16 +1,55 @@
-// An instance as the API shows it: what is not there is left out, and each action says whether it is
-// possible now and, if not, why.
+// Instances as the API returns them. Absent values are left out, and each action says whether it is possible
+// now and, if not, why.
 
 import { toRegion } from '#cloud/regions.ts';
 import type { Instance } from '#cloud/schema.ts';
 import type { InstanceFilesystemRow, InstanceRow, InstanceRulesetRow } from '#db/cloud-rows.ts';
+import type { Database, Tx } from '#db/tables.ts';
 
-export interface Attachments {
+interface Attachments {
   filesystems: readonly InstanceFilesystemRow[];
   rulesets: readonly InstanceRulesetRow[];
 }
 
-export function toInstance(row: InstanceRow, { filesystems, rulesets }: Attachments): Instance {
+/** Databases limit the parameters of a statement: SQLite to 32,766. */
+const idsPerQuery = 1000;
+
+export async function viewInstances(
+  db: Database | Tx,
+  rows: readonly InstanceRow[],
+): Promise<Instance[]> {
+  const instances: Instance[] = [];
+  for (let from = 0; from < rows.length; from += idsPerQuery) {
+    instances.push(...(await viewBatch(db, rows.slice(from, from + idsPerQuery))));
+  }
+  return instances;
+}
+
+async function viewBatch(db: Database | Tx, rows: readonly InstanceRow[]): Promise<Instance[]> {
+  const ids = rows.map(({ id }) => id);
+  const filesystems = await db
+    .selectFrom('instance_filesystems')
+    .selectAll()
+    .where('instance_id', 'in', ids)
+    .orderBy('name')
+    .execute();
+  const rulesets = await db
+    .selectFrom('instance_rulesets')
+    .selectAll()
+    .where('instance_id', 'in', ids)
+    .orderBy('ruleset_id')
+    .execute();
+  const filesystemsOf = Map.groupBy(filesystems, ({ instance_id }) => instance_id);
+  const rulesetsOf = Map.groupBy(rulesets, ({ instance_id }) => instance_id);
+  return rows.map((row) =>
+    toInstance(row, {
+      filesystems: filesystemsOf.get(row.id) ?? [],
+      rulesets: rulesetsOf.get(row.id) ?? [],
+    }),
+  );
+}
+
+function toInstance(row: InstanceRow, { filesystems, rulesets }: Attachments): Instance {
   const tags = JSON.parse(row.tags) as { key: string; value: string }[];
   const hostname = row.hostname ?? row.ip;
   return {
@@ -59,7 +98,7 @@ function toActions(row: InstanceRow): Instance['actions'] {
   };
 }
 
-/** Undefined when a restart is possible. */
+/** Why a restart is not possible; undefined if it is. */
 export function whyBlocked(row: InstanceRow): Availability | undefined {
   const because = (reason_code: string, reason_description: string) => ({
     available: false,
@@ -78,6 +117,6 @@ export function whyBlocked(row: InstanceRow): Availability | undefined {
   return undefined;
 }
 
-/** Not in the first moments of a launch; from then on, whatever else is going on. */
+/** Possible as soon as the machine has been requested from its host, whatever else is in progress. */
 const canTerminate = ({ status, asked_at }: InstanceRow) =>
   status === 'active' || status === 'unhealthy' || (status === 'booting' && asked_at !== null);

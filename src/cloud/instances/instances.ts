@@ -1,5 +1,5 @@
-// Instances as their owners see and command them. A command is written down here and carried out by the
-// reconciler; nobody waits for a machine.
+// Instances as their owners see and command them. A command is written here and carried out by the
+// reconciler; no request waits for a machine.
 
 import type { Audit, AuditAction } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
@@ -10,20 +10,18 @@ import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { InstanceEvents } from './instance-events.ts';
-import { toInstance, whyBlocked } from './instance-view.ts';
+import { viewInstances, whyBlocked } from './instance-view.ts';
+
+type RestartAction = 'restart' | 'power-cycle';
 
 export interface Instances {
   list(accountId: string): Promise<Instance[]>;
   get(accountId: string, id: string): Promise<Instance>;
   rename(principal: Principal, id: string, name: string | null): Promise<Instance>;
-  /** In place of those it had. */
+  /** Replaces all tags. */
   retag(principal: Principal, id: string, tags: TagsChange['tags']): Promise<Instance>;
-  /** All or none, as for `terminate`. */
-  restart(
-    principal: Principal,
-    ids: readonly string[],
-    action: 'restart' | 'power-cycle',
-  ): Promise<Instance[]>;
+  /** Restarts all of them or none; `terminate` likewise. */
+  restart(principal: Principal, ids: readonly string[], action: RestartAction): Promise<Instance[]>;
   terminate(principal: Principal, ids: readonly string[]): Promise<Instance[]>;
 }
 
@@ -34,180 +32,159 @@ export interface InstanceParts {
 }
 
 /** How long a terminated instance can still be read by its id. */
-const afterlifeMs = 3_600_000;
+const terminatedReadableMs = 3_600_000;
 
-/** Databases limit the parameters of a statement: SQLite to 32,766. */
-const idsPerQuery = 1000;
-
-const auditActions: Record<'restart' | 'power-cycle', AuditAction> = {
+const auditActions: Record<RestartAction, AuditAction> = {
   restart: 'instance.restarted',
   'power-cycle': 'instance.power_cycled',
 };
 
-export function createInstances(db: Database, clock: Clock, parts: InstanceParts): Instances {
-  async function list(accountId: string) {
-    const rows = await db
-      .selectFrom('instances')
-      .selectAll()
-      .where('account_id', '=', accountId)
-      .where('status', '!=', 'terminated')
-      .orderBy('launched_at')
-      .orderBy('id')
-      .execute();
-    return view(db, rows);
-  }
+interface Context extends InstanceParts {
+  readonly db: Database;
+  readonly clock: Clock;
+}
 
-  async function get(accountId: string, id: string) {
-    const row = await db
-      .selectFrom('instances')
-      .selectAll()
+export function createInstances(db: Database, clock: Clock, parts: InstanceParts): Instances {
+  const context: Context = { db, clock, ...parts };
+  return {
+    async list(accountId) {
+      const rows = await db
+        .selectFrom('instances')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .where('status', '!=', 'terminated')
+        .orderBy('launched_at')
+        .orderBy('id')
+        .execute();
+      return viewInstances(db, rows);
+    },
+    get: (accountId, id) => getInstance(context, accountId, id),
+    rename: (principal, id, name) =>
+      update(context, principal, id, { change: { name }, details: { name } }),
+    retag(principal, id, tags) {
+      const kept = tags.map(({ key, value }) => ({ key, value }));
+      const details = { tags: kept.map(({ key, value }) => `${key}=${value}`) };
+      return update(context, principal, id, { change: { tags: JSON.stringify(kept) }, details });
+    },
+    restart: (principal, ids, action) =>
+      command(context, principal, ids, async (tx, row) => {
+        await restart(tx, row, action, clock.now());
+        const resourceId = row.id;
+        await parts.audit.record(tx, principal, { action: auditActions[action], resourceId });
+      }),
+    terminate: (principal, ids) =>
+      command(context, principal, ids, async (tx, row) => {
+        if (row.status === 'terminating') return;
+        await terminate(tx, row, clock.now());
+        await parts.audit.record(tx, principal, toTermination(row));
+      }),
+  };
+}
+
+async function getInstance({ db, clock }: Context, accountId: string, id: string) {
+  const row = await db
+    .selectFrom('instances')
+    .selectAll()
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst();
+  const ended = row?.terminated_at ?? null;
+  if (row === undefined || (ended !== null && ended + terminatedReadableMs <= clock.now())) {
+    throw instanceNotFound();
+  }
+  return (await viewInstances(db, [row]))[0] as Instance;
+}
+
+interface Update {
+  readonly change: Partial<Pick<InstanceRow, 'name' | 'tags'>>;
+  /** For the audit log. */
+  readonly details: Record<string, unknown>;
+}
+
+async function update(
+  context: Context,
+  principal: Principal,
+  id: string,
+  { change, details }: Update,
+): Promise<Instance> {
+  const { accountId } = principal;
+  await context.db.transaction().execute(async (tx) => {
+    const row = await tx
+      .updateTable('instances')
+      .set(change)
       .where('id', '=', id)
       .where('account_id', '=', accountId)
+      .where('status', '!=', 'terminated')
+      .returning('id')
       .executeTakeFirst();
-    const ended = row?.terminated_at ?? null;
-    if (row === undefined || (ended !== null && ended + afterlifeMs <= clock.now())) {
-      throw instanceNotFound();
-    }
-    return (await view(db, [row]))[0] as Instance;
-  }
+    if (row === undefined) throw instanceNotFound();
+    const action = 'instance.updated';
+    await context.audit.record(tx, principal, { action, resourceId: id, details });
+  });
+  const instance = await getInstance(context, accountId, id);
+  announce(context, accountId, [instance]);
+  return instance;
+}
 
-  const rename: Instances['rename'] = (principal, id, name) =>
-    update(principal, id, { name }, { name });
-
-  const retag: Instances['retag'] = (principal, id, tags) => {
-    const kept = tags.map(({ key, value }) => ({ key, value }));
-    const details = { tags: kept.map(({ key, value }) => `${key}=${value}`) };
-    return update(principal, id, { tags: JSON.stringify(kept) }, details);
-  };
-
-  async function update(
-    principal: Principal,
-    id: string,
-    change: Partial<Pick<InstanceRow, 'name' | 'tags'>>,
-    details: Record<string, unknown>,
-  ) {
-    await db.transaction().execute(async (tx) => {
+/** Changes all of the instances or none. The lock on the account prevents deadlocks between commands. */
+async function command(
+  context: Context,
+  { accountId }: Principal,
+  ids: readonly string[],
+  change: (tx: Tx, row: InstanceRow) => Promise<void>,
+): Promise<Instance[]> {
+  const wanted = [...new Set(ids)];
+  if (wanted.length === 0) return [];
+  const instances = await context.db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    for (const id of wanted) {
       const row = await tx
         .updateTable('instances')
-        .set(change)
+        .set((old) => ({ version: old('version', '+', 1) }))
         .where('id', '=', id)
-        .where('account_id', '=', principal.accountId)
+        .where('account_id', '=', accountId)
         .where('status', '!=', 'terminated')
-        .returning('id')
+        .returningAll()
         .executeTakeFirst();
       if (row === undefined) throw instanceNotFound();
-      await parts.audit.record(tx, principal, {
-        action: 'instance.updated',
-        resourceId: id,
-        details,
-      });
-    });
-    const instance = await get(principal.accountId, id);
-    announce(principal.accountId, [instance]);
-    return instance;
-  }
-
-  const restart: Instances['restart'] = (principal, ids, action) =>
-    command(principal, ids, async (tx, row) => {
-      if (whyBlocked(row) !== undefined) throw instanceBusy();
-      await write(tx, row, { action, action_started_at: null });
-      await parts.audit.record(tx, principal, {
-        action: auditActions[action],
-        resourceId: row.id,
-      });
-    });
-
-  const terminate: Instances['terminate'] = (principal, ids) =>
-    command(principal, ids, async (tx, row) => {
-      if (row.status === 'terminating') return;
-      await write(tx, row, { status: 'terminating', status_reason: null, action: null });
-      const details = {
-        instance_lrn: `lrn:cloud:instance:${row.id}`,
-        instance_type: row.type_name,
-        region: row.region,
-      };
-      await parts.audit.record(tx, principal, {
-        action: 'instance.terminated',
-        resourceId: row.id,
-        details,
-      });
-    });
-
-  /** All or none. Commands of an account take turns, so that two never wait for each other's rows. */
-  async function command(
-    { accountId }: Principal,
-    ids: readonly string[],
-    change: (tx: Tx, row: InstanceRow) => Promise<void>,
-  ): Promise<Instance[]> {
-    const wanted = [...new Set(ids)];
-    if (wanted.length === 0) return [];
-    const instances = await db.transaction().execute(async (tx) => {
-      await lockAccount(tx, accountId);
-      for (const id of wanted) {
-        const row = await tx
-          .updateTable('instances')
-          .set((old) => ({ version: old('version', '+', 1) }))
-          .where('id', '=', id)
-          .where('account_id', '=', accountId)
-          .where('status', '!=', 'terminated')
-          .returningAll()
-          .executeTakeFirst();
-        if (row === undefined) throw instanceNotFound();
-        await change(tx, row);
-      }
-      const rows = await tx.selectFrom('instances').selectAll().where('id', 'in', wanted).execute();
-      return view(tx, rows);
-    });
-    announce(accountId, instances);
-    parts.nudge();
-    return wanted.map((id) => instances.find((one) => one.id === id) as Instance);
-  }
-
-  async function write(tx: Tx, row: InstanceRow, changes: Partial<InstanceRow>) {
-    await tx
-      .updateTable('instances')
-      .set({ ...changes, attempts: 0, due_at: clock.now() })
-      .where('id', '=', row.id)
-      .execute();
-  }
-
-  function announce(accountId: string, instances: readonly Instance[]) {
-    for (const { id, status } of instances) {
-      parts.events.publish({ accountId, instanceId: id, status });
+      await change(tx, row);
     }
-  }
-
-  return { list, get, rename, retag, restart, terminate };
+    const rows = await tx.selectFrom('instances').selectAll().where('id', 'in', wanted).execute();
+    return viewInstances(tx, rows);
+  });
+  announce(context, accountId, instances);
+  context.nudge();
+  return wanted.map((id) => instances.find((one) => one.id === id) as Instance);
 }
 
-async function view(db: Database | Tx, rows: readonly InstanceRow[]): Promise<Instance[]> {
-  const instances: Instance[] = [];
-  for (let from = 0; from < rows.length; from += idsPerQuery) {
-    instances.push(...(await viewSome(db, rows.slice(from, from + idsPerQuery))));
-  }
-  return instances;
+async function restart(tx: Tx, row: InstanceRow, action: RestartAction, now: number) {
+  if (whyBlocked(row) !== undefined) throw instanceBusy();
+  await tx
+    .updateTable('instances')
+    .set({ action, action_started_at: null, attempts: 0, due_at: now })
+    .where('id', '=', row.id)
+    .execute();
 }
 
-async function viewSome(db: Database | Tx, rows: readonly InstanceRow[]): Promise<Instance[]> {
-  const ids = rows.map(({ id }) => id);
-  const filesystems = await db
-    .selectFrom('instance_filesystems')
-    .selectAll()
-    .where('instance_id', 'in', ids)
-    .orderBy('name')
+async function terminate(tx: Tx, { id }: InstanceRow, now: number): Promise<void> {
+  await tx
+    .updateTable('instances')
+    .set({ status: 'terminating', status_reason: null, action: null, attempts: 0, due_at: now })
+    .where('id', '=', id)
     .execute();
-  const rulesets = await db
-    .selectFrom('instance_rulesets')
-    .selectAll()
-    .where('instance_id', 'in', ids)
-    .orderBy('ruleset_id')
-    .execute();
-  const filesystemsOf = Map.groupBy(filesystems, ({ instance_id }) => instance_id);
-  const rulesetsOf = Map.groupBy(rulesets, ({ instance_id }) => instance_id);
-  return rows.map((row) =>
-    toInstance(row, {
-      filesystems: filesystemsOf.get(row.id) ?? [],
-      rulesets: rulesetsOf.get(row.id) ?? [],
-    }),
-  );
+}
+
+/** What the audit log records when an instance is terminated. */
+const toTermination = (row: InstanceRow) => ({
+  action: 'instance.terminated' as const,
+  resourceId: row.id,
+  details: {
+    instance_lrn: `lrn:cloud:instance:${row.id}`,
+    instance_type: row.type_name,
+    region: row.region,
+  },
+});
+
+function announce({ events }: Context, accountId: string, instances: readonly Instance[]): void {
+  for (const { id, status } of instances) events.publish({ accountId, instanceId: id, status });
 }

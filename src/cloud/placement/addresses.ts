@@ -1,34 +1,34 @@
-// The address a new machine gets: a free one of its host's range, from a random place on, so that it seldom
-// has the address of a machine that just went.
+// The address of a new instance: a free one in its host's range. The search starts at a random address, so
+// that a new instance seldom gets the address of one that has just ended.
 
 import { insufficientCapacity } from '#cloud/errors.ts';
 import type { Tx } from '#db/tables.ts';
-import type { Place } from './placement.ts';
+import type { Place } from './place.ts';
 
-/** The lowest block is the host's own. */
+/** Without the lowest block, which belongs to the host. */
 const loopback: NonNullable<Place['addressPool']> = { first: '127.77.1.1', last: '127.77.255.254' };
 
-/** Empty where the driver chooses. */
-export async function chooseAddress(tx: Tx, { poolHosts, addressPool }: Place): Promise<string> {
+/** Returns an empty string if the driver chooses the address. */
+export async function reserveAddress(tx: Tx, { poolHosts, addressPool }: Place): Promise<string> {
   if (addressPool === null) return '';
-  let living = tx.selectFrom('instances').select('address').where('status', '!=', 'terminated');
-  // Two servers may run on one computer, whose loopback addresses they share: those stay apart everywhere.
-  if (addressPool !== undefined) living = living.where('host_id', 'in', poolHosts);
+  let used = tx.selectFrom('instances').select('address').where('status', '!=', 'terminated');
+  // Loopback addresses are unique across all hosts: two servers on one computer share them.
+  if (addressPool !== undefined) used = used.where('host_id', 'in', poolHosts);
   const { first, last, except = [] } = addressPool ?? loopback;
-  const used = (await living.execute()).map(({ address }) => address);
-  const taken = new Set([...used, ...except].map(toNumber));
+  const addresses = (await used.execute()).map(({ address }) => address);
+  const taken = new Set([...addresses, ...except].map(toNumber));
   const from = toNumber(first);
   const count = toNumber(last) - from + 1;
   const start = Math.floor(Math.random() * count);
   for (let step = 0; step < count; step++) {
     const address = from + ((start + step) % count);
-    if (!taken.has(address) && isPlain(address)) return toText(address);
+    if (!taken.has(address) && isOrdinary(address)) return toText(address);
   }
   throw insufficientCapacity();
 }
 
-/** .0 and .255 look like networks to people and tools. */
-const isPlain = (address: number) => address % 256 !== 0 && address % 256 !== 255;
+/** People and tools take .0 and .255 for network and broadcast addresses. */
+const isOrdinary = (address: number) => address % 256 !== 0 && address % 256 !== 255;
 
 const toNumber = (text: string) =>
   text.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);

@@ -1,24 +1,24 @@
-// Capacity is counted from the living instances themselves, one launch at a time: there is no counter that
-// could drift, and what an instance takes is given back by the same write that ends it. Which GPU belongs
-// to whom is decided here and nowhere else: engines would attach one to two machines.
+// Capacity is counted from the instances themselves, one launch at a time. There is no counter that could
+// drift: the write that ends an instance also frees what it used. GPUs are assigned here and nowhere else,
+// because engines would attach one GPU to two machines.
 
 import { insufficientCapacity } from '#cloud/errors.ts';
 import { type RegionInfo, regions } from '#cloud/regions.ts';
 import type { Database, Tx } from '#db/tables.ts';
-import { chooseAddress } from './addresses.ts';
-import type { Offer, Offers } from './instance-types.ts';
-import { choosePlace, fits, freeGpus, type Place, type Taken } from './placement.ts';
+import { reserveAddress } from './addresses.ts';
+import type { Offer } from './instance-types.ts';
+import { lockLaunches } from './lock-launches.ts';
+import type { Place } from './place.ts';
+import { type Allocated, choosePlace, fits, freeGpus } from './placement.ts';
 
 export interface Capacity {
-  /** In which regions an offer could be launched now. Advisory: another launch may be quicker. */
+  /** Finds the regions where an offer could be launched now. Advisory: another launch may come first. */
   available(): Promise<(offer: Offer) => RegionInfo[]>;
-  /** Reserves a place inside the launch's transaction, or throws. */
-  take(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<Reserved>;
-  /** What living machines hold of a place. */
-  taken(): Promise<(place: Place) => Taken>;
+  /** Reserves a place within the transaction of a launch. Throws if none fits. */
+  reserve(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<Reservation>;
 }
 
-export interface Reserved {
+export interface Reservation {
   readonly place: Place;
   readonly address: string;
   readonly gpus: readonly string[];
@@ -26,48 +26,49 @@ export interface Reserved {
 
 export interface CapacityParts {
   places(): readonly Place[];
-  offers(): Offers;
+  /** Maximum number of emulated instances that exist at once. */
+  maxEmulated: number;
 }
 
-const nothing: Taken = { vcpus: 0, memoryGib: 0, gpus: new Set() };
+const nothing: Allocated = { vcpus: 0, memoryGib: 0, gpus: new Set() };
 
 export function createCapacity(db: Database, parts: CapacityParts): Capacity {
-  async function available() {
-    const counted = await count(db);
-    const places = parts.places();
-    return (offer: Offer) => {
-      if (!hasRoom(offer, counted)) return [];
-      const able = places.filter((place) => fits(offer, place, counted.of(place)));
-      const names = new Set(able.map(({ region }) => region));
-      return regions.filter(({ name }) => names.has(name));
-    };
-  }
-
-  async function take(tx: Tx, offer: Offer, allows: (place: Place) => boolean) {
-    await tx.updateTable('turns').set({ name: 'launch' }).where('name', '=', 'launch').execute();
-    const counted = await count(tx);
-    if (!hasRoom(offer, counted)) throw insufficientCapacity();
-    // Read here again: a host may have been drained or removed since its places were known.
-    const open = await tx.selectFrom('hosts').select('id').where('draining', '=', 0).execute();
-    const hosts = new Set(open.map(({ id }) => id));
-    const places = parts.places().filter((place) => hosts.has(place.hostId) && allows(place));
-    const place = choosePlace(offer, places, counted.of);
-    if (place === undefined) throw insufficientCapacity();
-    const gpus = freeGpus(offer, place, counted.of(place)).slice(0, offer.type.specs.gpus);
-    return {
-      place,
-      address: await chooseAddress(tx, place),
-      gpus: offer.pool === 'gpu' ? gpus : [],
-    };
-  }
-
   const hasRoom = ({ pool }: Offer, { emulated }: { emulated: number }) =>
-    pool !== 'emulated' || emulated < parts.offers().totals.emulated;
+    pool !== 'emulated' || emulated < parts.maxEmulated;
 
-  return { available, take, taken: async () => (await count(db)).of };
+  return {
+    async available() {
+      const counted = await countAllocated(db);
+      const places = parts.places();
+      return (offer) => {
+        if (!hasRoom(offer, counted)) return [];
+        const fitting = places.filter((place) => fits(offer, place, counted.on(place)));
+        const names = new Set(fitting.map(({ region }) => region));
+        return regions.filter(({ name }) => names.has(name));
+      };
+    },
+
+    async reserve(tx, offer, allows) {
+      await lockLaunches(tx);
+      const counted = await countAllocated(tx);
+      if (!hasRoom(offer, counted)) throw insufficientCapacity();
+      // Read again under the lock: a host may have been drained or removed since its places were listed.
+      const open = await tx.selectFrom('hosts').select('id').where('draining', '=', 0).execute();
+      const hosts = new Set(open.map(({ id }) => id));
+      const places = parts.places().filter((place) => hosts.has(place.hostId) && allows(place));
+      const place = choosePlace(offer, places, counted.on);
+      if (place === undefined) throw insufficientCapacity();
+      const gpus = freeGpus(offer, place, counted.on(place)).slice(0, offer.type.specs.gpus);
+      return {
+        place,
+        address: await reserveAddress(tx, place),
+        gpus: offer.pool === 'gpu' ? gpus : [],
+      };
+    },
+  };
 }
 
-async function count(connection: Database | Tx) {
+async function countAllocated(connection: Database | Tx) {
   const sums = await connection
     .selectFrom('instances')
     .select((row) => [
@@ -82,20 +83,20 @@ async function count(connection: Database | Tx) {
     .groupBy(['host_id', 'node', 'pool'])
     .execute();
   const gpus = await connection.selectFrom('instance_gpus').selectAll().execute();
-  const takenBy = new Map<string, Taken>();
+  const allocated = new Map<string, Allocated>();
   for (const { host_id, node, vcpus, memoryGib } of sums.filter(({ pool }) => pool === 'cpu')) {
-    takenBy.set(keyOf(host_id, node), { vcpus, memoryGib, gpus: new Set() });
+    allocated.set(toKey(host_id, node), { vcpus, memoryGib, gpus: new Set() });
   }
-  for (const [key, rows] of Map.groupBy(gpus, ({ host_id, node }) => keyOf(host_id, node))) {
+  for (const [key, rows] of Map.groupBy(gpus, ({ host_id, node }) => toKey(host_id, node))) {
     const addresses = new Set(rows.map(({ address }) => address));
-    takenBy.set(key, { ...(takenBy.get(key) ?? nothing), gpus: addresses });
+    allocated.set(key, { ...(allocated.get(key) ?? nothing), gpus: addresses });
   }
   return {
-    of: ({ hostId, node }: Place): Taken => takenBy.get(keyOf(hostId, node)) ?? nothing,
+    on: ({ hostId, node }: Place): Allocated => allocated.get(toKey(hostId, node)) ?? nothing,
     emulated: sums
       .filter(({ pool }) => pool === 'emulated')
       .reduce((sum, { instances }) => sum + instances, 0),
   };
 }
 
-const keyOf = (hostId: string, node: string | null) => `${hostId}/${node ?? ''}`;
+const toKey = (hostId: string, node: string | null) => `${hostId}/${node ?? ''}`;

@@ -1,4 +1,4 @@
-// What the host calls itself, for the images' descriptions.
+// The name of the host's operating system and its architecture, for the descriptions of images.
 
 import { readFileSync } from 'node:fs';
 import { arch, release, type } from 'node:os';
@@ -9,7 +9,7 @@ export function readSystemName(): string {
     const name = /^PRETTY_NAME="?([^"\n]+)"?$/m.exec(text)?.[1];
     if (name !== undefined) return name;
   } catch {
-    // Not Linux, or a very small one.
+    // Not Linux, or a minimal one without the file.
   }
   return `${type()} ${release()}`;
 }

@@ -1,18 +1,19 @@
-// Images: what hosts report; on a server's own host its system, and the families clients ask for by name,
-// which stand for it and say so. One row per image and region with the same id in each: one client reads its list of regions from here.
+// Images: what hosts report. On a server's own host it is the host's system, also under the family names that
+// clients ask for; their descriptions say so. There is one entry per image and region, with the same id in
+// each region: one client reads its list of regions from here.
 
 import { createHash } from 'node:crypto';
 import { findRegion, regions } from '#cloud/regions.ts';
 import type { Image, ImageChoice } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire-time.ts';
-import type { Place } from './placement.ts';
+import type { Place } from './place.ts';
 
 export interface Images {
   list(): Image[];
-  /** Undefined when there is no such image in the region. Null is the region's default. */
+  /** Undefined if the region has no such image. A null choice finds the region's default. */
   find(choice: ImageChoice | null, region: string): Image | undefined;
-  /** Its id, and what the place's driver calls it; undefined when it is not there. Null is the place's own
-   * default. */
+  /** The image's id, and its name for the place's driver. Undefined if the place doesn't have it. A null
+   * choice finds the place's default. */
   on(place: Place, choice: ImageChoice | null): { id: string; name: string } | undefined;
 }
 
@@ -26,13 +27,13 @@ const families = [
   ['lambda-stack-legacy-22-04', 'Lambda Stack Legacy 22.04', '22.4.5-1459'],
 ] as const;
 
-/** Launches that name no image get the latest Lambda Stack. */
+/** Launches that name no image get this family. */
 const defaultFamily = families[0][0];
 
 const published = Date.parse('2025-11-13T19:45:33.104Z');
 
 export interface ImageOptions {
-  /** The server's own name for its system, e.g. `Debian GNU/Linux 12 (bookworm)`. */
+  /** The operating system of the server, e.g. `Debian GNU/Linux 12 (bookworm)`. */
   system: string;
   architecture: 'x86_64' | 'arm64';
 }
@@ -48,7 +49,7 @@ export function createImages(
     toEntry('host', `The system of the host: ${system}.`, architecture),
   ];
 
-  /** A region without hosts shows what a server's own host would have. */
+  /** A region without hosts lists the images of a server's own host. */
   function inRegion(region: string): Entry[] {
     const here = places().filter((place) => place.region === region);
     const offersOwn = here.length === 0 || here.some(({ images }) => images === null);
@@ -111,7 +112,7 @@ function toEntry(family: string, description: string, architecture: Image['archi
   };
 }
 
-/** The same at every start, on every host. */
+/** Derives the id from the text: it is the same at every start and on every host. */
 function toUuid(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex').slice(0, 32);
   return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-4$3-8$4-$5');

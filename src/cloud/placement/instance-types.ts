@@ -1,35 +1,33 @@
-// What can be launched: every place cut into sizes, and the public catalog beside it, which has capacity
-// only where the operator lets it be emulated. Pure: places in, the offer out.
+// Instance types: every place divided into sizes, followed by the public catalog, which has capacity only if
+// the operator has it emulated. Pure: places in, offers out.
 
 import type { InstanceType } from '#cloud/schema.ts';
-import { type Place, splitNode } from './placement.ts';
+import { type Place, splitNode } from './place.ts';
 import { type CatalogType, catalogModels, typeCatalog } from './type-catalog.ts';
 
 export interface Offer {
   readonly type: InstanceType;
-  /** Null: listed, but nothing here can run it. */
+  /** Null if the type is listed but nothing here can run it. */
   readonly pool: 'cpu' | 'gpu' | 'emulated' | null;
-  /** What a machine of this type is really given. */
+  /** What an instance of this type really gets. */
   readonly vcpus: number;
   readonly memoryGib: number;
   readonly storageGib: number;
-  /** The model to take `type.specs.gpus` GPUs of, in the driver's words; null for none. */
+  /** The model of its `type.specs.gpus` GPUs, as the driver names it; null if it has none. */
   readonly gpuModel: string | null;
 }
 
 export interface Offers {
-  /** In the order they are listed. */
+  /** In the order in which the API lists them. */
   readonly all: readonly Offer[];
   find(name: string): Offer | undefined;
-  /** What there is for CPU machines on all places together, and how many emulated ones may live. */
-  readonly totals: { readonly vcpus: number; readonly emulated: number };
 }
 
 export interface OfferOptions {
   emulate: boolean;
-  /** How many emulated instances may live at once. */
+  /** Maximum number of emulated instances that exist at once. */
   emulatedInstances: number;
-  /** Cents an hour by type name; wins over what is built in. */
+  /** Cents per hour by type name; takes precedence over the built-in prices. */
   prices: Readonly<Record<string, number>>;
 }
 
@@ -37,7 +35,7 @@ const centsPerVcpu = 5;
 const centsPerUnknownGpu = 100;
 
 export function createOffers(known: readonly Place[], options: OfferOptions): Offers {
-  // A node that was never seen online has no size.
+  // The size of a node that has never been online is unknown.
   const places = known.filter(({ vcpus }) => vcpus > 0);
   const gpu = gpuOffers(places);
   const cpu = cpuOffers(places);
@@ -47,25 +45,18 @@ export function createOffers(known: readonly Place[], options: OfferOptions): Of
     .map((entry) => catalogOffer(entry, options));
   const all = [...gpu, ...catalog, ...cpu].map((offer) => withPrice(offer, options.prices));
   const byName = new Map(all.map((offer) => [offer.type.name, offer]));
-  return {
-    all,
-    find: (name) => byName.get(name),
-    totals: {
-      vcpus: places.reduce((sum, place) => sum + splitNode(place).cpuVcpus, 0),
-      emulated: options.emulate ? options.emulatedInstances : 0,
-    },
-  };
+  return { all, find: (name) => byName.get(name) };
 }
 
-interface Given {
+interface Resources {
   readonly vcpus: number;
   readonly memoryGib: number;
   readonly storageGib: number;
 }
 
-/** One name means one size wherever it is launched: the least that any place which offers it would give. */
-function leastOf(all: readonly Given[]): Given {
-  const least = (member: keyof Given) => Math.min(...all.map((given) => given[member]));
+/** A type has one size wherever it is launched: the smallest share that any place offering it would give. */
+function smallestOf(all: readonly Resources[]): Resources {
+  const least = (member: keyof Resources) => Math.min(...all.map((one) => one[member]));
   return {
     vcpus: least('vcpus'),
     memoryGib: least('memoryGib'),
@@ -80,7 +71,7 @@ function cpuOffers(places: readonly Place[]): Offer[] {
     .sort((one, other) => one - other)
     .map((size) => {
       const able = nodes.filter(({ cpuVcpus }) => sizesUpTo(cpuVcpus).includes(size));
-      const given = leastOf(
+      const given = smallestOf(
         able.map(({ place, cpuVcpus, cpuMemoryGib }) => ({
           vcpus: size,
           memoryGib: Math.max(1, Math.floor((cpuMemoryGib * size) / cpuVcpus)),
@@ -119,7 +110,7 @@ function gpuOffers(places: readonly Place[]): Offer[] {
 function gpuOffer(model: string, count: number, memoryGib: number, able: readonly Place[]): Offer {
   const name = `gpu_${count}x_${toSlug(model)}`;
   const listed = typeCatalog.find((entry) => entry.name === name);
-  const given = leastOf(
+  const given = smallestOf(
     able.map((place) => {
       const { gpuVcpus, gpuMemoryGib } = splitNode(place);
       return {
@@ -135,7 +126,7 @@ function gpuOffer(model: string, count: number, memoryGib: number, able: readonl
   return { type, pool: 'gpu', gpuModel: model, ...given };
 }
 
-/** What a place is too small for is cut down when it is placed there. */
+/** On a place that is smaller than its specs, an emulated instance is reduced to the place's size. */
 function catalogOffer(entry: CatalogType, options: OfferOptions): Offer {
   const { name, gpu, vcpus, memoryGib, storageGib, gpus, cents } = entry;
   const count = gpus || vcpus;
@@ -172,20 +163,20 @@ function withPrice(offer: Offer, prices: OfferOptions['prices']): Offer {
   return { ...offer, type: { ...offer.type, price_cents_per_hour: price } };
 }
 
-/** 1, 2, 4 ... and the whole. */
+/** Powers of two below the whole, and the whole. */
 function sizesUpTo(whole: number): number[] {
   const sizes: number[] = [];
   for (let size = 1; size < whole; size *= 2) sizes.push(size);
   return [...sizes, whole];
 }
 
-/** A program can use one slice at a time, so a machine is given one. */
+/** A program can use only one MIG slice, so an instance gets one. */
 const countsUpTo = (model: string, whole: number) => (slice.test(model) ? [1] : sizesUpTo(whole));
 
 const warning = (places: readonly Place[]) =>
   places.every(({ isolated }) => isolated) ? '' : ', not isolated from the host';
 
-/** The end of a GPU's model when it is a part of one, e.g. `NVIDIA H100 PCIe MIG 1g.10gb`. */
+/** The suffix of a GPU model that is a MIG slice, e.g. `NVIDIA H100 PCIe MIG 1g.10gb`. */
 const slice = / MIG (\S+)$/;
 
 const shorten = (model: string) => model.replace(/^NVIDIA (GeForce )?/, '');

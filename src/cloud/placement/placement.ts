@@ -1,111 +1,69 @@
-// Where a machine goes. A place is one node of one host; a machine fits on a place or it doesn't, whatever
-// the sum of all places may be. CPU machines are spread, GPU machines are packed. Pure: no rows, no drivers.
+// Chooses a place for an instance. An instance fits on a place or it doesn't, whatever the sum over all
+// places may be. CPU instances are spread, GPU instances are packed. Pure: no rows, no drivers.
 
-import type { DriverReport, ImageReport, NodeReport } from '#cloud/drivers/driver.ts';
 import type { Offer } from './instance-types.ts';
+import { type Place, splitNode } from './place.ts';
 
-export interface Place extends Omit<NodeReport, 'name' | 'online'> {
-  readonly hostId: string;
-  readonly hostName: string;
-  readonly region: string;
-  /** Null where the host is one computer. */
-  readonly node: string | null;
-  /** False: silent, draining or switched off. */
-  readonly accepting: boolean;
-  readonly isolated: boolean;
-  /** Null: the driver chooses. Undefined: the loopback range of its computer. */
-  readonly addressPool: DriverReport['addressPool'];
-  /** Hosts that hand out of the same pool, this one among them: groups of one cluster are hosts. */
-  readonly poolHosts: readonly string[];
-  /** Null: it boots its own system, under any name. */
-  readonly images: readonly ImageReport[] | null;
-  /** What the operator would have machines boot that name no image. */
-  readonly defaultImage: string | null;
-  /** It has the directory that hosts of its region share. */
-  readonly sharesFilesystems: boolean;
-}
-
-/** What living machines hold of one place. */
-export interface Taken {
+/** What instances that are not terminated use of one place. */
+export interface Allocated {
   readonly vcpus: number;
   readonly memoryGib: number;
+  /** Addresses of GPUs. */
   readonly gpus: ReadonlySet<string>;
 }
 
-export interface Split {
-  readonly gpuVcpus: number;
-  readonly gpuMemoryGib: number;
-  readonly cpuVcpus: number;
-  readonly cpuMemoryGib: number;
-}
-
-/** Each GPU comes with its share of half the node; else a few small CPU machines would strand it. */
-export function splitNode({
-  vcpus,
-  memoryGib,
-  gpus,
-}: Pick<Place, 'vcpus' | 'memoryGib' | 'gpus'>): Split {
-  const count = gpus.length;
-  const gpuVcpus = count === 0 ? 0 : Math.max(1, Math.floor(vcpus / 2 / count));
-  const gpuMemoryGib = count === 0 ? 0 : Math.max(1, Math.floor(memoryGib / 2 / count));
-  return {
-    gpuVcpus,
-    gpuMemoryGib,
-    cpuVcpus: Math.max(1, vcpus - count * gpuVcpus),
-    cpuMemoryGib: Math.max(1, memoryGib - count * gpuMemoryGib),
-  };
-}
-
-/** Emulated machines have a limit of their own, which is not of any place. */
-export function fits(offer: Offer, place: Place, taken: Taken): boolean {
+/** Emulated instances fit everywhere: their limit is one for all places together. */
+export function fits(offer: Offer, place: Place, allocated: Allocated): boolean {
   if (!place.accepting) return false;
   switch (offer.pool) {
     case 'cpu': {
       const { cpuVcpus, cpuMemoryGib } = splitNode(place);
       return (
-        taken.vcpus + offer.vcpus <= cpuVcpus && taken.memoryGib + offer.memoryGib <= cpuMemoryGib
+        allocated.vcpus + offer.vcpus <= cpuVcpus &&
+        allocated.memoryGib + offer.memoryGib <= cpuMemoryGib
       );
     }
     case 'gpu':
-      return freeGpus(offer, place, taken).length >= offer.type.specs.gpus;
+      return freeGpus(offer, place, allocated).length >= offer.type.specs.gpus;
     default:
       return offer.pool === 'emulated';
   }
 }
 
-export function freeGpus({ gpuModel }: Offer, place: Place, { gpus }: Taken): string[] {
+export function freeGpus({ gpuModel }: Offer, place: Place, { gpus }: Allocated): string[] {
   return place.gpus
     .filter(({ model, address }) => model === gpuModel && isFree(address, gpus))
     .map(({ address }) => address);
 }
 
-/** A slice's address is its GPU's and then its own: who has the one has a part of the other. */
-function isFree(address: string, taken: ReadonlySet<string>): boolean {
+/** The address of a slice begins with its GPU's. A GPU with an allocated slice is not free as a whole, and
+ * no slice of an allocated GPU is free. */
+function isFree(address: string, allocated: ReadonlySet<string>): boolean {
   const [whole = ''] = address.split('/');
-  if (taken.has(address) || taken.has(whole)) return false;
-  return !taken.values().some((other) => other.startsWith(`${address}/`));
+  if (allocated.has(address) || allocated.has(whole)) return false;
+  return !allocated.values().some((other) => other.startsWith(`${address}/`));
 }
 
-/** The best of the places that fit: most free for CPU machines, so that none is crowded; the tightest for
- * GPU machines, so that the large ones still find a whole node. */
+/** The best place that fits: for CPU instances the one with the most free, so that none is crowded; for GPU
+ * instances the tightest, so that large ones still find a whole node. */
 export function choosePlace(
   offer: Offer,
   places: readonly Place[],
-  takenOf: (place: Place) => Taken,
+  allocatedOn: (place: Place) => Allocated,
 ): Place | undefined {
   const candidates = places
-    .map((place) => ({ place, taken: takenOf(place) }))
-    .filter(({ place, taken }) => fits(offer, place, taken))
-    .map(({ place, taken }) => ({ place, rank: rank(offer, place, taken) }));
+    .map((place) => ({ place, allocated: allocatedOn(place) }))
+    .filter(({ place, allocated }) => fits(offer, place, allocated))
+    .map(({ place, allocated }) => ({ place, rank: rank(offer, place, allocated) }));
   return candidates.sort((one, other) => compare(one.rank, other.rank))[0]?.place;
 }
 
 /** Smaller is better; the first number that differs decides. */
-function rank(offer: Offer, place: Place, taken: Taken): number[] {
+function rank(offer: Offer, place: Place, allocated: Allocated): number[] {
   const { cpuVcpus, cpuMemoryGib } = splitNode(place);
-  const spread = [taken.vcpus - cpuVcpus, taken.memoryGib - cpuMemoryGib];
+  const spread = [allocated.vcpus - cpuVcpus, allocated.memoryGib - cpuMemoryGib];
   if (offer.pool !== 'gpu') return spread;
-  return [freeGpus(offer, place, taken).length, place.gpus.length, ...spread];
+  return [freeGpus(offer, place, allocated).length, place.gpus.length, ...spread];
 }
 
 function compare(one: readonly number[], other: readonly number[]): number {
@@ -114,28 +72,4 @@ function compare(one: readonly number[], other: readonly number[]): number {
     if (difference !== 0) return difference;
   }
   return 0;
-}
-
-/** Where a new filesystem must be. Null when there is a choice, which the first machine that uses it makes. */
-export function findOnlyHome(places: readonly Place[], region: string): string | null {
-  const here = places.filter((place) => place.region === region);
-  const [only] = here;
-  if (only === undefined || here.some(({ hostId }) => hostId !== only.hostId)) return null;
-  return here.length === 1 || only.sharesFilesystems ? only.hostId : null;
-}
-
-/** Whether a machine there reaches a filesystem whose volume is on this host and node. */
-export function reachesFilesystem(
-  place: Place,
-  home: { readonly host_id: string | null; readonly node: string | null },
-  places: readonly Place[],
-): boolean {
-  if (home.host_id === null) return true;
-  if (home.host_id !== place.hostId) {
-    const shared = places.some(
-      ({ hostId, sharesFilesystems }) => hostId === home.host_id && sharesFilesystems,
-    );
-    return shared && place.sharesFilesystems;
-  }
-  return home.node === null || home.node === place.node || place.sharesFilesystems;
 }

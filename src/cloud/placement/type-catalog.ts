@@ -1,9 +1,9 @@
-// The public catalog of instance types, in the order clients have seen: one of them walks it backwards to
-// prefer later entries. Prices in cents an hour as of 2026-08, the last ones known before that where none.
+// The public catalog of instance types, in the order that clients know: one of them walks it backwards to
+// prefer later entries. Prices are cents per hour as of 2026-08, or the last known price before that.
 
 export interface CatalogType {
   readonly name: string;
-  /** Without the leading count. */
+  /** The description of the GPU, without the leading count. */
   readonly gpu: string;
   readonly vcpus: number;
   readonly memoryGib: number;
@@ -45,7 +45,7 @@ export const typeCatalog: readonly CatalogType[] = [
   columns('cpu_4x_general', 'CPU General (16 GiB)', [0, 4, 16, 100, 20]),
 ];
 
-/** The catalog's word for a GPU as its vendor's tool names it; what is not here is spelled by rule. */
+/** The catalog's names of GPU models, by the name that the vendor's tool prints. Other names are derived. */
 export const catalogModels: readonly (readonly [RegExp, string])[] = [
   [/^H100 80GB HBM3$/, 'h100_sxm5'],
   [/^H100 PCIe$/, 'h100_pcie'],

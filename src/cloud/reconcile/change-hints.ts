@@ -1,25 +1,25 @@
-// What drivers say without being asked: a machine may have changed. Hints are gathered for a moment and
-// make their rows due, so that the reconciler looks; nothing is believed.
+// Events from drivers: a machine may have changed. Hints are collected for a moment and then make their rows
+// due, so that the reconciler inspects the machines; a hint itself changes nothing else.
 
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 
-export interface Hints {
+export interface ChangeHints {
   add(id: string): void;
   stop(): void;
 }
 
-export interface HintParts {
-  /** Rows became due. */
+export interface ChangeHintParts {
+  /** Called when rows became due. */
   nudge(): void;
-  complain(error: unknown): void;
+  logFailure(error: unknown): void;
 }
 
-const gatherMs = 20;
-/** More than this in a moment are left to the reconciler's own rounds. */
+const collectMs = 20;
+/** Hints beyond this number are dropped; the reconciler's own rounds observe those machines. */
 const maxHints = 500;
 
-export function createHints(db: Database, clock: Clock, parts: HintParts): Hints {
+export function createChangeHints(db: Database, clock: Clock, parts: ChangeHintParts): ChangeHints {
   const hinted = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -31,7 +31,7 @@ export function createHints(db: Database, clock: Clock, parts: HintParts): Hints
       .where('id', 'in', ids)
       .where('status', '!=', 'terminated')
       .where((row) => row.or([row('due_at', 'is', null), row('due_at', '>', now)]))
-      // A step that failed waits its time: the hint may be of its own doing.
+      // A failed step keeps its backoff: it may have caused the hint itself.
       .where('attempts', '=', 0)
       .execute();
   }
@@ -43,8 +43,8 @@ export function createHints(db: Database, clock: Clock, parts: HintParts): Hints
         timer = undefined;
         const ids = [...hinted];
         hinted.clear();
-        makeDue(ids).then(parts.nudge, parts.complain);
-      }, gatherMs).unref();
+        makeDue(ids).then(parts.nudge, parts.logFailure);
+      }, collectMs).unref();
     },
     stop: () => clearTimeout(timer),
   };

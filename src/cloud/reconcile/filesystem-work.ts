@@ -1,4 +1,5 @@
-// The reconciler's part for filesystems: makes and removes them on their hosts, and measures them rarely.
+// The reconciler's work on filesystems: creates and deletes them on their hosts, and measures them once an
+// hour.
 
 import type { Logger } from 'pino';
 import { DriverError } from '#cloud/drivers/driver.ts';
@@ -11,7 +12,7 @@ import { backoffMs } from './instance-steps.ts';
 
 export type FilesystemWork = (claim: Claim) => Promise<void>;
 
-const measureEveryMs = 3_600_000;
+const measureIntervalMs = 3_600_000;
 
 export function createFilesystemWork(
   db: Database,
@@ -33,7 +34,7 @@ export function createFilesystemWork(
       if (changes === 'gone') {
         await db.deleteFrom('filesystems').where('id', '=', row.id).execute();
       } else {
-        const due_at = row.host_id === null ? null : clock.now() + measureEveryMs;
+        const due_at = row.host_id === null ? null : clock.now() + measureIntervalMs;
         await apply(row, { ...changes, attempts: 0, due_at });
       }
     } catch (error) {
@@ -45,10 +46,11 @@ export function createFilesystemWork(
   };
 
   async function act(row: FilesystemRow): Promise<Partial<FilesystemRow> | 'gone'> {
-    // No host has it yet: there is nothing but its name.
+    // It is on no host yet: only its row exists.
     if (row.host_id === null) return row.state === 'deleting' ? 'gone' : { state: 'ready' };
     const driver = hosts.driverOf(row.host_id);
-    if (driver === undefined) throw new DriverError('unavailable', 'Its host does not answer.');
+    if (driver === undefined)
+      throw new DriverError('unavailable', 'The host of the filesystem does not answer.');
     if (row.state === 'deleting') {
       await driver.deleteFilesystem(row.id);
       return 'gone';
@@ -57,7 +59,7 @@ export function createFilesystemWork(
     return { state: 'ready', bytes_used: await driver.filesystemUsage(row.id) };
   }
 
-  /** Only if nobody asked for its deletion meanwhile; then the row is still due. */
+  /** Does nothing if the deletion was requested meanwhile: the row is still due then. */
   async function apply(row: FilesystemRow, changes: Partial<FilesystemRow>): Promise<void> {
     await db
       .updateTable('filesystems')

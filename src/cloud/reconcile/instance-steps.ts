@@ -1,5 +1,5 @@
-// One step of an instance towards what its row wants: asks the driver, touches no database, and says what
-// the row shall become. Every step may be repeated after a crash.
+// One step of an instance towards what its row wants: calls the driver, touches no database, and returns the
+// changes of the row. Every step may be repeated after a crash.
 
 import {
   type Driver,
@@ -9,9 +9,9 @@ import {
 } from '#cloud/drivers/driver.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 
-export interface Outcome {
+export interface StepResult {
   readonly changes: Partial<InstanceRow>;
-  /** When to look again; null when settled. */
+  /** Delay until the next step; null if the instance is settled. */
   readonly dueInMs: number | null;
 }
 
@@ -27,8 +27,8 @@ export async function step(
   driver: Driver,
   spec: MachineSpec,
   now: number,
-): Promise<Outcome> {
-  if (row.status === 'terminating') return end(row, driver, now);
+): Promise<StepResult> {
+  if (row.status === 'terminating') return terminate(row, driver, now);
   if (row.action !== null) return reboot(row, driver, spec, now);
   if (row.booted_at === null) return boot(row, driver, spec, now);
   const state = await driver.inspect(row.id);
@@ -43,42 +43,45 @@ async function boot(
   driver: Driver,
   spec: MachineSpec,
   now: number,
-): Promise<Outcome> {
+): Promise<StepResult> {
   const state = await driver.inspect(row.id);
   const late = whenLate(row, now, 'The machine has not come up.');
-  const back = whenHeardAgain(row);
-  // A machine that stands half-made because we died in the middle is asked for again.
+  const reachable = whenReachableAgain(row);
+  // A machine is launched again if a crash left it incomplete.
   if (state.state === 'absent' || (state.state === 'stopped' && row.asked_at === null)) {
     for (const { id } of spec.filesystems) await driver.createFilesystem(id, spec.node);
     await driver.launch(spec);
-    return { changes: { asked_at: now, attempts: 0, ...back, ...late }, dueInMs: pollMs };
+    return { changes: { asked_at: now, attempts: 0, ...reachable, ...late }, dueInMs: pollMs };
   }
   if (state.state === 'stopped') return { changes: observe(row, state, now), dueInMs: null };
   if (state.state === 'starting') {
-    const changes = { asked_at: row.asked_at ?? now, ip: state.ip, ...back, ...late };
+    const changes = { asked_at: row.asked_at ?? now, ip: state.ip, ...reachable, ...late };
     return { changes, dueInMs: pollMs };
   }
   // Clients expect to see the address while the instance is still booting.
   if (row.ip === null) {
-    return { changes: { asked_at: row.asked_at ?? now, ip: state.ip, ...back }, dueInMs: pollMs };
+    return {
+      changes: { asked_at: row.asked_at ?? now, ip: state.ip, ...reachable },
+      dueInMs: pollMs,
+    };
   }
   return toSettled(row, observe(row, state, now));
 }
 
-/** Nothing is left to do, unless the machine runs with rules that have changed since. */
-export function toSettled(row: InstanceRow, changes: Partial<InstanceRow>): Outcome {
-  const behind = row.firewall_stale !== 0 && changes.status === 'active';
-  return { changes, dueInMs: behind ? 0 : null };
+/** Nothing is left to do, unless the firewall rules have changed since they were applied. */
+export function toSettled(row: InstanceRow, changes: Partial<InstanceRow>): StepResult {
+  const isStale = row.firewall_stale !== 0 && changes.status === 'active';
+  return { changes, dueInMs: isStale ? 0 : null };
 }
 
-/** Past its time an instance is unhealthy, and still tried. */
+/** An instance that misses the boot deadline is unhealthy, but booting is still retried. */
 function whenLate(row: InstanceRow, now: number, reason: string): Partial<InstanceRow> {
   const late = row.status === 'booting' && now - row.launched_at > bootDeadlineMs;
   return late ? { status: 'unhealthy', status_reason: reason } : {};
 }
 
-/** What was unhealthy only by its host's silence goes on where it was. */
-const whenHeardAgain = (row: InstanceRow): Partial<InstanceRow> =>
+/** An instance that was unhealthy only because its host was silent continues where it was. */
+const whenReachableAgain = (row: InstanceRow): Partial<InstanceRow> =>
   row.host_silent === 0 ? {} : { status: 'booting', status_reason: null, host_silent: 0 };
 
 async function reboot(
@@ -86,25 +89,25 @@ async function reboot(
   driver: Driver,
   spec: MachineSpec,
   now: number,
-): Promise<Outcome> {
+): Promise<StepResult> {
   if (row.action_started_at === null) {
     await driver.restart(spec);
     return { changes: { action_started_at: now, attempts: 0 }, dueInMs: pollMs };
   }
   const state = await driver.inspect(row.id);
-  const over = now - row.action_started_at > actionDeadlineMs;
-  if (state.state === 'starting' && !over) return { changes: {}, dueInMs: pollMs };
+  const isOverdue = now - row.action_started_at > actionDeadlineMs;
+  if (state.state === 'starting' && !isOverdue) return { changes: {}, dueInMs: pollMs };
   const done = { action: null, action_started_at: null };
   if (state.state === 'starting') {
     const reason = 'The machine did not come up again after it was restarted.';
     return { changes: { ...done, status: 'unhealthy', status_reason: reason }, dueInMs: null };
   }
-  // Always written, also when the status stays: the action is over.
+  // Written even if the status is the same: the action is over.
   const status = state.state === 'running' ? 'active' : 'unhealthy';
   return toSettled(row, { status, ...observe(row, state, now), ...done });
 }
 
-async function end(row: InstanceRow, driver: Driver, now: number): Promise<Outcome> {
+async function terminate(row: InstanceRow, driver: Driver, now: number): Promise<StepResult> {
   await driver.terminate(row.id);
   const { state } = await driver.inspect(row.id);
   if (state !== 'absent') {
@@ -114,7 +117,7 @@ async function end(row: InstanceRow, driver: Driver, now: number): Promise<Outco
   return { changes, dueInMs: null };
 }
 
-/** What a machine that should be running turns out to be. No changes when it is as the row says. */
+/** Compares a machine that should be running with its row. Returns no changes if they agree. */
 export function observe(row: InstanceRow, state: MachineState, now: number): Partial<InstanceRow> {
   if (state.state === 'running') {
     const { ip, privateIp, sshPort } = state;
@@ -131,20 +134,20 @@ export function observe(row: InstanceRow, state: MachineState, now: number): Par
       last_error: null,
     };
   }
-  // The first reason is the telling one, once the host has been heard.
-  const known = row.status === 'unhealthy' && row.host_silent === 0;
-  if (known || state.state === 'starting') return {};
+  // The first reason is kept: it says most. Silence of the host is no reason once it answers.
+  const hasReason = row.status === 'unhealthy' && row.host_silent === 0;
+  if (hasReason || state.state === 'starting') return {};
   const reason =
     state.state === 'stopped' ? state.reason : 'The machine has vanished from its host.';
   return { status: 'unhealthy', status_reason: reason, host_silent: 0 };
 }
 
-/** What a step that threw makes of the row. */
-export function fail(row: InstanceRow, error: unknown, now: number): Outcome {
+/** The result of a step that threw: a retry with backoff, or unhealthy if a retry can't help. */
+export function afterFailure(row: InstanceRow, error: unknown, now: number): StepResult {
   const reason = error instanceof Error ? error.message : String(error);
-  const hopeless = error instanceof DriverError && error.failure === 'impossible';
-  const tired = row.action !== null && row.attempts + 1 >= maxActionAttempts;
-  if (row.status !== 'terminating' && (hopeless || tired)) {
+  const isPermanent = error instanceof DriverError && error.failure === 'impossible';
+  const isExhausted = row.action !== null && row.attempts + 1 >= maxActionAttempts;
+  if (row.status !== 'terminating' && (isPermanent || isExhausted)) {
     const changes: Partial<InstanceRow> = {
       status: 'unhealthy',
       status_reason: reason,

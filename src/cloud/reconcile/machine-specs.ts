@@ -1,14 +1,14 @@
-// What the driver needs to know of an instance, gathered from its rows.
+// Builds the driver's specification of a machine from the rows of its instance.
 
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
-import { toPlainPath } from '#cloud/instances/launch.ts';
-import type { Firewall } from '#cloud/resources/firewall.ts';
+import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
+import { toPlainPath } from '#cloud/resources/mount-point.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { Database } from '#db/tables.ts';
 
 export async function loadSpec(
   db: Database,
-  firewall: Firewall,
+  firewall: InstanceFirewall,
   row: InstanceRow,
 ): Promise<MachineSpec> {
   const gpus = await db

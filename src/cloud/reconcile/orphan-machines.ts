@@ -1,68 +1,69 @@
-// Machines that carry our mark but that no living row knows, such as one made by a process that lost its
-// claim. They are reported, and removed when a second look still finds them.
+// Orphans are machines that carry this installation's mark but belong to no instance, such as one created by
+// a process that had lost its claim. They are logged, and removed if the next sweep finds them again.
 
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { Database } from '#db/tables.ts';
 
-export interface Strangers {
+export interface OrphanMachines {
   sweep(): Promise<void>;
 }
 
-const lookedUpAtOnce = 500;
+const idsPerQuery = 500;
 
-export function createStrangers(
+export function createOrphanMachines(
   db: Database,
   hosts: Pick<Hosts, 'reachable' | 'driverOf'>,
   log: Logger,
-): Strangers {
+): OrphanMachines {
   let suspects = new Map<string, ReadonlySet<string>>();
 
-  async function sweep(): Promise<void> {
-    const found = new Map<string, ReadonlySet<string>>();
-    for (const host of hosts.reachable()) {
-      const driver = hosts.driverOf(host);
-      if (driver === undefined) continue;
-      const suspected = suspects.get(host) ?? new Set();
-      await sweepHost(host, driver, suspected).then(
-        (unknown) => found.set(host, unknown),
-        (error) => log.warn({ err: error, host }, 'a host could not be swept'),
-      );
-    }
-    suspects = found;
-  }
-
-  async function sweepHost(host: string, driver: Driver, suspected: ReadonlySet<string>) {
-    // The list first: a row is written before its machine is made, so whatever is listed has one by now.
+  async function sweepHost(host: string, driver: Driver): Promise<ReadonlySet<string>> {
+    // The list comes first: a row is written before its machine is created, so every listed machine of an
+    // instance has a row by now.
     const listed = await driver.list();
-    const living = await findLiving(listed);
-    const unknown = listed.filter((id) => !living.has(id));
-    for (const id of unknown) {
-      if (!suspected.has(id)) {
-        log.warn({ machine: id, host }, 'a machine with our mark belongs to no instance');
+    const known = await findInstances(db, listed);
+    const orphans = listed.filter((id) => !known.has(id));
+    for (const id of orphans) {
+      if (!suspects.get(host)?.has(id)) {
+        log.warn({ machine: id, host }, 'found a machine that belongs to no instance');
         continue;
       }
       log.warn({ machine: id, host }, 'removing a machine that belongs to no instance');
       await driver.terminate(id);
     }
-    return new Set(unknown);
+    return new Set(orphans);
   }
 
-  /** On whichever host: two of them may be groups of one cluster, which lists the machines of both. */
-  async function findLiving(listed: readonly string[]): Promise<Set<string>> {
-    const living = new Set<string>();
-    for (let start = 0; start < listed.length; start += lookedUpAtOnce) {
-      const rows = await db
-        .selectFrom('instances')
-        .select('id')
-        .where('id', 'in', listed.slice(start, start + lookedUpAtOnce))
-        .where('status', '!=', 'terminated')
-        .execute();
-      for (const { id } of rows) living.add(id);
-    }
-    return living;
-  }
+  return {
+    async sweep() {
+      const found = new Map<string, ReadonlySet<string>>();
+      for (const host of hosts.reachable()) {
+        const driver = hosts.driverOf(host);
+        if (driver === undefined) continue;
+        await sweepHost(host, driver).then(
+          (orphans) => found.set(host, orphans),
+          (error) => log.warn({ err: error, host }, 'cannot look for orphans on a host'),
+        );
+      }
+      suspects = found;
+    },
+  };
+}
 
-  return { sweep };
+/** Searches the instances of all hosts: two hosts may be groups of one cluster, which lists the machines of
+ * both. */
+async function findInstances(db: Database, ids: readonly string[]): Promise<Set<string>> {
+  const known = new Set<string>();
+  for (let start = 0; start < ids.length; start += idsPerQuery) {
+    const rows = await db
+      .selectFrom('instances')
+      .select('id')
+      .where('id', 'in', ids.slice(start, start + idsPerQuery))
+      .where('status', '!=', 'terminated')
+      .execute();
+    for (const { id } of rows) known.add(id);
+  }
+  return known;
 }

@@ -1,5 +1,5 @@
-// Filesystems: names that outlive machines. The rows are here; the directories behind them are made and
-// removed by the reconciler.
+// Filesystems, which outlive instances. Their rows are written here; the reconciler creates and deletes the
+// directories behind them.
 
 import type { Audit } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
@@ -10,8 +10,7 @@ import {
   quotaExceeded,
   regionNotFound,
 } from '#cloud/errors.ts';
-import { toMountPoint } from '#cloud/instances/launch.ts';
-import { findOnlyHome, type Place } from '#cloud/placement/placement.ts';
+import { findOnlyHome, type Place } from '#cloud/placement/place.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { Filesystem, NewFilesystem } from '#cloud/schema.ts';
 import { toWireTime } from '#cloud/wire-time.ts';
@@ -20,6 +19,7 @@ import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
+import { toMountPoint } from './mount-point.ts';
 
 export interface Filesystems {
   list(accountId: string): Promise<Filesystem[]>;
@@ -27,102 +27,122 @@ export interface Filesystems {
   remove(principal: Principal, id: string): Promise<void>;
 }
 
+export interface FilesystemParts {
+  audit: Audit;
+  places(): readonly Place[];
+  nudge(): void;
+}
+
+interface Context extends FilesystemParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly maxPerAccount: number;
+}
+
 export function createFilesystems(
   db: Database,
   clock: Clock,
-  parts: { audit: Audit; places(): readonly Place[]; nudge(): void },
-  options: { maxPerAccount: number },
+  parts: FilesystemParts,
+  { maxPerAccount }: { maxPerAccount: number },
 ): Filesystems {
-  async function list(accountId: string): Promise<Filesystem[]> {
-    const rows = await db
-      .selectFrom('filesystems')
-      .selectAll()
-      .where('account_id', '=', accountId)
-      .where('state', '!=', 'deleting')
-      .orderBy('created_at')
-      .orderBy('id')
-      .execute();
-    const used = await inUse(db, accountId);
-    const members = await db
-      .selectFrom('memberships')
-      .select('user_id')
-      .where('account_id', '=', accountId)
-      .execute();
-    const active = new Set([accountId, ...members.map(({ user_id }) => user_id)]);
-    return rows.map((row) => toFilesystem(row, used.has(row.id), active.has(row.created_by)));
-  }
-
-  async function create(principal: Principal, { name, region }: NewFilesystem) {
-    if (findRegion(region) === undefined) throw regionNotFound(region);
-    const { accountId } = principal;
-    const row = await db.transaction().execute(async (tx) => {
-      await lockAccount(tx, accountId);
-      const names = await tx
-        .selectFrom('filesystems')
-        .select('name')
-        .where('account_id', '=', accountId)
-        .where('state', '!=', 'deleting')
-        .execute();
-      if (names.some((one) => one.name === name)) throw filesystemNameTaken(name);
-      if (names.length >= options.maxPerAccount) throw quotaExceeded();
-      const creator = await findCreator(tx, principal);
-      const created: FilesystemRow = {
-        id: newId(),
-        account_id: accountId,
-        name,
-        region,
-        host_id: findOnlyHome(parts.places(), region),
-        node: null,
-        state: 'creating',
-        bytes_used: null,
-        created_at: clock.now(),
-        created_by: creator.id,
-        created_by_email: creator.email,
-        due_at: clock.now(),
-        claim: null,
-        claimed_until: 0,
-        attempts: 0,
-      };
-      await tx.insertInto('filesystems').values(created).execute();
-      const details = { name, region };
-      await parts.audit.record(tx, principal, {
-        action: 'filesystem.created',
-        resourceId: created.id,
-        details,
-      });
-      return created;
-    });
-    parts.nudge();
-    return toFilesystem(row, false, true);
-  }
-
-  async function remove(principal: Principal, id: string): Promise<void> {
-    await db.transaction().execute(async (tx) => {
-      await lockAccount(tx, principal.accountId);
-      const row = await tx
-        .updateTable('filesystems')
-        .set({ state: 'deleting', due_at: clock.now(), attempts: 0 })
-        .where('id', '=', id)
-        .where('account_id', '=', principal.accountId)
-        .where('state', '!=', 'deleting')
-        .returning(['name', 'region'])
-        .executeTakeFirst();
-      if (row === undefined) throw filesystemNotFound();
-      if ((await inUse(tx, principal.accountId)).has(id)) throw filesystemInUse();
-      await parts.audit.record(tx, principal, {
-        action: 'filesystem.deleted',
-        resourceId: id,
-        details: row,
-      });
-    });
-    parts.nudge();
-  }
-
-  return { list, create, remove };
+  const context: Context = { db, clock, maxPerAccount, ...parts };
+  return {
+    list: (accountId) => list(db, accountId),
+    async create(principal, input) {
+      const row = await create(context, principal, input);
+      parts.nudge();
+      return toFilesystem(row, false, true);
+    },
+    async remove(principal, id) {
+      await remove(context, principal, id);
+      parts.nudge();
+    },
+  };
 }
 
-/** A terminating instance still holds its filesystems. */
-async function inUse(db: Database | Tx, accountId: string): Promise<Set<string>> {
+async function list(db: Database, accountId: string): Promise<Filesystem[]> {
+  const rows = await db
+    .selectFrom('filesystems')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('state', '!=', 'deleting')
+    .orderBy('created_at')
+    .orderBy('id')
+    .execute();
+  const used = await findUsed(db, accountId);
+  const members = await db
+    .selectFrom('memberships')
+    .select('user_id')
+    .where('account_id', '=', accountId)
+    .execute();
+  const active = new Set([accountId, ...members.map(({ user_id }) => user_id)]);
+  return rows.map((row) => toFilesystem(row, used.has(row.id), active.has(row.created_by)));
+}
+
+function create(context: Context, principal: Principal, { name, region }: NewFilesystem) {
+  const { db, clock, audit, places, maxPerAccount } = context;
+  if (findRegion(region) === undefined) throw regionNotFound(region);
+  const { accountId } = principal;
+  return db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    const names = await tx
+      .selectFrom('filesystems')
+      .select('name')
+      .where('account_id', '=', accountId)
+      .where('state', '!=', 'deleting')
+      .execute();
+    if (names.some((one) => one.name === name)) throw filesystemNameTaken(name);
+    if (names.length >= maxPerAccount) throw quotaExceeded();
+    const creator = await findCreator(tx, principal);
+    const row: FilesystemRow = {
+      id: newId(),
+      account_id: accountId,
+      name,
+      region,
+      host_id: findOnlyHome(places(), region),
+      node: null,
+      state: 'creating',
+      bytes_used: null,
+      created_at: clock.now(),
+      created_by: creator.id,
+      created_by_email: creator.email,
+      due_at: clock.now(),
+      claim: null,
+      claimed_until: 0,
+      attempts: 0,
+    };
+    await tx.insertInto('filesystems').values(row).execute();
+    const details = { name, region };
+    await audit.record(tx, principal, {
+      action: 'filesystem.created',
+      resourceId: row.id,
+      details,
+    });
+    return row;
+  });
+}
+
+async function remove(context: Context, principal: Principal, id: string): Promise<void> {
+  const { db, clock, audit } = context;
+  const { accountId } = principal;
+  await db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    const details = await tx
+      .updateTable('filesystems')
+      .set({ state: 'deleting', due_at: clock.now(), attempts: 0 })
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('state', '!=', 'deleting')
+      .returning(['name', 'region'])
+      .executeTakeFirst();
+    if (details === undefined) throw filesystemNotFound();
+    if ((await findUsed(tx, accountId)).has(id)) throw filesystemInUse();
+    await audit.record(tx, principal, { action: 'filesystem.deleted', resourceId: id, details });
+  });
+}
+
+/** Ids of filesystems in use. An instance that is terminating still uses its filesystems. */
+async function findUsed(db: Database | Tx, accountId: string): Promise<Set<string>> {
   const rows = await db
     .selectFrom('instance_filesystems')
     .innerJoin('instances', 'instances.id', 'instance_filesystems.instance_id')
@@ -133,7 +153,8 @@ async function inUse(db: Database | Tx, accountId: string): Promise<Set<string>>
   return new Set(rows.map(({ filesystem_id }) => filesystem_id));
 }
 
-/** A person: whoever is signed in, made the key, or owns the account; the account itself before anyone joined. */
+/** The person who is signed in, who created the API key, or who owns the account; the account itself if it has
+ * no owner yet. */
 async function findCreator(tx: Tx, principal: Principal): Promise<{ id: string; email: string }> {
   if (principal.kind === 'session') return { id: principal.userId, email: principal.email };
   const maker = await tx

@@ -1,4 +1,4 @@
-// One inbound rule: checked, stored and shown as it was sent, and translated for the driver.
+// An inbound rule: validated, stored and returned as it was sent, and converted for the driver.
 
 import { isIPv4 } from 'node:net';
 import type { InboundRule } from '#cloud/drivers/driver.ts';
@@ -7,18 +7,19 @@ import type { FirewallRule } from '#cloud/schema.ts';
 
 const anywhere = '0.0.0.0/0';
 
-/** An account that never set rules has ssh and ping open. */
+/** The rules of an account that has never set any: SSH and ping are open. */
 export const defaultRules: FirewallRule[] = [
   { protocol: 'tcp', port_range: [22, 22], source_network: anywhere, description: 'ssh' },
   { protocol: 'icmp', source_network: anywhere, description: 'ping' },
 ];
 
-/** Everything may come in. */
+/** Allows all inbound traffic. */
 export const openRules: readonly InboundRule[] = [
   { protocol: 'all', portRange: null, sourceNetwork: anywhere },
 ];
 
-/** Checks what a schema can't say; members we don't know are dropped. `member` is their name in the body. */
+/** Checks what a schema can't express and drops unknown members. `member` is the name of the rules in the
+ * body. */
 export const parseRules = (rules: readonly FirewallRule[], member: 'data' | 'rules' = 'rules') =>
   rules.map((rule, index) => parseRule(rule, `${member}[${index}]`));
 
@@ -48,7 +49,7 @@ function isNetwork(text: string): boolean {
 
 const isPrefix = (bits: string) => /^\d{1,2}$/.test(bits) && Number(bits) <= 32;
 
-export function toMachineRule({ protocol, port_range, source_network }: FirewallRule): InboundRule {
+export function toInboundRule({ protocol, port_range, source_network }: FirewallRule): InboundRule {
   const [low, high] = port_range ?? [];
   return {
     protocol,

@@ -1,5 +1,5 @@
-// SSH keys of an account. They are given to machines at launch; adding one later changes no machine
-// (seed 4.2.12). Generated private keys are answered once and never stored.
+// SSH keys of an account. They are installed on machines at launch; a key added later changes no machine
+// (seed 4.2.12). Generated private keys are returned once and never stored.
 
 import { createPublicKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -8,8 +8,8 @@ import type { Principal } from '#accounts/principal.ts';
 import {
   invalidParameters,
   keyInUse,
-  nameTaken,
   quotaExceeded,
+  sshKeyNameTaken,
   sshKeyNotFound,
 } from '#cloud/errors.ts';
 import type { NewSshKey, SshKey } from '#cloud/schema.ts';
@@ -25,103 +25,124 @@ export interface SshKeys {
   remove(principal: Principal, id: string): Promise<void>;
 }
 
+interface Context {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly audit: Audit;
+  readonly maxPerAccount: number;
+}
+
+interface GivenKey {
+  name: string;
+  key: PublicKey;
+  isGenerated: boolean;
+}
+
 const generateRsa = promisify(generateKeyPair);
 
 export function createSshKeys(
   db: Database,
   clock: Clock,
   audit: Audit,
-  options: { maxPerAccount: number },
+  { maxPerAccount }: { maxPerAccount: number },
 ): SshKeys {
-  async function add(principal: Principal, { name, public_key }: NewSshKey): Promise<SshKey> {
-    if (public_key != null) {
-      return toSshKey(await insert(principal, { name, key: parseKey(public_key) }));
-    }
-    // Before the work, which is long; the insertion asks again.
-    await checkRoom(db, principal.accountId, name);
-    const { privateKey } = await generateRsa('rsa', { modulusLength: 3072 });
-    const pem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' });
-    const key = parsePublicKey(String(pem));
-    const row = await insert(principal, { name, key, isGenerated: true });
-    return {
-      ...toSshKey(row),
-      private_key: String(privateKey.export({ type: 'pkcs1', format: 'pem' })),
-    };
-  }
-
-  function insert(principal: Principal, given: GivenKey): Promise<SshKeyRow> {
-    const { accountId } = principal;
-    const { name, key, isGenerated = false } = given;
-    return db.transaction().execute(async (tx) => {
-      await lockAccount(tx, accountId);
-      await checkRoom(tx, accountId, name);
-      const row: SshKeyRow = {
-        id: newId(),
-        account_id: accountId,
-        name,
-        public_key: key.line,
-        fingerprint: key.fingerprint,
-        created_at: clock.now(),
-        is_generated: isGenerated ? 1 : 0,
-      };
-      await tx.insertInto('ssh_keys').values(row).execute();
-      const details = { name, fingerprint: key.fingerprint };
-      await audit.record(tx, principal, { action: 'ssh_key.created', resourceId: row.id, details });
-      return row;
-    });
-  }
-
-  async function checkRoom(where: Database | Tx, accountId: string, name: string) {
-    const own = where.selectFrom('ssh_keys').where('account_id', '=', accountId);
-    if (await own.select('id').where('name', '=', name).executeTakeFirst()) throw nameTaken(name);
-    const { count } = await own
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .executeTakeFirstOrThrow();
-    if (count >= options.maxPerAccount) throw quotaExceeded();
-  }
-
-  async function list(accountId: string): Promise<SshKey[]> {
-    const rows = await db
-      .selectFrom('ssh_keys')
-      .selectAll()
-      .where('account_id', '=', accountId)
-      .orderBy('created_at')
-      .orderBy('id')
-      .execute();
-    return rows.map(toSshKey);
-  }
-
-  async function remove(principal: Principal, id: string): Promise<void> {
-    await db.transaction().execute(async (tx) => {
-      // A launch with this key waits, or has been counted below.
-      await lockAccount(tx, principal.accountId);
-      const row = await tx
-        .deleteFrom('ssh_keys')
-        .where('id', '=', id)
-        .where('account_id', '=', principal.accountId)
-        .returningAll()
-        .executeTakeFirst();
-      if (row === undefined) throw sshKeyNotFound();
-      const user = await tx
-        .selectFrom('instances')
-        .select('id')
-        .where('account_id', '=', principal.accountId)
-        .where('ssh_key_id', '=', id)
-        .where('status', '!=', 'terminated')
-        .executeTakeFirst();
-      if (user !== undefined) throw keyInUse();
-      const details = { name: row.name, fingerprint: row.fingerprint };
-      await audit.record(tx, principal, { action: 'ssh_key.deleted', resourceId: id, details });
-    });
-  }
-
-  return { add, list, remove };
+  const context: Context = { db, clock, audit, maxPerAccount };
+  return {
+    add: (principal, input) => add(context, principal, input),
+    async list(accountId) {
+      const rows = await db
+        .selectFrom('ssh_keys')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute();
+      return rows.map(toSshKey);
+    },
+    remove: (principal, id) => remove(context, principal, id),
+  };
 }
 
-interface GivenKey {
-  name: string;
-  key: PublicKey;
-  isGenerated?: boolean;
+async function add(context: Context, principal: Principal, input: NewSshKey): Promise<SshKey> {
+  const { name, public_key } = input;
+  if (public_key != null) {
+    const key = parseKey(public_key);
+    return toSshKey(await insert(context, principal, { name, key, isGenerated: false }));
+  }
+  // Checked before the slow generation, and again by the insertion.
+  await checkRoom(context, context.db, principal.accountId, name);
+  const { privateKey } = await generateRsa('rsa', { modulusLength: 3072 });
+  const pem = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' });
+  const key = parsePublicKey(String(pem));
+  const row = await insert(context, principal, { name, key, isGenerated: true });
+  return {
+    ...toSshKey(row),
+    private_key: String(privateKey.export({ type: 'pkcs1', format: 'pem' })),
+  };
+}
+
+function insert(context: Context, principal: Principal, given: GivenKey): Promise<SshKeyRow> {
+  const { db, clock, audit } = context;
+  const { accountId } = principal;
+  const { name, key, isGenerated } = given;
+  return db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    await checkRoom(context, tx, accountId, name);
+    const row: SshKeyRow = {
+      id: newId(),
+      account_id: accountId,
+      name,
+      public_key: key.line,
+      fingerprint: key.fingerprint,
+      created_at: clock.now(),
+      is_generated: isGenerated ? 1 : 0,
+    };
+    await tx.insertInto('ssh_keys').values(row).execute();
+    const details = { name, fingerprint: key.fingerprint };
+    await audit.record(tx, principal, { action: 'ssh_key.created', resourceId: row.id, details });
+    return row;
+  });
+}
+
+/** Throws if the name is taken or the account has as many keys as it may. */
+async function checkRoom(
+  { maxPerAccount }: Context,
+  db: Database | Tx,
+  accountId: string,
+  name: string,
+): Promise<void> {
+  const own = db.selectFrom('ssh_keys').where('account_id', '=', accountId);
+  const same = await own.select('id').where('name', '=', name).executeTakeFirst();
+  if (same !== undefined) throw sshKeyNameTaken(name);
+  const { count } = await own
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow();
+  if (count >= maxPerAccount) throw quotaExceeded();
+}
+
+async function remove({ db, audit }: Context, principal: Principal, id: string): Promise<void> {
+  const { accountId } = principal;
+  await db.transaction().execute(async (tx) => {
+    // A launch with this key either waits for the lock or is found below.
+    await lockAccount(tx, accountId);
+    const row = await tx
+      .deleteFrom('ssh_keys')
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .returningAll()
+      .executeTakeFirst();
+    if (row === undefined) throw sshKeyNotFound();
+    const user = await tx
+      .selectFrom('instances')
+      .select('id')
+      .where('account_id', '=', accountId)
+      .where('ssh_key_id', '=', id)
+      .where('status', '!=', 'terminated')
+      .executeTakeFirst();
+    if (user !== undefined) throw keyInUse();
+    const details = { name: row.name, fingerprint: row.fingerprint };
+    await audit.record(tx, principal, { action: 'ssh_key.deleted', resourceId: id, details });
+  });
 }
 
 const toSshKey = ({ id, name, public_key }: SshKeyRow): SshKey => ({ id, name, public_key });

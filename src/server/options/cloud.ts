@@ -2,7 +2,7 @@
 
 import { hostname } from 'node:os';
 import type { CloudOptions } from '#cloud/cloud.ts';
-import type { Host } from '#cloud/hosts/hosts.ts';
+import type { HostState } from '#cloud/hosts/host.ts';
 import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
 import type { Config } from '#config/schema.ts';
 
@@ -39,7 +39,7 @@ export function toCloudLimits({ cloud }: Config) {
 }
 
 /** How machines are kept apart here, and how many other hosts there are. */
-export function describeMachines(hosts: readonly Host[], ownId: string | null): string {
+export function describeMachines(hosts: readonly HostState[], ownId: string | null): string {
   const report = hosts.find(({ row }) => row.id === ownId)?.report;
   const here = report ? `${report.isolation} ${report.network}`.trim() : 'None on this host.';
   const others = hosts.filter(({ row }) => row.id !== ownId).length;

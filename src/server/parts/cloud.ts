@@ -2,7 +2,7 @@
 
 import { createCloud } from '#cloud/cloud.ts';
 import { createDriver } from '#cloud/drivers/index.ts';
-import { createHostDrivers } from '#cloud/hosts/open-drivers.ts';
+import { createHostDrivers } from '#cloud/hosts/host-drivers.ts';
 import { readHostId } from '#cloud/hosts/own-host.ts';
 import { toCloudOptions } from '#server/options/cloud.ts';
 import type { Core } from './core.ts';

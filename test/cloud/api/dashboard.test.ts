@@ -2,7 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import type { InstanceDetail, MachineUsage } from '#cloud/schema.ts';
+import type { InstanceDetail, InstanceUsage } from '#cloud/schema.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { publicKey } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
@@ -64,7 +64,7 @@ for (const database of databases) {
         const response = await session(`/dashboard/api/usage/machines?from=${from}&to=${to}`);
         assert.equal(response.status, 200);
         return (await response.json()) as {
-          data: MachineUsage[];
+          data: InstanceUsage[];
           total: { seconds: number; cents: number };
         };
       };

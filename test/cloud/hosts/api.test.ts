@@ -67,7 +67,7 @@ for (const database of databases) {
       assert.match(added.body.reason ?? '', /ENOENT|socket|answer/);
       const again = await call<Failure>('', { json: { name: 'dead', ...dead } });
       assert.equal(again.status, 409);
-      assert.equal(again.body.error.message, 'There is a host dead already.');
+      assert.equal(again.body.error.message, 'A host named dead already exists.');
       const checked = await call<HostChecks>('/dead/check', { json: {} });
       assert.equal(checked.body.ok, false);
       assert.deepEqual(

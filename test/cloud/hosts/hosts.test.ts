@@ -85,21 +85,21 @@ for (const database of databases) {
       const near = await cloud.launchActive();
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
       far.goAway();
-      await cloud.lookAfter(61_000);
+      await cloud.refreshAfter(61_000);
       assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1'], 'capacity is 0');
       assert.equal((await cloud.instance(id)).status, 'active', 'a moment is forgiven');
-      await cloud.lookAfter(15_000);
+      await cloud.refreshAfter(15_000);
       assert.equal((await cloud.instance(id)).status, 'unhealthy');
       const { status_reason } = await rowOf(cloud, id);
       assert.match(
         status_reason ?? '',
-        /^Host far does not answer since 2026-01-01T\d\d:\d\d:\d\d\.\d{3}Z\. The scripted host is switched off\.$/,
+        /^Host far has not answered since 2026-01-01T\d\d:\d\d:\d\d\.\d{3}Z\. The scripted host is switched off\.$/,
       );
       for (let look = 0; look < 5; look++) {
-        await cloud.lookAfter(60_000);
+        await cloud.refreshAfter(60_000);
         await cloud.settle();
         await cloud.cloud.reconciler.observeSome();
-        await cloud.cloud.strangers.sweep();
+        await cloud.cloud.orphans.sweep();
       }
       assert.equal((await cloud.instance(near)).status, 'active');
       assert.equal((await cloud.instance(id)).status, 'unhealthy');
@@ -109,7 +109,7 @@ for (const database of databases) {
       );
 
       far.comeBack();
-      await cloud.lookAfter(15_000);
+      await cloud.refreshAfter(15_000);
       await cloud.settle();
       assert.equal((await cloud.instance(id)).status, 'active');
       assert.equal((await rowOf(cloud, id)).status_reason, null);
@@ -122,16 +122,16 @@ for (const database of databases) {
       const far = await cloud.addHost('far', 'us-east-1');
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
       far.goAway();
-      await cloud.lookAfter(61_000);
-      await cloud.lookAfter(16_000);
+      await cloud.refreshAfter(61_000);
+      await cloud.refreshAfter(16_000);
       await terminate(cloud, id);
       await cloud.cloud.reconciler.settle();
-      await cloud.lookAfter(600_000);
+      await cloud.refreshAfter(600_000);
       await cloud.cloud.reconciler.settle();
       assert.equal((await cloud.instance(id)).status, 'terminating');
       assert.equal((await rowOf(cloud, id)).attempts, 0, 'a silent host is not asked');
       far.comeBack();
-      await cloud.lookAfter(15_000);
+      await cloud.refreshAfter(15_000);
       await cloud.settle();
       assert.equal((await cloud.instance(id)).status, 'terminated');
       assert.deepEqual(await far.list(), []);
@@ -143,12 +143,12 @@ for (const database of databases) {
       const dead = await cloud.launchActive({ region_name: 'us-east-1' });
       const slow = await cloud.launch({ region_name: 'us-east-1', hostname: 'slow' });
       far.goAway();
-      await cloud.lookAfter(61_000);
-      await cloud.lookAfter(16_000);
+      await cloud.refreshAfter(61_000);
+      await cloud.refreshAfter(16_000);
       assert.equal((await cloud.instance(slow)).status, 'unhealthy');
       far.comeBack();
       far.kill(dead, 'The power failed.');
-      await cloud.lookAfter(15_000);
+      await cloud.refreshAfter(15_000);
       await cloud.cloud.reconciler.settle();
       assert.equal((await cloud.instance(slow)).status, 'booting');
       await cloud.settle();
@@ -170,13 +170,13 @@ for (const database of databases) {
       cluster.become({
         nodes: [node('n1', { online: false, vcpus: 0, memoryGib: 0 }), node('n2')],
       });
-      await cloud.lookAfter(61_000);
+      await cloud.refreshAfter(61_000);
       assert.equal((await cloud.instance(on1)).status, 'unhealthy');
       assert.equal((await rowOf(cloud, on1)).status_reason, 'Node n1 of host cluster is offline.');
       assert.equal((await cloud.instance(on2)).status, 'active');
       assert.equal(cluster.find(await cloud.launchActive(there))?.spec.node, 'n2');
       cluster.become({ nodes: [node('n1'), node('n2')] });
-      await cloud.lookAfter(61_000);
+      await cloud.refreshAfter(61_000);
       await cloud.settle();
       assert.equal((await cloud.instance(on1)).status, 'active');
     });
@@ -186,7 +186,7 @@ for (const database of databases) {
       const far = await cloud.addHost('far', 'us-east-1', { report: { vcpus: 3 } });
       far.goAway();
       const again = await cloud.another();
-      await again.hosts.look();
+      await again.hosts.refresh();
       const host = again.hosts.all().find(({ row }) => row.name === 'far');
       assert.equal(host?.online, false);
       assert.equal(host?.report?.vcpus, 3);
@@ -198,10 +198,10 @@ for (const database of databases) {
       const far = await cloud.addHost('far', 'us-east-1');
       await cloud.launchActive({ region_name: 'us-east-1' });
       far.goAway();
-      await cloud.lookAfter(1);
+      await cloud.refreshAfter(1);
       assert.equal(cloud.cloud.hosts.reachable().length, 2, 'its time has not come');
       await cloud.cloud.reconciler.observeSome();
-      await cloud.lookAfter(1);
+      await cloud.refreshAfter(1);
       assert.equal(cloud.cloud.hosts.reachable().length, 1);
     });
 
@@ -217,7 +217,7 @@ for (const database of databases) {
           ssh_key_names: ['laptop'],
         });
       assert.equal((await launch()).status, 400, 'also before this process has heard of it');
-      await cloud.lookAfter(1);
+      await cloud.refreshAfter(1);
       assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1']);
       assert.equal((await cloud.instance(id)).status, 'active');
       await terminate(cloud, id);
@@ -258,7 +258,7 @@ for (const database of databases) {
       const forget = () => cloud.cloud.hostChanges.remove(ownerOf(cloud), 'far', true);
       await assert.rejects(forget, /Host far answers/);
       far.goAway();
-      await cloud.lookAfter(61_000);
+      await cloud.refreshAfter(61_000);
       await forget();
       assert.equal((await cloud.instance(id)).status, 'terminated');
       assert.deepEqual(await cloud.db.selectFrom('instance_gpus').selectAll().execute(), []);
@@ -278,7 +278,7 @@ for (const database of databases) {
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
       // Both are one endpoint, which lists all of its machines to each.
       group.list = cluster.list;
-      for (let look = 0; look < 3; look++) await cloud.cloud.strangers.sweep();
+      for (let look = 0; look < 3; look++) await cloud.cloud.orphans.sweep();
       assert.deepEqual(await cluster.list(), [id]);
       assert(!group.calls.includes(`terminate ${id}`));
     });
@@ -350,7 +350,7 @@ for (const database of databases) {
       const over = { region_name: region, file_system_names: ['data'] };
       await cloud.launchActive(over);
       await cloud.db.updateTable('hosts').set({ draining: 0 }).execute();
-      await cloud.lookAfter(1);
+      await cloud.refreshAfter(1);
       await cloud.launchActive(over);
       const counts = await Promise.all(hosts.map(async (host) => (await host.list()).length));
       assert.deepEqual(counts, [1, 1, 0]);

@@ -109,7 +109,7 @@ describe('two LXD hosts', { skip: noLxd, timeout: 180_000 }, () => {
     const details = await owner('/dashboard/api/instances');
     const { data } = (await details.json()) as { data: { id: string; status_reason: string }[] };
     const reason = data.find(({ id }) => id === europe)?.status_reason ?? '';
-    assert.match(reason, /^Host host-of-europe-central-1 does not answer since 2/);
+    assert.match(reason, /^Host host-of-europe-central-1 has not answered since 2/);
     await daemons[1]?.start();
     await until(
       'it is active again',

@@ -13,7 +13,7 @@ for (const database of databases) {
       const one = await startCloud(database, { driver: { report: { vcpus: 4, memoryGib: 16 } } });
       const driver = createScriptedDriver({ report: { vcpus: 4, memoryGib: 16 } });
       const other = await one.another({ id: 'b'.repeat(32), driver });
-      await one.lookAfter(1);
+      await one.refreshAfter(1);
       assert.deepEqual(
         one.cloud.hosts.all().map(({ row }) => row.name),
         ['here', 'here-2'],
@@ -36,7 +36,7 @@ for (const database of databases) {
 
       for (let look = 0; look < 3; look++) {
         await Promise.all([one.cloud.reconciler.observeSome(), other.reconciler.observeSome()]);
-        await Promise.all([one.cloud.strangers.sweep(), other.strangers.sweep()]);
+        await Promise.all([one.cloud.orphans.sweep(), other.orphans.sweep()]);
       }
       assert.equal((await one.driver.list()).length, 4, 'what the other made is no stranger');
       for (const id of ids) assert.equal((await one.instance(id)).status, 'active');
@@ -60,7 +60,7 @@ for (const database of databases) {
       const other = await one.another(own);
       const rows = one.db.updateTable('hosts').set({ draining: 1 }).where('name', '=', 'here');
       await rows.execute();
-      await one.lookAfter(1);
+      await one.refreshAfter(1);
       const id = await one.launch();
       for (let turn = 0; turn < 4; turn++) {
         await other.reconciler.settle();
@@ -70,12 +70,12 @@ for (const database of databases) {
       // The other is alive as long as it says so.
       for (let beat = 0; beat < 10; beat++) {
         one.clock.turn(5_000);
-        await other.hosts.look();
-        await one.cloud.hosts.look();
+        await other.hosts.refresh();
+        await one.cloud.hosts.refresh();
       }
       assert.equal((await one.instance(id)).status, 'active');
       await other.reconciler.stop();
-      await one.lookAfter(60_000);
+      await one.refreshAfter(60_000);
       assert.equal((await one.instance(id)).status, 'unhealthy');
       const { status_reason } = await one.db
         .selectFrom('instances')
@@ -83,7 +83,7 @@ for (const database of databases) {
         .executeTakeFirstOrThrow();
       assert.match(
         status_reason ?? '',
-        /^Host here-2 does not answer since .*server does not run\.$/,
+        /^Host here-2 has not answered since .*server is not running\.$/,
       );
       const again = await one.another(own);
       await again.reconciler.settle();

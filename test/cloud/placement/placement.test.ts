@@ -5,7 +5,8 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createOffers, type Offer } from '#cloud/placement/instance-types.ts';
-import { choosePlace, fits, freeGpus, type Place, type Taken } from '#cloud/placement/placement.ts';
+import type { Place } from '#cloud/placement/place.ts';
+import { type Allocated, choosePlace, fits, freeGpus } from '#cloud/placement/placement.ts';
 import { startCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
@@ -44,7 +45,7 @@ const gpusOf = (count: number, model = models[0] as string) =>
 /** What was placed, as the rows would count it. */
 function createLedger() {
   const taken = new Map<Place, { vcpus: number; memoryGib: number; gpus: Set<string> }>();
-  const of = (where: Place): Taken & { gpus: Set<string> } =>
+  const of = (where: Place): Allocated & { gpus: Set<string> } =>
     taken.get(where) ?? { vcpus: 0, memoryGib: 0, gpus: new Set<string>() };
   return {
     of,
@@ -145,7 +146,11 @@ describe('placement', () => {
     const offer = find('gpu_1x_h100_sxm5_mig_1g_10gb') as Offer;
     assert.equal(offer.type.gpu_description, 'H100 80GB HBM3 MIG 1g.10gb (10 GB)');
     assert(!all.some(({ type }) => /^gpu_2x.*mig/.test(type.name)), 'one slice to a machine');
-    const taken = (...gpus: string[]): Taken => ({ vcpus: 0, memoryGib: 0, gpus: new Set(gpus) });
+    const taken = (...gpus: string[]): Allocated => ({
+      vcpus: 0,
+      memoryGib: 0,
+      gpus: new Set(gpus),
+    });
     assert.deepEqual(freeGpus(offer, node, taken(`${pci}/MIG-1`)), [`${pci}/MIG-2`]);
     assert.deepEqual(freeGpus(offer, node, taken(`${pci}`)), [], 'the whole GPU is taken');
     const whole = place({ gpus: [{ address: `${pci}`, model: 'NVIDIA H200', memoryGib: 141 }] });

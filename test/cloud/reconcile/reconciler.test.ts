@@ -4,7 +4,7 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
 import { createClaims } from '#cloud/reconcile/claims.ts';
-import { createStrangers } from '#cloud/reconcile/orphan-machines.ts';
+import { createOrphanMachines } from '#cloud/reconcile/orphan-machines.ts';
 import { startCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
 
@@ -104,7 +104,7 @@ for (const database of databases) {
       const known = await cloud.launchActive();
       const lines: string[] = [];
       const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-      const strangers = createStrangers(cloud.db, cloud.cloud.hosts, log);
+      const strangers = createOrphanMachines(cloud.db, cloud.cloud.hosts, log);
       cloud.driver.plant('e'.repeat(32));
       await strangers.sweep();
       assert.equal((await cloud.driver.list()).length, 2);
@@ -119,8 +119,8 @@ for (const database of databases) {
       await cloud.call('POST', '/instance-operations/terminate', { instance_ids: [id] });
       await cloud.settle();
       cloud.driver.plant(id);
-      await cloud.cloud.strangers.sweep();
-      await cloud.cloud.strangers.sweep();
+      await cloud.cloud.orphans.sweep();
+      await cloud.cloud.orphans.sweep();
       assert.deepEqual(await cloud.driver.list(), []);
     });
   });

@@ -56,7 +56,7 @@ export interface TestCloud {
     row?: Partial<HostRow>,
   ): Promise<ScriptedDriver>;
   /** Turns the clock and looks at the hosts. */
-  lookAfter(ms: number): Promise<void>;
+  refreshAfter(ms: number): Promise<void>;
   /** Another account's key. */
   stranger(): Promise<string>;
   call<Data = unknown>(
@@ -237,7 +237,7 @@ export async function startCloud(
       .insertInto('hosts')
       .values({ ...emptyHost, id, name, region, created_at: clock.now(), ...row })
       .execute();
-    await cloud.hosts.look();
+    await cloud.hosts.refresh();
     return made;
   };
 
@@ -252,9 +252,9 @@ export async function startCloud(
     key,
     another: make,
     addHost,
-    async lookAfter(ms) {
+    async refreshAfter(ms) {
       clock.turn(ms);
-      await cloud.hosts.look();
+      await cloud.hosts.refresh();
     },
     async stranger() {
       const id = 'f'.repeat(32);

@@ -12,8 +12,9 @@ import type { Driver } from '#cloud/drivers/driver.ts';
 import { createDriver } from '#cloud/drivers/index.ts';
 import { CloudError } from '#cloud/errors.ts';
 import { createEndpoints } from '#cloud/hosts/endpoints.ts';
-import { toRow } from '#cloud/hosts/host-changes.ts';
+import { toNewRow } from '#cloud/hosts/host-changes.ts';
 import { readHostId } from '#cloud/hosts/own-host.ts';
+import { splitNode } from '#cloud/placement/place.ts';
 import { openDatabase } from '#db/open.ts';
 import { systemClock } from '#lib/clock.ts';
 import { createRandom } from '#test/support/random.ts';
@@ -78,7 +79,7 @@ const principal: KeyPrincipal = {
   scopes: ['cloud'],
   address: '127.0.0.1',
 };
-await cloud.hosts.look();
+await cloud.hosts.refresh();
 // Otherwise the cache is written at the end, which a killed process does not have.
 flushCompileCache();
 cloud.reconciler.start();
@@ -94,7 +95,7 @@ async function openDriver(): Promise<Driver> {
   const certificate = () => assert.fail('a socket needs none');
   const endpoints = createEndpoints({ installationId: readHostId(dataDir), certificate, log });
   return endpoints.open(
-    toRow({ name: 'there', region, network }, { url, fingerprint: null }, Date.now()),
+    toNewRow({ name: 'there', region, network }, { url, fingerprint: null }, Date.now()),
   );
 }
 
@@ -151,7 +152,8 @@ async function calm(): Promise<void> {
   say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
   let launches = 0;
   while (await launch().then(Boolean, () => false)) launches++;
-  say(`capacity ${launches} of ${cloud.offers().totals.vcpus}`);
+  const vcpus = cloud.hosts.places().reduce((sum, place) => sum + splitNode(place).cpuVcpus, 0);
+  say(`capacity ${launches} of ${vcpus}`);
   await endAll();
   await cloud.reconciler.stop();
   await driver.close();

@@ -7,7 +7,7 @@ import type {
   UsageBucket,
   UsageSummary,
 } from '#accounts/usage/schema.ts';
-import type { MachineUsage } from '#cloud/schema.ts';
+import type { InstanceUsage } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { stepMs, type TimeRange, toStarts } from './time-range.ts';
 import { toTimes, toUsageQuery } from './usage-query.ts';
@@ -30,7 +30,7 @@ export function useUsage(range: TimeRange, by: Grouping) {
       if (by === 'machine') {
         const query = new URLSearchParams(toTimes(range));
         const path = `/dashboard/api/usage/machines?${query}`;
-        return toMachinePoints((await get<List<MachineUsage>>(path)).data, range, Date.now());
+        return toMachinePoints((await get<List<InstanceUsage>>(path)).data, range, Date.now());
       }
       const usage = await get<UsageSummary>(`/dashboard/api/usage?${toUsageQuery(range, by)}`);
       return usage.data.map((bucket) => toPoint(bucket, by));
@@ -56,7 +56,7 @@ function toPoint(bucket: UsageBucket, by: ModelGrouping): UsagePoint {
 }
 
 export function toMachinePoints(
-  machines: MachineUsage[],
+  machines: InstanceUsage[],
   range: TimeRange,
   now: number,
 ): UsagePoint[] {

@@ -1,0 +1,70 @@
+// The row of a new instance.
+
+import type { Reservation } from '#cloud/placement/capacity.ts';
+import type { Images } from '#cloud/placement/images.ts';
+import type { Offer } from '#cloud/placement/instance-types.ts';
+import type { Launch } from '#cloud/schema.ts';
+import type { InstanceRow } from '#db/cloud-rows.ts';
+import type { SshKeyRow } from '#db/tables.ts';
+
+export interface LaunchFindings {
+  readonly offer: Offer;
+  readonly image: ReturnType<Images['on']>;
+  readonly key: SshKeyRow;
+  readonly reservation: Reservation;
+  readonly now: number;
+}
+
+export function toInstanceRow(
+  id: string,
+  accountId: string,
+  input: Launch,
+  { offer, image, key, reservation, now }: LaunchFindings,
+): InstanceRow {
+  const { place, address } = reservation;
+  return {
+    id,
+    account_id: accountId,
+    name: input.name || null,
+    status: 'booting',
+    status_reason: null,
+    region: input.region_name,
+    host_id: place.hostId,
+    node: place.node,
+    host_silent: 0,
+    type: JSON.stringify(offer.type),
+    type_name: offer.type.name,
+    price_cents_per_hour: offer.type.price_cents_per_hour,
+    // Never null here: an offer without a pool fits nowhere, so the reservation has failed.
+    pool: offer.pool ?? 'emulated',
+    // Only emulated types can be larger than their place.
+    vcpus: Math.min(offer.vcpus, place.vcpus),
+    memory_gib: Math.min(offer.memoryGib, place.memoryGib),
+    storage_gib: Math.min(offer.storageGib, place.storageGib),
+    ssh_key_id: key.id,
+    ssh_key_name: key.name,
+    ssh_public_key: key.public_key,
+    hostname: input.hostname ?? null,
+    image_id: image?.id ?? '',
+    image: image?.name ?? 'host',
+    user_data: input.user_data || null,
+    tags: JSON.stringify((input.tags ?? []).map(({ key: name, value }) => ({ key: name, value }))),
+    address,
+    ip: null,
+    private_ip: null,
+    ssh_port: null,
+    action: null,
+    action_started_at: null,
+    firewall_stale: 0,
+    launched_at: now,
+    asked_at: null,
+    booted_at: null,
+    terminated_at: null,
+    version: 0,
+    due_at: now,
+    claim: null,
+    claimed_until: 0,
+    attempts: 0,
+    last_error: null,
+  };
+}

@@ -1,0 +1,163 @@
+// Firewall rulesets: named sets of inbound rules that instances reference at launch.
+
+import type { Audit } from '#accounts/audit.ts';
+import type { Principal } from '#accounts/principal.ts';
+import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from '#cloud/errors.ts';
+import { findRegion, toRegion } from '#cloud/regions.ts';
+import type { NewRuleset, Ruleset, RulesetChange } from '#cloud/schema.ts';
+import { toWireTime } from '#cloud/wire-time.ts';
+import type { FirewallRulesetRow } from '#db/cloud-rows.ts';
+import { lockAccount } from '#db/lock-account.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
+import { markStale } from './firewall.ts';
+import { parseRules } from './firewall-rule.ts';
+
+export interface Rulesets {
+  list(accountId: string): Promise<Ruleset[]>;
+  get(accountId: string, id: string): Promise<Ruleset>;
+  create(principal: Principal, input: NewRuleset): Promise<Ruleset>;
+  update(principal: Principal, id: string, change: RulesetChange): Promise<Ruleset>;
+  remove(principal: Principal, id: string): Promise<void>;
+}
+
+export interface RulesetParts {
+  audit: Audit;
+  nudge(): void;
+}
+
+interface Context extends RulesetParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly maxPerAccount: number;
+}
+
+export function createRulesets(
+  db: Database,
+  clock: Clock,
+  parts: RulesetParts,
+  { maxPerAccount }: { maxPerAccount: number },
+): Rulesets {
+  const context: Context = { db, clock, maxPerAccount, ...parts };
+  return {
+    async list(accountId) {
+      const rows = await db
+        .selectFrom('firewall_rulesets')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .orderBy('created_at')
+        .orderBy('id')
+        .execute();
+      return Promise.all(rows.map((row) => toRuleset(db, row)));
+    },
+    get: async (accountId, id) => toRuleset(db, await getRow(db, accountId, id)),
+    create: (principal, input) => create(context, principal, input),
+    update: (principal, id, change) => update(context, principal, id, change),
+    remove: (principal, id) => remove(context, principal, id),
+  };
+}
+
+async function create(context: Context, principal: Principal, input: NewRuleset) {
+  const { db, clock, audit } = context;
+  const { name, region, rules } = input;
+  if (findRegion(region) === undefined) throw regionNotFound(region);
+  const { accountId } = principal;
+  const row: FirewallRulesetRow = {
+    id: newId(),
+    account_id: accountId,
+    name,
+    region,
+    rules: JSON.stringify(parseRules(rules)),
+    created_at: clock.now(),
+  };
+  await db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    const { count } = await tx
+      .selectFrom('firewall_rulesets')
+      .select((one) => one.fn.countAll<number>().as('count'))
+      .where('account_id', '=', accountId)
+      .executeTakeFirstOrThrow();
+    if (count >= context.maxPerAccount) throw quotaExceeded();
+    await tx.insertInto('firewall_rulesets').values(row).execute();
+    await audit.record(tx, principal, { action: 'firewall_ruleset.created', ...toSubject(row) });
+  });
+  return toRuleset(db, row);
+}
+
+async function update(context: Context, principal: Principal, id: string, change: RulesetChange) {
+  const { db, clock, audit } = context;
+  const { name, rules } = change;
+  const { accountId } = principal;
+  await db.transaction().execute(async (tx) => {
+    await lockAccount(tx, accountId);
+    const old = await getRow(tx, accountId, id);
+    const row = {
+      ...old,
+      name: name ?? old.name,
+      rules: rules == null ? old.rules : JSON.stringify(parseRules(rules)),
+    };
+    await tx.updateTable('firewall_rulesets').set(row).where('id', '=', id).execute();
+    if (rules != null) {
+      await markStale(tx, clock.now())
+        .where('id', 'in', (query) =>
+          query.selectFrom('instance_rulesets').select('instance_id').where('ruleset_id', '=', id),
+        )
+        .execute();
+    }
+    await audit.record(tx, principal, { action: 'firewall_ruleset.updated', ...toSubject(row) });
+  });
+  context.nudge();
+  return toRuleset(db, await getRow(db, accountId, id));
+}
+
+async function remove({ db, audit }: Context, principal: Principal, id: string): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    await lockAccount(tx, principal.accountId);
+    const row = await getRow(tx, principal.accountId, id);
+    if ((await findUsers(tx, id)).length > 0) throw rulesetInUse();
+    await tx.deleteFrom('firewall_rulesets').where('id', '=', id).execute();
+    await audit.record(tx, principal, { action: 'firewall_ruleset.deleted', ...toSubject(row) });
+  });
+}
+
+/** What the audit log records about a ruleset. */
+const toSubject = ({ id, name, region }: FirewallRulesetRow) => ({
+  resourceId: id,
+  details: { name, region },
+});
+
+async function getRow(db: Database | Tx, accountId: string, id: string) {
+  const row = await db
+    .selectFrom('firewall_rulesets')
+    .selectAll()
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst();
+  if (row === undefined) throw rulesetNotFound();
+  return row;
+}
+
+/** Ids of the instances that use the ruleset. */
+async function findUsers(db: Database | Tx, id: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('instance_rulesets')
+    .innerJoin('instances', 'instances.id', 'instance_rulesets.instance_id')
+    .select('instances.id')
+    .where('ruleset_id', '=', id)
+    .where('status', '!=', 'terminated')
+    .orderBy('instances.id')
+    .execute();
+  return rows.map((row) => row.id);
+}
+
+async function toRuleset(db: Database, row: FirewallRulesetRow): Promise<Ruleset> {
+  return {
+    id: row.id,
+    name: row.name,
+    region: toRegion(row.region),
+    rules: JSON.parse(row.rules),
+    created: toWireTime(row.created_at),
+    instance_ids: await findUsers(db, row.id),
+  };
+}
