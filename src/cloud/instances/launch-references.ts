@@ -22,7 +22,7 @@ export interface Mount {
   home: Home;
 }
 
-export async function getKey(tx: Tx, accountId: string, name: string): Promise<SshKeyRow> {
+export async function getLaunchKey(tx: Tx, accountId: string, name: string): Promise<SshKeyRow> {
   const row = await tx
     .selectFrom('ssh_keys')
     .selectAll()

@@ -1,6 +1,6 @@
 // The row of a new instance.
 
-import type { Reservation } from '#cloud/placement/capacity.ts';
+import type { PlaceReservation } from '#cloud/placement/capacity.ts';
 import type { Images } from '#cloud/placement/images.ts';
 import type { Offer } from '#cloud/placement/instance-types.ts';
 import type { Launch } from '#cloud/schema.ts';
@@ -11,7 +11,7 @@ export interface LaunchFindings {
   readonly offer: Offer;
   readonly image: ReturnType<Images['on']>;
   readonly key: SshKeyRow;
-  readonly reservation: Reservation;
+  readonly reservation: PlaceReservation;
   readonly now: number;
 }
 

@@ -22,7 +22,7 @@ import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { InstanceEvents } from './instance-events.ts';
-import { findMounts, findRulesets, getKey, type Mount } from './launch-references.ts';
+import { findMounts, findRulesets, getLaunchKey, type Mount } from './launch-references.ts';
 import { toInstanceRow } from './launch-row.ts';
 
 export interface LaunchParts {
@@ -91,7 +91,7 @@ async function insert(
   const { clock, images } = context;
   const { accountId } = principal;
   await lockAccount(tx, accountId);
-  const key = await getKey(tx, accountId, input.ssh_key_names[0] ?? '');
+  const key = await getLaunchKey(tx, accountId, input.ssh_key_names[0] ?? '');
   const mounts = await findMounts(tx, accountId, input);
   const rulesetIds = await findRulesets(tx, accountId, input);
   await checkQuota(context, tx, accountId);

@@ -15,10 +15,10 @@ export interface Capacity {
   /** Finds the regions where an offer could be launched now. Advisory: another launch may come first. */
   available(): Promise<(offer: Offer) => RegionInfo[]>;
   /** Reserves a place within the transaction of a launch. Throws if none fits. */
-  reserve(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<Reservation>;
+  reserve(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<PlaceReservation>;
 }
 
-export interface Reservation {
+export interface PlaceReservation {
   readonly place: Place;
   readonly address: string;
   readonly gpus: readonly string[];
