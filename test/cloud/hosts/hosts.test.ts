@@ -236,9 +236,9 @@ for (const database of databases) {
       await cloud.settle();
       const principal = ownerOf(cloud);
       const remove = () => cloud.cloud.hostChanges.remove(principal, 'far', false);
-      await assert.rejects(remove, /has 1 machines/);
+      await assert.rejects(remove, /has 1 instances/);
       await terminate(cloud, id);
-      await assert.rejects(remove, /has 1 machines/, 'terminating is not gone');
+      await assert.rejects(remove, /has 1 instances/, 'terminating is not gone');
       await cloud.settle();
       await assert.rejects(remove, /has 1 filesystems/);
       await cloud.call('DELETE', `/filesystems/${body.data.id}`);

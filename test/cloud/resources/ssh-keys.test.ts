@@ -160,10 +160,10 @@ describe('the cloud surface', () => {
     const server = await startTestServer();
     const cases: [string, RegExp][] = [
       ['hello', /not a public key/],
-      ['ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIHUFkDQuBDRFdZxRcVz4BhnMJE4wT7TRnl/mBQbqQHxR', /one type/],
-      ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUF', /cut off/],
+      ['ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIHUFkDQuBDRFdZxRcVz4BhnMJE4wT7TRnl/mBQbqQHxR', /differs/],
+      ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUF', /truncated/],
       [`${ed25519}\n${ed25519}`, /one line/],
-      ['-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----', /can.*be read|does not hold/],
+      ['-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----', /does not contain a readable/],
       ['ssh-dss AAAAB3NzaC1kc3MAAAAEAAAAAQ==', /type/],
     ];
     for (const [public_key, words] of cases) {
