@@ -1,4 +1,5 @@
-// Hosts over HTTP and by the CLI, against real servers: who may change them, what is refused, what is said.
+// Hosts over HTTP and in the CLI, against real servers: who may change them, what is refused and with which
+// message.
 
 import assert from 'node:assert';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -36,7 +37,7 @@ for (const database of databases) {
       owner = await server.join();
     });
 
-    test('the server’s own host and those of the file are there from the start', async () => {
+    test('the server’s own host and the hosts of the configuration file exist from the start', async () => {
       const { body } = await call<{ data: HostView[] }>('');
       assert.deepEqual(
         body.data.map(({ name, source, status, driver }) => [name, source, status, driver]).sort(),
@@ -60,7 +61,7 @@ for (const database of databases) {
       ]);
     });
 
-    test('a host that does not answer is added, shown with the reason, and removed', async () => {
+    test('a host that does not answer can be added, is shown with the reason, and can be removed', async () => {
       const added = await call<HostView>('', { json: { name: 'dead', ...dead } });
       assert.equal(added.status, 200);
       assert.equal(added.body.status, 'offline');
@@ -88,7 +89,7 @@ for (const database of databases) {
       assert.deepEqual(actions, ['host.removed', 'host.drained', 'host.added']);
     });
 
-    test('what makes no sense is refused, and says which member', async () => {
+    test('invalid input is refused with the name of the member', async () => {
       const cases: [Record<string, unknown>, string][] = [
         [{ name: 'x', region: 'us-east-1' }, 'token'],
         [{ name: 'x', ...dead, region: 'moon-1' }, 'region'],
@@ -104,7 +105,7 @@ for (const database of databases) {
       }
     });
 
-    test('a host with machines is not removed, one of the file neither, nor this server', async () => {
+    test('a host with instances, a host of the file and this server’s own host cannot be removed', async () => {
       const filed = await call<Failure>('/filed', { method: 'DELETE' });
       assert.match(filed.body.error.message, /configuration file/);
       const own = await call<Failure>('/here', { method: 'DELETE' });
@@ -123,7 +124,7 @@ for (const database of databases) {
       assert.deepEqual([here?.instances, here?.nodes[0]?.vcpus_used], [1, 2]);
     });
 
-    test('draining is seen at once and can be taken back', async () => {
+    test('draining takes effect at once and can be undone', async () => {
       const patch = (draining: boolean) =>
         call<HostView>('/here', { method: 'PATCH', json: { draining } });
       assert.equal((await patch(true)).body.status, 'draining');
@@ -135,7 +136,7 @@ for (const database of databases) {
       assert.equal((await patch(false)).body.status, 'online');
     });
 
-    test('only owners change hosts; others may look', async () => {
+    test('only owners may change hosts; other members may read them', async () => {
       const invited = await owner('/dashboard/api/invitations', { json: { role: 'member' } });
       const { link } = (await invited.json()) as { link: string };
       const member = await server.joinBy(link, 'member@example.com');
@@ -149,7 +150,7 @@ for (const database of databases) {
         assert.equal((await call(path, init, member)).status, 403, path);
       }
       const key = await server.fetch('/dashboard/api/hosts');
-      assert.equal(key.status, 403, 'a key is no session');
+      assert.equal(key.status, 403, 'an API key is not a session');
     });
   });
 }
@@ -176,7 +177,7 @@ describe('the CLI and hosts', () => {
     writeFileSync(saved, JSON.stringify({ url: server.url, session }));
   });
 
-  test('hosts are added, listed, checked, drained and removed', async () => {
+  test('the commands add, list, check, drain and remove hosts', async () => {
     const added = await run('hosts', 'add', 'far', '--region', dead.region, '--url', dead.url);
     assert.equal(added.code, 0, added.stderr);
     assert.match(added.stdout, /^Added host far to us-east-1\.\n {2}FAIL {2}reachability/);
@@ -188,7 +189,7 @@ describe('the CLI and hosts', () => {
     const own = await run('hosts', 'check', 'here');
     assert.equal(own.code, 0, own.stdout);
     const all = await run('hosts', 'check');
-    assert.equal(all.code, 1, 'something is wrong with one of them');
+    assert.equal(all.code, 1, 'one of the checks failed');
     assert.equal(
       (await run('hosts', 'drain', 'far')).stdout,
       'Draining host far. Instances still on it: 0.\n',
@@ -205,7 +206,7 @@ describe('the CLI and hosts', () => {
     assert.equal((await remove()).stderr, 'Host far does not exist.\n');
   });
 
-  test('without a token or an address nothing is asked', async () => {
+  test('without a token or a url no request is sent', async () => {
     const { code, stderr } = await run('hosts', 'add', 'x', '--region', 'us-east-1');
     assert.equal(code, 2);
     assert.match(stderr, /--token/);

@@ -1,4 +1,4 @@
-// The certificate we make for ourselves is one to others: Node reads it, and TLS takes it.
+// The certificate that a server creates for itself is valid for others: Node parses it, and TLS accepts it.
 
 import assert from 'node:assert';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -14,8 +14,8 @@ import { loadClientCertificate } from '#cloud/hosts/client-certificate.ts';
 
 const now = Date.parse('2026-11-15T00:00:00Z');
 
-describe('a certificate of our own', () => {
-  test('says who it is, for how long, and is signed by its key', () => {
+describe('the client certificate', () => {
+  test('it has a name and a validity, and is signed by its key', () => {
     const { certificate, key } = createIdentity('millrace', now);
     const read = new X509Certificate(certificate);
     assert.equal(read.subject, 'CN=millrace');
@@ -27,7 +27,7 @@ describe('a certificate of our own', () => {
     assert.deepEqual(read.keyUsage, ['1.3.6.1.5.5.7.3.2']);
   });
 
-  test('each is another, also when it ends after 2050', () => {
+  test('each certificate is different, and may expire after 2050', () => {
     const serials = Array.from({ length: 20 }, () => {
       const { certificate } = createIdentity('x', Date.parse('2045-01-01T00:00:00Z'));
       const read = new X509Certificate(certificate);
@@ -37,7 +37,7 @@ describe('a certificate of our own', () => {
     assert.equal(new Set(serials).size, 20);
   });
 
-  test('it is made once for a data directory, and its key is for its owner alone', async () => {
+  test('it is created once per data directory, and only its owner can read the key', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-certificate-'));
     const none = { certificate: null, key: null };
     const made = loadClientCertificate(folder, none, now);
@@ -51,7 +51,7 @@ describe('a certificate of our own', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('a TLS server sees it when a client shows it', async () => {
+  test('a TLS server receives it from the client', async () => {
     const own = createIdentity('server', Date.now());
     const client = createIdentity('client', Date.now());
     const server = createServer({

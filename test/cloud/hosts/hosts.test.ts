@@ -1,4 +1,4 @@
-// Several hosts: regions, what a silent host does to its machines, and that all is well when it returns.
+// Several hosts: regions, placement, and what happens to instances while a host is silent and after it returns.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -57,10 +57,10 @@ for (const database of databases) {
         instance_type_name: 'gpu_1x_h200',
         ssh_key_names: ['laptop'],
       });
-      assert.equal(status, 400, 'what another region has is not here');
+      assert.equal(status, 400, 'a GPU of another region is not available here');
     });
 
-    test('capacity is what fits on a node, not the sum of nodes', async () => {
+    test('capacity is what fits on one node, not the sum over all nodes', async () => {
       const nodes = [node('n1', { vcpus: 2 }), node('n2', { vcpus: 2 }), node('n3', { vcpus: 4 })];
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const cluster = await cloud.addHost('cluster', 'us-east-1', {
@@ -79,7 +79,7 @@ for (const database of databases) {
       assert.deepEqual(nodesOfNext.sort(), ['n1', 'n2']);
     });
 
-    test('a host that goes away makes its machines unhealthy, and nothing is deleted', async () => {
+    test('a silent host makes its instances unhealthy, and nothing is deleted', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1');
       const near = await cloud.launchActive();
@@ -87,7 +87,7 @@ for (const database of databases) {
       far.goAway();
       await cloud.refreshAfter(61_000);
       assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1'], 'capacity is 0');
-      assert.equal((await cloud.instance(id)).status, 'active', 'a moment is forgiven');
+      assert.equal((await cloud.instance(id)).status, 'active', 'within the grace period');
       await cloud.refreshAfter(15_000);
       assert.equal((await cloud.instance(id)).status, 'unhealthy');
       const { status_reason } = await rowOf(cloud, id);
@@ -95,7 +95,7 @@ for (const database of databases) {
         status_reason ?? '',
         /^Host far has not answered since 2026-01-01T\d\d:\d\d:\d\d\.\d{3}Z\. The scripted host is switched off\.$/,
       );
-      for (let look = 0; look < 5; look++) {
+      for (let round = 0; round < 5; round++) {
         await cloud.refreshAfter(60_000);
         await cloud.settle();
         await cloud.cloud.reconciler.observeSome();
@@ -113,11 +113,15 @@ for (const database of databases) {
       await cloud.settle();
       assert.equal((await cloud.instance(id)).status, 'active');
       assert.equal((await rowOf(cloud, id)).status_reason, null);
-      assert.equal(far.calls.filter((call) => call === `launch ${id}`).length, 1, 'adopted');
+      assert.equal(
+        far.calls.filter((call) => call === `launch ${id}`).length,
+        1,
+        'not launched again',
+      );
       assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1', 'us-east-1']);
     });
 
-    test('a termination asked of a silent host waits for it', async () => {
+    test('a termination waits until a silent host returns', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1');
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
@@ -129,7 +133,7 @@ for (const database of databases) {
       await cloud.refreshAfter(600_000);
       await cloud.cloud.reconciler.settle();
       assert.equal((await cloud.instance(id)).status, 'terminating');
-      assert.equal((await rowOf(cloud, id)).attempts, 0, 'a silent host is not asked');
+      assert.equal((await rowOf(cloud, id)).attempts, 0, 'no call is made to a silent host');
       far.comeBack();
       await cloud.refreshAfter(15_000);
       await cloud.settle();
@@ -137,7 +141,7 @@ for (const database of databases) {
       assert.deepEqual(await far.list(), []);
     });
 
-    test('what was still booting goes on booting, and what died meanwhile says so', async () => {
+    test('when a host returns, booting instances continue to boot and dead ones are unhealthy with the reason', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1');
       const dead = await cloud.launchActive({ region_name: 'us-east-1' });
@@ -157,7 +161,7 @@ for (const database of databases) {
       assert.equal((await rowOf(cloud, dead)).status_reason, 'The power failed.');
     });
 
-    test('a node that goes away takes only its own machines with it', async () => {
+    test('an offline node makes only its own instances unhealthy', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const report = { vcpus: 16, nodes: [node('n1'), node('n2')] };
       const cluster = await cloud.addHost('cluster', 'us-east-1', { report });
@@ -166,7 +170,7 @@ for (const database of databases) {
       const [on1, on2] = ['n1', 'n2'].map((name) =>
         ids.find((id) => cluster.find(id)?.spec.node === name),
       );
-      assert(on1 && on2, 'machines are spread');
+      assert(on1 && on2, 'instances are spread');
       cluster.become({
         nodes: [node('n1', { online: false, vcpus: 0, memoryGib: 0 }), node('n2')],
       });
@@ -181,7 +185,7 @@ for (const database of databases) {
       assert.equal((await cloud.instance(on1)).status, 'active');
     });
 
-    test('a dead host does not keep the server from starting, and is known from its row', async () => {
+    test('a dead host does not prevent a start, and its last report is read from its row', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1', { report: { vcpus: 3 } });
       far.goAway();
@@ -193,19 +197,19 @@ for (const database of databases) {
       assert(again.offers().find('cpu_3x_general') !== undefined, 'its types are still listed');
     });
 
-    test('a call that fails makes the host be asked at once', async () => {
+    test('a failed call makes the next refresh probe the host', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1');
       await cloud.launchActive({ region_name: 'us-east-1' });
       far.goAway();
       await cloud.refreshAfter(1);
-      assert.equal(cloud.cloud.hosts.reachable().length, 2, 'its time has not come');
+      assert.equal(cloud.cloud.hosts.reachable().length, 2, 'the next probe is not due yet');
       await cloud.cloud.reconciler.observeSome();
       await cloud.refreshAfter(1);
       assert.equal(cloud.cloud.hosts.reachable().length, 1);
     });
 
-    test('a drained host gets nothing new, and its machines run on', async () => {
+    test('a draining host gets no new instances and keeps the ones it has', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1');
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
@@ -216,7 +220,7 @@ for (const database of databases) {
           instance_type_name: 'cpu_1x_general',
           ssh_key_names: ['laptop'],
         });
-      assert.equal((await launch()).status, 400, 'also before this process has heard of it');
+      assert.equal((await launch()).status, 400, 'even before this process has read the row');
       await cloud.refreshAfter(1);
       assert.deepEqual(await regionsOf(cloud, 'cpu_1x_general'), ['us-west-1']);
       assert.equal((await cloud.instance(id)).status, 'active');
@@ -225,7 +229,7 @@ for (const database of databases) {
       assert.deepEqual(await far.list(), []);
     });
 
-    test('a host is removed once it has neither machines nor filesystems', async () => {
+    test('a host can be removed once it has no instances and no filesystems', async () => {
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1');
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
@@ -238,7 +242,7 @@ for (const database of databases) {
       const remove = () => cloud.cloud.hostChanges.remove(principal, 'far', false);
       await assert.rejects(remove, /has 1 instances/);
       await terminate(cloud, id);
-      await assert.rejects(remove, /has 1 instances/, 'terminating is not gone');
+      await assert.rejects(remove, /has 1 instances/, 'a terminating instance still counts');
       await cloud.settle();
       await assert.rejects(remove, /has 1 filesystems/);
       await cloud.call('DELETE', `/filesystems/${body.data.id}`);
@@ -249,7 +253,7 @@ for (const database of databases) {
       await assert.rejects(remove, /does not exist/);
     });
 
-    test('what a host that never comes back had can be forgotten, and only then', async () => {
+    test('the instances of a host can be forgotten only while it is silent', async () => {
       const gpus = [{ address: '0000:01:00.0', model: 'NVIDIA H200', memoryGib: 141 }];
       const cloud = await startCloud(database);
       const far = await cloud.addHost('far', 'us-east-1', { report: { gpus } });
@@ -265,7 +269,7 @@ for (const database of databases) {
       await cloud.settle();
     });
 
-    test('one node in two hosts is given away once, and neither takes the other for a stranger', async () => {
+    test('a node in two hosts is used by one of them, and neither sweeps the machines of the other', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const gpus = [{ address: '0000:01:00.0', model: 'NVIDIA H200', memoryGib: 141 }];
       const report = { identity: 'ab', nodes: [node('n1', { gpus })] };
@@ -276,14 +280,14 @@ for (const database of databases) {
       const { reason } = cloud.cloud.hosts.all().find(({ row }) => row.name === 'group') ?? {};
       assert.equal(reason, 'Nothing is placed on n1: another host has it already.');
       const id = await cloud.launchActive({ region_name: 'us-east-1' });
-      // Both are one endpoint, which lists all of its machines to each.
+      // Both hosts are one endpoint, which lists all of its machines for each.
       group.list = cluster.list;
-      for (let look = 0; look < 3; look++) await cloud.cloud.orphans.sweep();
+      for (let round = 0; round < 3; round++) await cloud.cloud.orphans.sweep();
       assert.deepEqual(await cluster.list(), [id]);
       assert(!group.calls.includes(`terminate ${id}`));
     });
 
-    test('groups of one cluster never give two machines one address', async () => {
+    test('groups of one cluster never assign one address twice', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const addressPool = { first: '10.9.0.1', last: '10.9.0.4' };
       for (const [index, region] of ['us-east-1', 'us-east-2'].entries()) {
@@ -304,7 +308,7 @@ for (const database of databases) {
       ]);
     });
 
-    test('a filesystem stays where its first machine was, and draws the next ones there', async () => {
+    test('a filesystem is created where its first instance is, and later instances are placed there', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const region = 'us-east-1';
       const one = await cloud.addHost('one', region, { report: { vcpus: 4, memoryGib: 16 } });
@@ -315,7 +319,7 @@ for (const database of databases) {
       });
       await cloud.settle();
       const made = (call: string) => call === `createFilesystem ${body.data.id}`;
-      assert(!one.calls.some(made) && !two.calls.some(made), 'nobody has needed it yet');
+      assert(!one.calls.some(made) && !two.calls.some(made), 'no instance has mounted it yet');
       const over = { region_name: region, file_system_names: ['data'] };
       await cloud.launchActive({ ...over, instance_type_name: 'cpu_4x_general' });
       assert(two.calls.some(made) && !one.calls.some(made));
@@ -328,10 +332,10 @@ for (const database of databases) {
       });
       assert.match(full.body.error.code, /insufficient-capacity/);
       await cloud.launchActive({ region_name: region });
-      assert.equal((await one.list()).length, 1, 'without it there is room');
+      assert.equal((await one.list()).length, 1, 'without the filesystem there is capacity');
     });
 
-    test('hosts that share a directory all reach its filesystems', async () => {
+    test('all hosts that share a directory reach the filesystems in it', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const region = 'us-east-1';
       const shared = { filesystems_path: '/srv/shared' };
@@ -356,7 +360,7 @@ for (const database of databases) {
       assert.deepEqual(counts, [1, 1, 0]);
     });
 
-    test('a machine goes where its image is, and without one boots its host’s default', async () => {
+    test('an instance is placed where its image is, and boots the host’s default if it names none', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const region = 'us-east-1';
       const image = (name: string) => ({
@@ -385,7 +389,11 @@ for (const database of databases) {
       const byId = await cloud.launchActive({ region_name: region, image: { id: alpine?.id } });
       assert.equal(two.find(byId)?.spec.image, 'alpine');
       const any = await cloud.launchActive({ region_name: region });
-      assert.equal(two.find(any)?.spec.image, 'alpine', 'the freest host decides');
+      assert.equal(
+        two.find(any)?.spec.image,
+        'alpine',
+        'the host with the most free capacity is chosen',
+      );
       const missing = await cloud.call('POST', '/instance-operations/launch', {
         region_name: region,
         instance_type_name: 'cpu_1x_general',
@@ -395,7 +403,7 @@ for (const database of databases) {
       assert.equal(missing.status, 404);
     });
 
-    test('addresses are of the host’s own range, and unique there', async () => {
+    test('addresses are unique and from the range of the host', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 1 } } });
       const addressPool = { first: '10.9.0.1', last: '10.9.0.4', except: ['10.9.0.1'] };
       const report = { vcpus: 16, memoryGib: 64, addressPool };
@@ -418,11 +426,11 @@ for (const database of databases) {
   });
 }
 
-test('a machine that changes by itself is seen by its driver’s event, without polling', async (context) => {
-  // Periodic looks never happen, so only the event can report the change.
-  context.mock.timers.enable({ apis: ['setInterval'] });
+test('an event of the driver is enough to see that a machine has stopped', async (context) => {
   const cloud = await startCloud('sqlite');
   const id = await cloud.launchActive();
+  // Without intervals the reconciler never polls.
+  context.mock.timers.enable({ apis: ['setInterval'] });
   cloud.cloud.reconciler.start();
   const changed = new Promise((done) => {
     cloud.cloud.events.subscribe(cloud.accountId, ({ status }) => done(status));
@@ -431,7 +439,7 @@ test('a machine that changes by itself is seen by its driver’s event, without 
   assert.equal(await changed, 'unhealthy');
 });
 
-test('a host that hangs leaves the others their share of the work', async () => {
+test('a host that hangs does not hold up the work on other hosts', async () => {
   const cloud = await startCloud('sqlite', { instancesPerAccount: 1000 });
   const size = { vcpus: 128, memoryGib: 256 };
   const stuck = await cloud.addHost('stuck', 'us-east-1', { report: size });
@@ -440,14 +448,14 @@ test('a host that hangs leaves the others their share of the work', async () => 
   for (let count = 0; count < 100; count++) await cloud.launch({ region_name: 'us-east-1' });
   const id = await cloud.launch();
   cloud.cloud.reconciler.start();
-  await until('the other host’s machine is active', async () => {
+  await until('the instance on the other host is active', async () => {
     cloud.clock.turn(300);
     return (await cloud.instance(id)).status === 'active';
   });
   release.resolve();
 });
 
-test('the file’s hosts follow the file, and none takes the name of a server’s own', async () => {
+test('hosts of the configuration file follow the file, and may not have the name of a server’s own host', async () => {
   const filed = { name: 'filed', region: 'us-east-1', url: 'https://127.0.0.1:9', pool: 'fast' };
   const cloud = await startCloud('sqlite');
   const start = (hosts: (typeof filed)[]) => ensureFileHosts(cloud.db, cloud.clock, hosts);
@@ -460,6 +468,6 @@ test('the file’s hosts follow the file, and none takes the name of a server’
   const { id, url, pool, draining } = await read();
   assert.deepEqual([id, url, pool, draining], [before.id, 'https://127.0.0.2:9', 'fast', 1]);
   await start([]);
-  assert.equal((await read()).id, id, 'it may have machines');
+  assert.equal((await read()).id, id, 'a host that left the file is kept: it may have instances');
   await assert.rejects(start([{ ...filed, name: 'here' }]), /own host/);
 });

@@ -1,5 +1,5 @@
-// Two real LXD daemons as two regions of one server: enrolled by token over HTTPS, launched on, one of
-// them killed and brought back.
+// Two real LXD daemons as two regions of one server: they are enrolled by token over HTTPS and launched on, and
+// one of them is killed and started again.
 
 import assert from 'node:assert';
 import { after, before, describe, test } from 'node:test';
@@ -46,7 +46,7 @@ describe('two LXD hosts', { skip: noLxd, timeout: 180_000 }, () => {
   };
   const launched = new Map<string, string>();
 
-  test('each is enrolled by a token, answers, and passes its checks', async () => {
+  test('each host is enrolled by a token, answers and passes its checks', async () => {
     for (const [index, region] of regions.entries()) {
       const daemon = daemons[index] as Lxd;
       const response = await owner('/dashboard/api/hosts', {
@@ -69,7 +69,7 @@ describe('two LXD hosts', { skip: noLxd, timeout: 180_000 }, () => {
     }
   });
 
-  test('a launch’s region picks the host, and ssh answers there', async () => {
+  test('the region of a launch selects the host, and ssh answers there', async () => {
     for (const region of regions) {
       const response = await server.fetch('/api/v1/instance-operations/launch', {
         json: {
@@ -100,7 +100,7 @@ describe('two LXD hosts', { skip: noLxd, timeout: 180_000 }, () => {
     );
   });
 
-  test('a killed daemon makes its machine unhealthy, the other not, and all is well after', async () => {
+  test('a killed daemon makes only its own instance unhealthy, until it is started again', async () => {
     const [east = '', europe = ''] = regions.map((region) => launched.get(region) ?? '');
     await daemons[1]?.kill();
     const isUnhealthy = async () => (await instance(europe)).status === 'unhealthy';
@@ -118,7 +118,7 @@ describe('two LXD hosts', { skip: noLxd, timeout: 180_000 }, () => {
     );
   });
 
-  test('terminated machines are gone from their hosts', async () => {
+  test('machines of terminated instances are removed from their hosts', async () => {
     const instance_ids = [...launched.values()];
     await server.fetch('/api/v1/instance-operations/terminate', { json: { instance_ids } });
     for (const id of instance_ids) {

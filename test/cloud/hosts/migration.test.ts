@@ -1,4 +1,4 @@
-// What was there before there were hosts belongs to the host of the first server that starts afterwards.
+// Rows that are older than the hosts table belong to the own host of the first server that starts afterwards.
 
 import assert from 'node:assert';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { createDatabase, databases, stopOwnPostgres } from '#test/support/databa
 
 after(stopOwnPostgres);
 
-/** As 0003 made them, as far as hosts change them. */
+/** The columns of migration 0003 that the hosts migration changes. */
 async function undo(db: Database): Promise<void> {
   for (const statement of [
     'drop index instances_by_host',
@@ -38,8 +38,8 @@ async function undo(db: Database): Promise<void> {
 }
 
 for (const database of databases) {
-  describe(`from before hosts, on ${database}`, () => {
-    test('instances, their GPUs and filesystems go to the first server, once', async () => {
+  describe(`rows from before the hosts table, on ${database}`, () => {
+    test('instances, their GPUs and filesystems are given to the first server, once', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'millrace-former-'));
       const { url, drop } = await createDatabase(database);
       const db = await openDatabase({ url, poolSize: 2, dataDir: folder });

@@ -1,5 +1,5 @@
-// Several servers on one database, each with machines of its own: none touches another's, each knows of
-// all, and one that is gone is noticed.
+// Several servers on one database, each with its own host: none touches the machines of another, each lists all
+// instances, and a server that is gone is noticed.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -9,7 +9,7 @@ import { databases } from '#test/support/databases.ts';
 
 for (const database of databases) {
   describe(`servers with hosts of their own, on ${database}`, () => {
-    test('each makes, watches and ends only its own machines', async () => {
+    test('each server creates, observes and terminates only the machines of its own host', async () => {
       const one = await startCloud(database, { driver: { report: { vcpus: 4, memoryGib: 16 } } });
       const driver = createScriptedDriver({ report: { vcpus: 4, memoryGib: 16 } });
       const other = await one.another({ id: 'b'.repeat(32), driver });
@@ -28,7 +28,7 @@ for (const database of databases) {
       };
       await work();
       const [mine, theirs] = [await one.driver.list(), await driver.list()];
-      assert.equal(mine.length, 4, 'launches are spread over both');
+      assert.equal(mine.length, 4, 'launches are spread over both hosts');
       assert.equal(theirs.length, 4);
       assert.deepEqual([...mine, ...theirs].sort(), ids.sort());
       const addresses = await one.db.selectFrom('instances').select('address').execute();
@@ -38,7 +38,11 @@ for (const database of databases) {
         await Promise.all([one.cloud.reconciler.observeSome(), other.reconciler.observeSome()]);
         await Promise.all([one.cloud.orphans.sweep(), other.orphans.sweep()]);
       }
-      assert.equal((await one.driver.list()).length, 4, 'what the other made is no stranger');
+      assert.equal(
+        (await one.driver.list()).length,
+        4,
+        'a machine of the other server is not an orphan',
+      );
       for (const id of ids) assert.equal((await one.instance(id)).status, 'active');
 
       await one.call('POST', '/instance-operations/terminate', { instance_ids: ids });
@@ -53,7 +57,7 @@ for (const database of databases) {
       }
     });
 
-    test('a server that is gone makes its machines unhealthy until it is back', async () => {
+    test('the instances of a server that is gone are unhealthy until it returns', async () => {
       const one = await startCloud(database);
       const driver = createScriptedDriver();
       const own = { id: 'b'.repeat(32), driver };
@@ -67,7 +71,7 @@ for (const database of databases) {
         one.clock.turn(500);
       }
       assert.equal((await one.instance(id)).status, 'active');
-      // The other is alive as long as it says so.
+      // The other server is alive as long as it writes heartbeats.
       for (let beat = 0; beat < 10; beat++) {
         one.clock.turn(5_000);
         await other.hosts.refresh();

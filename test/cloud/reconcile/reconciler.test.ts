@@ -1,4 +1,5 @@
-// Several processes, one database: who does what, what happens when one dies, and what idling costs.
+// The reconcilers of several processes on one database: how they share work, what happens when one dies, and
+// what an idle one costs.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -10,7 +11,7 @@ import { databases } from '#test/support/databases.ts';
 
 for (const database of databases) {
   describe(`the reconciler on ${database}`, () => {
-    test('processes that look at once share the work: each machine is launched once', async () => {
+    test('concurrent processes share the work: each machine is launched once', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 64 } } });
       const others = await Promise.all([cloud.another(), cloud.another()]);
       const ids = [];
@@ -26,7 +27,7 @@ for (const database of databases) {
       }
     });
 
-    test('a row can be claimed by one only, and is free when its holder is silent', async () => {
+    test('only one process can claim a row, and the claim expires if it is not renewed', async () => {
       const { db, clock, launch, cloud } = await startCloud(database);
       const hostIds = cloud.hosts.reachable();
       const id = await launch();
@@ -42,7 +43,7 @@ for (const database of databases) {
       assert.equal(claim?.id, id);
     });
 
-    test('what a dead process had claimed is finished by another', async () => {
+    test('work that a dead process had claimed is finished by another process', async () => {
       const cloud = await startCloud(database);
       const id = await cloud.launch();
       const hostIds = cloud.cloud.hosts.reachable();
@@ -54,7 +55,7 @@ for (const database of databases) {
       assert.equal((await cloud.instance(id)).status, 'active');
     });
 
-    test('alone on its database, a new process frees all claims at once', async () => {
+    test('a single server releases all claims at its start', async () => {
       const cloud = await startCloud(database, { singleServer: true });
       const id = await cloud.launch();
       const hostIds = cloud.cloud.hosts.reachable();
@@ -64,7 +65,7 @@ for (const database of databases) {
       assert.deepEqual(cloud.driver.calls, [`launch ${id}`]);
     });
 
-    test('a wish that comes while the driver works is not overwritten', async () => {
+    test('a command that arrives while the driver works is not overwritten', async () => {
       const cloud = await startCloud(database);
       const id = await cloud.launch();
       const { driver } = cloud;
@@ -78,42 +79,42 @@ for (const database of databases) {
       assert.deepEqual(await driver.list(), []);
     });
 
-    test('looking after settled machines costs the same however many there are', async () => {
+    test('the cost of observing settled machines does not depend on their number', async () => {
       const cloud = await startCloud(database, {
         driver: { report: { vcpus: 128, memoryGib: 256 } },
       });
       for (let count = 0; count < 70; count++) await cloud.launch();
       await cloud.settle();
-      const looked: string[] = [];
+      const inspected: string[] = [];
       const inspect = cloud.driver.inspect;
       cloud.driver.inspect = (id) => {
-        looked.push(id);
+        inspected.push(id);
         return inspect(id);
       };
       await cloud.cloud.reconciler.settle();
-      assert.equal(looked.length, 0, 'a settled row is not due');
+      assert.equal(inspected.length, 0, 'a settled row is not due');
       await cloud.cloud.reconciler.observeSome();
-      assert.equal(looked.length, 32);
+      assert.equal(inspected.length, 32);
       await cloud.cloud.reconciler.observeSome();
       await cloud.cloud.reconciler.observeSome();
-      assert.equal(new Set(looked).size, 70, 'but in the end each is looked at');
+      assert.equal(new Set(inspected).size, 70, 'each is observed in the end');
     });
 
-    test('a machine no row knows is reported first and removed at the second look', async () => {
+    test('an orphan is logged by the first sweep and removed by the second', async () => {
       const cloud = await startCloud(database);
       const known = await cloud.launchActive();
       const lines: string[] = [];
       const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
-      const strangers = createOrphanMachines(cloud.db, cloud.cloud.hosts, log);
+      const orphans = createOrphanMachines(cloud.db, cloud.cloud.hosts, log);
       cloud.driver.plant('e'.repeat(32));
-      await strangers.sweep();
+      await orphans.sweep();
       assert.equal((await cloud.driver.list()).length, 2);
       assert.match(lines.join(''), /belongs to no instance/);
-      await strangers.sweep();
+      await orphans.sweep();
       assert.deepEqual(await cloud.driver.list(), [known]);
     });
 
-    test('a machine that outlived its terminated row is removed too', async () => {
+    test('a machine whose instance is terminated is an orphan too', async () => {
       const cloud = await startCloud(database);
       const id = await cloud.launchActive();
       await cloud.call('POST', '/instance-operations/terminate', { instance_ids: [id] });

@@ -1,5 +1,5 @@
-// The process that crash.test.ts kills: the cloud on its database and driver, commanding itself at random.
-// What it has acknowledged stands on stdout, written at once, so that a kill can't take it back.
+// The process that crash.test.ts kills: the cloud with its database and driver, which gives itself random
+// commands. It writes what it has acknowledged to stdout synchronously, so that a kill can't lose it.
 
 import assert from 'node:assert';
 import { writeSync } from 'node:fs';
@@ -22,23 +22,23 @@ import { createRandom } from '#test/support/random.ts';
 export interface CrashOptions {
   dataDir: string;
   driver: 'sandbox' | 'scripted' | 'incus';
-  /** Of `incus`. */
+  /** Only for `incus`. */
   endpoint?: { url: string; network: string };
   accountId: string;
   seed: number;
-  /** `storm` commands at random until killed; `calm` ends everything and exits. */
+  /** `storm` gives random commands until it is killed; `calm` terminates everything and exits. */
   mode: 'storm' | 'calm';
 }
 
 const options = JSON.parse(process.argv[2] ?? '') as CrashOptions;
 const { dataDir, accountId } = options;
 const random = createRandom(options.seed);
-const say = (line: string) => writeSync(1, `${line}\n`);
+const writeLine = (line: string) => writeSync(1, `${line}\n`);
 
 const db = await openDatabase({ url: null, poolSize: 1, dataDir });
 const region = 'us-west-1';
 const driver = await openDriver();
-say(`found ${JSON.stringify(await takeStock())}`);
+writeLine(`found ${JSON.stringify(await compareMachines())}`);
 const cloud = await createCloud(
   db,
   systemClock,
@@ -47,7 +47,7 @@ const cloud = await createCloud(
     drivers: {
       canOpen: () => true,
       open: async () => driver,
-      enrol: () => Promise.reject(new Error('nothing is enrolled here')),
+      enrol: () => Promise.reject(new Error('no host is enrolled in this test')),
       check: async () => [],
     },
     log: pino({ level: 'silent' }),
@@ -80,10 +80,10 @@ const principal: KeyPrincipal = {
   address: '127.0.0.1',
 };
 await cloud.hosts.refresh();
-// Otherwise the cache is written at the end, which a killed process does not have.
+// The cache would be written at exit, which a killed process does not reach.
 flushCompileCache();
 cloud.reconciler.start();
-say('ready');
+writeLine('ready');
 await (options.mode === 'storm' ? storm() : calm());
 
 async function openDriver(): Promise<Driver> {
@@ -92,21 +92,21 @@ async function openDriver(): Promise<Driver> {
     return createDriver(options.driver, { dataDir, isolation: 'auto', log });
   }
   const { url = '', network } = options.endpoint ?? {};
-  const certificate = () => assert.fail('a socket needs none');
+  const certificate = () => assert.fail('a unix socket needs no certificate');
   const endpoints = createEndpoints({ installationId: readHostId(dataDir), certificate, log });
   return endpoints.open(
     toNewRow({ name: 'there', region, network }, { url, fingerprint: null }, Date.now()),
   );
 }
 
-/** Machines without a living row, and instances that had booted and have no machine. */
-async function takeStock(): Promise<{ strays: string[]; lost: string[] }> {
+/** Machines without an instance, and booted instances without a machine. */
+async function compareMachines(): Promise<{ orphans: string[]; lost: string[] }> {
   const machines = await driver.list();
   const rows = await db.selectFrom('instances').select(['id', 'status', 'booted_at']).execute();
   const living = new Set(rows.flatMap(({ id, status }) => (status === 'terminated' ? [] : [id])));
   const booted = rows.filter(({ status, booted_at }) => status === 'active' && booted_at !== null);
   return {
-    strays: machines.filter((id) => !living.has(id)),
+    orphans: machines.filter((id) => !living.has(id)),
     lost: booted.map(({ id }) => id).filter((id) => !machines.includes(id)),
   };
 }
@@ -120,20 +120,20 @@ async function storm(): Promise<never> {
       switch (random(4)) {
         case 0:
         case 1:
-          say(`launched ${await launch()}`);
+          writeLine(`launched ${await launch()}`);
           break;
         case 2:
           if (id === '') break;
           await cloud.instances.restart(principal, [id], 'restart');
-          say(`restarted ${id}`);
+          writeLine(`restarted ${id}`);
           break;
         default:
           if (id === '' || instances.length < 2) break;
           await cloud.instances.terminate(principal, [id]);
-          say(`terminated ${id}`);
+          writeLine(`terminated ${id}`);
       }
     } catch (error) {
-      // Full, busy or just gone: what a client would be told.
+      // No capacity, busy or just gone: errors that a client would get.
       if (!(error instanceof CloudError)) throw error;
     }
   }
@@ -148,19 +148,19 @@ function launch(): Promise<string> {
 }
 
 async function calm(): Promise<void> {
-  await endAll();
-  say(`found ${JSON.stringify({ strays: await driver.list(), lost: [] })}`);
+  await terminateAll();
+  writeLine(`found ${JSON.stringify({ orphans: await driver.list(), lost: [] })}`);
   let launches = 0;
   while (await launch().then(Boolean, () => false)) launches++;
   const vcpus = cloud.hosts.places().reduce((sum, place) => sum + splitNode(place).cpuVcpus, 0);
-  say(`capacity ${launches} of ${vcpus}`);
-  await endAll();
+  writeLine(`capacity ${launches} of ${vcpus}`);
+  await terminateAll();
   await cloud.reconciler.stop();
   await driver.close();
   await db.destroy();
 }
 
-async function endAll(): Promise<void> {
+async function terminateAll(): Promise<void> {
   const living = await cloud.instances.list(accountId);
   await cloud.instances.terminate(
     principal,
@@ -170,7 +170,8 @@ async function endAll(): Promise<void> {
   for (;;) {
     const left = await cloud.details.list(accountId);
     if (left.length === 0) return;
-    if (Date.now() > deadline) throw new Error(`not gone in a minute: ${JSON.stringify(left)}`);
+    if (Date.now() > deadline)
+      throw new Error(`not terminated within a minute: ${JSON.stringify(left)}`);
     await pause(20);
   }
 }

@@ -1,5 +1,5 @@
-// Kills the process that runs the cloud again and again, at moments chosen by a seed, while it launches,
-// restarts and terminates. After each kill and at the end nothing is lost, doubled or left behind.
+// Kills the process of the cloud repeatedly, at moments chosen by a seed, while it launches, restarts and
+// terminates instances. After each kill and at the end, nothing is lost, duplicated or left over.
 
 import assert from 'node:assert';
 import { spawn } from 'node:child_process';
@@ -20,13 +20,13 @@ export const seed = Number(process.env.MILLRACE_TEST_SEED ?? 20260101);
 
 export interface Storm extends Pick<CrashOptions, 'driver' | 'endpoint'> {
   kills: number;
-  /** How long a process may be without a command before it is killed. */
-  patienceMs: number;
+  /** How long a process may go without a command before it is killed. */
+  maxIdleMs: number;
 }
 
 export async function storm(
   context: TestContext,
-  { kills, patienceMs, ...made }: Storm,
+  { kills, maxIdleMs, ...target }: Storm,
 ): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-crash-'));
   const db = await openDatabase({ url: null, poolSize: 1, dataDir });
@@ -41,7 +41,7 @@ export async function storm(
   const founds: string[] = [];
   let capacity = '';
   let commands = 0;
-  const hear = (line: string) => {
+  const readLine = (line: string) => {
     const [word, rest = ''] = line.split(/ (.*)/);
     if (word?.endsWith('ed')) commands++;
     if (word === 'launched') launched.add(rest);
@@ -51,27 +51,27 @@ export async function storm(
   };
 
   for (let kill = 0; kill < kills; kill++) {
-    const options = { dataDir, ...made, accountId, seed: seed + kill, mode: 'storm' } as const;
-    const child = start(options, hear);
+    const options = { dataDir, ...target, accountId, seed: seed + kill, mode: 'storm' } as const;
+    const child = start(options, readLine);
     await child.ready;
-    // A while that grows with the machine's load: so many commands, or a time in which there are none.
+    // A number of commands, so that a slow computer gets more time; at most `maxIdleMs` without one.
     const wanted = commands + 1 + random(8);
-    const deadline = Date.now() + patienceMs;
+    const deadline = Date.now() + maxIdleMs;
     while (commands < wanted && Date.now() < deadline) await sleep(1);
     await sleep(random(25));
     await child.kill();
     await check(db, launched, terminated);
   }
 
-  const calm = start({ dataDir, ...made, accountId, seed, mode: 'calm' }, hear);
+  const calm = start({ dataDir, ...target, accountId, seed, mode: 'calm' }, readLine);
   await calm.ready;
   assert.equal(await calm.exit, 0);
   await check(db, launched, terminated);
   assert.equal(founds.length, kills + 2);
-  for (const found of founds) assert.equal(found, '{"strays":[],"lost":[]}');
+  for (const found of founds) assert.equal(found, '{"orphans":[],"lost":[]}');
   const [, free, total] = /^(\d+) of (\d+)$/.exec(capacity) ?? [];
   assert(free !== undefined && free === total, `capacity leaked: ${capacity}`);
-  assert(launched.size >= kills / 4, `the storm was calm: ${launched.size} launches`);
+  assert(launched.size >= kills / 4, `too few launches: ${launched.size}`);
   context.diagnostic(`${commands} commands, ${launched.size} launches, ${kills} kills`);
 }
 
@@ -82,7 +82,7 @@ async function check(
 ): Promise<void> {
   const rows = await db.selectFrom('instances').selectAll().execute();
   const byId = new Map(rows.map((row) => [row.id, row]));
-  for (const id of launched) assert(byId.has(id), `instance ${id} was acknowledged and is lost`);
+  for (const id of launched) assert(byId.has(id), `instance ${id} was acknowledged but is lost`);
   for (const id of terminated) {
     const { status } = byId.get(id) ?? {};
     assert(status === 'terminating' || status === 'terminated', `${id} came back as ${status}`);
@@ -94,13 +94,13 @@ async function check(
   assert.equal(new Set(living.map(({ address }) => address)).size, living.length);
 }
 
-function start(options: CrashOptions, hear: (line: string) => void) {
+function start(options: CrashOptions, readLine: (line: string) => void) {
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, 'crash-child.ts'), JSON.stringify(options)],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
-      // Most of a start is compiling; forty of them share one cache.
+      // A start is mostly compilation; all of them share one cache.
       env: { ...process.env, NODE_COMPILE_CACHE: join(options.dataDir, 'compile-cache') },
     },
   );
@@ -108,15 +108,15 @@ function start(options: CrashOptions, hear: (line: string) => void) {
   const ready = new Promise<void>((done, fail) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line === 'ready') done();
-      hear(line);
+      readLine(line);
     });
-    child.once('close', () => fail(new Error('the child ended by itself')));
+    child.once('close', () => fail(new Error('the child exited by itself')));
   });
   return {
     ready,
     exit,
     async kill() {
-      assert.equal(child.exitCode, null, 'the child ended before it was killed');
+      assert.equal(child.exitCode, null, 'the child exited before it was killed');
       child.kill('SIGKILL');
       await exit;
     },

@@ -18,6 +18,6 @@ describe('the cloud on LXD, killed', { skip: noLxd, timeout: 240_000 }, () => {
 
   test(`${kills} kills lose nothing (seed ${seed})`, (context) => {
     const endpoint = { url: `unix:${lxd.socket}`, network: lxd.network };
-    return storm(context, { driver: 'incus', endpoint, kills, patienceMs: 1_000 });
+    return storm(context, { driver: 'incus', endpoint, kills, maxIdleMs: 1_000 });
   });
 });
