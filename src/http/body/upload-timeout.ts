@@ -2,6 +2,7 @@
 // is closed if no byte arrives for a minute.
 
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 const mark = Symbol('long body expected');
@@ -17,7 +18,8 @@ export function allowLongBody(request: IncomingMessage): void {
     socket.off('timeout', cut).setTimeout(0);
     request.off('end', finish).off('close', finish);
   };
-  if (request.complete) return;
+  // A request of Fastify's inject() has no real socket.
+  if (request.complete || !(socket instanceof Socket)) return;
   socket[mark] = true;
   socket.setTimeout(idleMs).once('timeout', cut);
   request.once('end', finish).once('close', finish);
