@@ -1,7 +1,7 @@
 // A template of a server's events, learned from one of them: the text before and after what the choice says. Events
 // that match are rewritten without being parsed. Only the id and the time differ between streams, so a template
 // learned from one stream serves the next ones too. Parsing every event instead, a stream of 50 chunks costs the engine
-// four times the CPU if the chunks arrive together, and 1.4 to 1.7 times if each has a packet (`bench/upstream.ts`).
+// four times the CPU if the chunks arrive together, and 1.2 to 1.7 times if each has a packet (`bench/upstream.ts`).
 
 import type { Envelope } from '#inference/engine.ts';
 import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
