@@ -15,19 +15,21 @@ export interface FoundApiKey {
 }
 
 export interface ApiKeyLookup {
-  /** Undefined for unknown, revoked and expired keys alike. */
+  /** Returns undefined for unknown, revoked and expired keys alike. */
   find(key: string): Promise<FoundApiKey | undefined>;
   /** Clears the cache after a key was revoked. */
   forget(): void;
-  /** Writes when keys were last used. */
+  /** Writes the time of last use of keys used since the last flush. */
   flushLastUsed(): Promise<void>;
 }
 
-/** Keys whose last use is written in one transaction, which waits for the disk once. */
+/** Maximum keys whose last use is written in one transaction, which waits for the disk once. */
 const flushRows = 100;
 
 export function createApiKeyLookup(db: Database, clock: Clock): ApiKeyLookup {
-  /** By the key itself, because hashing it again for every request costs more than the rest of the lookup. */
+  /**
+   * Keyed by the API key itself, because hashing it again on every request costs more than the rest of the lookup.
+   */
   const cache = createLookupCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
   const lastUsed = new Map<string, number>();
 

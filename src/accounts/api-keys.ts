@@ -18,7 +18,7 @@ export interface NewApiKey {
   label: string;
   scopes: readonly Scope[];
   expiresAt: number | null;
-  /** Limits that are left out have the configured defaults for new keys. */
+  /** Limits that are left out get the configured defaults for new keys. */
   limits?: Limits;
 }
 
@@ -232,7 +232,7 @@ async function revokeKey(
   });
 }
 
-/** The label as part of a key: one word to a shell, to a header and to a double click. */
+/** Converts a label to a part of a key that is one word to a shell, in a header and to a double click. */
 function toKeyLabel(label: string): string {
   const word = label
     .toLowerCase()

@@ -1,4 +1,4 @@
-// Reads the audit log back, newest first, a page at a time.
+// Reads the audit log, newest entries first, one page at a time.
 
 import type { Database } from '#db/tables.ts';
 import { invalidBody } from '#lib/errors.ts';
@@ -14,7 +14,7 @@ export interface AuditPage {
     address: string;
     details: Record<string, unknown>;
   }[];
-  /** Give this back as `before` for the next page; null on the last one. */
+  /** Cursor of the next page, to be passed as `before`; null on the last page. */
   next: string | null;
 }
 
@@ -22,10 +22,10 @@ export interface AuditPageOptions {
   limit: number;
   before?: string | undefined;
   action?: string | undefined;
-  /** Who did it. */
+  /** The user who made the change. */
   userId?: string | undefined;
   apiKeyId?: string | undefined;
-  /** ISO 8601; the end is not included. */
+  /** ISO 8601; the end is exclusive. */
   from?: string | undefined;
   to?: string | undefined;
 }
@@ -69,7 +69,7 @@ export function createAuditLog(db: Database): AuditLog {
   };
 }
 
-/** A leap second is a time to the schema and no number to JavaScript. */
+/** The schema accepts a leap second, which JavaScript parses as NaN. */
 function parseTime(name: string, text: string): number {
   const at = Date.parse(text);
   if (Number.isNaN(at)) throw invalidBody(`${name} is not a time.`, name);

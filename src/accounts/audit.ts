@@ -58,7 +58,7 @@ export interface AuditEntry {
   details?: Record<string, unknown>;
 }
 
-/** Who did it: a principal, or what is known when nobody is signed in yet. */
+/** Who made the change: a principal, or what is known of a person who is not signed in yet. */
 export type Actor =
   | Principal
   | { kind: 'visitor'; accountId: string | null; userId: string | null; address: string };

@@ -1,5 +1,5 @@
-// Turns a request into a principal: an API key as Bearer or Basic, or the dashboard's session cookie.
-// A cookie is only believed when the page that sent it is our own.
+// Turns a request into a principal: an API key sent as Bearer or Basic, or the dashboard's session cookie. A cookie
+// is accepted only if our own page sent the request.
 
 import assert from 'node:assert';
 import cookie from '@fastify/cookie';
@@ -14,11 +14,11 @@ import type { Sessions } from './sessions.ts';
 export const sessionCookie = 'millrace_session';
 
 export interface Authenticator {
-  /** For the APIs: a key or a session that has the scope. */
+  /** Requires a key or a session that has the scope. For the APIs. */
   requireScope(app: FastifyInstance, scope: Scope): void;
-  /** For the dashboard's endpoints: a session. */
+  /** Requires a session. For the dashboard's endpoints. */
   requireSession(app: FastifyInstance): void;
-  /** The session of a request as it is now, for what lives on after its request was answered. */
+  /** Looks up the request's session again, for connections that outlive their request's response. */
   findSession(request: FastifyRequest): Promise<SessionPrincipal | undefined>;
 }
 
@@ -32,7 +32,7 @@ export function principalOf(request: FastifyRequest): Principal {
   return principal;
 }
 
-/** Null as long as it is not known who asks. */
+/** Null until the caller is authenticated. */
 export const findPrincipal = (request: FastifyRequest): Principal | null =>
   (request as FastifyRequest & Partial<Carrier>).principal ?? null;
 
@@ -51,7 +51,7 @@ export function requireRole(request: FastifyRequest, ...allowed: Role[]): Sessio
 }
 
 export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authenticator {
-  /** Answers without a promise when the key is remembered: this is on every request's path. */
+  /** Returns without a promise if the key is cached, because every request takes this path. */
   function withKey(request: FastifyRequest, key: string): Promise<KeyPrincipal> | KeyPrincipal {
     const found = apiKeys.find(key);
     const toPrincipal = (one: Awaited<typeof found>): KeyPrincipal => {
@@ -129,7 +129,7 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
 
 const isSafe = (request: FastifyRequest) => request.method === 'GET' || request.method === 'HEAD';
 
-/** Browsers say where a request comes from; what says nothing is not a browser and has no cookies to steal. */
+/** Browsers send the origin of a request. A client that sends none is not a browser and has no cookies to steal. */
 export function isOurPage({ headers }: FastifyRequest): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin' || site === 'none';
@@ -137,14 +137,14 @@ export function isOurPage({ headers }: FastifyRequest): boolean {
   return origin === undefined || (URL.canParse(origin) && new URL(origin).host === headers.host);
 }
 
-/** Read here and not by the plugin, whose hooks every request of the APIs would pay for. */
+/** Read here rather than by the cookie plugin, whose hooks would cost every API request. */
 function readSession({ headers }: FastifyRequest): string | undefined {
   return headers.cookie === undefined
     ? undefined
     : cookie.fastifyCookie.parse(headers.cookie)[sessionCookie];
 }
 
-/** Bearer, Basic with base64 of `key:`, or Basic with the raw key: all three are in use. */
+/** Accepts Bearer, Basic with base64 of `key:`, and Basic with the raw key: all three are in use. */
 export function readKey(header: string | undefined): string | null {
   if (header === undefined) return null;
   const [scheme = '', value = ''] = header.trim().split(/\s+/, 2);

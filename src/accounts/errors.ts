@@ -1,4 +1,4 @@
-// The error format of the dashboard's endpoints: a code, a sentence to show, and the member at fault.
+// The error format of the dashboard's endpoints: a code, a message to display, and the invalid member.
 
 import type { ErrorFormat, Rendered } from '#http/error-format.ts';
 import { toPathText } from '#lib/schema/validation-error.ts';

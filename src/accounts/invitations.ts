@@ -1,5 +1,5 @@
-// Invitations: links that let one person join. The set-up link of a new server is an invitation that
-// nobody sent.
+// Invitations: links that each let one person join. The set-up link of a new server is an invitation without a
+// sender.
 
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, InvitationRow, Tx } from '#db/tables.ts';
@@ -11,14 +11,14 @@ import { type Audit, system } from './audit.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 
 export interface Invitations {
-  /** Another set-up token while nobody has joined; null once somebody has. */
+  /** Creates another set-up token if the account has no members yet; returns null if it has. */
   renewSetup(accountId: string): Promise<string | null>;
   create(principal: SessionPrincipal, role: Role): Promise<{ row: InvitationRow; token: string }>;
   list(accountId: string): Promise<InvitationRow[]>;
   revoke(principal: SessionPrincipal, id: string): Promise<void>;
-  /** What a link is for, for the page that shows it. */
+  /** Describes an invitation, for the page that shows it. */
   get(token: string): Promise<{ role: Role; accountName: string; setup: boolean }>;
-  /** Uses the link up. */
+  /** Uses the invitation up. */
   take(tx: Tx, token: string): Promise<InvitationRow>;
 }
 
@@ -41,7 +41,7 @@ export function createInvitations(
         .executeTakeFirst();
       if (member !== undefined) return null;
       await tx.deleteFrom('invitations').where('expires_at', '<=', clock.now()).execute();
-      // Links of other replicas and of earlier starts go on working until one of them is used.
+      // Links from other replicas and earlier starts stay valid until one of them is used.
       const { row, token } = await add(tx, accountId, 'owner', null, setupDays);
       await audit.record(
         tx,

@@ -1,4 +1,4 @@
-// The people of an account and what they may do.
+// The people in an account and their roles.
 
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
@@ -17,7 +17,7 @@ export interface Member {
 export interface Members {
   list(accountId: string): Promise<Member[]>;
   setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<void>;
-  /** Ends their sessions too. Keys they made stay: they belong to the account. */
+  /** Also ends the member's sessions. API keys the member created stay: they belong to the account. */
   remove(principal: SessionPrincipal, userId: string): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ export function createMembers(db: Database, audit: Audit, sessions: Sessions): M
     sessions.forget();
   }
 
-  /** The member's role, with the account held, so that two owners can't remove each other at once. */
+  /** Returns the member's role with the account locked, so that two owners can't remove each other at once. */
   async function takeMember(tx: Tx, principal: SessionPrincipal, userId: string): Promise<Role> {
     await lockAccount(tx, principal.accountId);
     const row = await tx

@@ -1,4 +1,4 @@
-// Who is asking, once it is known. Everything after authentication speaks of this and of nothing else.
+// The authenticated caller of a request. Code that runs after authentication depends on nothing else.
 
 export const scopes = ['inference', 'cloud'] as const;
 export type Scope = (typeof scopes)[number];
@@ -8,7 +8,7 @@ export type Role = (typeof roles)[number];
 
 interface Person {
   readonly accountId: string;
-  /** Where the request came from. */
+  /** Network address that the request came from. */
   readonly address: string;
 }
 
@@ -28,6 +28,6 @@ export interface SessionPrincipal extends Person {
 
 export type Principal = KeyPrincipal | SessionPrincipal;
 
-/** Of the key or the person: what counts as one where callers share something. */
+/** Id of the key or the person: the unit of fairness where callers share a resource. */
 export const idOf = (principal: Principal): string =>
   principal.kind === 'key' ? principal.keyId : principal.userId;

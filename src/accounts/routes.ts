@@ -1,4 +1,4 @@
-// What the dashboard and the CLI call: signing in, keys, members, sessions, the audit log.
+// The endpoints that the dashboard and the CLI call: sign-in, keys, members, sessions and the audit log.
 
 import cookie from '@fastify/cookie';
 import type {} from '@fastify/swagger';
@@ -45,9 +45,9 @@ export interface AccountParts {
   members: Members;
   sessions: Sessions;
   signIn: SignIn;
-  /** Where links lead, e.g. `http://127.0.0.1:8080`. */
+  /** Base URL of links, e.g. `http://127.0.0.1:8080`. */
   publicUrl(): string;
-  /** Cookies are marked Secure. */
+  /** Whether cookies are marked Secure. */
   secure: boolean;
 }
 
@@ -66,10 +66,10 @@ export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void
   });
 }
 
-/** A link's secret stands after the #, which browsers keep to themselves. */
+/** The secret of a link follows the #, because browsers do not send that part to the server. */
 export const toJoinLink = (publicUrl: string, token: string) => `${publicUrl}/#/join/${token}`;
 
-/** The ways in, for those who are not signed in. */
+/** Endpoints for people who are not signed in. */
 function doorRoutes(scope: FastifyInstance, { signIn, invitations, secure }: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const visitor = (request: FastifyRequest) => ({
@@ -95,7 +95,7 @@ function doorRoutes(scope: FastifyInstance, { signIn, invitations, secure }: Acc
     const { token, email, password } = request.body;
     return welcome(reply, await signIn.join(token, email, password, visitor(request)));
   });
-  // A POST, because the token must not stand in an address that proxies write down.
+  // A POST, because proxies log URLs and the token must not appear in one.
   app.post('/invitations/look', { schema: { body: InvitationToken } }, async (request) => {
     const { role, accountName, setup } = await invitations.get(request.body.token);
     return { role, account: accountName, setup };

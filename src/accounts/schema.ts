@@ -32,7 +32,7 @@ export const RoleChange = Type.Object({ role: OneOf(roles) }, closed);
 const Count = (description: string, maximum: number) =>
   Maybe(Type.Integer({ minimum: 1, maximum, description }));
 
-/** Null is no limit; what is left out stays as it is. */
+/** Null means no limit. Members that are left out stay unchanged. */
 export const Limits = Type.Object(
   {
     requests_per_minute: Count('Requests a minute.', 1_000_000_000),
@@ -40,7 +40,7 @@ export const Limits = Type.Object(
     concurrent_requests: Count('Requests at the same time.', 1_000_000),
     monthly_budget: Maybe(
       Type.Number({
-        // A billionth is the smallest amount that is counted.
+        // A billionth of a US dollar is the smallest amount that is counted.
         minimum: 0.000000001,
         maximum: 1_000_000,
         description: 'US dollars in a calendar month (UTC).',

@@ -1,5 +1,5 @@
-// Sign-ins. The cookie holds a random token, the row its hash. Found sessions are remembered for a
-// second, like keys.
+// Sessions of signed-in people. The cookie holds a random token and the row its hash. Like API keys, sessions are
+// cached for one second after a lookup.
 
 import type { Database, SessionRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -16,7 +16,7 @@ export interface Visitor {
 }
 
 export interface Sessions {
-  /** The token is in the answer and nowhere else. */
+  /** The returned value is the only copy of the token: the database stores its hash. */
   start(
     tx: Tx,
     who: { userId: string; accountId: string },
@@ -25,9 +25,9 @@ export interface Sessions {
   find(token: string, address: string): Promise<SessionPrincipal | undefined>;
   list(userId: string): Promise<SessionRow[]>;
   end(principal: SessionPrincipal, id: string): Promise<void>;
-  /** Ends every session of the user but one. */
+  /** Ends every session of the user except `keepId`. */
   endOthers(tx: Tx, userId: string, keepId: string | null): Promise<void>;
-  /** What is remembered is looked up anew: roles or sessions changed. */
+  /** Clears the cache after roles or sessions have changed. */
   forget(): void;
   sweep(): Promise<void>;
 }

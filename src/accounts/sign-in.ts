@@ -1,4 +1,4 @@
-// Joining, signing in and passwords; and the one account that the first start makes.
+// Joining, signing in and changing passwords. Also creates the installation's only account on the first start.
 
 import { type LimitSet, toColumns, unlimited } from '#accounts/limits/limit-set.ts';
 import type { Database, UserRow } from '#db/tables.ts';
@@ -13,19 +13,19 @@ import type { Sessions, StartedSession, Visitor } from './sessions.ts';
 import type { Throttle } from './throttle.ts';
 
 export interface SignIn {
-  /** The account of this installation; `created` when this call made it. */
+  /** Returns the account of this installation. `created` is true if this call created it. */
   ensureAccount(): Promise<{ id: string; created: boolean }>;
-  /** Uses up an invitation: a new person, a membership, a session. */
+  /** Uses up an invitation: creates a user, a membership and a session. */
   join(token: string, email: string, password: string, visitor: Visitor): Promise<StartedSession>;
   login(email: string, password: string, visitor: Visitor): Promise<StartedSession>;
-  /** Ends the person's other sessions. */
+  /** Also ends the person's other sessions. */
   changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void>;
 }
 
-/** Fixed, so that replicas starting at once on a new database make one account and not several. */
+/** Fixed, so that replicas that start at once on a new database create one account rather than several. */
 const firstAccountId = '00000000000000000000000000000001';
 
-/** Per network address in 15 minutes; a link is used once, so few need a second try. */
+/** Maximum attempts per network address in 15 minutes. A link is used once, so few people need a second attempt. */
 const joinAttempts = 30;
 
 const wrongLogin = () =>
@@ -38,7 +38,7 @@ export function createSignIn(
   options: { loginAttempts: number; accountLimits?: LimitSet },
 ): SignIn {
   const { audit, sessions, throttle, invitations } = parts;
-  /** Checked when no such user exists, so that the answer takes as long as for a wrong password. */
+  /** Verified if no such user exists, so that the response takes as long as for a wrong password. */
   let decoy: Promise<string> | undefined;
 
   async function ensureAccount() {
@@ -65,7 +65,7 @@ export function createSignIn(
     checkPassword(password);
     const { waitMs } = await throttle.attempt(`join-from:${visitor.address}`, joinAttempts);
     if (waitMs > 0) throw rateLimited('Too many attempts to join. Try again later.', waitMs);
-    // Hashing costs memory and time, so only for a link that works.
+    // Hashing costs memory and time, so the link is checked first.
     await invitations.get(token);
     const passwordHash = await hashPassword(password);
     return db.transaction().execute(async (tx) => {
@@ -107,7 +107,7 @@ export function createSignIn(
     const waitMs = Math.max(perAddress.waitMs, perUser.waitMs);
     if (waitMs > 0) {
       const entry = { action: 'user.login_throttled' as const, details: { email: address } };
-      // Once per window: the log must not be a way to fill the disk.
+      // Logged once per window, so that attempts can't fill the disk with audit entries.
       if (perAddress.isFirst || perUser.isFirst) {
         await audit.record(db, toActor(visitor, await findAccount(address), null), entry);
       }

@@ -1,5 +1,5 @@
-// Counts attempts in the database, so that guessing can't be sped up by a restart or by asking another
-// replica. One atomic upsert per attempt.
+// Counts attempts in the database, so that neither a restart nor another replica gives an attacker more guesses.
+// Each attempt is one atomic upsert.
 
 import { sql } from 'kysely';
 import type { Database } from '#db/tables.ts';
@@ -8,11 +8,11 @@ import type { Clock } from '#lib/clock.ts';
 const windowMs = 15 * 60_000;
 
 export interface Throttle {
-  /** Counts one attempt. `waitMs` is 0 when it may go on; `isFirst` on the first that may not. */
+  /** Counts one attempt. `waitMs` is 0 if it is allowed; `isFirst` is true for the first one that is not. */
   attempt(key: string, limit: number): Promise<{ waitMs: number; isFirst: boolean }>;
-  /** An attempt that turned out right does not count. */
+  /** Takes back an attempt that succeeded. */
   forgive(key: string): Promise<void>;
-  /** Deletes what no longer matters. */
+  /** Deletes expired counts. */
   sweep(): Promise<void>;
 }
 

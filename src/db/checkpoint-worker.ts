@@ -1,5 +1,5 @@
-// The thread that makes one checkpoint of SQLite's write-ahead log. A passive one: it moves what it can without
-// making a reader or a writer wait.
+// The thread that runs one checkpoint of SQLite's write-ahead log. The checkpoint is passive: it moves as much as it
+// can without blocking readers or writers.
 
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -10,13 +10,13 @@ const respond = (result: CheckpointResult) => parentPort?.postMessage(result);
 
 function checkpoint(): boolean {
   const url = pathToFileURL(workerData as string);
-  // A database that has vanished is not made anew, without tables.
+  // A database that has vanished must not be created again, because it would have no tables.
   url.searchParams.set('mode', 'rw');
   const database = new DatabaseSync(url);
   try {
     const row = database.prepare('pragma wal_checkpoint(passive)').get();
     const { busy, log, checkpointed } = row as Record<'busy' | 'log' | 'checkpointed', number>;
-    // Busy when another connection makes a checkpoint right now.
+    // `busy` is set while another connection runs a checkpoint.
     return busy === 0 && log === checkpointed;
   } finally {
     database.close();

@@ -1,6 +1,6 @@
-// Moves SQLite's write-ahead log into the database file shortly after the start and within a minute of any write,
-// so that `millrace.db` alone is close to complete. A thread that lives as long as one checkpoint waits for the
-// disk; neither readers nor writers wait.
+// Moves SQLite's write-ahead log into the database file shortly after the start and within a minute of any write, so
+// that `millrace.db` alone is close to complete. Each checkpoint runs in a short-lived thread that waits for the
+// disk, so neither readers nor writers wait.
 
 import { stat } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,7 +9,7 @@ import { createThread } from '#lib/async/thread.ts';
 
 export interface Checkpoints {
   start(): void;
-  /** No checkpoint runs, and none will. */
+  /** Resolves once no checkpoint is running. None starts afterwards. */
   close(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ const afterStartMs = 3_000;
 const everyMs = 60_000;
 
 export function createCheckpoints(file: string, log: FastifyBaseLogger): Checkpoints {
-  /** When the log was last written before it was last moved whole. */
+  /** Time of the last write to the log before it was last moved completely. */
   let moved = 0;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
@@ -52,7 +52,7 @@ export function createCheckpoints(file: string, log: FastifyBaseLogger): Checkpo
   };
 }
 
-/** 0 if there is no log, or nothing in it. */
+/** Returns 0 if there is no log or it is empty. */
 async function lastWrite(log: string): Promise<number> {
   const { mtimeMs, size } = await stat(log).catch(() => ({ mtimeMs: 0, size: 0 }));
   return size === 0 ? 0 : mtimeMs;
@@ -77,8 +77,8 @@ async function checkpointInThread(file: string): Promise<boolean> {
 }
 
 /**
- * Empties the log when every other connection of this process is closed. Waits for readers in other processes
- * for a second at most; a backup that still runs then empties the log itself as it ends.
+ * Empties the log once every other connection of this process is closed. Waits at most one second for readers in
+ * other processes; a backup that is still running then empties the log itself when it ends.
  */
 export function emptyLog(file: string): void {
   const database = new DatabaseSync(file, { timeout: 1000 });

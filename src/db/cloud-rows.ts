@@ -1,116 +1,118 @@
-// Rows of the cloud: hosts, machines, filesystems, firewall.
+// Rows of the cloud: hosts, machines, filesystems and firewalls.
 
-/** One row, made with the database: machines on shared endpoints are marked with it. */
+/** The only row, created with the database. Its id marks this installation's machines on shared endpoints. */
 export interface InstallationRow {
   id: string;
 }
 
-/** What machines are placed on: one computer, a cluster, or a group of one. */
+/** A host that machines are placed on: one computer, a cluster, or a group of cluster members. */
 export interface HostRow {
   id: string;
   name: string;
   region: string;
-  /** A `sandbox` or `scripted` host belongs to one server; `incus` can be reached by all. */
+  /** A `sandbox` or `scripted` host belongs to one server; every server can reach an `incus` host. */
   driver: 'sandbox' | 'scripted' | 'incus';
   source: 'builtin' | 'file' | 'live';
   /** `https://host:8443` or `unix:/path`; null for a server's own host. */
   url: string | null;
-  /** A member or `@group` of a cluster. */
+  /** A cluster member, or a group as `@group`. */
   target: string | null;
   /** SHA-256 of the endpoint's certificate, in hex. */
   fingerprint: string | null;
   pool: string | null;
   network: string | null;
   project: string | null;
-  /** A directory that all such hosts of the region share, mounted by the operator. */
+  /** A directory shared by all such hosts of the region and mounted by the operator. */
   filesystems_path: string | null;
-  /** JSON object: what the engine can't tell of itself, see HostExtras. */
+  /** JSON object with what the engine can't report itself; see HostExtras. */
   extras: string;
-  /** 1: nothing new is placed there. */
+  /** 1 if no new machines are placed on the host. */
   draining: number;
   created_at: number;
-  /** When a server last knew that it answers. */
+  /** When a server last knew that the host responds. */
   seen_at: number | null;
   status: 'online' | 'offline';
-  /** Why it is offline, for people. */
+  /** Why the host is offline, as a sentence for people. */
   reason: string | null;
-  /** JSON: what it last said of itself; null before it ever did. */
+  /** JSON of the host's last report; null before the first one. */
   report: string | null;
 }
 
 export type InstanceStatus = 'booting' | 'active' | 'unhealthy' | 'terminating' | 'terminated';
 
-/** What the reconciler works off: due when `due_at` has come, held while `claimed_until` has not. */
+/** The reconciler's queue. A row is due once `due_at` has passed, and claimed until `claimed_until`. */
 interface WorkColumns {
-  /** Null when there is nothing to do. */
+  /** Null if there is nothing to do. */
   due_at: number | null;
   claim: string | null;
   claimed_until: number;
-  /** Failures in a row. */
+  /** Number of consecutive failures. */
   attempts: number;
 }
 
-/** Kept after its end: usage and bills are read from it. */
+/** Kept after the machine has ended, because usage and bills are read from it. */
 export interface InstanceRow extends WorkColumns {
   id: string;
   account_id: string;
   name: string | null;
   status: InstanceStatus;
-  /** Why it is unhealthy, for people. */
+  /** Why the machine is unhealthy, as a sentence for people. */
   status_reason: string | null;
   region: string;
   host_id: string;
-  /** Which of the host's nodes; null where it is one computer. */
+  /** The host's node that runs the machine; null if the host is one computer. */
   node: string | null;
-  /** 1: unhealthy only because its host does not answer. */
+  /** 1 if the machine is unhealthy only because its host does not respond. */
   host_silent: number;
-  /** JSON: the type as it was offered at launch. */
+  /** JSON of the instance type as it was offered at launch. */
   type: string;
   type_name: string;
   price_cents_per_hour: number;
-  /** Which capacity it takes. */
+  /** The capacity pool that the machine takes from. */
   pool: 'cpu' | 'gpu' | 'emulated';
-  /** What the machine really gets; less than its type says when that is emulated. */
+  /** What the machine really gets, which is less than its type says if the type is emulated. */
   vcpus: number;
   memory_gib: number;
   storage_gib: number;
   ssh_key_id: string;
   ssh_key_name: string;
   ssh_public_key: string;
-  /** As asked for; null for the address-based default. */
+  /** The requested hostname; null for the default, which is based on the address. */
   hostname: string | null;
   image_id: string;
-  /** What its driver calls the image. */
+  /** The driver's name for the image. */
   image: string;
-  /** Forgotten when the machine is gone. */
+  /** Deleted when the machine is gone. */
   user_data: string | null;
   /** JSON list. */
   tags: string;
-  /** Reserved at launch, unique among the living of its host; shown as `ip` once the machine has it. Empty
-   * where the driver chooses. */
+  /**
+   * Reserved at launch and unique among the live machines of its host; shown as `ip` once the machine has it.
+   * Empty if the driver chooses the address.
+   */
   address: string;
   ip: string | null;
   private_ip: string | null;
   ssh_port: number | null;
   action: 'restart' | 'power-cycle' | null;
-  /** When the driver was asked for the action; null before. */
+  /** When the driver was asked to perform the action; null before. */
   action_started_at: number | null;
-  /** 1 when the machine has older rules than the account. */
+  /** 1 if the machine's rules are older than the account's. */
   firewall_stale: number;
   launched_at: number;
-  /** When the driver took the launch. */
+  /** When the driver accepted the launch. */
   asked_at: number | null;
   booted_at: number | null;
   terminated_at: number | null;
-  /** Counts what people asked for, so that the reconciler never overwrites a newer wish. */
+  /** Incremented by every user request, so that the reconciler never overwrites a newer one. */
   version: number;
   last_error: string | null;
 }
 
-/** One row per GPU that is taken: its key keeps two instances from having one. */
+/** One row per GPU in use. Its key prevents two instances from having the same GPU. */
 export interface InstanceGpuRow {
   host_id: string;
-  /** Empty where the host is one computer. */
+  /** Empty if the host is one computer. */
   node: string;
   address: string;
   instance_id: string;
@@ -121,9 +123,9 @@ export interface FilesystemRow extends WorkColumns {
   account_id: string;
   name: string;
   region: string;
-  /** Where its volume is; null until a machine needs it. */
+  /** The host that stores the volume; null until a machine needs it. */
   host_id: string | null;
-  /** The only node that has it; null when all of the host's have. */
+  /** The only node that has the volume; null if all of the host's nodes have it. */
   node: string | null;
   state: 'creating' | 'ready' | 'deleting';
   bytes_used: number | null;
@@ -160,7 +162,7 @@ export interface InstanceRulesetRow {
   ruleset_id: string;
 }
 
-/** Rows to lock, so that what must be counted is counted by one at a time. */
+/** Rows to lock, so that only one transaction at a time counts what is limited. */
 export interface TurnRow {
   name: string;
 }

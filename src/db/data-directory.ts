@@ -1,4 +1,4 @@
-// Makes the folder that state lives in, for its owner alone, or says why that can't be.
+// Creates the data directory, readable by its owner alone, or throws an error that says why it can't.
 
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -14,7 +14,7 @@ export function makeDataDirectory(path: string): void {
   }
 }
 
-/** Level by level: below /proc, Node's own recursive mkdir never returns. */
+/** Creates one level at a time, because Node's recursive mkdir never returns below /proc. */
 function makeFolder(path: string): void {
   if (existsSync(path)) {
     if (statSync(path).isDirectory()) return;
@@ -24,7 +24,7 @@ function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    // Another start may have been quicker.
+    // Another process may have created the folder first.
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST' && existsSync(path)) return;
     if (code !== 'ENOENT') throw error;

@@ -1,4 +1,4 @@
-// Takes turns within an account, so that "at most so many" holds under concurrency. A write that changes
+// Serializes transactions of an account, so that limits on counts hold under concurrency. A write that changes
 // nothing locks the row on PostgreSQL; on SQLite the transaction already holds the only write lock.
 
 import type { Tx } from './tables.ts';

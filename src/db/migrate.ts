@@ -1,5 +1,5 @@
-// Brings a database to the newest schema. Kysely runs all of it in one transaction; PostgreSQL takes an
-// advisory lock and SQLite begins with the write lock, so that starts in parallel wait for each other.
+// Migrates a database to the newest schema. Kysely runs all migrations in one transaction. PostgreSQL takes an
+// advisory lock and SQLite begins with the write lock, so that parallel starts wait for each other.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
@@ -29,17 +29,17 @@ const migrations: Record<string, Migration> = {
   '0010-reserved-usage': reservedUsage,
 };
 
-/** In the order they run. */
+/** Names of all migrations, in the order in which they run. */
 export const migrationNames: readonly string[] = Object.keys(migrations);
 
-/** Time for a log line to be seen. */
+/** Delay that lets a log line be seen before the migration starts. */
 const seenMs = 300;
 
 export async function migrate(db: Database, log?: FastifyBaseLogger): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const all = await migrator.getMigrations();
   const missing = all.filter(({ executedAt }) => executedAt === undefined);
-  // A new database takes no time; SQLite keeps the process busy for as long as an old one takes.
+  // A new database takes no time. Migrating an old SQLite database blocks the process until it is done.
   if (log !== undefined && missing.length > 0 && missing.length < all.length) {
     const names = missing.map(({ name }) => name);
     log.info({ migrations: names }, 'database is brought to this version, which may take a while');

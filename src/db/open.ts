@@ -1,4 +1,4 @@
-// Opens the configured database, at its newest schema.
+// Opens the configured database and migrates it to the newest schema.
 
 import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
@@ -16,7 +16,7 @@ export interface DatabaseOptions {
   readonly dataDir: string;
 }
 
-/** Throws a StartError that says which database can't be used, and why. */
+/** Throws a StartError that names the database that can't be used and says why. */
 export async function openDatabase(
   options: DatabaseOptions,
   log?: FastifyBaseLogger,
@@ -27,7 +27,7 @@ export async function openDatabase(
     await migrate(db, log);
     return db;
   } catch (error) {
-    // The address holds a password, so it is not shown.
+    // The URL holds a password, so it is not shown.
     const name = options.url === null ? sqliteFile(options.dataDir) : 'at database.url';
     throw new StartError(`The database ${name} can't be used: ${toReason(error)}.`, error);
   }

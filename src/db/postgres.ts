@@ -8,7 +8,7 @@ const numeric = 1700;
 
 export function createPostgresDialect(url: string, poolSize: number): Dialect {
   const types: pg.CustomTypesConfig = {
-    // Our 64-bit columns are times in milliseconds and counts, all far below 2^53; so are sums of them.
+    // Our 64-bit columns are times in milliseconds and counts. They and their sums are far below 2^53.
     getTypeParser: (oid, format) =>
       oid === int8 || oid === numeric ? Number : pg.types.getTypeParser(oid, format),
   };
@@ -18,13 +18,13 @@ export function createPostgresDialect(url: string, poolSize: number): Dialect {
     types,
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 30_000,
-    // A database that hangs is one that failed.
+    // A database that hangs is treated as failed.
     query_timeout: 30_000,
     application_name: 'millrace',
   });
-  // An idle connection that breaks is dropped and replaced; the next query reports what still fails.
+  // An idle connection that breaks is dropped and replaced. The next query reports a failure that persists.
   pool.on('error', () => {});
-  // One that breaks in use fails its query, and would end the process if nobody listened.
+  // A connection that breaks in use fails its query. Without a listener, the error event would end the process.
   pool.on('connect', (client) => client.on('error', () => {}));
   return new PostgresDialect({ pool });
 }

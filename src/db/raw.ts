@@ -1,5 +1,5 @@
-// SQL text in a transaction, for statements that run so often that building them costs more than running them,
-// and for the writer's thread, which loads no Kysely.
+// Raw SQL in a transaction: for statements that run so often that building them costs more than running them, and
+// for the writer's thread, which does not load Kysely.
 
 import { CompiledQuery, PostgresAdapter } from 'kysely';
 import type { Tx } from './tables.ts';
@@ -11,9 +11,9 @@ export interface RawTx {
 }
 
 export interface RawResult<Row> {
-  /** The returned rows; empty for a statement that returns none. */
+  /** Rows that the statement returns; empty if it returns none. */
   readonly rows: Row[];
-  /** The number of changed rows; only for a statement that returns none. */
+  /** Number of changed rows; only set for statements that return no rows. */
   readonly changed: number;
 }
 

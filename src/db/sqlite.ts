@@ -1,12 +1,12 @@
-// SQLite in a file of the data directory.
+// SQLite in a file in the data directory.
 
 import { closeSync, openSync } from 'node:fs';
 import { type Dialect, SqliteDialect } from 'kysely';
 import { openSqlite } from './sqlite-connection.ts';
 
 /**
- * Checkpoints wait for the disk, so the thread that writes usage makes them, long before this. Here they only
- * bound the log of a server that nobody asks anything: 16 MB.
+ * Checkpoints wait for the disk, so the thread that writes usage runs them long before this limit. Here they only
+ * bound the log of a server that receives no requests: 16 MB.
  */
 const checkpointPages = 4000;
 
@@ -19,7 +19,7 @@ export function createSqliteDialect(file: string): Dialect {
   });
 }
 
-/** For its owner alone. SQLite gives the files it makes beside it the same mode. */
+/** Creates the file for its owner alone. SQLite gives the same mode to the files it creates beside it. */
 function createPrivately(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));

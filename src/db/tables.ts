@@ -1,5 +1,5 @@
-// Every table, as rows. Times are milliseconds since the epoch, ids are 32 hex, lists and objects are JSON
-// text: one shape that SQLite and PostgreSQL both hold. Migrations make these; nothing else does.
+// Every table, as row types. Times are milliseconds since the epoch, ids are 32 hex digits, and lists and objects
+// are JSON text: a form that both SQLite and PostgreSQL store. Only migrations create the tables.
 
 import type { Kysely, Transaction } from 'kysely';
 import type {
@@ -47,10 +47,10 @@ export interface Tables {
 }
 
 export type Database = Kysely<Tables>;
-/** Inside a transaction use only this: SQLite has one connection, and waiting for it here never ends. */
+/** The only handle to use inside a transaction: SQLite has one connection, so waiting for it here deadlocks. */
 export type Tx = Transaction<Tables>;
 
-/** Null is no limit. */
+/** Null means no limit. */
 export interface LimitColumns {
   requests_per_minute: number | null;
   tokens_per_minute: number | null;
@@ -96,7 +96,7 @@ export interface InvitationRow {
   account_id: string;
   token_hash: string;
   role: string;
-  /** Null for the set-up link, which nobody invited. */
+  /** Null for the set-up link, which has no sender. */
   created_by: string | null;
   created_at: number;
   expires_at: number;
@@ -107,11 +107,11 @@ export interface ApiKeyRow extends LimitColumns {
   account_id: string;
   label: string;
   hash: string;
-  /** The masked key, to recognise it by. */
+  /** The masked key, by which people recognise it. */
   hint: string;
   /** JSON list. */
   scopes: string;
-  /** Null for the first key, which the server made. */
+  /** Null for the first key, which the server created. */
   created_by: string | null;
   created_at: number;
   expires_at: number | null;
@@ -149,18 +149,18 @@ export interface SshKeyRow {
   /** `SHA256:...`, as ssh-keygen prints it. */
   fingerprint: string;
   created_at: number;
-  /** 1 when its private half was made and handed out here. */
+  /** 1 if the private key was generated and handed out here. */
   is_generated: number;
 }
 
 export interface WeightPullRow {
   id: string;
   account_id: string;
-  /** The folder it goes to: servers on one database may each have their own disk. */
+  /** The store the weights go to. Servers on one database may each have their own disk. */
   store_id: string;
-  /** The model it shall serve; null when it is only to be on disk. */
+  /** The model that the weights will serve; null if they are only stored on disk. */
   model_id: string | null;
-  /** What it is called in the store. */
+  /** Name of the weights in the store. */
   name: string;
   repo: string;
   commit_id: string;
@@ -171,7 +171,7 @@ export interface WeightPullRow {
   bytes_done: number;
   state: string;
   error: string | null;
-  /** The process that works on it, until the lease ends or is renewed. */
+  /** The process that runs the pull, until its lease expires or is renewed. */
   runner: string | null;
   lease_until: number | null;
   created_at: number;
@@ -185,13 +185,13 @@ export interface ModelWeightsRow {
   created_at: number;
 }
 
-/** A backend that was added while the server ran. Those of the configuration have no row. */
+/** A backend that was added at runtime. Backends from the configuration have no row. */
 export interface BackendRow {
   id: string;
   model_id: string;
   name: string;
   url: string;
-  /** What the upstream calls the model. */
+  /** The upstream's name for the model. */
   upstream_model: string;
   server: string;
   /** Sealed JSON: the key and the headers. */
@@ -201,19 +201,19 @@ export interface BackendRow {
   connect_ms: number;
   first_byte_ms: number;
   idle_ms: number;
-  /** 1, 0, or null: as the model and the kind of server have it. */
+  /** 1, 0, or null for the default of the model and the kind of server. */
   continue_streams: number | null;
   created_at: number;
 }
 
-/** Backends that take no new request, wherever they come from. */
+/** Backends that receive no new requests, wherever they are configured. */
 export interface DrainedBackendRow {
   model_id: string;
   name: string;
   drained_at: number;
 }
 
-/** One row, counted up by every change of the two tables above: cheap to look at. */
+/** The only row. Every change of the two tables above increments it, so that checking for changes is cheap. */
 export interface BackendsVersionRow {
   version: number;
 }
@@ -222,38 +222,38 @@ export type UsageStatus = 'done' | 'aborted' | 'failed' | 'refused' | 'running' 
 
 /** One inference request. */
 export interface UsageRequestRow {
-  /** The request's id, which its answer carries as `x-request-id`. */
+  /** The request's id, which the response carries as `x-request-id`. */
   id: string;
   account_id: string;
-  /** Null for a person's session. */
+  /** Null for a dashboard session. */
   key_id: string | null;
   user_id: string | null;
   operation: string;
-  /** As asked for. */
+  /** The model as requested. */
   model: string;
   served_model: string;
-  /** Empty when none had it yet. */
+  /** Empty if no backend had received the request yet. */
   backend: string;
-  /** When it began: this decides its hour and its month. */
+  /** When the request began, which determines its hour and its month. */
   at: number;
   status: UsageStatus;
   code: string | null;
   prompt_tokens: number;
   completion_tokens: number;
-  /** Those of the prompt that an engine had already. */
+  /** Prompt tokens that the engine had cached. */
   cached_tokens: number;
-  /** Null when nothing was generated. */
+  /** Null if nothing was generated. */
   first_token_ms: number | null;
   duration_ms: number;
   /** Billionths of a US dollar. */
   cost_nano: number;
-  /** 1 if tokens and cost are those that were reserved, because those that were used are not known. */
+  /** 1 if tokens and cost are the reserved amounts, because the used amounts are unknown. */
   reserved: 0 | 1;
-  /** Who works on it, while it runs. */
+  /** Id of the process that serves the request; null once it has ended. */
   process: string | null;
 }
 
-/** Sums of the requests that began in an hour and have ended. */
+/** Sums over the requests that began in an hour and have ended. */
 export interface UsageHourRow {
   account_id: string;
   hour: number;
@@ -262,19 +262,19 @@ export interface UsageHourRow {
   model: string;
   backend: string;
   requests: number;
-  /** Failed, refused and interrupted ones. */
+  /** Requests that failed, were refused or were interrupted. */
   errors: number;
   aborted: number;
   prompt_tokens: number;
   completion_tokens: number;
   cached_tokens: number;
   cost_nano: number;
-  /** The sum over `first_tokens` requests. */
+  /** Sum over `first_tokens` requests. */
   first_token_ms: number;
   first_tokens: number;
 }
 
-/** Sums of the requests that began in a month and have ended. */
+/** Sums over the requests that began in a month and have ended. */
 export interface SpendRow {
   account_id: string;
   /** Empty for the account as a whole. */
@@ -282,12 +282,12 @@ export interface SpendRow {
   /** UTC, e.g. `2026-11`. */
   month: string;
   cost_nano: number;
-  /** Read and generated. */
+  /** Prompt and generated tokens. */
   tokens: number;
   requests: number;
 }
 
-/** Servers that live, so that what others left running can be told. */
+/** Live servers. Requests of any other server are orphans. */
 export interface UsageProcessRow {
   id: string;
   last_seen: number;

@@ -1,12 +1,13 @@
-// How an answer that broke off goes on elsewhere: which requests can, what the next backend is asked, and
-// how its stream is joined to what the client has. Pure; who is asked and when is the attempt's business.
+// Continues a response on another backend after its stream broke: which requests allow it, what the next backend is
+// sent, and how its stream is joined to what the client already has. Pure: the attempt decides which backend to use
+// and when.
 
 import type { ChatChoiceDelta, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { parseEvents, toWireEvents, type WireEvent } from './transcript.ts';
 
-/** Members by which servers are asked for an answer of a fixed form, which has no middle to go on from. */
+/** Members that request a fixed output format. Such a response can't be continued from the middle. */
 const formMembers = [
   'guided_json',
   'guided_regex',
@@ -20,7 +21,7 @@ const formMembers = [
   'format',
 ] as const;
 
-/** Whether the rest of such an answer can be told from its text so far. */
+/** Whether the rest of the response can be generated from its text so far. */
 export function canContinue({ continueStreams }: CatalogEntry, { kind, body }: Task): boolean {
   if (continueStreams === false || (body.n ?? 1) > 1) return false;
   if (body.stream_options?.continuous_usage_stats === true) return false;
@@ -44,13 +45,13 @@ function canContinueCompletion(body: CompletionRequest): boolean {
 
 export interface Continuation {
   task: Task;
-  /** At the end of what was sent. They may come again, and are not for the client then. */
+  /** Whitespace at the end of the text sent so far. The next backend may repeat it, and then it is not sent again. */
   blanks: string;
 }
 
 /**
- * What the next backend is asked; `complete` when the client has all it asked for but the word that it
- * ended; null when it can't go on from here.
+ * Returns the task for the next backend; `complete` if the client has everything except the finish reason; null if
+ * the response can't be continued from here.
  */
 export function toContinuation(
   task: Task,
@@ -60,9 +61,9 @@ export function toContinuation(
   const generated = toGenerated(task, sent);
   const blanks = generated.slice(generated.trimEnd().length);
   if (sent === blanks) return { task, blanks };
-  // Models write a space together with the word that follows, so who goes on shall write it.
+  // Models generate a space together with the word after it, so the next backend must generate the space.
   const text = sent.slice(0, sent.length - spacesOf(blanks).length);
-  // A stop string may have begun before the seam, and who goes on could not know.
+  // A stop string may have begun before the seam, where the next backend could not recognise it.
   if (endsInStop(sent, [task.body.stop ?? []].flat())) return null;
   const limits = toLimits(task, generatedTokens);
   if (limits === null) return 'complete';
@@ -80,10 +81,10 @@ export function toContinuation(
   };
 }
 
-/** Those of the last line. */
+/** The whitespace of the last line. */
 const spacesOf = (blanks: string) => blanks.slice(blanks.lastIndexOf('\n') + 1);
 
-/** With `echo`, the prompt is the beginning of what was sent. */
+/** Removes the prompt, with which the sent text begins if `echo` is set. */
 export function toGenerated({ kind, body }: Task, sent: string): string {
   const isEcho = kind === 'completion' && body.echo === true && typeof body.prompt === 'string';
   return isEcho ? sent.slice(body.prompt.length) : sent;
@@ -98,21 +99,21 @@ function endsInStop(text: string, stops: readonly string[]): boolean {
   });
 }
 
-/** Null when nothing is left to generate. */
+/** Returns null if nothing is left to generate. */
 function toLimits({ kind, body }: Task, generated: number) {
   const left = (limit: number) => Math.max(0, limit - generated);
   const limits: Partial<Record<'max_tokens' | 'max_completion_tokens' | 'min_tokens', number>> = {};
   if (body.max_tokens != null) limits.max_tokens = left(body.max_tokens);
   if (kind === 'chat' && body.max_completion_tokens != null) {
     limits.max_completion_tokens = left(body.max_completion_tokens);
-    // It wins over the other, which may be used up.
+    // `max_completion_tokens` takes precedence over `max_tokens`, which may be used up.
     if (body.max_tokens != null) limits.max_tokens = limits.max_completion_tokens;
   }
   if (body.min_tokens != null) limits.min_tokens = left(body.min_tokens);
   return (limits.max_completion_tokens ?? limits.max_tokens) === 0 ? null : limits;
 }
 
-/** With `echo` the prompt itself was sent, or a part of it. */
+/** With `echo`, the sent text holds the prompt. Returns null if it holds only a part of it. */
 function toPrompt({ prompt, echo }: CompletionRequest, text: string): string | null {
   if (typeof prompt !== 'string') return null;
   if (echo !== true) return prompt + text;
@@ -130,18 +131,21 @@ function toMessages(body: ChatRequest, text: string): ChatMessage[] {
   return [...body.messages.slice(0, -1), { ...last, content }];
 }
 
-/** The client asked once: its prompt counts once, and all that was generated. */
+/**
+ * Adds up usage across backends. The client sent one request, so its prompt counts once; all generated tokens
+ * count.
+ */
 export function addUsage(before: Usage | null, since: Usage): Usage {
   if (before === null) return since;
   const completion_tokens = before.completion_tokens + since.completion_tokens;
-  // A server that died may not have told; to the next one, the text so far is prompt as well.
+  // A server that died may not have reported its usage. The next one counts the text so far as prompt.
   const untold = Math.max(0, since.prompt_tokens - before.completion_tokens);
   const prompt_tokens = before.prompt_tokens || untold;
   const total_tokens = prompt_tokens + completion_tokens;
   return { ...before, prompt_tokens, completion_tokens, total_tokens };
 }
 
-/** A continued stream without the opening and the blanks that the client has already seen. */
+/** Yields a continued stream without the opening and the whitespace that the client has already received. */
 export async function* afterSeam(
   items: AsyncIterable<EngineChunk | WireEvents>,
   blanks: string,
@@ -167,17 +171,18 @@ export async function* afterSeam(
 
 type Choice = NonNullable<WireEvent['choices']>[number];
 
-/** For the choices of a continued stream until one of them says something new. */
+/** Filters the choices of a continued stream until one of them contains something new. */
 function createSeam(blanks: string): (choice: Choice) => Choice[] {
   let left: string | null = null;
 
   function cut(text: string): string {
     if (text === '') return '';
-    // Templates may cut a message's end off: then all blanks come again, else those of the last line.
+    // Templates may trim the end of a message. Then all the whitespace is repeated, otherwise only that of the last
+    // line.
     left ??= text[0] === blanks[0] ? blanks : spacesOf(blanks);
     let same = 0;
     while (same < text.length && text[same] === left[same]) same++;
-    // Once it differs, everything is new.
+    // Once the text differs, everything after it is new.
     left = same === text.length ? left.slice(same) : '';
     return text.slice(same);
   }
@@ -194,7 +199,7 @@ function createSeam(blanks: string): (choice: Choice) => Choice[] {
   };
 }
 
-/** How an answer ends whose last token was sent but not the word that it was the last. */
+/** The final chunk of a response whose last token was sent, but not its finish reason. */
 export function toLengthEnd(kind: Task['kind']): EngineChunk {
   const end = { index: 0, logprobs: null, finish_reason: 'length' } as const;
   const choice: ChatChoiceDelta | Choice =

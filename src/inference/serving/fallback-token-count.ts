@@ -1,22 +1,23 @@
-// Token counts of answers whose server gave none: it died, the client left, or it never counts. What was
-// used is billed all the same: exactly for the Llama-3 family, of others as their server says or by a usual length.
+// Token counts for responses whose server reported none: it died, the client disconnected, or it never counts. The
+// usage is billed all the same. The Llama-3 family is counted exactly; other models are counted by their server or
+// estimated by the usual token length.
 
 import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';
 import { toCountBounds } from '#inference/engines/upstream/usage-check.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens, type TokenCounter } from '#inference/models/tokens.ts';
 
-/** Null where it can't be counted, at once or in the end. Never fails. */
+/** Returns or resolves to null if the text can't be counted. Never fails. */
 type CountGenerated = (text: string) => Promise<number | null> | null;
 
 export interface FallbackTokenCounts {
-  /** For generated text of such a model; undefined where events tell more than a guess would. */
+  /** Returns the counter for the model's output; undefined if counting events is better than an estimate. */
   forGenerated(entry: CatalogEntry): CountGenerated | undefined;
-  /** Of all prompts of a request together, counted by that engine where only it can. Never fails. */
+  /** Counts all prompts of a request together, using the engine if only it can count them. Never fails. */
   ofPrompt(entry: CatalogEntry, task: Task, engine: Engine | null): Promise<number>;
 }
 
-/** Longer ones are taken for what is usual: whoever waits for the count has its answer already. */
+/** Longer texts are estimated, because the count delays the end of a request that has already been answered. */
 const maxTextLength = 256 * 1024;
 const maxPromptTokens = 4_000_000;
 const countTimeoutMs = 2000;
@@ -53,11 +54,11 @@ export function createFallbackTokenCounts(counter: TokenCounter): FallbackTokenC
   };
 }
 
-/** A server that counts prompts may be as wrong as one that counts its answers. */
+/** Upper bound for a count: a server's prompt counts may be as wrong as its response counts. */
 const mostOf = (task: Task, contextWindow: number) =>
   toCountBounds(task, contextWindow, Buffer.byteLength(JSON.stringify(task.body))).promptTokens;
 
-/** The counter tells the longest of several, but each of them is paid for. */
+/** Splits a request into its prompts: the counter returns only the longest of several, but each is billed. */
 function toSinglePrompts(task: Task): Task[] {
   if (task.kind === 'chat') return [task];
   const { body } = task;

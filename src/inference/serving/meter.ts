@@ -1,4 +1,4 @@
-// Counts what was served. Names follow OpenTelemetry's conventions for generative AI.
+// Metrics of served requests. Names follow OpenTelemetry's conventions for generative AI.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { EngineError, Usage } from '#inference/engine.ts';
@@ -12,12 +12,12 @@ export interface ServedRequest {
   backend: string;
   outcome: 'done' | 'aborted' | 'failed';
   usage: Usage | null;
-  /** Null when nothing was generated. */
+  /** Null if nothing was generated. */
   firstTokenMs: number | null;
   durationMs: number;
-  /** Waited for a place at a backend. */
+  /** Time spent waiting for a backend slot. */
   queuedMs: number;
-  /** Spent here until the first byte: neither in the engine nor in the queue. */
+  /** Time spent in this server until the first byte, excluding the engine and the queue. */
   overheadMs: number;
 }
 
@@ -25,11 +25,11 @@ export interface Meter {
   record(served: ServedRequest): void;
   /** A backend failed or was overloaded, whether or not another one answered. */
   failed(backend: Labelled, error: EngineError): void;
-  /** A stream that broke went on at this backend. */
+  /** A broken stream was continued on this backend. */
   continued(backend: Labelled): void;
-  /** A request was turned away from a model's queue. */
+  /** A model's queue refused a request. */
   refused(model: string, reason: 'full' | 'deadline'): void;
-  /** A request was over a limit of its key or account. */
+  /** A request exceeded a limit of its key or account. */
   limited(refusal: { limit: string; scope: 'key' | 'account' }): void;
 }
 
@@ -140,14 +140,14 @@ export function createMeter(registry: Registry): Meter {
 }
 
 export interface Load {
-  /** Answers being generated now. */
+  /** Responses being generated now. */
   running: number;
-  /** Requests that wait for their turn. */
+  /** Requests waiting in the queue. */
   queued: number;
   loaded: boolean;
 }
 
-/** How busy a model on this machine is, read whenever metrics are. */
+/** Reports the load of a model on this machine whenever metrics are read. */
 export function watchLoad(registry: Registry, backend: string, read: () => Load): void {
   const gauge = (name: string, help: string, value: (load: Load) => number) =>
     new Gauge({
@@ -164,7 +164,7 @@ export function watchLoad(registry: Registry, backend: string, read: () => Load)
   gauge('millrace_model_loaded', 'Whether the model is in memory.', ({ loaded }) => Number(loaded));
 }
 
-/** How many wait for each model, read whenever metrics are. */
+/** Reports the queue length of each model whenever metrics are read. */
 export function watchQueues(
   registry: Registry,
   models: () => readonly string[],

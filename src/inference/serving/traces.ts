@@ -1,27 +1,27 @@
-// One span per request for those who collect traces (OTLP), named as OpenTelemetry names generative AI.
-// Nothing of it is loaded unless an address is configured. No prompt and no answer is in a span.
+// Optional tracing over OTLP: one span per request, with OpenTelemetry's names for generative AI. The libraries are
+// loaded only if an address is configured. Spans contain neither prompts nor responses.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Attributes, Span } from '@opentelemetry/api';
 import type { ServedRequest } from './meter.ts';
 
 export interface TraceOptions {
-  /** Where OTLP over HTTP is taken, e.g. `http://127.0.0.1:4318`. */
+  /** OTLP/HTTP endpoint of the collector, e.g. `http://127.0.0.1:4318`. */
   url: string;
   headers: Record<string, string>;
-  /** Of requests that no caller has decided about: 1 is all of them. */
+  /** Fraction of requests to trace if the caller has made no sampling decision. 1 traces all of them. */
   sampleRatio: number;
 }
 
 export interface Traces {
-  /** Joins the caller's trace where the request names one. */
+  /** Joins the caller's trace if the request carries one. */
   start(headers: IncomingHttpHeaders, operation: ServedRequest['operation'], model: string): Trace;
-  /** Sends what is left. */
+  /** Exports the remaining spans. */
   close(): Promise<void>;
 }
 
 export interface Trace {
-  /** For the backend's request, so that its own spans join in. */
+  /** Headers for the backend's request, so that its own spans join the trace. */
   readonly headers: Readonly<Record<string, string>>;
   end(served: ServedRequest, requestId: string, errorCode: string | null): void;
 }
@@ -38,7 +38,7 @@ export async function createTraces({ url, headers, sampleRatio }: TraceOptions):
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'millrace' }),
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(sampleRatio) }),
-    // Its queue is bounded: what a collector does not take in time is dropped, not waited for.
+    // The processor's queue is bounded: spans that the collector does not accept in time are dropped.
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
   });
   const tracer = provider.getTracer('millrace');
@@ -74,7 +74,7 @@ export async function createTraces({ url, headers, sampleRatio }: TraceOptions):
   return { start, close: () => provider.shutdown() };
 }
 
-/** The standard environment variable names the collector, not the path. */
+/** The standard environment variable holds the collector's base URL, without the path. */
 const toTracesUrl = (url: string) =>
   /\/v1\/traces\/?$/.test(url) ? url : `${url.replace(/\/+$/, '')}/v1/traces`;
 

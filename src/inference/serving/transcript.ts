@@ -1,5 +1,5 @@
-// What clients have been sent of their answers, kept as cheaply as may be in case another backend must go on
-// from there: events in the wire's form are only read once they all take up room, or somebody asks.
+// Records what each client has been sent of its response, in case another backend must continue it. To keep this
+// cheap, wire events are parsed only when they take up too much space or the transcript is read.
 
 import type {
   ChatChoiceDelta,
@@ -12,21 +12,24 @@ import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 
 export interface Transcript {
   add(item: EngineChunk | WireEvents): void;
-  /** Null when it holds more than text, or more text than is kept. */
+  /** Null if the response contains more than text, or more text than is kept. */
   read(): { text: string; isFinished: boolean } | null;
-  /** Nobody will go on from it. */
+  /** Releases the transcript's memory; it will not be read again. */
   close(): void;
 }
 
-/** What all transcripts together may hold unread: events take some forty times the room of their text. */
+/**
+ * Maximum bytes of unparsed events in all transcripts together. Events take about forty times the space of their
+ * text.
+ */
 const mostUnread = 2 * 1024 * 1024;
-/** Less than this is not worth the reading. */
+/** Fewer unparsed bytes than this are not worth parsing. */
 const leastRead = 1024;
-/** Of the block where small events are gathered: less, the more transcripts are open. */
+/** Minimum size of the block that collects small events. Blocks get smaller as more transcripts are open. */
 const leastBlock = 2 * 1024;
 const mostBlock = 16 * 1024;
 const allBlocks = 1024 * 1024;
-/** Small events that a stream may have before they are gathered: most quick ones have few. */
+/** Maximum small events of a stream before they are collected in a block. Most fast streams have few. */
 const mostLoose = 4;
 const mostText = 1024 * 1024;
 const mostPieces = 64;
@@ -40,26 +43,26 @@ export function createTranscripts(): OpenTranscript {
 }
 
 interface Room {
-  /** Bytes of all transcripts. */
+  /** Unparsed bytes in all transcripts. */
   unread: number;
   open: number;
 }
 
 /**
- * Events that come one by one are copied into a block outside of the heap: each kept as a string would get old
- * there, and be cleared away late. One transcript is made for every stream, hence a class.
+ * Single events are copied into a block outside the heap: strings kept one by one would reach the old generation
+ * and be collected late. A class, because every stream creates one.
  */
 class UnreadTranscript implements Transcript {
   readonly #kind: Task['kind'];
   readonly #room: Room;
-  /** What is unread: these, and then what is in the block. */
+  /** Unparsed events, followed by those in the block. */
   readonly #loose: WireEvents[] = [];
   #block: Buffer | null = null;
   #blockBytes = 0;
-  /** What of the room is taken. */
+  /** This transcript's part of the shared memory. */
   #taken = 0;
   #text = '';
-  /** What follows it, and how long both are. */
+  /** Text that follows `#text`. `#length` is the length of both. */
   readonly #pieces: string[] = [];
   #length = 0;
   #isFinished = false;
@@ -133,7 +136,7 @@ class UnreadTranscript implements Transcript {
         for (const choice of choices) this.#see(choice);
       }
     }
-    // Joined, because each may be a part of all that was read and keep it.
+    // Joined, because each piece may be a slice that keeps all the parsed text in memory.
     if (pieces.length > before) pieces.push(pieces.splice(before).join(''));
     if (pieces.length >= mostPieces) this.#joinText();
     this.#forgetUnread();
@@ -157,7 +160,7 @@ class UnreadTranscript implements Transcript {
     if (this.#isLost) this.#forgetText();
   }
 
-  /** In one piece: a chain of a hundred words takes ten times the room of the words. */
+  /** Flattens the text: a rope of a hundred words takes ten times the space of the words. */
   #joinText(): void {
     this.#text = [this.#text].concat(this.#pieces).join('');
     this.#pieces.length = 0;
@@ -172,7 +175,7 @@ class UnreadTranscript implements Transcript {
 const toBlockBytes = ({ open }: Room) =>
   Math.min(Math.max(Math.floor(allBlocks / open), leastBlock), mostBlock);
 
-/** One event as it stands on the wire. */
+/** One event in its wire format. */
 export interface WireEvent {
   choices?: (ChatChoiceDelta | CompletionChoice)[];
   [member: string]: unknown;
@@ -185,7 +188,7 @@ export function parseEvents(events: WireEvents): WireEvent[] {
     .flatMap((event) => parseEvent(event.slice('data: '.length)));
 }
 
-/** What an upstream sends is served without being parsed, so one may turn out to be broken only here. */
+/** Upstream events are forwarded without being parsed, so a malformed one may be discovered only here. */
 function parseEvent(data: string): WireEvent[] {
   try {
     return [JSON.parse(data) as WireEvent];
@@ -197,7 +200,7 @@ function parseEvent(data: string): WireEvent[] {
 export const toWireEvents = (event: WireEvent): WireEvents =>
   toBytes(`data: ${JSON.stringify(event)}\n\n`);
 
-/** Null for a delta that says more than text: a tool call, a thought, whatever else a server sends. */
+/** Returns null for a delta with more than text: a tool call, reasoning, or any other member. */
 function toText({ delta }: ChatChoiceDelta): string | null {
   for (const [name, value] of Object.entries(delta ?? {})) {
     if (name !== 'role' && name !== 'content' && isSomething(value)) return null;
