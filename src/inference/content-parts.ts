@@ -1,15 +1,15 @@
-// Parts of messages that are no text: pictures, sound, files. Every server has its own kinds of them, so
-// they are neither read nor listed here; who can't take them must find them first.
+// Finds message parts that are not text: images, audio, files. Every server has its own kinds, so they are neither
+// parsed nor listed here. An engine that can't take them must check for them first.
 
 import type { ChatMessage } from './schema.ts';
 
 export interface OtherPart {
-  /** Such as `messages[0].content[1]`. */
+  /** Path in the request, such as `messages[0].content[1]`. */
   readonly place: string;
   readonly type: string;
 }
 
-/** The first one, or null when all is text. */
+/** Returns the first part that is not text; null if there is none. */
 export function findOtherPart(messages: readonly ChatMessage[]): OtherPart | null {
   for (const [at, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue;

@@ -1,4 +1,4 @@
-// The errors of the inference API: everything a client of /v1 can be told, in OpenAI's format.
+// The errors of the inference API: everything that can go wrong for a client of /v1, in OpenAI's format.
 
 import { LimitReached } from '#accounts/limits/errors.ts';
 import type { ErrorFormat, Rendered } from '#http/error-format.ts';
@@ -22,7 +22,7 @@ export class InferenceError extends Error {
       code?: string;
       param?: string;
       headers?: Record<string, string>;
-      /** For the log. */
+      /** Only for the log. */
       cause?: unknown;
     } = {},
   ) {
@@ -98,7 +98,7 @@ export const invalidRequest = (code: string, param: string | null, message: stri
 
 export const contextLengthExceeded = (
   param: 'messages' | 'prompt',
-  /** The prompt is null when it was not counted. */
+  /** `prompt` is null if it was not counted. */
   counts: { window: number; prompt: number | null; completion: number | null },
 ) => {
   const { window, prompt, completion } = counts;
@@ -128,7 +128,7 @@ export const unsupportedContentType = (param: string, kind: string) =>
     { code: 'unsupported_content_type', param },
   );
 
-/** What a failure means to a client; undefined for what is nobody's word but a fault of ours. */
+/** Converts a failure to an error for the client; undefined if it is an internal error. */
 export function toInferenceError(error: unknown, model: string): InferenceError | undefined {
   if (error instanceof InferenceError) return error;
   if (!(error instanceof EngineError)) return undefined;
@@ -193,7 +193,7 @@ export const inferenceErrorFormat: ErrorFormat = {
   },
 };
 
-/** The word for it, or for its kind. */
+/** The error's code, or its type if it has no code. */
 export function codeOf({ body }: Rendered): string {
   const { error } = body as { error: { code: string | null; type: string } };
   return error.code ?? error.type;

@@ -1,4 +1,4 @@
-// A stream's chunks folded into the plain answer, so that both say the same.
+// Folds a stream's chunks into the plain response, so that both have the same content.
 
 import type {
   ChatChoice,
@@ -14,7 +14,7 @@ import type {
   Usage,
 } from './engine.ts';
 
-/** Throws when the stream did not say how it ended: then it is no answer. */
+/** Throws if the stream ended without a finish reason, because the response is then incomplete. */
 export function foldChunks(kind: Task['kind'], chunks: Iterable<EngineChunk>): EngineResponse {
   const parts = new Map<number, (ChatChoiceDelta | CompletionChoice)[]>();
   let usage: Usage | null = null;

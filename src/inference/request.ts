@@ -1,5 +1,5 @@
-// A request to /v1 and how its response is sent: on Node's response, because a body that is one string needs neither
-// the serializer nor the hooks of Fastify's reply.
+// A request to /v1, and how its response is sent: directly on Node's response, because a body that is one string
+// needs neither the serializer nor the hooks of Fastify's reply.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';

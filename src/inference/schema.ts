@@ -1,11 +1,11 @@
-// The inference API's wire types. These schemas validate requests, make /openapi.json and are the types
-// the engines see. Unknown members are kept: clients of many servers send extras, and engines may use them.
+// The inference API's wire types. These schemas validate requests, generate /openapi.json and are the types that
+// engines use. Unknown members are kept: clients of many servers send extras, and engines may use them.
 
 import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const open = { additionalProperties: true } as const;
 
-/** A number does not carry all of its digits: `check.ts` knows the bounds. */
+/** No bounds here: a number can't hold all 64 bits, so `check.ts` checks the exact value. */
 const int64 = { type: 'integer' } as const;
 
 const sampling = {

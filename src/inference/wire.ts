@@ -1,4 +1,4 @@
-// Puts an engine's response into the envelope of the wire format: its id, its time and the name of the model.
+// Wraps an engine's response in the envelope of the wire format: its id, its time and the model's name.
 
 import type { EngineChunk, EngineResponse, Envelope, Task } from './engine.ts';
 
@@ -17,7 +17,7 @@ export function toResponse({ id, created, model, kind }: Envelope, response: Eng
   const isChat = kind === 'chat';
   const object = isChat ? 'chat.completion' : 'text_completion';
   const { choices, usage } = response;
-  // Members in the order people read them. Ours replace the upstream's own.
+  // Members are in the order people read them. Ours replace the upstream's own.
   const ours = { id, object, created, model, choices, usage, system_fingerprint: null };
   return {
     ...ours,
@@ -39,7 +39,7 @@ export function splitResponse(envelope: Envelope, response: EngineResponse): [st
   return [`${before.slice(0, -1)},"usage":`, `,${after.slice(1)}`];
 }
 
-/** The beginning of every event of a stream. */
+/** The text with which every event of a stream begins. */
 export function toChunkOpening({ id, created, model, kind }: Envelope): string {
   const object = kind === 'chat' ? 'chat.completion.chunk' : 'text_completion';
   return `{"id":"${id}","object":"${object}","created":${created},"model":${JSON.stringify(model)}`;

@@ -1,18 +1,18 @@
-// Hands a parsed body from one thread to another in pieces. What a thread receives is rebuilt on its event loop,
-// and a body with very many values would block it for a tenth of a second; a piece takes a few milliseconds.
+// Transfers a parsed body from one thread to another in pieces. The receiver deserializes each message on its event
+// loop: a body with very many values would block it for a tenth of a second, but a piece takes a few milliseconds.
 
-/** Values that are handed over at once. With names that V8 has not seen, each takes up to two microseconds. */
+/** Maximum values per piece. With property names that V8 has not seen, each value takes up to two microseconds. */
 const pieceValues = 4_000;
 
 type Members = Record<string, unknown>;
 
-/** Members to be added to the array or the object at a path of the body. */
+/** Members to add to the array or object at a path of the body. */
 export interface Piece {
   readonly path: readonly string[];
   readonly part: unknown[] | Members;
 }
 
-/** In the order in which they are to be added. */
+/** Yields the pieces in the order in which they must be added. */
 export function* toPieces(body: Members): Generator<Piece> {
   const weights = new Map<unknown, number>();
   weigh(body, weights);
@@ -45,7 +45,7 @@ function* cut(
   if (total > 0) yield { path, part };
 }
 
-/** Adds a piece to a body that began empty. */
+/** Adds a piece to a body that started empty. */
 export function addPiece(body: Members, { path, part }: Piece): void {
   const container = path.reduce<unknown>((node, name) => (node as Members)[name], body);
   for (const [name, member] of Object.entries(part)) add(container as Members, name, member);
@@ -56,13 +56,13 @@ const emptyLike = (container: unknown): unknown[] | Members => (Array.isArray(co
 function add(container: unknown[] | Members, name: string, member: unknown): void {
   if (Array.isArray(container)) container.push(member);
   else if (name !== '__proto__') container[name] = member;
-  // Assigned, it would become the object's prototype.
+  // Assigning `__proto__` would set the object's prototype.
   else Object.defineProperty(container, name, { ...plain, value: member });
 }
 
 const plain = { configurable: true, enumerable: true, writable: true };
 
-/** Containers by their number of values, themselves included. */
+/** Counts the values of each container, including itself. */
 function weigh(value: unknown, weights: Map<unknown, number>): number {
   if (typeof value !== 'object' || value === null) return 1;
   let weight = 1;

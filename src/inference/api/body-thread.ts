@@ -1,5 +1,5 @@
-// Parses large bodies in a thread, one at a time, in turns among their callers. If the thread dies, the body it
-// had is refused with 503 and the next one starts it again.
+// Parses large bodies in a thread, one at a time, taking turns among callers. If the thread dies, the body it was
+// parsing is refused with 503, and the next body restarts the thread.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { memberTexts, type WithMemberTexts, type Written, written } from '#http/body/json.ts';
@@ -12,7 +12,7 @@ import { overloaded, rateLimited } from '#lib/errors.ts';
 import { addPiece, type Piece } from './body-pieces.ts';
 
 export interface BodyThread {
-  /** Rejects with what the body is to be refused with, and with the signal's reason once that is aborted. */
+  /** Rejects with the error to refuse the body with, or with the signal's reason once it is aborted. */
   parse(ask: BodyAsk, signal: AbortSignal): Promise<Prepared>;
   close(): Promise<void>;
 }
@@ -20,7 +20,7 @@ export interface BodyThread {
 export interface BodyAsk {
   readonly caller: string;
   readonly kind: Task['kind'];
-  /** Not to be used by anything else from then on. */
+  /** Ownership passes to the thread: the caller must not use the buffer afterwards. */
   readonly bytes: Buffer;
 }
 
@@ -28,7 +28,7 @@ export interface Prepared extends Written, WithMemberTexts {
   [name: string]: unknown;
 }
 
-/** Refused in the thread. `model` is what the body asks for, for the usage row. */
+/** The thread refused the body. `model` is the requested model, for the usage row. */
 export class BodyRefused extends InferenceError {
   readonly model: string;
 
@@ -56,7 +56,7 @@ export interface BodyAnswer {
   readonly id: number;
   readonly refused: Rendered | null;
   readonly model: string;
-  /** Has the body as messages, unless it was refused. */
+  /** Delivers the body as messages; null if the body was refused. */
   readonly port: MessagePort | null;
 }
 
@@ -70,7 +70,7 @@ interface Waiting extends BodyAsk {
   reject(error: unknown): void;
 }
 
-/** Bodies of up to 256 KiB come without having been admitted, so this many of them are 64 MiB. */
+/** Bodies of up to 256 KiB are queued without admission, so this many take at most 64 MiB. */
 const maxWaiting = 256;
 const maxCallerWaiting = 128;
 const retryMs = 1000;
@@ -81,21 +81,21 @@ export interface BodyBounds {
 }
 
 /**
- * V8 ends the whole process when a thread runs out of memory inside of `JSON.parse`, so the thread may have more
- * than any body within the bounds takes: text of two bytes a character, in several forms, and 512 bytes a value.
+ * V8 ends the whole process if a thread runs out of memory inside `JSON.parse`. So the heap limit exceeds what any
+ * body within the bounds takes: text with two bytes per character, in several forms, and 512 bytes per value.
  */
 const toHeapMb = ({ maxBytes, maxValues }: BodyBounds) =>
   256 + Math.ceil((maxBytes * 16 + maxValues * 512) / 2 ** 20);
 
 export function createBodyThread(
   bounds: BodyBounds,
-  /** Another one only in tests. */
+  /** Overridden only in tests. */
   file = new URL('./body-worker.ts', import.meta.url),
 ): BodyThread {
   const line = new FairQueue<Waiting>();
   const lengths = new Map<string, number>();
   let running: Waiting | null = null;
-  /** One body at a time is rebuilt here, too: several would share each turn of the event loop. */
+  /** Only one body at a time is rebuilt here, because several would share each turn of the event loop. */
   let isReceiving = false;
   let nextId = 0;
   const thread = createThread<BodyAnswer>(
@@ -113,7 +113,7 @@ export function createBodyThread(
         receive(port).then((body) => finish((job) => job.resolve(body)));
       },
       ended() {
-        // What the thread has sent is here.
+        // If the body is being received, everything the thread sent has already arrived.
         if (!isReceiving) finish(({ reject }) => reject(died()));
       },
     },
@@ -170,7 +170,7 @@ export function createBodyThread(
   };
 }
 
-/** One message each time the event loop comes round. */
+/** Takes one message per turn of the event loop. */
 async function receive(port: MessagePort): Promise<Prepared> {
   const body: Prepared = {};
   const texts = new Map<string, string>();
@@ -188,7 +188,7 @@ async function receive(port: MessagePort): Promise<Prepared> {
   return body;
 }
 
-/** What is transferred takes its whole memory along, which small Buffers share. */
+/** Copies the bytes: a transfer moves the whole underlying memory, which small Buffers share. */
 function toOwn(bytes: Buffer): Uint8Array<ArrayBuffer> {
   const { buffer, byteLength } = bytes;
   const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;

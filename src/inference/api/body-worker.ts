@@ -1,5 +1,5 @@
-// Parses and checks large bodies in a thread of its own. The answer is the body in pieces, with the JSON of its
-// long members: what is sent upstream then needs no second serialization on the event loop.
+// The thread that parses and checks large bodies. It returns the body in pieces, together with the JSON of its long
+// members, so that sending them upstream needs no second serialization on the event loop.
 
 import { MessageChannel, parentPort } from 'node:worker_threads';
 import { parseJson, type Written, written } from '#http/body/json.ts';
@@ -13,7 +13,7 @@ import { createValidator } from '#lib/schema/validator.ts';
 import { toPieces } from './body-pieces.ts';
 import type { BodyAnswer, BodyJob, BodyMessage } from './body-thread.ts';
 
-/** A member whose JSON is shorter is serialized again by whoever needs it. */
+/** Minimum JSON length at which a member's text is passed on. Shorter members are serialized again when needed. */
 const longText = 4_096;
 
 const validators = {
@@ -40,7 +40,7 @@ function answer({ id, kind, bytes }: BodyJob): void {
   }
 }
 
-/** Everything waits in the port, and is taken from there one by one. */
+/** Queues all messages in the port, from which the receiver takes them one by one. */
 function send(id: number, body: Record<string, unknown> & Written): void {
   const { port1, port2 } = new MessageChannel();
   const post = (message: BodyMessage) => port1.postMessage(message);

@@ -1,4 +1,4 @@
-// What a schema can't say about a request: members that only make sense together.
+// Request checks that a schema can't express: members that are only valid together.
 
 import { type Written, written } from '#http/body/json.ts';
 import type { Task } from '#inference/engine.ts';
@@ -10,7 +10,10 @@ import {
 } from '#inference/errors.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 
-/** Throws InferenceError. The schema's own checks come first. A seed too long for a number becomes exact. */
+/**
+ * Throws InferenceError. The schema's own checks run first. A seed too long for a number is replaced by its exact
+ * value.
+ */
 export function checkTask(task: Task): void {
   readSeed(task.body);
   if (task.kind === 'chat') checkChat(task.body);
@@ -20,7 +23,8 @@ export function checkTask(task: Task): void {
 function readSeed(body: (ChatRequest | CompletionRequest) & Written): void {
   const digits = body[written]?.seed;
   if (typeof body.seed !== 'number' || Number.isSafeInteger(body.seed)) return;
-  // Of several that are given the last one holds. Not written as digits, it is what the number is.
+  // If the seed is given more than once, the last one counts. If it is not written as digits, the number's value
+  // counts.
   const seed = BigInt(digits !== undefined && Number(digits) === body.seed ? digits : body.seed);
   if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed is beyond 64 bits.');
   body.seed = seed;
@@ -91,7 +95,7 @@ function checkMessage(message: ChatMessage, index: number): void {
   } else if (typeof message.content !== 'string') {
     message.content.forEach((part, number) => {
       const place = `${at}.content[${number}]`;
-      // What else there may be is between the client and the model's backend.
+      // Other kinds of parts are between the client and the model's backend.
       if (part.type === 'text' && part.text === undefined) throw missingParameter(`${place}.text`);
     });
   }

@@ -1,5 +1,5 @@
-// How /v1 takes large bodies: the caller's limits are asked before one is read, it waits for room, and it is
-// parsed and checked in a thread.
+// Admission and parsing of large /v1 bodies: the caller's limits are checked before the body is read, the body waits
+// for memory, and a thread parses and checks it.
 
 import type { FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
@@ -12,7 +12,10 @@ import { kinds, toCaller, toSharer } from '#inference/request.ts';
 import { invalidJson } from '#lib/errors.ts';
 import { BodyRefused, type BodyThread, type Prepared } from './body-thread.ts';
 
-/** A body with more values is parsed in the thread, however short it is: these take up to ten milliseconds. */
+/**
+ * A body with more values than this is parsed in the thread, however short it is: 4,000 take up to ten
+ * milliseconds.
+ */
 const manyValues = 4_000;
 
 export function createLargeBodies(
@@ -32,12 +35,12 @@ export function createLargeBodies(
     try {
       return await thread.parse({ caller, kind, bytes }, left.signal);
     } catch (error) {
-      // For the row that a refusal leaves.
+      // The usage row of a refused request needs the model.
       if (error instanceof BodyRefused) request.body = { model: error.model };
       throw error;
     } finally {
       socket.off('close', leave);
-      // From here on the request itself is counted.
+      // From here on, the limits count the request itself.
       arrivals.get(request)?.leave();
     }
   }

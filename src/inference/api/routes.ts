@@ -1,4 +1,4 @@
-// The inference API, route by route.
+// The routes of the inference API.
 
 import type {} from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
@@ -52,8 +52,8 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   });
   const tags = ['Inference'];
 
-  // The list changes only with the configuration, so it is made once for each. A string and not bytes: Node
-  // sends it in one write together with the headers.
+  // The list changes only with the configuration, so it is rendered once for each. A string rather than bytes,
+  // because Node sends it in one write together with the headers.
   let listed: readonly CatalogEntry[] = [];
   let list = '';
   app.get(
@@ -131,7 +131,7 @@ const toIdentity = (
   begunMs: performance.now() - reply.elapsedTime,
 });
 
-/** Bodies that were parsed in a thread were checked there. */
+/** Bodies that a thread parsed have already been checked there. */
 function validatorCompiler({ schema }: { schema: unknown }): Check {
   const validate = createValidator(schema as object);
   const check: Check = (body) => {
@@ -148,5 +148,5 @@ interface Check {
   errors?: ReturnType<typeof createValidator>['errors'];
 }
 
-/** For /openapi.json only: a response schema that serialises would drop members it doesn't know. */
+/** Only for /openapi.json: a response schema used for serialization would drop members it does not know. */
 const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

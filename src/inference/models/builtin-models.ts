@@ -1,5 +1,5 @@
-// The models known from the start: seed 1.4 fixes their ids and order. Data alone; the catalog is made from it
-// and from the configuration.
+// The built-in models, whose ids and order are fixed by seed 1.4. Only data: the catalog is built from it and the
+// configuration.
 
 import type { Vocabulary } from './tokens.ts';
 
@@ -7,7 +7,7 @@ import type { Vocabulary } from './tokens.ts';
 export interface Price {
   readonly input: number;
   readonly output: number;
-  /** For prompt tokens that the engine had cached. Default: the price of input. */
+  /** Price of prompt tokens that the engine had cached. Default: the price of input. */
   readonly cached?: number;
 }
 
@@ -17,18 +17,18 @@ export interface CatalogEntry {
   /** Unix seconds; constant per model. */
   readonly created: number;
   readonly contextWindow: number;
-  /** The most that one answer may be long; null: as long as the window allows. */
+  /** Maximum tokens of one response; null if only the context window limits it. */
   readonly maxOutputTokens: number | null;
-  /** Which tokenizer, in the frame of which template, counts its prompts; `other`: its backend's own. */
+  /** Tokenizer and chat template that count the model's prompts; `other` if only its backend can count them. */
   readonly vocabulary: Vocabulary | 'other';
   readonly price: Price;
-  /** Where the real weights are on a model hub: quantised for one machine, and whole. */
+  /** Repositories of the real weights on a model hub: quantised for one machine, and unquantised. */
   readonly weights: { readonly gguf: string | null; readonly safetensors: string | null };
-  /** Requests that need more context than `above` are served by another id. */
+  /** Requests that need more context than `above` are served by the model `to`. */
   readonly contextFallback: { readonly above: number; readonly to: string } | null;
-  /** Whether a stream that breaks goes on elsewhere; null: where the backend is known to be able to. */
+  /** Whether a broken stream is continued on another backend; null if only backends known to support it do so. */
   readonly continueStreams: boolean | null;
-  /** False: answers when asked for by name, but is not in the list. */
+  /** False if the model can be requested by name but is not in the list. */
   readonly listed: boolean;
 }
 
@@ -38,7 +38,7 @@ type KnownModel = Pick<
 > &
   Partial<CatalogEntry>;
 
-/** What the model that stands in for others is called; no other backend may be. */
+/** Names reserved for the built-in stand-in model; no other backend may use them. */
 export const standInNames: readonly string[] = ['builtin', 'stand-in'];
 
 const window128k = 131_072;
@@ -79,7 +79,7 @@ const known: readonly KnownModel[] = [
       gguf: 'NousResearch/Hermes-3-Llama-3.1-405B-GGUF',
       safetensors: 'NousResearch/Hermes-3-Llama-3.1-405B-FP8',
     },
-    // Seed 1.5 and 8: "18K".
+    // "18K" in seed 1.5 and 8.
     contextFallback: { above: 18_000, to: 'hermes-3-llama-3.1-405b-fp8-128k' },
   },
   {

@@ -1,24 +1,24 @@
-// The models on offer: the ids clients send, and what is known of the model behind each. The built-in list,
-// as the configuration changes and extends it; replaced as a whole when that is read again.
+// The catalog of models: the ids that clients send, and the properties of the model behind each. It is the built-in
+// list as changed and extended by the configuration, and is replaced as a whole on reload.
 
 import type { Model } from '#inference/schema.ts';
 import { builtinModels, type CatalogEntry, type Price } from './builtin-models.ts';
 
 export type { CatalogEntry, Price };
 
-/** What an operator says about one id. What is not given stays as the built-in list has it. */
+/** An operator's settings for one id. Members that are left out keep the built-in value. */
 export type CatalogChange = Partial<Omit<CatalogEntry, 'id' | 'created' | 'weights'>>;
 
 export interface CatalogSettings {
-  /** False: only the ids of `changes` are on offer. */
+  /** False if only the ids in `changes` are available. */
   readonly builtinIds: boolean;
   readonly changes: ReadonlyMap<string, CatalogChange>;
 }
 
 export interface Catalog {
-  /** What GET /v1/models shows. The same array until the catalog changes. */
+  /** The models that GET /v1/models returns. The same array until the catalog changes. */
   list(): readonly CatalogEntry[];
-  /** Also the ids that answer without being listed. */
+  /** All models, including those that are not listed. */
   all(): readonly CatalogEntry[];
   find(id: string): CatalogEntry | undefined;
   replace(settings: CatalogSettings): void;
@@ -42,7 +42,7 @@ export function createCatalog(settings: CatalogSettings = nothingChanged): Catal
   };
 }
 
-/** Built-in ids keep their order, new ones come after them in the order of the file. */
+/** Built-in ids keep their order. New ones follow in the order of the configuration file. */
 function toEntries({ builtinIds, changes }: CatalogSettings): readonly CatalogEntry[] {
   const builtin = builtinModels.filter(({ id }) => builtinIds || changes.has(id));
   const known = new Set(builtin.map(({ id }) => id));
@@ -50,7 +50,7 @@ function toEntries({ builtinIds, changes }: CatalogSettings): readonly CatalogEn
   return [...builtin, ...added].map((entry) => ({ ...entry, ...changes.get(entry.id) }));
 }
 
-/** Nothing says when a configured model was made, and clients want one number that stays: 2026-01-01. */
+/** 2026-01-01. A configured model has no known creation time, and clients expect one that does not change. */
 const createdByOperator = 1_767_225_600;
 
 const newEntry = (id: string): CatalogEntry => ({

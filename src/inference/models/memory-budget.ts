@@ -1,14 +1,14 @@
-// Memory for all models on this machine together: a model that is to be loaded gets what the loaded ones
-// leave, and where that looks too little, those that nobody uses make room for it.
+// Memory budget for all models on this machine together. A model that is being loaded gets what the loaded ones
+// leave; if that seems too little, idle models are unloaded.
 
 import { statSync } from 'node:fs';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { ProcessEvent } from '#inference/engines/local/parent/supervisor.ts';
 
-/** One engine's part of the budget. */
+/** One engine's share of the budget. */
 export interface Share {
   own(engine: LocalEngine): void;
-  /** What the engine may take if it is loaded now. */
+  /** Makes room, and returns the bytes that the engine may use if it is loaded now. */
   limit(): number;
   see(event: ProcessEvent): void;
 }
@@ -22,11 +22,14 @@ interface Taker {
   bytes: number;
 }
 
-/** The cache and the buffers, as a part of the weights: only a guess, the engine itself refuses exactly. */
+/**
+ * Estimated memory per byte of weights, with the cache and the buffers. The engine itself refuses by exact
+ * numbers.
+ */
 const overhead = 1.5;
 
 export function createMemoryBudget(limitBytes: number): MemoryBudget {
-  /** Loaded or being loaded, longest ago first. */
+  /** Engines that are loaded or being loaded, oldest first. */
   const taken = new Set<Taker>();
 
   function makeRoom(bytes: number, taker: Taker): number {
@@ -51,7 +54,7 @@ export function createMemoryBudget(limitBytes: number): MemoryBudget {
         limit() {
           const size = statSync(modelPath, { throwIfNoEntry: false })?.size ?? 0;
           const left = makeRoom(size * overhead, taker);
-          // Taken at once, as a guess: another load may begin before this one knows what it needs.
+          // Reserved at once as an estimate, because another load may begin before this one knows what it needs.
           taker.bytes = Math.min(size * overhead, Math.max(0, left));
           taken.add(taker);
           return left;

@@ -1,19 +1,19 @@
-// Counts in the Llama-3 vocabulary, in a thread of its own: loading it takes a good part of a second, a long
-// prompt tens of milliseconds, and others are served meanwhile. It starts with the first count, because its
-// memory is worth more until then. If it dies, what it had fails, and the next count starts it again.
+// Counts tokens with the Llama-3 vocabulary in a thread, so that other requests are served meanwhile: loading it
+// takes a good part of a second, and a long prompt tens of milliseconds. The thread starts with the first count, to
+// save its memory until then. If it dies, its counts fail, and the next count restarts it.
 
 import { createThread } from '#lib/async/thread.ts';
 
 export interface TokenThread {
-  /** Tokens of all texts together; stops counting once they are over `limit`. */
+  /** Counts the tokens of all texts together; stops once they exceed `limit`. */
   count(texts: readonly string[], limit: number): Promise<number>;
-  /** Whether it has its vocabulary; where it does not, it is loaded from now on. */
+  /** Whether the vocabulary is loaded. If it is not, starts loading it. */
   isReady(): boolean;
-  /** What is being counted fails, and whatever comes later. */
+  /** Fails the counts in progress and all later ones. */
   close(): Promise<void>;
 }
 
-/** The texts stand one after another: one long string is copied sooner than thousands of short ones. */
+/** The texts are concatenated, because one long string is copied faster than thousands of short ones. */
 export interface CountJob {
   readonly id: number;
   readonly text: string;
@@ -21,7 +21,7 @@ export interface CountJob {
   readonly limit: number;
 }
 
-/** What came of a job. */
+/** Result of a job. */
 export interface CountAnswer {
   readonly id: number;
   readonly counted: number | Error;

@@ -6,11 +6,11 @@ import { fromBytes } from 'hypertok';
 import { ready } from '#lib/async/thread.ts';
 import type { CountAnswer, CountJob } from './token-thread.ts';
 
-/** Encoded in one go: some two milliseconds. */
+/** Characters that are encoded in one go, which takes about two milliseconds. */
 const sliceLength = 32_768;
 
 const file = new URL(import.meta.resolve('@hypertok/vocab-llama3/vocab.htk'));
-// The package would fetch a vocabulary from the network; we give it the bytes.
+// The package would fetch a vocabulary from the network, so it is given the bytes instead.
 const tokenizer = await fromBytes(await readFile(file), { tier: 'single' });
 
 async function count({ text, lengths, limit }: CountJob): Promise<number> {
@@ -21,7 +21,7 @@ async function count({ text, lengths, limit }: CountJob): Promise<number> {
     for (const textEnd = at + length; at < textEnd && total <= limit; ) {
       const end = sliceEnd(text, at, textEnd);
       sinceRest += end - at;
-      // Also between many small messages.
+      // Also yields between many small messages.
       if (sinceRest > sliceLength) {
         await new Promise(setImmediate);
         sinceRest = end - at;
@@ -34,7 +34,7 @@ async function count({ text, lengths, limit }: CountJob): Promise<number> {
   return total;
 }
 
-/** Before a space between words, where no token crosses; anywhere if the text has none. */
+/** Ends a slice before a space between words, which no token crosses; anywhere if the text has no space. */
 function sliceEnd(text: string, start: number, textEnd: number): number {
   const end = start + sliceLength;
   if (end >= textEnd) return textEnd;

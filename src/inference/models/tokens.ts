@@ -1,20 +1,23 @@
-// Token counts for the Llama-3 vocabulary without weights: a request can be refused, or sent to the right
-// model, before any engine has seen it. Messages are counted exactly, in the frame of the model's template;
-// tools, whose place in the prompt is the engine's own affair, as their JSON.
+// Token counts for the Llama-3 vocabulary without weights, so that a request can be refused, or routed to the right
+// model, before any engine has seen it. Messages are counted exactly, with the model's chat template. Tools are
+// counted as their JSON, because each engine places them in the prompt differently.
 
 import { type Task, toGivenPrompts } from '#inference/engine.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
 import { createTokenThread } from './token-thread.ts';
 
 export interface TokenCounter {
-  /** Tokens of the prompt after the chat template; stops counting once it is over `limit`. */
+  /** Counts the tokens of the prompt after the chat template is applied; stops once they exceed `limit`. */
   count(task: Task, vocabulary: Vocabulary, limit: number): Promise<number>;
-  /** Tokens of a text; null while the vocabulary, whose 75 MB wait for who needs them, is not loaded. */
+  /**
+   * Counts the tokens of a text; null while the vocabulary is not loaded. It takes 75 MB, so it is loaded on
+   * demand.
+   */
   countText(text: string): Promise<number> | null;
   close(): Promise<void>;
 }
 
-/** What a token is usually long, for texts that nobody counts. */
+/** Usual length of a token, for texts that are estimated rather than counted. */
 const bytesPerToken = 4;
 
 export const estimateTokens = (text: string): number => estimateTokensOf(Buffer.byteLength(text));
@@ -24,11 +27,11 @@ export const estimateTokensOf = (bytes: number): number => Math.ceil(bytes / byt
 export type Vocabulary = keyof typeof templates;
 
 interface Template {
-  /** Beginning of text, and the opening of the answer. */
+  /** Tokens for the beginning of text and the opening of the response. */
   readonly tokensPerChat: number;
-  /** What the template itself says at the start of the system message, which it makes where there is none. */
+  /** Text that the template puts at the start of the system message, which it adds if there is none. */
   readonly preamble: string | null;
-  /** The template drops white space around each content. */
+  /** Whether the template trims whitespace around each content. */
   readonly trims: boolean;
 }
 
@@ -43,7 +46,7 @@ const templates = {
 
 /** Special tokens, role name and line break around each message, in both templates. */
 const tokensPerMessage = 5;
-/** Beginning of text. Prompts of token ids are taken as they are. */
+/** The beginning of text. Prompts given as token ids get no such token. */
 const tokensPerText = 1;
 
 export function createLlama3Counter(): TokenCounter {
@@ -52,7 +55,7 @@ export function createLlama3Counter(): TokenCounter {
   return {
     async count(task, vocabulary, limit) {
       let most = 0;
-      // Several prompts are several sequences: the longest one decides.
+      // Several prompts are separate sequences, so the longest one counts.
       for (const prompt of prompts(task, templates[vocabulary])) {
         const { texts, known } = gather(prompt);
         const counted = texts.length === 0 ? 0 : await thread.count(texts, limit - known);
@@ -76,7 +79,7 @@ function gather(pieces: Iterable<string | number>): { texts: string[]; known: nu
   return { texts, known };
 }
 
-/** Each prompt as texts to encode, and numbers of tokens that are known without. */
+/** Yields each prompt as texts to encode and token counts that are already known. */
 function* prompts(task: Task, template: Template): Generator<Iterable<string | number>> {
   if (task.kind === 'chat') {
     yield chatPieces(task.body, template);

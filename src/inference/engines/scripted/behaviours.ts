@@ -1,19 +1,19 @@
-// The ways in which the scripted upstream can fail its clients, each under a name that says what it does.
+// The ways in which the scripted upstream can misbehave, each with a descriptive name.
 
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What would be said if all went well. */
+/** The correct response, which a behaviour may spoil. */
 export interface Intended {
   streams: boolean;
   plain: string;
-  /** Whole events, the last of them `[DONE]`. */
+  /** Complete events; the last one is `[DONE]`. */
   events: string[];
 }
 
 export type Behaviour = keyof typeof behaviours;
 
-/** These answer no request at all as they should; the others only answer badly when asked to generate. */
+/** Behaviours that break every request. The others break only generation requests. */
 export const brokenAltogether: ReadonlySet<Behaviour> = new Set([
   'dies-at-once',
   'slow-headers',
@@ -28,12 +28,12 @@ const streamType = { 'content-type': 'text/event-stream; charset=utf-8' };
 const jsonType = { 'content-type': 'application/json' };
 
 export const behaviours = {
-  /** Nothing wrong. */
+  /** Responds correctly. */
   answers: null,
   'dies-at-once': (response) => cut(response),
-  /** The request is taken, and nothing ever comes. */
+  /** Accepts the request and never responds. */
   'slow-headers': () => {},
-  /** Header lines without end. */
+  /** Sends header lines without end. */
   'endless-headers': (response) => {
     const { socket } = response;
     socket?.write('HTTP/1.1 200 OK\r\n');
@@ -56,7 +56,7 @@ export const behaviours = {
     const half = third?.slice(0, third.length / 2);
     response.end(streams ? `${first}${second}${half}` : plain.slice(0, -20));
   },
-  /** Ends well before it has said how. */
+  /** Ends normally before the finish reason was sent. */
   'ends-early': (response, { streams, events, plain }) => {
     response.writeHead(200, streams ? streamType : jsonType);
     const unfinished = plain.replaceAll(/"finish_reason":"\w+"/g, '"finish_reason":null');
@@ -74,7 +74,7 @@ export const behaviours = {
     response.writeHead(401, jsonType);
     response.end('{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}');
   },
-  /** Says all but what it used. */
+  /** Sends everything except usage. */
   'never-counts': (response, { streams, events, plain }) => {
     response.writeHead(200, streams ? streamType : jsonType);
     const { usage: _, ...uncounted } = JSON.parse(plain);
@@ -86,12 +86,12 @@ export const behaviours = {
     recount(response, intended, { completion_tokens: 1e12, total_tokens: 1e12 }),
   'counts-below-zero': (response, intended) =>
     recount(response, intended, { prompt_tokens: -7, completion_tokens: -1_000_000 }),
-  /** Reports fractions and words where whole numbers belong. */
+  /** Reports fractions and words where integers belong. */
   'counts-without-numbers': (response, intended) =>
     recount(response, intended, { prompt_tokens: 2.5, completion_tokens: 'NaN' }),
   'counts-more-cached-than-read': (response, intended) =>
     recount(response, intended, { prompt_tokens_details: { cached_tokens: 1_000_000 } }),
-  /** Words without end, and for plain requests white space without end. */
+  /** Streams words without end; for plain requests, whitespace without end. */
   'never-ends': (response, { streams, events }) => {
     response.writeHead(200, streams ? streamType : jsonType);
     const [first, second] = events;
@@ -99,14 +99,14 @@ export const behaviours = {
     const more = setInterval(() => response.write(streams ? (second as string) : ' '), 5);
     response.once('close', () => clearInterval(more));
   },
-  /** Says all, and then goes on. */
+  /** Sends the whole response and then continues. */
   'talks-after-the-end': (response, { streams, events, plain }) => {
     response.writeHead(200, streams ? streamType : jsonType);
     response.write(streams ? events.join('') : plain);
     const more = setInterval(() => response.write(streams ? (events[1] as string) : ' '), 5);
     response.once('close', () => clearInterval(more));
   },
-  /** Begins, and then says nothing more. */
+  /** Starts the response and then sends nothing more. */
   'goes-silent': (response, { streams, events }) => {
     response.writeHead(200, streams ? streamType : jsonType);
     response.write(streams ? (events[0] as string) : '{');
@@ -120,7 +120,7 @@ export const behaviours = {
     response.writeHead(200, { 'content-type': 'text/html' });
     response.end('<html><body>Sign in to the network</body></html>');
   },
-  /** One event, or one answer, that is larger than anybody can want. */
+  /** Sends one event, or one response, that exceeds every size limit. */
   'too-large': (response, { streams }) => {
     response.writeHead(200, streams ? streamType : jsonType);
     const piece = 'x'.repeat(256 * 1024);
@@ -131,7 +131,7 @@ export const behaviours = {
     response.on('drain', more);
     more();
   },
-  /** An error as an event, after a first chunk. */
+  /** Sends an error as an event after the first chunk. */
   'fails-in-stream': (response, { streams, events }) => {
     const error =
       '{"error":{"message":"CUDA out of memory","type":"InternalServerError","code":500}}';
@@ -140,7 +140,7 @@ export const behaviours = {
   },
 } as const satisfies Record<string, Act | null>;
 
-/** Says all, with other counts than it used. */
+/** Sends the whole response with wrong token counts. */
 function recount(
   response: ServerResponse,
   { streams, events, plain }: Intended,

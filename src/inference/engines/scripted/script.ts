@@ -1,5 +1,5 @@
-// What the scripted upstream says: the same words for the same request, in OpenAI's format, with characters
-// of one to four bytes among them.
+// The scripted upstream's responses: the same words for the same request, in OpenAI's format, with characters of one
+// to four bytes among them.
 
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 
@@ -7,13 +7,13 @@ export type ScriptedBody = Partial<ChatRequest & CompletionRequest>;
 
 const words = ['The', ' wheel', ' türnt', ' 水', ' and', ' the', ' 👩‍🔧', ' mill', ' grinds', '.'];
 
-/** How much it says. */
+/** Length of the response. */
 export interface ScriptLength {
   readonly words: number;
   readonly wordsPerEvent: number;
 }
 
-/** One word a token. */
+/** Each word is one token. */
 export function writeScript(
   kind: 'chat' | 'completion',
   body: ScriptedBody,
@@ -31,7 +31,7 @@ export function writeScript(
     total_tokens: countWords(body.messages ?? body.prompt) + tokens * choices,
     prompt_tokens_details: null,
   };
-  /** As llama-server has them; every server adds something. */
+  /** As sent by llama-server; every server adds something of its own. */
   const timings = { predicted_n: tokens };
   const isChat = kind === 'chat';
   const head = { id: isChat ? 'chatcmpl-scripted' : 'cmpl-scripted', created: 1_750_000_000 };
@@ -88,7 +88,7 @@ function inGroups(texts: readonly string[], size: number): string[][] {
 
 const wordAt = (index: number) => words[index % words.length] as string;
 
-/** It goes on from the beginning of an answer: a prompt that ends with it, or a last message that is it. */
+/** Counts the words already generated, for continuations: the prompt ends with them, or they are the last message. */
 function countSaid(body: ScriptedBody, length: number): number {
   const last = body.continue_final_message === true ? body.messages?.at(-1)?.content : body.prompt;
   if (typeof last !== 'string') return 0;
@@ -99,7 +99,7 @@ function countSaid(body: ScriptedBody, length: number): number {
   return 0;
 }
 
-/** Words stand for tokens. */
+/** Words stand in for tokens. */
 export function countWords(prompt: unknown): number {
   return JSON.stringify(prompt ?? '').match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
 }

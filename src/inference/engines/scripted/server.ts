@@ -1,5 +1,5 @@
-// An upstream server without a model, for tests, demonstrations and measurements: it speaks OpenAI's API on
-// a real socket, answers at once or slowly, and misbehaves in named ways.
+// An upstream server without a model, for tests, demonstrations and benchmarks. It serves OpenAI's API on a real
+// socket, responds at once or slowly, and misbehaves in named ways.
 
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,21 +8,21 @@ import { countWords, type ScriptedBody, writeScript } from './script.ts';
 
 export interface ScriptedUpstreamOptions {
   behaviour?: Behaviour;
-  /** Words of an answer; fewer when the request asks for fewer. */
+  /** Words per response; fewer if the request asks for fewer. */
   words?: number;
-  /** Of a stream: who is busy sends several at once. */
+  /** Words per stream event. Busy servers send several at once. */
   wordsPerEvent?: number;
-  /** Between the events of a stream; 0 sends them at once. */
+  /** Pause between the events of a stream; 0 sends them all at once. */
   eventDelayMs?: number;
-  /** Events sent at once are each a write of their own, as a model's are, and not one for all. */
+  /** Whether events that are sent at once are written one by one, as a model's are, rather than in one write. */
   apart?: boolean;
-  /** Before anything is sent. */
+  /** Delay before anything is sent. */
   delayMs?: number;
-  /** Streams go out in pieces of so many bytes, wherever they cut. */
+  /** Splits streams into pieces of this many bytes, regardless of event boundaries. */
   pieceBytes?: number | null;
   model?: string;
   port?: number;
-  /** Asked of every request; null asks for none. */
+  /** API key required of every request; null requires none. */
   apiKey?: string | null;
 }
 
@@ -30,14 +30,14 @@ export interface ScriptedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: ScriptedBody & Record<string, unknown>;
-  /** `left`: the client went away before the answer was whole. */
+  /** `left`: the client disconnected before the response was complete. */
   state: 'running' | 'answered' | 'left';
 }
 
 export interface ScriptedUpstream {
-  /** With `/v1`. */
+  /** Base URL, including `/v1`. */
   readonly url: string;
-  /** The last thousand that asked for an answer. */
+  /** The last thousand generation requests. */
   readonly requests: readonly ScriptedRequest[];
   behave(behaviour: Behaviour): void;
   close(): Promise<void>;
@@ -98,7 +98,7 @@ export async function startScriptedUpstream(
       });
   }
 
-  /** The same request is answered again without work, so that others can be measured against it. */
+  /** Memoized, so that repeated requests cost nothing and other servers can be measured against this one. */
   function prepare(path: string, text: string): Prepared {
     const known = prepared.get(path + text);
     if (known !== undefined) return known;
@@ -137,7 +137,7 @@ export async function startScriptedUpstream(
     });
   }
 
-  /** What is asked beside generating: the models, whether it lives, how long a prompt is. */
+  /** Handles requests other than generation: the model list, the health check and token counts. */
   function look(path: string, text: string, response: ServerResponse): void {
     const body = text === '' ? {} : (JSON.parse(text) as ScriptedRequest['body']);
     const row = { id: model, object: 'model', owned_by: 'scripted', max_model_len: scriptedWindow };
@@ -187,7 +187,7 @@ function sendJson(response: ServerResponse, body: object | string): void {
   response.end(text);
 }
 
-/** Until the step says false or the client leaves. */
+/** Repeats the step until it returns false or the client disconnects. */
 function whileOpen(response: ServerResponse, everyMs: number, step: () => boolean): void {
   const timer = setInterval(() => {
     if (!step()) clearInterval(timer);

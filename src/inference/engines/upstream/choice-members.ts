@@ -1,4 +1,4 @@
-// What our contract promises of a streamed choice and some servers leave out.
+// Fills in members of a streamed choice that our contract promises and some servers leave out.
 
 import type { Task } from '#inference/engine.ts';
 
@@ -10,7 +10,7 @@ export function isMembers(value: unknown): value is Members {
 
 const promised = { chat: ['logprobs'], completion: ['logprobs', 'stop_reason'] } as const;
 
-/** Those that are null where a server says nothing. */
+/** Promised members that the server left out; they become null. */
 export const toAbsent = (kind: Task['kind'], choice: Members | undefined) =>
   promised[kind].filter((name) => choice !== undefined && !(name in choice));
 
@@ -18,7 +18,10 @@ export function fillAbsent(kind: Task['kind'], choice: Members): void {
   for (const name of promised[kind]) choice[name] ??= null;
 }
 
-/** SGLang calls it `matched_stop`, also where the model ended by itself. Tells whether something was put in. */
+/**
+ * Sets `stop_reason` from `matched_stop`, which SGLang also sends if the model ended by itself. Returns whether
+ * the choice may have changed.
+ */
 export function nameStop(
   { kind, body }: { kind: Task['kind']; body: Pick<Task['body'], 'stop_token_ids'> },
   choice: Members,
@@ -27,20 +30,20 @@ export function nameStop(
   if (kind === 'chat' || matched == null || named != null) return false;
   const asked = typeof matched === 'string' || body.stop_token_ids?.includes(matched as number);
   if (asked) choice.stop_reason = matched;
-  // The same event may mean something else in another stream.
+  // True in any case, because the same event may mean something else in another stream.
   return true;
 }
 
-/** Tells whether something was put in. */
+/** Returns whether anything was filled in. */
 export function fillDelta(delta: Members): boolean {
   const isOpening = typeof delta.role === 'string' && delta.content == null;
-  // llama-server says null. A message that opens with a call has no text.
+  // llama-server sends null. A message that opens with a tool call has no text.
   const isFilled = isOpening && delta.tool_calls == null;
   if (isFilled) delta.content = '';
   return fillCalls(delta.tool_calls) || isFilled;
 }
 
-/** A call that is opened has arguments, if only none yet; vLLM leaves them out. */
+/** Adds empty arguments to a call that is opened without any, as by vLLM. */
 function fillCalls(calls: unknown): boolean {
   if (!Array.isArray(calls)) return false;
   const opened = calls

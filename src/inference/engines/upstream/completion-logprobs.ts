@@ -1,5 +1,5 @@
-// Scores of a text completion in the form of our contract. llama-server gives them in that of a chat, and SGLang
-// does not say where the tokens stand.
+// Converts the logprobs of a text completion to the form of our contract. llama-server sends them in chat form, and
+// SGLang omits the offsets of the tokens.
 
 interface ChatScores {
   content: {
@@ -14,7 +14,7 @@ interface TextScores {
   text_offset: number[];
 }
 
-/** Puts them in our form where they are in the other. `from` is where the choice's text begins. */
+/** Converts the choice's logprobs in place if needed. `from` is the offset at which the choice's text begins. */
 export function formScores(choice: { logprobs?: unknown }, from = 0): void {
   const given = choice.logprobs as (Partial<ChatScores> & Partial<TextScores>) | null | undefined;
   if (Array.isArray(given?.tokens) && given.text_offset?.includes(-1) === true)
@@ -41,5 +41,5 @@ function toOffsets(tokens: readonly string[], from: number): number[] {
   });
 }
 
-/** In code points. */
+/** Length in code points. */
 export const lengthOf = (text: string) => [...text].length;

@@ -1,15 +1,15 @@
-// Every server has its own words for a prompt that does not fit. Here they are recognised, and the numbers
-// in them are found, so that clients are told one thing.
+// Recognises the messages by which servers report that a prompt does not fit, and extracts the numbers, so that
+// clients get the same error from every server.
 
 export interface Overflow {
   window: number | null;
   prompt: number | null;
-  /** vLLM stops counting where it knows that the prompt is too long. */
+  /** True if `prompt` is a lower bound: vLLM stops counting once it knows that the prompt is too long. */
   isAtLeast: boolean;
   completion: number | null;
 }
 
-/** What the servers say, with what they count. A comment names who says it. */
+/** Messages with counts. A comment above each names the servers that send it. */
 const counted: readonly RegExp[] = [
   // vLLM until 2025, OpenAI, and many that copied them.
   /context length is (?<window>\d+) tokens.{1,40}requested \d+ tokens \((?<prompt>\d+) in (?:the messages|your prompt)[,;] (?<completion>\d+) (?:in|for) the completion/,
@@ -35,16 +35,16 @@ const counted: readonly RegExp[] = [
   // TGI.
   /`inputs` tokens \+ `max_new_tokens` must be <= (?<window>\d+)\. Given: (?<prompt>\d+) `inputs` tokens and (?<completion>\d+) `max_new_tokens`/,
   /`inputs` must have less than (?<window>\d+) tokens\. Given: (?<prompt>\d+)/,
-  // Others behind the same API.
+  // Other servers with the same API.
   /too long: (?<prompt>\d+) tokens > (?<window>\d+) maximum/,
   /(?:context|prompt) length (?:is|of) (?<window>\d+)/,
 ];
 
-/** The same without numbers. */
+/** Messages without counts. */
 const phrases =
   /context[ _-]?(length|window|size).{0,40}(exceed|too long)|(exceed|longer|larger|greater|too (long|large|many)).{0,60}context[ _-]?(length|window|size)|maximum (context|model|prompt|input) length|prompt (is )?too long|input (is |length )?(too long|exceeds)|too many (input |prompt )?tokens|reduce the length of the (messages|prompt|input)|exceeds the maximum (number of tokens|allowed (input )?length)|max_tokens must be at least 1, got (-|0\b)|exceeds the KV memory budget/i;
 
-/** Null when the error is about something else. */
+/** Returns null if the error is about something else. */
 export function findOverflow(error: {
   message: string;
   code: string | null;

@@ -1,5 +1,5 @@
-// Error bodies differ from server to server: OpenAI's object, vLLM's flat one, FastAPI's list of details,
-// a bare string. Here they become one form.
+// Converts error bodies to one form. They differ from server to server: OpenAI's object, vLLM's flat one, FastAPI's
+// list of details, a bare string.
 
 import { isMembers, type Members } from './choice-members.ts';
 
@@ -8,17 +8,17 @@ export interface UpstreamRefusal {
   /** A name, never a number. */
   code: string | null;
   type: string | null;
-  /** As in our API: `messages[2].content`. */
+  /** Path in our API's notation: `messages[2].content`. */
   param: string | null;
-  /** Some say in the body what the status line does not. */
+  /** Status given in the body; some servers send it there rather than in the status line. */
   status: number | null;
   members: Record<string, unknown>;
 }
 
-/** It is searched for what it means: a hostile one is not worth the time. */
+/** Maximum length kept. The message is searched by patterns, and a hostile one must not take long. */
 const maxMessageLength = 2000;
 
-/** From a body's text or its parsed form. Null when it is no error that a program could read. */
+/** Takes a body's text or its parsed form. Returns null if it is not a machine-readable error. */
 export function findRefusal(body: string | object): UpstreamRefusal | null {
   const parsed = typeof body === 'string' ? parse(body) : (body as Members);
   if (parsed === null) return null;
@@ -49,7 +49,7 @@ function toRefusal(members: Members): UpstreamRefusal {
   };
 }
 
-/** vLLM names members from the body on. */
+/** vLLM's paths start at the body. */
 function toParam(given: unknown): string | null {
   if (typeof given !== 'string' || !/^[\w.[\]-]{1,100}$/.test(given)) return null;
   return given.startsWith('body.') ? given.slice('body.'.length) : given;
@@ -57,10 +57,10 @@ function toParam(given: unknown): string | null {
 
 const pythonList = /^\d+ validation errors?:\s*\{/;
 
-/** One for each form a member may have; of some there are many. */
+/** Maximum complaints to show. There is one for each form a member may have, which can be many. */
 const mostComplaints = 3;
 
-/** vLLM lists what a check found as Python would print it; a person needs what it says of the first member. */
+/** vLLM lists validation errors as Python prints them. Keeps only the messages about the first member. */
 function withoutPython(message: string): string {
   if (!pythonList.test(message)) return message;
   const complaint = /'loc': \(?'body(?:', '|\.)(?<member>[\w-]+).*?'msg': (["'])(?<said>.*?)\2,/g;
@@ -69,10 +69,10 @@ function withoutPython(message: string): string {
   return [...new Set(ofFirst)].slice(0, mostComplaints).join('; ') || message;
 }
 
-/** SGLang says which member in the same text: `'loc': ('body', 'tools', 0, 'function')`. */
+/** SGLang names the member in the same text: `'loc': ('body', 'tools', 0, 'function')`. */
 function fromPython(message: string): string | null {
   if (!pythonList.test(message)) return null;
-  // What follows names and numbers is Python's own: which of several forms it tried.
+  // What follows the names and numbers is internal to Python: which of several forms it tried.
   const location = /'loc': \('body', (?<path>(?:(?:'[\w-]+'|\d+),? ?)+)/.exec(message);
   const parts = location?.groups?.path?.match(/'[\w-]+'|\d+/g) ?? [];
   const isName = (part: string) => part.startsWith("'");
@@ -89,7 +89,7 @@ function fromDetails(details: unknown[]): UpstreamRefusal | null {
   return toRefusal({ message: first.msg, type: 'invalid_request_error', code, param });
 }
 
-/** Such as `messages[0].role`. */
+/** Joins path segments to a path such as `messages[0].role`. */
 const toPath = (parts: readonly unknown[]): string =>
   parts.reduce<string>(
     (text, part) =>

@@ -1,5 +1,5 @@
-// What is sent upstream: the client's request with the upstream's name for the model. Every other member
-// passes on as it came; where a server is known to call one otherwise, it is told so as well.
+// Builds the upstream request: the client's request with the upstream's name for the model. Every other member is
+// passed on unchanged. If a server is known to use another name for a member, that one is set as well.
 
 import {
   memberTexts,
@@ -16,7 +16,7 @@ export const paths: Record<Task['kind'], string> = {
   completion: '/completions',
 };
 
-/** Streams always ask for usage: what was used is billed whether or not the client wants to see it. */
+/** Streams always request usage, because it is billed whether or not the client wants to see it. */
 export function toRequestBody(
   task: Task,
   { model, server }: { model: string; server: UpstreamServer },
@@ -31,17 +31,20 @@ export function toRequestBody(
     ...(server === 'llama-server' && toLlamaServer(body)),
     ...(server === 'sglang' && toSglang(body)),
     model,
-    // Not every seed of 64 bits can be written from a number.
+    // A number can't represent every 64-bit seed.
     seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
     stream: streams || undefined,
     stream_options: streams ? { ...body.stream_options, include_usage: true } : undefined,
   };
-  // Null means "not given" here, but not to every server.
+  // Null means "not set" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
   return toText(sent, body);
 }
 
-/** Members that are sent as they came may have their JSON already: making it again would block the event loop. */
+/**
+ * Members that are passed on unchanged may have their JSON already; serializing them again would block the event
+ * loop.
+ */
 function toText(sent: Record<string, unknown>, body: Task['body'] & WithMemberTexts): string {
   const texts = body[memberTexts];
   if (texts === undefined) return JSON.stringify(sent);
@@ -54,7 +57,7 @@ function toText(sent: Record<string, unknown>, body: Task['body'] & WithMemberTe
   return `{${members.join()}}`;
 }
 
-/** Members with more digits than a number holds, as they came. */
+/** Members with more digits than a number can hold, exactly as the client wrote them. */
 function toLong(body: Record<string, unknown> & Written): Record<string, unknown> | null {
   if (body[written] === undefined) return null;
   const long = Object.entries(body[written]);
@@ -62,10 +65,10 @@ function toLong(body: Record<string, unknown> & Written): Record<string, unknown
   return Object.fromEntries(same.map(([name, digits]) => [name, rawJSON(digits)]));
 }
 
-/** Follows from `continue_final_message`, but not to every server. */
+/** Implied by `continue_final_message`, but not on every server. */
 const goesOn = { add_generation_prompt: false };
 
-/** Ollama and older llama-servers know one word for the limit, and would else generate without end. */
+/** Ollama and older llama-servers know only `max_tokens`, and would otherwise generate without end. */
 const oldLimits: readonly UpstreamServer[] = ['ollama', 'llama-server'];
 
 function toOldLimit({ kind, body }: Task): Record<string, unknown> {
@@ -73,13 +76,13 @@ function toOldLimit({ kind, body }: Task): Record<string, unknown> {
   return limit == null ? {} : { max_tokens: limit };
 }
 
-/** Its own word for a stop string that stays. */
+/** Sets SGLang's own member for keeping the stop string in the output. */
 function toSglang(body: Task['body']): Record<string, unknown> {
   const { include_stop_str_in_output: stays, no_stop_trim } = body as Record<string, unknown>;
   return stays != null && no_stop_trim == null ? { no_stop_trim: stays } : {};
 }
 
-/** It ignores its clients' word for a penalty, and takes a function's name for `auto`. */
+/** llama-server ignores `repetition_penalty`, and treats a `tool_choice` that names a function as `auto`. */
 function toLlamaServer(body: Task['body']): Record<string, unknown> {
   const { repetition_penalty, repeat_penalty } = body as Record<string, unknown>;
   const penalty = repetition_penalty != null && repeat_penalty == null;

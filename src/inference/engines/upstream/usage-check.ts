@@ -1,5 +1,5 @@
-// Whether the token counts a server reports can be true. They become money, so a count that exceeds what was
-// asked for, or what the response can hold, is discarded and the tokens are counted here instead.
+// Checks whether the token counts that a server reports are plausible. They are billed, so a count that exceeds what
+// was requested, or what the response can hold, is discarded and the tokens are counted here instead.
 
 import { findOtherPart } from '#inference/content-parts.ts';
 import {
@@ -17,7 +17,7 @@ export interface CountBounds {
   readonly unseenTokens: number;
 }
 
-/** Counts that can't be true, and the bounds they broke. A count is NaN if it was no whole number from 0 up. */
+/** Implausible counts, and the bounds they exceeded. A count is NaN if it was not a non-negative integer. */
 export interface ImplausibleCounts {
   readonly reported: Usage;
   readonly bounds: CountBounds;
@@ -28,7 +28,7 @@ export interface ImplausibleCounts {
 const templateTokens = 1024;
 /** Servers differ in whether they count the tokens that end a choice. */
 const endTokens = 8;
-/** Special tokens of a choice, and short reasoning that is neither shown nor counted apart. */
+/** Special tokens of a choice, and short reasoning that is neither shown nor counted separately. */
 const unseenPerChoice = 1024;
 
 /** Members of a request that make servers reason without showing all of it. */
@@ -68,11 +68,11 @@ function mayHide({ kind, body }: Task): boolean {
   return reasoningMembers.some((name) => members[name] != null);
 }
 
-/** One is made for every request, hence a class. */
+/** A class, because every request creates one. */
 export class UsageCheck {
   readonly #bounds: CountBounds;
   readonly #report: ((counts: ImplausibleCounts) => void) | undefined;
-  /** Set by the first implausible count. Nothing else that the server says about this response is believed. */
+  /** Set by the first implausible count. From then on, no count that the server reports for this response is used. */
   isDistrusted = false;
 
   constructor(bounds: CountBounds, report: ((counts: ImplausibleCounts) => void) | undefined) {
@@ -80,7 +80,7 @@ export class UsageCheck {
     this.#report = report;
   }
 
-  /** The counts if they can be true, else null. Reports the first ones that can't. */
+  /** Returns the counts if they are plausible, otherwise null. Reports the first implausible ones. */
   accept(usage: Usage, responseBytes: number): Usage | null {
     if (this.isDistrusted) return null;
     if (isPlausible(usage, this.#bounds, responseBytes)) return usage;
@@ -89,13 +89,13 @@ export class UsageCheck {
     return null;
   }
 
-  /** Tokens that were counted some other way: never more than were asked for. */
+  /** Limits a count from another source to the number of tokens requested. */
   cap(completionTokens: number): number {
     return Math.min(completionTokens, this.#bounds.completionTokens);
   }
 }
 
-/** Every comparison with NaN is false, so what is no count is implausible. */
+/** Every comparison with NaN is false, so an invalid count is implausible. */
 export function isPlausible(usage: Usage, bounds: CountBounds, responseBytes: number): boolean {
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details } = usage;
   if (!(prompt_tokens <= bounds.promptTokens)) return false;

@@ -1,8 +1,11 @@
-// Token counts as upstream servers give them, in the form of our contract.
+// Converts the token counts of upstream servers to the form of our contract.
 
 import type { Usage } from '#inference/engine.ts';
 
-/** Null when it holds no counts. A count that is no whole number from 0 up is NaN, which `UsageCheck` refuses. */
+/**
+ * Returns null if there are no counts. A count that is not a non-negative integer is NaN, which `UsageCheck`
+ * refuses.
+ */
 export function toUsage(given: unknown): Usage | null {
   if (typeof given !== 'object' || given === null) return null;
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, ...more } =
@@ -13,7 +16,7 @@ export function toUsage(given: unknown): Usage | null {
   const details = prompt_tokens_details as { cached_tokens?: unknown } | null | undefined;
   const cached = details?.cached_tokens;
   return {
-    // Such as how many of them were thoughts.
+    // Further details, such as the number of reasoning tokens.
     ...more,
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -25,8 +28,8 @@ export function toUsage(given: unknown): Usage | null {
 const mostChoices = 1024;
 
 /**
- * Of an answer with several choices, `n` for each prompt. Some servers count all of them together at the end,
- * llama-server each by itself: with its last event, or one after another at the end.
+ * Adds up the usage of a response with several choices, `n` per prompt. Some servers report the total at the end.
+ * llama-server reports each choice separately: with its last event, or one after another at the end.
  */
 export class Tally {
   readonly #n: number;
@@ -37,20 +40,20 @@ export class Tally {
     this.#n = n;
   }
 
-  /** Gives what is known by then. Null for counts that came without a choice. */
+  /** Returns the usage known so far. `index` is null for counts that came without a choice. */
   add(counts: Usage, index: number | null): Usage {
     if (index !== null) {
       if (this.#byChoice.size < mostChoices || this.#byChoice.has(index))
         this.#byChoice.set(index, counts);
       return this.#perPrompt([...this.#byChoice.values()].reduce(plus));
     }
-    // Where each was counted already, this is their sum.
+    // If each choice was counted already, these counts are their total.
     if (this.#byChoice.size > 0) return counts;
     this.#alone = this.#alone === null ? counts : plus(this.#alone, counts);
     return this.#alone === counts ? counts : this.#perPrompt(this.#alone);
   }
 
-  /** Its prompt was counted with each choice. */
+  /** Corrects the prompt's count, which was reported with each choice. */
   #perPrompt(sum: Usage): Usage {
     const prompt_tokens = Math.round(sum.prompt_tokens / this.#n);
     return { ...sum, prompt_tokens, total_tokens: prompt_tokens + sum.completion_tokens };
@@ -64,7 +67,9 @@ function plus(sum: Usage, more: Usage): Usage {
   return { ...sum, prompt_tokens, completion_tokens, total_tokens };
 }
 
-/** For answers whose server gave no counts. The prompt's are unknown here: the caller has its estimate. */
+/**
+ * Usage of a response whose server reported none. The prompt's count is unknown here: the caller has its estimate.
+ */
 export function generatedOnly(tokens: number): Usage {
   return {
     prompt_tokens: 0,
