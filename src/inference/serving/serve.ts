@@ -91,13 +91,23 @@ async function serve(context: ServeContext, request: InferenceRequest, task: Tas
     const admitted = { request, task, asked, headers, attempts, account, client, rest: {} };
     await serveAdmitted(context, admitted);
   } catch (error) {
-    const rendered = renderFailure(inferenceErrorFormat, error);
+    const rendered = respondWithError(log, request, headers, error);
     if (!isAdmitted) accounting.refused(request, task.kind, task.body.model, codeOf(rendered));
-    if (rendered.status >= 500 && rendered.status !== 503) {
-      log.error({ err: error, request_id: request.id }, 'request failed');
-    }
-    fail(request, headers, rendered);
   }
+}
+
+function respondWithError(
+  log: FastifyBaseLogger,
+  request: InferenceRequest,
+  headers: HeaderList,
+  error: unknown,
+): Rendered {
+  const rendered = renderFailure(inferenceErrorFormat, error);
+  if (rendered.status >= 500 && rendered.status !== 503) {
+    log.error({ err: error, request_id: request.id }, 'request failed');
+  }
+  fail(request, headers, rendered);
+  return rendered;
 }
 
 /** The requested model and the fallbacks that may serve the request in its place. */
@@ -127,7 +137,8 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
     account.markFailed((told ?? internalError()).code);
     if (client.aborted) return;
     announce(headers, attempts, account);
-    throw told ?? error;
+    // Sent before tokens are counted: the client of a failed request need not wait for the count.
+    respondWithError(context.log, request, headers, told ?? error);
   } finally {
     await account.completeCounts();
     account.close(client.aborted);
