@@ -51,7 +51,7 @@ export function createBadHttpHandler() {
       waiting.add(socket);
       answerInTurn(socket, answer);
     }
-    // In the middle of a response ours would become part of it.
+    // In the middle of a response, ours would become part of it.
     else if (response.headersSent) socket.destroy();
     else answer();
   };

@@ -1,5 +1,5 @@
-// The dashboard's files. They are built from web/ once for each version of its sources, in a child process,
-// so that a first start listens at once. Each version has its own folder, put in place by one rename.
+// Builds the dashboard from web/, once for each version of its sources. A child process builds it, so that a first
+// start listens at once. Each version has its own folder, put in place by one rename.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 
 export interface DashboardBuild {
-  /** The folder with index.html and its assets; null as long as there is none. */
+  /** The folder with index.html and its assets; null if there is none yet. */
   find(): string | null;
-  /** The build ended and left nothing to serve. */
+  /** Whether the build ended without anything to serve. */
   hasFailed(): boolean;
-  /** Returns at once. */
+  /** Starts the build if needed, and returns at once. */
   start(): void;
   stop(): void;
 }
@@ -20,7 +20,7 @@ export interface DashboardBuild {
 const root = join(import.meta.dirname, '../..');
 export const webFolder = join(root, 'web');
 
-/** What the built page has where each answer puts its nonce. */
+/** Placeholder in the built page that each response replaces with its nonce. */
 export const noncePlaceholder = '__NONCE__';
 
 export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
@@ -66,7 +66,7 @@ export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
 
 export const isBuilt = (folder: string) => existsSync(join(folder, 'index.html'));
 
-/** Named after all that goes into it: the sources and the versions of what they import. */
+/** Named after a hash of all inputs: the sources and the versions of what they import. */
 export function toBuildFolder(): string {
   const hash = createHash('sha256');
   const files = readdirSync(webFolder, { recursive: true, withFileTypes: true })

@@ -1,5 +1,5 @@
-// Serves the dashboard: one page and its hashed assets. The page changes its address after the # only, so
-// every other unknown path stays the APIs' to refuse.
+// Serves the dashboard: one page and its hashed assets. The page only changes the part of its URL after the #, so
+// the APIs refuse every other unknown path.
 
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -57,7 +57,7 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
   });
 }
 
-/** Scripts come from files only; styles that components make while they run carry the answer's nonce. */
+/** Allows scripts from files only. Styles that components create at runtime carry the response's nonce. */
 function sendPage(reply: FastifyReply, page: string): void {
   const nonce = randomBytes(16).toString('base64');
   reply
@@ -89,7 +89,7 @@ function sendWaitingPage(reply: FastifyReply, failed: boolean): void {
         'This happens once, on the first start, and takes a few seconds. The page opens by itself. ' +
           'Both APIs work already.',
       ];
-  // A script and not a refresh header: only a reload keeps what stands after the #, such as an invitation.
+  // A script rather than a refresh header: only a reload keeps the part after the #, such as an invitation.
   reply
     .code(503)
     .headers({

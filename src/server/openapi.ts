@@ -1,5 +1,5 @@
-// The APIs' description for programs: what no route can say about itself, its name among all of them and
-// how its API tells of a failure.
+// The parts of the OpenAPI description that a route can't state itself: its name among all routes, and the error
+// format of its API.
 
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 
@@ -75,7 +75,7 @@ function complete(path: string, item: PathItem): PathItem {
   return Object.fromEntries(operations);
 }
 
-/** `List models` is listModels. */
+/** Converts a summary to an operation name: `List models` becomes listModels. */
 function toName(summary: string): string {
   const words = summary.toLowerCase().match(/[a-z0-9]+/g) ?? [];
   return words

@@ -1,4 +1,4 @@
-// For the people who run it: health, metrics, and the APIs' description for people and for programs.
+// Endpoints for operators: health, metrics, and the API description for people and for programs.
 
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
@@ -14,10 +14,10 @@ export interface OpsParts {
 }
 
 export function opsRoutes(app: FastifyInstance, { db, registry, isDraining }: OpsParts): void {
-  /** The process is alive. */
+  /** Liveness: the process is running. */
   app.get('/healthz', async () => ({ status: 'ok' }));
 
-  /** The process can do its work: send it requests. */
+  /** Readiness: the process can serve requests. */
   app.get('/readyz', async (_request, reply) => {
     if (isDraining()) return reply.code(503).send({ status: 'draining' });
     try {
@@ -47,7 +47,7 @@ export function opsRoutes(app: FastifyInstance, { db, registry, isDraining }: Op
   });
 }
 
-/** A database that takes longer is not there for those who ask. */
+/** A database that takes longer counts as unavailable. */
 const readyMs = 2000;
 
 const timeout = (ms: number) =>

@@ -1,6 +1,6 @@
-// What several servers share beside the database: limits and rates, in the Valkey or Redis that the
-// configuration names. Alone, or while Redis does not answer, this process counts for itself: requests should
-// not end with a cache.
+// State that several servers share beside the database: limits and rates, in the Valkey or Redis that the
+// configuration names. Without one, or while it does not respond, this process counts for itself, because requests
+// must not fail with a cache.
 
 import type { FastifyBaseLogger } from 'fastify';
 import { Counter, type Registry } from 'prom-client';
@@ -25,7 +25,7 @@ export async function openSharedState(
   const limits = createMemoryStore(clock);
   const rates = createRateLimiter(clock);
   if (redisUrl === null) return { limits, rates, close: async () => {} };
-  // Most servers are alone, and need not load the client.
+  // Loaded only if configured, because most servers run alone.
   const { openRedis, withFallback } = await import('#lib/limits/redis.ts');
   const { createSharedRateLimiter } = await import('#lib/limits/shared-rate-limit.ts');
   const { createRedisStore } = await import('#accounts/limits/redis-store.ts');

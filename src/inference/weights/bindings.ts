@@ -1,30 +1,36 @@
-// Which weights on this machine's disk serve which model id. The database says it; memory answers, because
-// a router asks on every request.
+// Which weights on this machine's disk serve which model id. The database is authoritative; lookups are answered
+// from memory, because a router makes one per request.
 
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Store, Weights } from './store.ts';
 
 export interface ServingWeights {
-  /** What an engine opens. */
+  /** The file that an engine opens. */
   readonly path: string;
-  /** What people call it. */
+  /** The name shown to people. */
   readonly name: string;
-  /** Another one under the same name is a new version: an engine that has the old must open it anew. */
+  /**
+   * A different checksum under the same name is a new version: an engine that has the old one must reopen the
+   * file.
+   */
   readonly checksum: string;
 }
 
 export interface Bindings {
   find(modelId: string): ServingWeights | undefined;
-  /** Everything that serves some model. */
+  /** All weights that serve a model. */
   list(): ServingWeights[];
   /** The models that these weights serve. */
   modelsOf(name: string): string[];
-  /** Called with each model whose weights came, went or changed. Answers how to stop. */
+  /**
+   * Calls the listener with each model whose weights were added, removed or changed. Returns a function that
+   * unsubscribes.
+   */
   subscribe(listener: (modelId: string) => void): () => void;
   bind(db: Database | Tx, modelId: string, name: string): Promise<void>;
   unbind(tx: Tx, name: string): Promise<void>;
-  /** Reads database and disk again; after a change, and now and then for what others changed. */
+  /** Reads the database and the disk again: after a change, and periodically for changes by other processes. */
   refresh(): Promise<void>;
 }
 
@@ -57,7 +63,7 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
     }
   }
 
-  /** One at a time: an old reading must not overwrite a newer one. */
+  /** Serialized, so that an older read never overwrites a newer one. */
   function refresh(): Promise<void> {
     turn = turn.catch(() => {}).then(reload);
     return turn;

@@ -1,5 +1,5 @@
-// Which files of a repository are meant: the ways people name weights, and the order of preference when
-// they name none. Pure, and the only place that lets a name from outside become part of a path.
+// Chooses the files of a repository to pull: parses the ways people name weights, and applies an order of preference
+// if no file is named. Pure, and the only place where a name from outside becomes part of a path.
 
 import {
   badFile,
@@ -20,13 +20,16 @@ export interface Source {
 }
 
 export interface ChosenFile {
-  /** The path inside the repository. */
+  /** Path inside the repository. */
   readonly path: string;
   readonly size: number;
   readonly sha256: string;
 }
 
-/** Good answers for their size first; those that fit few machines or answer badly last. */
+/**
+ * Quantisations with good answers for their size come first; those that fit few machines or answer badly come
+ * last.
+ */
 const preference = [
   'Q4_K_M',
   'Q5_K_M',
@@ -48,7 +51,7 @@ const splitPattern = /-(\d{5})-of-(\d{5})\.gguf$/i;
 const quantPattern =
   /(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[A-Z0-9]+)*|BF16|F16|F32|FP16|FP32|MXFP4(?:_[A-Z]+)?))(?:-\d{5}-of-\d{5})?\.gguf$/i;
 
-/** `owner/name`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or an address copied from the hub. */
+/** Accepts `owner/name`, `owner/name/file.gguf`, `hf.co/owner/name:Q8_0`, or a URL copied from the hub. */
 export function parseSource(text: string): Source {
   const short = text
     .trim()
@@ -57,7 +60,7 @@ export function parseSource(text: string): Source {
   const [, path = '', quant] = /^([^:]*)(?::([A-Za-z0-9_-]{1,32}))?$/.exec(short) ?? [];
   const [owner = '', name = '', ...rest] = path.replace(/\/+$/, '').split('/');
   const repo = `${owner}/${name}`;
-  // The hub allows neither, and "--" is what stands for the slash on disk.
+  // The hub allows neither, and "--" replaces the slash on disk.
   if (!repoPattern.test(repo) || repo.includes('..') || repo.includes('--')) throw badRepo(text);
   const isAddress = ['resolve', 'blob', 'tree'].includes(rest[0] ?? '') && rest.length >= 2;
   if (isAddress && rest[1] !== 'main') throw onlyMain();
@@ -74,7 +77,7 @@ export function parseFile(text: string): string {
   return text;
 }
 
-/** All the parts when the weights are split; the first one leads. */
+/** Returns all parts if the weights are split, the first part first. */
 export function chooseFiles(
   { repo, file, quant }: Source,
   listed: readonly HubFile[],
@@ -99,11 +102,11 @@ export function chooseFiles(
   });
 }
 
-/** `Q4_K_M` of `Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf`; null when the name says nothing. */
+/** Returns `Q4_K_M` for `Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf`; null if the name contains no quantisation. */
 export const quantOf = (path: string): string | null =>
   quantPattern.exec(path)?.[1]?.toUpperCase() ?? null;
 
-/** The name on disk: one folder per repository, folders inside it flattened. */
+/** Name on disk: one folder per repository. Folders inside the repository are flattened. */
 export const toStoredName = (repo: string, path: string): string =>
   `${repo.replace('/', '--')}/${path.replaceAll('/', '--')}`;
 
@@ -131,10 +134,10 @@ function noFile(repo: string, file: string, groups: Groups): never {
   throw noSuchFile(repo, file, [...groups.keys()]);
 }
 
-/** The leading part's path; a whole file is its own group. */
+/** Path of the first part; a file that is not split is its own group. */
 const toGroup = (path: string) => path.replace(splitPattern, '-00001-of-$2.gguf');
 
-/** Projectors and importance matrices are no models of their own. */
+/** Projectors and importance matrices are not models of their own. */
 const isWeights = ({ path }: HubFile) =>
   isSafe(path) && !/(^|\/)(mmproj|imatrix)|[-._]imatrix\.gguf$/i.test(path);
 

@@ -1,5 +1,5 @@
-// One file from the hub to the disk: goes on where it was, hashes what passes, tries again when the
-// network fails, and gives the file its name only when its checksum is right.
+// Downloads one file from the hub: resumes where it stopped, hashes the bytes as they arrive, retries when the
+// network fails, and renames the file to its final name only if its checksum is right.
 
 import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
@@ -9,10 +9,10 @@ import type { Hub } from './hub.ts';
 import type { StoredFile } from './store.ts';
 
 export interface RetryRules {
-  /** The wait after the first failure; it doubles with each, up to `maxDelayMs`. */
+  /** Delay after the first failure. It doubles with each further one, up to `maxDelayMs`. */
   readonly delayMs: number;
   readonly maxDelayMs: number;
-  /** In a row: a failure after progress counts as the first. */
+  /** Maximum consecutive failures. A failure after progress counts as the first. */
   readonly maxFailures: number;
 }
 
@@ -22,7 +22,7 @@ export const defaultRetryRules: RetryRules = {
   maxFailures: 8,
 };
 
-/** Told the bytes of the file that are on disk and hashed. */
+/** Called with the number of bytes of the file that are on disk and hashed. */
 export type Progress = (bytes: number) => void;
 
 const readBytes = 1024 * 1024;
@@ -39,7 +39,7 @@ export async function download(
     const kept = await growing.load(options.signal);
     await fetchRest(hub, { ...from, path: file.path }, growing, options);
     if (growing.digest() !== file.sha256) {
-      // A crash of the machine may leave a part that is not what was written: begin once more.
+      // After a machine crash, a part may differ from what was written. Download once more from the start.
       if (kept === 0) throw wrongChecksum(file.path);
       await growing.reset();
       await fetchRest(hub, { ...from, path: file.path }, growing, options);
@@ -93,7 +93,7 @@ async function fetchOnce(
   if (growing.bytes < growing.size) throw endedEarly(source.path);
 }
 
-/** A file and the hash of what is in it, which grow together. */
+/** A partial file and the hash of its content, which grow together. */
 class GrowingFile {
   readonly size: number;
   bytes = 0;
@@ -107,7 +107,7 @@ class GrowingFile {
     this.#progress = progress;
   }
 
-  /** Hashes what an earlier run left; answers how much that was. */
+  /** Hashes what an earlier run left. Returns the number of bytes. */
   async load(signal: AbortSignal): Promise<number> {
     if ((await this.#handle.stat()).size > this.size) await this.#handle.truncate(0);
     const buffer = Buffer.allocUnsafe(readBytes);
@@ -120,7 +120,7 @@ class GrowingFile {
   }
 
   async append(chunk: Buffer): Promise<void> {
-    // A file opened to append writes at its end, wherever that is.
+    // A file opened for appending is always written at its end.
     for (let written = 0; written < chunk.length; ) {
       written += (await this.#handle.write(chunk, written)).bytesWritten;
     }

@@ -1,11 +1,11 @@
-// What can go wrong with a pull, in sentences. The dashboard's dialect, plus the failures of a hub and of
-// a disk.
+// The errors of a pull, as sentences for people: those of the dashboard's endpoints, plus the failures of a hub and
+// of a disk.
 
 import { accountsErrorFormat } from '#accounts/errors.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
 import { conflict, invalidBody } from '#lib/errors.ts';
 
-/** Only `unavailable` is worth another try. */
+/** Only `unavailable` is worth a retry. */
 export type PullErrorCode = 'unavailable' | 'denied' | 'missing' | 'corrupt' | 'no_space';
 
 const statuses: Record<PullErrorCode, number> = {

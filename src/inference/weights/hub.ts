@@ -1,30 +1,30 @@
-// A client of a Hugging Face-compatible hub: what a repository holds, and the bytes of one file from any
-// offset. The token goes to the hub itself and to no host that the hub redirects to.
+// A client for a Hugging Face-compatible hub: lists the files of a repository, and reads one file from any offset.
+// The token is sent only to the hub itself, never to a host that the hub redirects to.
 
 import type { Agent, Dispatcher } from 'undici';
 import { hubDenied, hubMissing, hubUnavailable, PullError } from './errors.ts';
 
 export interface HubFile {
-  /** The path inside the repository. */
+  /** Path inside the repository. */
   readonly path: string;
-  /** Null for what is not in large file storage; weights always are. */
+  /** Null for files outside large file storage; weights are always in it. */
   readonly sha256: string | null;
   readonly size: number | null;
 }
 
 export interface HubRepo {
-  /** What `main` is now: later requests name it, so that a pull never mixes two versions. */
+  /** Current commit of `main`. Later requests name it, so that a pull never mixes two versions. */
   readonly commit: string;
   readonly files: readonly HubFile[];
 }
 
 export interface OpenFile {
-  /** Where the bytes begin: the offset asked for, or 0 from a server that knows no ranges. */
+  /** Offset of the first byte: the requested one, or 0 from a server that does not support ranges. */
   readonly from: number;
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** Throws PullErrors: `unavailable` when trying again may help, `denied` or `missing` when not. */
+/** Methods throw a PullError: `unavailable` if a retry may help, `denied` or `missing` if not. */
 export interface Hub {
   look(repo: string, signal: AbortSignal): Promise<HubRepo>;
   open(
@@ -36,7 +36,7 @@ export interface Hub {
 }
 
 type Answer = Dispatcher.ResponseData & {
-  /** False when it is of a host that the hub redirected to. */
+  /** False if the response is from a host that the hub redirected to. */
   isHubs: boolean;
 };
 
@@ -62,7 +62,7 @@ export function createHub(
   const { origin } = new URL(hub);
   let agent: Agent | undefined;
 
-  /** Loaded when something is pulled: most servers never do, and it takes 10 MB. */
+  /** undici is loaded with the first pull: most servers never pull, and it takes 10 MB. */
   async function send(url: URL, headers: Record<string, string>, signal: AbortSignal) {
     const { Agent, request } = await import('undici');
     agent ??= new Agent({
@@ -74,7 +74,7 @@ export function createHub(
     return request(url, { dispatcher: agent, signal, headers });
   }
 
-  /** Follows redirects itself, because who gets the token is decided at each hop. */
+  /** Follows redirects itself, because it must decide at each hop whether to send the token. */
   async function get(
     start: URL,
     headers: Record<string, string>,
@@ -107,7 +107,7 @@ export function createHub(
   async function refusal(answer: Answer, repo: string, what: string): Promise<PullError> {
     await discard(answer);
     const { statusCode, isHubs } = answer;
-    // Elsewhere these mean that a signed address was too old; the hub gives out a new one.
+    // From another host, these statuses mean that a signed URL has expired; the hub issues a new one.
     if (isHubs && (statusCode === 401 || statusCode === 403)) {
       return hubDenied(hub, repo, options.token !== null);
     }
@@ -125,7 +125,7 @@ export function createHub(
   async function look(repo: string, signal: AbortSignal): Promise<HubRepo> {
     const url = new URL(`${hub}/api/models/${repo}/revision/main?blobs=true`);
     const ask = () => get(url, { accept: 'application/json' }, signal);
-    // Once more at once: a connection kept from an earlier look may have been closed meanwhile.
+    // Retried once immediately: a kept-alive connection may have been closed since the last request.
     const answer = await ask().catch((error) => {
       signal.throwIfAborted();
       return error instanceof PullError ? ask() : Promise.reject(error);
@@ -180,7 +180,7 @@ export function createHub(
   };
 }
 
-/** A short body is read so that the connection can be used again; a long one is cut. */
+/** Reads a short body to the end, so that the connection can be reused; cuts off a long one. */
 const discard = (answer: Dispatcher.ResponseData) =>
   answer.body.dump({ limit: 65_536 }).catch(() => {});
 

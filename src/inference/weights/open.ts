@@ -1,4 +1,4 @@
-// Puts the parts of this folder together: disk, hub, database, and the runner between them.
+// Assembles the parts of this folder: the disk, the hub, the database, and the runner between them.
 
 import { resolve } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
@@ -16,12 +16,12 @@ import { openStore, type Store } from './store.ts';
 
 export interface LocalWeights {
   readonly store: Store;
-  /** For a router: `bindings.find(modelId)`, and `bindings.subscribe` to hear of changes. */
+  /** For a router: `bindings.find(modelId)` looks up weights, and `bindings.subscribe` reports changes. */
   readonly bindings: Bindings;
   readonly pulls: Pulls;
-  /** Goes on with what an earlier process left. */
+  /** Resumes pulls that an earlier process left. */
   start(): void;
-  /** Notices what other processes on this database changed, and forgets old pulls. */
+  /** Picks up changes by other processes on this database, and deletes old pulls. */
   tidy(): Promise<void>;
   isStopping(): boolean;
   stop(): Promise<void>;
@@ -31,7 +31,7 @@ export interface WeightsOptions extends Omit<RunnerOptions, 'folder'> {
   readonly dataDir: string;
   readonly hubUrl: string;
   readonly hubToken: string | null;
-  /** How long a silent process keeps its pulls to itself. */
+  /** How long a silent process keeps the lease on its pulls. */
   readonly leaseMs?: number;
 }
 

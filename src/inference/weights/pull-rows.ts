@@ -1,5 +1,5 @@
-// Pulls in the database. A process works on a pull while it holds its lease, and every change of state is
-// a compare-and-set, so that a pull survives its process and is never run by two.
+// Pulls in the database. A process works on a pull while it holds its lease. Every change of state is a
+// compare-and-set, so a pull survives its process and never runs twice at once.
 
 import type { Database, Tx, WeightPullRow } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -10,19 +10,19 @@ export const liveStates: PullState[] = ['queued', 'running'];
 
 export interface PullRows {
   insert(tx: Tx, row: NewPull): Promise<WeightPullRow>;
-  /** Live pulls of the whole store, whoever asked for them. */
+  /** Live pulls of the whole store, from all accounts. */
   live(db: Database | Tx): Promise<WeightPullRow[]>;
   find(accountId: string, id: string): Promise<WeightPullRow | undefined>;
   /** Newest first, bounded. */
   list(accountId: string): Promise<WeightPullRow[]>;
-  /** Takes the oldest that waits, or that a dead process left; undefined when there is none. */
+  /** Claims the oldest pull that is waiting or was left by a dead process; undefined if there is none. */
   claim(): Promise<WeightPullRow | undefined>;
-  /** Renews the lease; false when the pull is no longer ours to run. */
+  /** Renews the lease. Returns false if this process no longer owns the pull. */
   beat(id: string, bytesDone: number): Promise<boolean>;
-  /** Moves ours on; false when somebody was faster. */
+  /** Changes the state of a pull this process owns. Returns false if another process changed it first. */
   leave(id: string, to: Ending): Promise<boolean>;
   cancel(tx: Tx, accountId: string, id: string): Promise<WeightPullRow | undefined>;
-  /** Forgets what ended long ago. */
+  /** Deletes pulls that ended long ago. */
   sweep(): Promise<void>;
 }
 

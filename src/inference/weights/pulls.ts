@@ -1,4 +1,4 @@
-// Pulls as people ask for them: started, watched, cancelled, and weights removed again.
+// Pulls as users request them: create, watch and cancel them, and remove weights again.
 
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
@@ -24,21 +24,24 @@ import type { Runner } from './runner.ts';
 import type { Store } from './store.ts';
 
 export interface PullRequest {
-  /** An id of the catalog, whose known repository is meant. */
+  /** An id of the catalog. Its known repository is pulled. */
   readonly model?: string | null | undefined;
   readonly repo?: string | null | undefined;
   readonly file?: string | null | undefined;
   readonly quant?: string | null | undefined;
-  /** The id that shall be served; with `model` it is that one. */
+  /** The model id to serve. With `model`, it is that model. */
   readonly as?: string | null | undefined;
 }
 
 export interface Pulls {
-  /** Asks the hub what there is, then records the pull. The same again answers the one that runs. */
+  /**
+   * Asks the hub for the files, then records the pull. Repeating the request returns the pull that is already
+   * running.
+   */
   create(principal: SessionPrincipal, request: PullRequest): Promise<WeightPullRow>;
   get(accountId: string, id: string): Promise<WeightPullRow>;
   list(accountId: string): Promise<WeightPullRow[]>;
-  /** Partial files go, unless they are to be kept for another time. */
+  /** Deletes partial files, unless `keep` is set. */
   cancel(principal: SessionPrincipal, id: string, keep: boolean): Promise<void>;
   removeWeights(principal: SessionPrincipal, name: string): Promise<void>;
 }
@@ -114,7 +117,7 @@ export function createPulls(parts: PullParts): Pulls {
     return row;
   }
 
-  /** The row is about a second behind what runs here. */
+  /** Adds the current progress: the row is about a second behind a pull that runs here. */
   function withProgress(row: WeightPullRow): WeightPullRow {
     const bytes = row.state === 'running' ? runner.bytesOf(row.id) : undefined;
     return bytes === undefined ? row : { ...row, bytes_done: bytes };
@@ -150,7 +153,7 @@ export function createPulls(parts: PullParts): Pulls {
       const details = { name, bytes: weights.bytesOnDisk };
       await audit.record(tx, principal, { action: 'weights.removed', details });
     });
-    // Engines hear of it before the files go.
+    // Engines are notified before the files are deleted.
     await bindings.refresh();
     await store.remove(weights);
   }

@@ -1,4 +1,4 @@
-// The dashboard's and the CLI's endpoints for weights: what is on disk and what it serves, pulls, removal.
+// The dashboard's and the CLI's endpoints for weights: list what is on disk and what it serves, pull, remove.
 
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -85,7 +85,7 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
       return { ok: true };
     },
   );
-  // A name has a slash in it.
+  // A wildcard, because names contain a slash.
   app.delete('/*', async (request) => {
     const session = requireRole(request, 'owner', 'member');
     await pulls.removeWeights(session, (request.params as { '*': string })['*']);
@@ -93,7 +93,7 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
   });
 }
 
-/** Server-sent events: the pull at each change, until it is over. */
+/** Server-sent events: the pull after each change, until it has ended. */
 async function* watch(
   { pulls, isStopping }: WeightsParts,
   accountId: string,

@@ -1,5 +1,5 @@
-// Works off the pulls that wait, a few at a time. What it does is in the database and on the disk at every
-// moment, so it may be killed at any.
+// Runs waiting pulls, a few at a time. Its state is in the database and on the disk at all times, so it may be
+// killed at any moment.
 
 import { statfs } from 'node:fs/promises';
 import type { FastifyBaseLogger } from 'fastify';
@@ -12,16 +12,16 @@ import type { PullRows } from './pull-rows.ts';
 import type { Manifest, Store, Weights } from './store.ts';
 
 export interface Runner {
-  /** Starts what waits, as far as there is room. */
+  /** Starts waiting pulls, as far as the concurrency limit allows. */
   wake(): void;
-  /** Bytes of a pull that runs here, newer than its row. */
+  /** Bytes of a pull that runs here, more recent than its row. */
   bytesOf(id: string): number | undefined;
-  /** Stops one that runs here; resolves when it no longer touches its files. */
+  /** Stops a pull that runs here. Resolves once it no longer touches its files. */
   abort(id: string): Promise<void>;
-  /** Refuses what the disk can't take beside what others are still to fetch. */
+  /** Throws if the disk has no room for the weights in addition to what other pulls still have to fetch. */
   checkSpace(weights: Weights, others: readonly WeightPullRow[]): Promise<void>;
   isStopping(): boolean;
-  /** Leaves every pull as waiting, for the next start. */
+  /** Returns every running pull to the queue, for the next start. */
   stop(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
   let stopping = false;
   let waking: Promise<void> | undefined;
   let wokenAgain = false;
-  /** Finds what another process on this folder queued or left behind. */
+  /** Finds pulls that another process on this folder queued or left behind. */
   const timer = setInterval(wake, 2 * beatMs).unref();
 
   function wake(): void {
@@ -95,13 +95,13 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
     try {
       await fetchAll(row, job);
       if (!(await rows.beat(row.id, row.bytes_total))) return;
-      // Served first, then said to be done: whoever reads "done" may rely on it.
+      // Bound first, then marked as done, so that a client that reads "done" can use the model.
       if (row.model_id !== null) await bindings.bind(db, row.model_id, row.name);
       await bindings.refresh();
       await rows.leave(row.id, { state: 'done', bytesDone: row.bytes_total });
     } catch (error) {
       await giveUp(row, job, error).catch((failure) => {
-        // The lease ends by itself, and then somebody tries again.
+        // The lease expires by itself, and then a process retries the pull.
         log.error({ err: failure, pull_id: row.id }, 'a pull could not be recorded');
       });
     } finally {
@@ -112,7 +112,7 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
   async function fetchAll(row: WeightPullRow, job: Job): Promise<void> {
     const { signal } = job.controller;
     const weights = await store.prepare(toManifest(row));
-    // An older version of it may have been in use until now.
+    // An older version of the weights may have been in use until now.
     await bindings.refresh();
     const others = (await rows.live(db)).filter(
       ({ id, state }) => id !== row.id && state === 'running',
@@ -151,7 +151,7 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
   function beat(id: string, job: Job): void {
     rows.beat(id, job.bytes).then(
       (ours) => {
-        // Cancelled through another process, or taken over after a long silence of ours.
+        // The pull was cancelled through another process, or taken over after this one was silent for too long.
         if (!ours) job.controller.abort();
       },
       (error) => log.warn({ err: error, pull_id: id }, 'a pull could not report its progress'),

@@ -25,9 +25,9 @@ export const CancelQuery = Type.Object(
 export const Pull = Type.Object({
   id: Type.String(),
   state: OneOf(['queued', 'running', 'done', 'failed', 'cancelled']),
-  /** The model it will serve. */
+  /** The model that the weights will serve. */
   model: Nullable,
-  /** What it is called on disk. */
+  /** Name on disk. */
   name: Type.String(),
   repo: Type.String(),
   files: Type.Array(Type.String()),
@@ -58,7 +58,7 @@ export const ModelWeights = Type.Object({
   price: Type.Object({ input: Type.Number(), output: Type.Number() }),
   gguf_repo: Nullable,
   safetensors_repo: Nullable,
-  /** The name of the weights on disk that serve it. */
+  /** Name of the weights on disk that serve the model. */
   weights: Nullable,
 });
 

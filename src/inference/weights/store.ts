@@ -1,6 +1,6 @@
-// The weights on this machine's disk: a folder per repository, and beside each model's first file a
-// manifest that says where it came from and what it must be. A file has its name only once it is whole
-// and verified; until then it ends in `.part`.
+// The weights on this machine's disk: a folder per repository, and beside each model's first file a manifest that
+// records its source and the expected size and checksum of each file. A file gets its final name only once it is
+// complete and verified; until then its name ends in `.part`.
 
 import {
   link,
@@ -18,17 +18,17 @@ import { newId } from '#lib/ids.ts';
 import { type ChosenFile, toStoredName } from './choose.ts';
 
 export interface StoredFile extends ChosenFile {
-  /** Where it is, or will be, on disk. */
+  /** Final path on disk. */
   readonly target: string;
-  /** Where it grows until then. */
+  /** Path of the partial file until then. */
   readonly part: string;
-  /** 0 to `size`. */
+  /** From 0 to `size`. */
   readonly bytesOnDisk: number;
   readonly isWhole: boolean;
 }
 
 export interface Weights {
-  /** `owner--repository/file.gguf`; of the first part when there are several. */
+  /** `owner--repository/file.gguf`; that of the first part if there are several. */
   readonly name: string;
   readonly repo: string;
   readonly commit: string;
@@ -36,7 +36,7 @@ export interface Weights {
   readonly bytes: number;
   readonly bytesOnDisk: number;
   readonly isWhole: boolean;
-  /** What an engine opens: the first file. It finds the other parts by their names. */
+  /** The first file, which an engine opens. It finds the other parts by their names. */
   readonly path: string;
 }
 
@@ -47,16 +47,16 @@ export interface Manifest {
 }
 
 export interface Store {
-  /** Stays with the folder, so that servers on one database know whose disk holds what. */
+  /** Stored in the folder, so that servers on one database know which disk holds which weights. */
   readonly id: string;
   list(): Promise<Weights[]>;
-  /** Undefined when there is nothing of it, not even a part. */
+  /** Undefined if nothing of it is on disk, not even a partial file. */
   find(name: string): Promise<Weights | undefined>;
-  /** What is there already of files that are wanted. */
+  /** Reports which of the manifest's files are already on disk. */
   inspect(manifest: Manifest): Promise<Weights>;
-  /** Writes down what will come: from now on it is listed. What is there of another version goes. */
+  /** Writes the manifest, so that the weights are listed from now on. Deletes files of any other version. */
   prepare(manifest: Manifest): Promise<Weights>;
-  /** Leaves what is whole; nothing is left of weights of which no file is. */
+  /** Deletes partial files. If no file is complete, deletes the weights altogether. */
   removeParts(weights: Weights): Promise<void>;
   remove(weights: Weights): Promise<void>;
 }
@@ -123,7 +123,7 @@ export async function openStore(folder: string): Promise<Store> {
   return {
     id: await readId(folder),
     list,
-    // By way of the list, so that a name from outside is only ever compared.
+    // Looked up in the list, so that a name from outside is only ever compared and never becomes a path.
     find: async (name) => (await list()).find((weights) => weights.name === name),
 
     inspect,
@@ -156,14 +156,14 @@ export async function openStore(folder: string): Promise<Store> {
     await rm(part, { force: true });
   }
 
-  /** The manifest goes last: until then a removal that was cut short can be seen and repeated. */
+  /** Removes the manifest last, so that an interrupted removal stays visible and can be repeated. */
   async function forget({ name, path }: Weights): Promise<void> {
     await rm(manifestOf(name), { force: true });
     await rmdir(dirname(path)).catch(() => {});
   }
 }
 
-/** One that somebody damaged counts as none, rather than keep the server from starting. */
+/** A damaged manifest is ignored, because it must not keep the server from starting. */
 function findManifest(text: string): Manifest | undefined {
   try {
     const { repo, commit, files } = JSON.parse(text) as Manifest;
@@ -187,7 +187,7 @@ async function replace(path: string, text: string): Promise<void> {
   await rename(fresh, path);
 }
 
-/** A link appears whole or not at all, whoever else starts on this folder now. */
+/** Hard-links a complete file, which is atomic even if several servers start on this folder at once. */
 async function readId(folder: string): Promise<string> {
   const file = join(folder, 'store-id');
   const fresh = `${file}.${newId()}`;

@@ -1,4 +1,4 @@
-// The addresses an endpoint's network has for machines. One is chosen before the machine boots and kept.
+// The addresses for machines on an endpoint's network. One is chosen before the machine boots, and kept.
 
 import { isIPv4 } from 'node:net';
 import { DriverError } from '#cloud/drivers/driver.ts';
@@ -6,17 +6,20 @@ import type { DaemonClient } from './client.ts';
 
 export interface AddressPlan {
   readonly network: string;
-  /** By the daemon, which then hands out reserved addresses; else a bridge of the operator. */
+  /**
+   * Whether the daemon manages the network and hands out reserved addresses; otherwise it is the operator's
+   * bridge.
+   */
   readonly managed: boolean;
-  /** CIDR. */
+  /** CIDR notation. */
   readonly subnet: string;
   readonly gateway: string;
-  /** Both usable; the gateway may lie between. */
+  /** First and last usable address, inclusive; the gateway may lie between them. */
   readonly first: string;
   readonly last: string;
 }
 
-/** For a bridge that the daemon doesn't manage, or to leave some of a subnet to others. */
+/** Operator's settings for a bridge that the daemon does not manage, or to use only a part of a subnet. */
 export interface GivenAddresses {
   readonly subnet: string;
   readonly gateway?: string;
@@ -62,7 +65,7 @@ export function isUsable(plan: AddressPlan, address: string): boolean {
   return number >= toNumber(plan.first) && number <= toNumber(plan.last);
 }
 
-/** The id decides where the search begins, so that a second try finds the same one. */
+/** The id determines where the search begins, so that a retry finds the same address. */
 export function chooseNetworkAddress(
   plan: AddressPlan,
   id: string,

@@ -1,5 +1,4 @@
-// What an operator wants to know of an endpoint before machines are placed on it, asked one by one and told
-// in sentences.
+// Checks that an operator can run on an endpoint before machines are placed on it. Each result is a sentence.
 
 import { planAddresses } from './addresses.ts';
 import { createDaemonClient, type DaemonClient } from './client.ts';

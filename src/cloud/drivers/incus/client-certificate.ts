@@ -1,10 +1,10 @@
-// The certificate by which endpoints know this installation: self-signed, made once and kept. Node has no
-// maker of certificates, so the few fields one needs are encoded here (RFC 5280).
+// The certificate that identifies this installation to endpoints: self-signed, created once and kept. Node can't
+// create certificates, so the few required fields are encoded here (RFC 5280).
 
 import { createHash, generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';
 
 export interface Identity {
-  /** PEM, both. */
+  /** Both are PEM. */
   readonly certificate: string;
   readonly key: string;
 }
@@ -39,7 +39,7 @@ export function createIdentity(commonName: string, now = Date.now()): Identity {
   };
 }
 
-/** SHA-256 in hex, as the daemons write it. */
+/** SHA-256 in hex, as the daemons print it. */
 export function certificateFingerprint(certificate: string): string {
   return createHash('sha256').update(new X509Certificate(certificate).raw).digest('hex');
 }
@@ -62,7 +62,7 @@ const integer = (bytes: Buffer) => tagged(0x02, bytes);
 const octets = (content: Buffer) => tagged(0x04, content);
 const boolean = (value: boolean) => tagged(0x01, Buffer.from([value ? 0xff : 0]));
 
-/** `YYMMDDhhmmssZ`, and with four digits of the year from 2050 on. */
+/** Encodes as `YYMMDDhhmmssZ`, with a four-digit year from 2050 on. */
 function time(at: number): Buffer {
   const digits = new Date(at).toISOString().replaceAll(/[-:T]|\.\d+/g, '');
   const isLate = Number(digits.slice(0, 4)) >= 2050;

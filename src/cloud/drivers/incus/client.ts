@@ -1,5 +1,5 @@
-// The daemon's REST API as plain calls. Every response is bounded in size and time, operations are awaited to
-// their real end, and every failure is a DriverError.
+// A client for the daemon's REST API. Every response is bounded in size and time, operations are awaited until they
+// have ended, and every failure is a DriverError.
 
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';

@@ -1,4 +1,4 @@
-// What all machines of one endpoint share: the connection, the network plan and the operator's choices.
+// State shared by all machines of one endpoint: the connection, the network plan and the operator's settings.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { createKeyedMutex, type KeyedMutex } from '#lib/async/keyed-mutex.ts';

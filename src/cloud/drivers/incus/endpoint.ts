@@ -1,5 +1,5 @@
-// How an endpoint is reached: a unix socket, or HTTPS with our certificate where the server's own is known
-// by its fingerprint. Both give connections that plain requests and websockets alike run over.
+// Connects to an endpoint: over a unix socket, or over HTTPS with our client certificate and optionally a pinned
+// server certificate. Plain requests and websockets use the same connectors.
 
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -10,21 +10,21 @@ import { DriverError } from '#cloud/drivers/driver.ts';
 export interface Endpoint {
   /** `unix:/path` or `https://host:8443`. */
   readonly url: string;
-  /** PEM, both; only for https. */
+  /** Both are PEM; only for https. */
   readonly certificate?: string;
   readonly key?: string;
-  /** SHA-256 of the server's certificate in hex. Without it, it must be signed by a known authority. */
+  /** SHA-256 of the server's certificate in hex. If unset, a known authority must have signed the certificate. */
   readonly serverFingerprint?: string;
-  /** Of other members of its cluster, which show the same certificate; only where that is pinned. */
+  /** URLs of other members of the cluster, which use the same certificate. Only used if that is pinned. */
   readonly otherUrls?: readonly string[];
 }
 
 export interface EndpointRoute {
   readonly httpOrigin: string;
   readonly webSocketOrigin: string;
-  /** Of all requests: bounded in connections and time. */
+  /** Agent for all requests, bounded in connections and time. */
   readonly agent: Agent;
-  /** One connection of its own, whose socket is shown when it was made. */
+  /** Creates an agent with one connection of its own, and passes its socket to `onSocket` once connected. */
   dedicated(onSocket: (socket: Socket) => void): Agent;
   /** Replaces the endpoint's other addresses. */
   alsoAt(urls: readonly string[]): void;
@@ -32,7 +32,7 @@ export interface EndpointRoute {
 
 const connectTimeoutMs = 5_000;
 const maxConnections = 64;
-/** Each that is dead may cost the whole timeout. */
+/** Maximum number of other addresses. Each dead one may cost the whole timeout. */
 const maxOthers = 4;
 
 export function openRoute(endpoint: Endpoint): EndpointRoute {
@@ -68,7 +68,7 @@ export function openRoute(endpoint: Endpoint): EndpointRoute {
   };
 }
 
-/** Beginning with the one that answered last, so that a dead member costs its timeout once. */
+/** Tries the address that responded last first, so that a dead member costs its timeout only once. */
 function inTurn(connect: buildConnector.connector, urls: () => readonly string[]) {
   let last: string | undefined;
   const attempt: (left: readonly string[], ...ask: Parameters<typeof connect>) => void = (
@@ -106,7 +106,7 @@ function connectorOf(endpoint: Endpoint, pinned: string | undefined): buildConne
     key: endpoint.key,
     rejectUnauthorized: pinned === undefined,
     timeout: connectTimeoutMs,
-    // A resumed session shows no certificate to compare.
+    // A resumed session has no certificate to compare.
     maxCachedSessions: 0,
   });
   if (pinned === undefined) return connect;

@@ -1,6 +1,6 @@
-// How an endpoint comes to trust us without a shell on it: its operator makes a one-time token there
-// (`lxc config trust add`, `incus config trust add NAME`), which says where it is, what its certificate is,
-// and carries the secret that lets ours in.
+// Makes an endpoint trust us without a shell on it. Its operator creates a one-time token there (`lxc config trust
+// add`, `incus config trust add NAME`), which holds the endpoint's addresses, the fingerprint of its certificate,
+// and the secret with which it accepts ours.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { createDaemonClient } from './client.ts';
@@ -19,7 +19,7 @@ interface Token {
 }
 
 export interface EnrolOptions {
-  /** Instead of the addresses in the token, when those can't be reached from here. */
+  /** Replaces the addresses in the token if they can't be reached from here. */
   readonly url?: string;
   readonly now?: number;
 }
@@ -45,7 +45,7 @@ export async function enrol(
     try {
       const info = await client.get<ServerInfo>('/1.0');
       if (info.auth !== 'trusted') {
-        // The certificate is the one this very connection was made with.
+        // The daemon takes the certificate from this connection.
         await client.run('POST', '/1.0/certificates', {
           body: { type: 'client', ...tokenFields(token.trim()) },
         });

@@ -1,5 +1,5 @@
-// The files of the small image that are written rather than copied: accounts, settings, the init, and the
-// templates through which the daemon hands a machine its name, keys, address and first-boot script.
+// The files of the small image that are generated rather than copied: accounts, settings, the init, and the
+// templates through which the daemon passes a machine its name, keys, address and first-boot script.
 
 type Files = Readonly<Record<string, readonly [mode: number, text: string]>>;
 
@@ -22,7 +22,7 @@ nobody:x:65534:65534:nobody:/nonexistent:/bin/false
 
 const permit = 'auth sufficient pam_permit.so\naccount sufficient pam_permit.so\n';
 
-/** Halts on SIGPWR, as the daemon asks. What user data prints goes to the console, which is the boot log. */
+/** Halts on SIGPWR, which the daemon sends. Output of user data goes to the console, which is the boot log. */
 const init = `#!/bin/bash
 export PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin
 stop() { kill -TERM -1 2>/dev/null; sleep 0.1; exit 0; }

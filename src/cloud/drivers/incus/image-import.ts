@@ -1,5 +1,5 @@
-// Adds images to an endpoint: bytes passed on as they come, a copy from a server of images that the endpoint
-// fetches itself, or the small one from our own recipe.
+// Adds images to an endpoint: an upload that is streamed through, a copy that the endpoint fetches from an image
+// server itself, or the small image built from our own recipe.
 
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { DaemonClient, RequestOptions } from './client.ts';
 import { type Flavor, flavorOf, type ServerInfo } from './flavor.ts';
 import { architecture, buildHostImage } from './image-recipe.ts';
 
-/** Gigabytes from far away. */
+/** An image can be gigabytes from a distant server. */
 const waitMs = 60 * 60_000;
 
 export async function importImage(
@@ -65,7 +65,7 @@ async function addRecipe(client: DaemonClient, { environment }: ServerInfo): Pro
   }
 }
 
-/** The new image's fingerprint. */
+/** Returns the new image's fingerprint. */
 async function make(client: DaemonClient, more: RequestOptions): Promise<string> {
   const { metadata } = await client.run('POST', '/1.0/images', { ...more, waitMs });
   const { fingerprint } = metadata ?? {};

@@ -1,5 +1,5 @@
-// The built-in recipe for a small image made from the programs of this host, without any network: BusyBox,
-// bash, an ssh server, sudo and an init of our own. For trying out and for tests; it boots in a second.
+// The built-in recipe for a small image, built from this host's programs without any network: BusyBox, bash, an ssh
+// server, sudo and an init of our own. For trying out and for tests; it boots in a second.
 
 import { execFile } from 'node:child_process';
 import {
@@ -26,7 +26,7 @@ const execute = promisify(execFile);
 export const smallImage = 'millrace-small';
 
 export interface HostImageOptions {
-  /** False leaves the templates out, as in images of other makers; machines then get pushed files. */
+  /** False omits the templates, as in images from other makers; machines then get their files pushed. */
   readonly templates?: boolean;
 }
 
@@ -96,7 +96,7 @@ export async function buildHostImage(
   }
 }
 
-/** As image metadata spells it. */
+/** The host's architecture as image metadata spells it. */
 export function architecture(): string {
   return arch() === 'arm64' ? 'aarch64' : 'x86_64';
 }
@@ -129,7 +129,7 @@ async function installPrograms(root: string, programs: ReadonlyMap<string, strin
   }
 }
 
-/** What sudo and the name service load by themselves, which `ldd` doesn't tell. */
+/** Installs modules that sudo and the name service load at runtime, which `ldd` does not list. */
 async function installModules(root: string) {
   const { stdout } = await execute('find', [
     ...(await existing(['/usr/lib', '/usr/lib64', '/usr/libexec'])),
@@ -158,7 +158,7 @@ async function writeSettings(root: string) {
   if (await exists(release)) await copyFile(release, path.join(root, 'etc/os-release'));
 }
 
-/** Copies a file with the libraries it is linked with, each to the place where it is looked for. */
+/** Copies a file and the libraries it is linked with, each to the path where it is looked up. */
 async function install(root: string, source: string, target: string) {
   await copyOnce(root, source, target);
   const linked = await execute('ldd', [source]).then(

@@ -1,11 +1,11 @@
-// Images that an endpoint can boot, by alias, and what the names in launches stand for.
+// Images that an endpoint can boot, by alias, and the aliases that image names in launches stand for.
 
 import { DriverError, type ImageReport } from '#cloud/drivers/driver.ts';
 import type { DaemonClient } from './client.ts';
 import type { DaemonInstance } from './instance.ts';
 
 export interface ImageNames {
-  /** For launches that name none of the endpoint's own. */
+  /** Alias for launches that do not name an image of the endpoint. */
   readonly fallback: string;
   /** Other names for aliases, e.g. `ubuntu-24-04`. */
   readonly names: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface DaemonImage {
   readonly properties?: Readonly<Record<string, string>> | null;
 }
 
-/** What the host would be where there are no images. */
+/** Names that mean "no particular image": on a driver without images they stand for the host itself. */
 const unspecified = new Set(['default', 'host']);
 
 export async function findImage(

@@ -1,5 +1,5 @@
-// The driver for an Incus or LXD endpoint: one host or a cluster, over its socket or HTTPS. Containers and
-// virtual machines run on when this process ends, and are found again by their marks.
+// The driver for an Incus or LXD endpoint: one host or a cluster, over its socket or HTTPS. Containers and virtual
+// machines keep running when this process ends, and are found again by their marks.
 
 import {
   type Driver,

@@ -1,4 +1,4 @@
-// What a machine is at the daemon: an instance with our marks, made from its specification. Pure.
+// Maps a machine to the daemon's instance: its specification becomes a create request with our marks. Pure.
 
 import { isAbsolute } from 'node:path';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
@@ -18,7 +18,7 @@ export interface DaemonInstance {
 
 export type Device = Readonly<Record<string, string>>;
 
-/** Written when a launch came to its end. Without it the machine is half-made, whatever it looks like. */
+/** Set at the end of a launch. A machine without it is incomplete, whatever state the daemon reports. */
 export const settledKey = 'user.millrace.settled';
 const idKey = 'user.millrace.id';
 const ownerKey = 'user.millrace.owner';
@@ -32,7 +32,7 @@ export function instancePath(name: string): string {
   return `/1.0/instances/${encodeURIComponent(name)}`;
 }
 
-/** Undefined for what is not ours. */
+/** Returns undefined if the instance is not ours. */
 export function findId(instance: DaemonInstance | undefined, owner: string): string | undefined {
   if (instance?.config[ownerKey] !== owner) return undefined;
   return instance.config[idKey];
@@ -73,7 +73,7 @@ export function toCreateRequest(spec: MachineSpec, place: InstanceInput) {
       'limits.cpu': `${spec.vcpus}`,
       'limits.memory': `${spec.memoryGib}GiB`,
       ...(spec.gpus.length > 0 && !isVirtual && spec.gpus.some(isNvidia) ? nvidia : {}),
-      // The machine's user is the same number on the host: shared storage sees one owner everywhere.
+      // The machine's user has the same id on the host, so that shared storage sees one owner everywhere.
       ...(mapped ? { 'raw.idmap': 'both 1000 1000' } : {}),
       ...place.seed.config,
     },
@@ -86,7 +86,7 @@ export function toCreateRequest(spec: MachineSpec, place: InstanceInput) {
   };
 }
 
-/** Tenants share the bridge: none reaches another past the host, or takes another's address. */
+/** Tenants share the bridge. No machine may reach another directly or take its address. */
 const guarded = {
   'security.port_isolation': 'true',
   'security.mac_filtering': 'true',
@@ -95,7 +95,7 @@ const guarded = {
 
 function toNic({ plan, address }: InstanceInput): Device {
   const common = { type: 'nic', name: 'eth0' };
-  // The daemon's own DHCP hands out what is reserved here; a foreign bridge only carries the packets.
+  // The daemon's own DHCP server hands out the reserved address. A foreign bridge only carries the packets.
   return plan.managed
     ? { ...common, ...guarded, network: plan.network, 'ipv4.address': address }
     : { ...common, nictype: 'bridged', parent: plan.network };
@@ -105,7 +105,7 @@ const nvidia = { 'nvidia.runtime': 'true', 'nvidia.driver.capabilities': 'comput
 
 const isNvidia = (gpu: string) => !isAbsolute(gpu);
 
-/** Addresses are those of inventory.ts: a PCI address, one with a MIG slice behind it, or a device node. */
+/** `address` is one from inventory.ts: a PCI address, one followed by a MIG slice, or a device node. */
 export function toGpu(address: string, index: number): Device {
   if (isAbsolute(address)) {
     return { type: 'unix-char', source: address, path: `/dev/nvidia${index}`, mode: '0666' };

@@ -1,15 +1,15 @@
-// What an endpoint has: its nodes with their sizes, and their GPUs by PCI address. The daemon knows neither
-// a GPU's memory nor its MIG slices nor other accelerators; those are told by a table and by the operator.
+// What an endpoint has: its nodes with their sizes, and their GPUs by PCI address. The daemon knows neither a GPU's
+// memory nor its MIG slices nor other accelerators; those come from a table and from the operator.
 
 import type { DriverReport, NodeReport } from '#cloud/drivers/driver.ts';
 import type { DaemonClient } from './client.ts';
 import type { ServerInfo } from './flavor.ts';
 
-/** What the daemon can't list itself. */
+/** The operator's list of what the daemon can't list itself. */
 export interface GivenGpus {
-  /** By the GPU's PCI address: a sliced GPU is handed out by its slices only. */
+  /** MIG slices by the GPU's PCI address. A sliced GPU is only handed out slice by slice. */
   readonly mig?: Readonly<Record<string, readonly MigSlice[]>>;
-  /** Accelerators by their device node, which is given to the machine as `/dev/nvidia<n>`. */
+  /** Accelerators by device node, which the machine sees as `/dev/nvidia<n>`. */
   readonly deviceNodes?: readonly Gpu[];
 }
 
@@ -133,7 +133,7 @@ export function toGpus(cards: readonly Card[], mig: NonNullable<GivenGpus['mig']
     .sort((one, other) => (one.address < other.address ? -1 : 1));
 }
 
-/** The vendor's own name where its driver is loaded, else the one in brackets of the PCI list. */
+/** The vendor's name if its driver is loaded, otherwise the name in brackets of the PCI list. */
 function modelOf({ nvidia, product }: Card): string {
   if (nvidia?.model) return nvidia.model;
   const listed = /\[([^\]]+)\]/.exec(product ?? '')?.[1] ?? product ?? 'GPU';

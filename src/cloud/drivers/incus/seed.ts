@@ -1,5 +1,5 @@
-// How a machine learns its name, keys, address and user data. Images with cloud-init read them as any cloud
-// gives them; the small image has templates for them; any other image gets files pushed before it starts.
+// How a machine gets its name, keys, address and user data. Images with cloud-init read them as on any cloud; the
+// small image has templates for them; any other image gets files pushed before it starts.
 
 import { stringify } from 'yaml';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
@@ -43,8 +43,10 @@ export function toMachineSeed(spec: MachineSpec, plan: AddressPlan, address: str
   };
 }
 
-/** The user's own data stays as it was sent. Keys go into the metadata: lists there add to the user's,
- * where vendor data would be replaced by them. */
+/**
+ * The user's own data is passed on unchanged. Keys go into the metadata, because lists there are added to the
+ * user's, whereas the user's lists would replace those in vendor data.
+ */
 function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
   const vendor = {
     ssh_pwauth: false,
@@ -85,7 +87,7 @@ function toCloudInit(spec: MachineSpec, plan: AddressPlan, address: string) {
   };
 }
 
-/** By what the instance brought from its image. */
+/** Decides by what the instance got from its image. */
 export async function needsFiles(client: DaemonClient, instancePath: string): Promise<boolean> {
   const metadata = await client.get<{ templates?: Record<string, unknown> | null }>(
     `${instancePath}/metadata`,

@@ -1,5 +1,5 @@
-// A login shell as `ubuntu` through the daemon's own exec, which needs neither network nor ssh: one
-// websocket for bytes, one for sizes.
+// A login shell as `ubuntu` through the daemon's exec, which needs neither network nor ssh: one websocket for the
+// data, one for window sizes.
 
 import type { MessageEvent, WebSocket } from 'undici';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
@@ -15,7 +15,7 @@ export async function openInstanceTerminal(
   const operation = await client.run('POST', `${instancePath}/exec`, {
     returnWhenStarted: true,
     body: {
-      // `su` makes the session a login's: home, groups and shell are what the machine says.
+      // `su` starts a login session: home, groups and shell are those set in the machine.
       command: ['su', '-', 'ubuntu'],
       environment: { TERM: 'xterm-256color' },
       interactive: true,

@@ -1,5 +1,5 @@
-// Shared filesystems: custom volumes of the endpoint's pool, or folders of a storage that the operator has
-// mounted on every host and on this server alike, such as NFS, CephFS or Lustre.
+// Shared filesystems: custom volumes of the endpoint's pool, or folders on storage that the operator has mounted on
+// every host and on this server, such as NFS, CephFS or Lustre.
 
 import { chown, lstat, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -16,7 +16,7 @@ export interface FilesystemStore {
   remove(id: string): Promise<void>;
   usage(id: string): Promise<number | null>;
   devices(filesystems: MachineSpec['filesystems']): Record<string, Device>;
-  /** True where the machines' user must be the host's user 1000. */
+  /** Whether the machines' user must be the host's user 1000. */
   readonly mapsUser: boolean;
 }
 
@@ -106,7 +106,7 @@ export function inHostPaths({ onHosts, here }: HostPaths): FilesystemStore {
 const agentDeadlineMs = 120_000;
 const agentPauseMs = 1_000;
 
-/** Gives new volumes, which belong to root, to the machine's user. */
+/** Makes the machine's user the owner of new volumes, which belong to root. */
 export async function handOver(
   client: DaemonClient,
   instancePath: string,
