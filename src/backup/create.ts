@@ -25,7 +25,7 @@ export interface BackupSource {
   readonly dataDir: string;
   /** A PostgreSQL database is not in the data directory, and not in the archive. */
   readonly database: 'sqlite' | 'postgresql';
-  /** Of this program. */
+  /** Version of Millrace that makes the backup. */
   readonly version: string;
 }
 

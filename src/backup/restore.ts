@@ -95,7 +95,7 @@ function lockOrRefuse(dataDir: string): DataLock {
   }
 }
 
-/** Of restores that were killed before they were committed. Under the lock, so none of them is in use. */
+/** Deletes the staging folders of restores killed before they committed. The lock is held, so none is in use. */
 function removeLeftovers(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     if (name.startsWith(stagingPrefix)) rmSync(join(dataDir, name), { recursive: true });

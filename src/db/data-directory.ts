@@ -1,4 +1,4 @@
-// Creates the data directory, readable by its owner alone, or throws an error that says why it can't.
+// Creates the data directory, accessible to its owner alone, or throws an error that says why it can't.
 
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

@@ -127,7 +127,7 @@ export interface ThrottleRow {
 
 export interface AuditEventRow {
   id: string;
-  /** Null when no account is known, such as a login with an unknown address. */
+  /** Null if no account is known, for example for a sign-in with an unknown email address. */
   account_id: string | null;
   at: number;
   /** `<resource>.<what happened>`, e.g. `api_key.created`. */

@@ -1,6 +1,6 @@
 // State that several servers share beside the database: limits and rates, in the Valkey or Redis that the
-// configuration names. Without one, or while it does not respond, this process counts for itself, because requests
-// must not fail with a cache.
+// configuration names. Without one, or while it does not respond, this process counts for itself, because a failed
+// cache must not fail requests.
 
 import type { FastifyBaseLogger } from 'fastify';
 import { Counter, type Registry } from 'prom-client';

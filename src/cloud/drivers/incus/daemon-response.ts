@@ -20,8 +20,10 @@ export class DaemonError extends DriverError {
   }
 }
 
-/** True for errors that no retry fixes; any other may be temporary, of the daemon, a member or a disk. Judged
- * by the words: for a failed operation LXD reports 400 whatever the reason, and Incus 500. */
+/**
+ * True for errors that no retry fixes. Any other may be a temporary failure of the daemon, a member or a disk. The
+ * message decides, because for every failed operation LXD reports 400 and Incus 500.
+ */
 function isPermanent(message: string): boolean {
   return /\binvalid\b|not supported|unsupported|KVM support|failed to detect requested gpu|NVIDIA container tools/i.test(
     message,

@@ -1,6 +1,6 @@
-// Makes an endpoint trust us without a shell on it. Its operator creates a one-time token there (`lxc config trust
-// add`, `incus config trust add NAME`), which holds the endpoint's addresses, the fingerprint of its certificate,
-// and the secret with which it accepts ours.
+// Makes an endpoint trust us without a shell on it. Its operator creates a one-time token there
+// (`lxc config trust add`, `incus config trust add NAME`), which holds the endpoint's addresses, the fingerprint of
+// its certificate, and the secret with which it accepts ours.
 
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { createDaemonClient } from './client.ts';

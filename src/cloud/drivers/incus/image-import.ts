@@ -10,7 +10,7 @@ import type { DaemonClient, RequestOptions } from './client.ts';
 import { type Flavor, flavorOf, type ServerInfo } from './flavor.ts';
 import { architecture, buildHostImage } from './image-recipe.ts';
 
-/** An image can be gigabytes from a distant server. */
+/** One hour, because an image can be gigabytes from a distant server. */
 const waitMs = 60 * 60_000;
 
 export async function importImage(

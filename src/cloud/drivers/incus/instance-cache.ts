@@ -29,7 +29,7 @@ interface CacheState extends InstanceCacheOptions {
   readonly watchers: Set<(id: string | null) => void>;
   /** Machines being fetched because of an event; `again` if another event named them meanwhile. */
   readonly fetching: Map<string, { again: boolean }>;
-  /** Number of the newest request. Of two responses about a machine the one to the newer request counts. */
+  /** Number of the newest request. If two responses are about the same machine, the one to the newer request counts. */
   lastRequest: number;
   /** Number of the newest request about each machine since the last list. */
   readonly requested: Map<string, number>;
@@ -87,7 +87,7 @@ export function createInstanceCache(
     refresh: (id) => fetchOne(state, instanceName(id)),
     async find(id) {
       const name = instanceName(id);
-      // No event tells when a dead cluster member is back, so its machines are always fetched.
+      // No event reports when a dead cluster member is back, so its machines are always fetched.
       const isLost = state.known.get(name)?.status === 'Error';
       if (!state.fresh || isLost || state.fetching.has(name)) return fetchOne(state, name);
       return state.known.get(name);

@@ -6,7 +6,7 @@ import type { DaemonClient } from './client.ts';
 import { type DaemonInstance, instancePath } from './instance.ts';
 
 const greetingTimeoutMs = 700;
-/** A machine that is silent for this long after its start is looked into. */
+/** How long a machine may be silent after its start before the daemon looks inside it. */
 const maxSilenceMs = 5_000;
 
 export interface SshProbe {
