@@ -28,8 +28,7 @@ export function parseResponseHead(text: string): ResponseHead {
   const status = Number(digits);
   if (status === 101) throw notHttp('The server switched protocols, which was not requested.');
   const headers = parseHeaders(text, lineEnd === -1 ? text.length : lineEnd + 2);
-  // An informational response (1xx) has no body, whatever its headers say.
-  const framing = status < 200 ? 0 : toBodyFraming(status, headers);
+  const framing = toBodyFraming(status, headers);
   const connection = headers.connection?.toLowerCase() ?? '';
   const isKept = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive');
   const isReusable = isKept && framing !== 'close';
@@ -39,17 +38,16 @@ export function parseResponseHead(text: string): ResponseHead {
 function toBodyFraming(status: number, headers: IncomingHttpHeaders): BodyFraming {
   const coding = headers['transfer-encoding'];
   const length = headers['content-length'];
+  // Both headers together are how a response is smuggled into another. They are refused even if the status allows
+  // no body: another parser may read one.
+  if (coding !== undefined && (length !== undefined || coding.toLowerCase() !== 'chunked'))
+    throw notHttp('The end of the body is ambiguous.');
+  if (length !== undefined && !/^\d{1,15}$/.test(length))
+    throw notHttp('content-length is not a number.');
   // These have no body, whatever their headers say.
-  if (status === 204 || status === 304) return 0;
-  if (coding !== undefined) {
-    // Both headers together are how a response is smuggled into another.
-    if (length !== undefined || coding.toLowerCase() !== 'chunked')
-      throw notHttp('The end of the body is ambiguous.');
-    return 'chunked';
-  }
-  if (length === undefined) return 'close';
-  if (!/^\d{1,15}$/.test(length)) throw notHttp('content-length is not a number.');
-  return Number(length);
+  if (status < 200 || status === 204 || status === 304) return 0;
+  if (coding !== undefined) return 'chunked';
+  return length === undefined ? 'close' : Number(length);
 }
 
 const keepAliveTimeout = /(?:^|[\s,;])timeout=(\d{1,9})/i;

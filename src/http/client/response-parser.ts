@@ -5,6 +5,7 @@ import { HttpClientError } from './errors.ts';
 import type { ResponseHandler } from './response-handler.ts';
 import { parseHeaders, parseResponseHead, type ResponseHead } from './response-head.ts';
 
+const tab = 9;
 const cr = 13;
 const lf = 10;
 const semicolon = 59;
@@ -67,13 +68,15 @@ export class ResponseParser {
   #readHead(bytes: Buffer, at: number): number {
     const end = bytes.indexOf(blankLine, at, 'latin1');
     // Informational responses count towards the same bound, or a server could send them forever.
-    const length = (end === -1 ? bytes.length : end) - at;
+    // The blank line counts too, or a head at the bound would be refused only if a packet ended within that line.
+    const next = end === -1 ? bytes.length : end + blankLine.length;
+    const length = next - at;
     if (this.#headBytes + length > this.#maxHeadBytes)
       throw tooLarge('headers', this.#maxHeadBytes);
     if (end === -1) return this.#keep(bytes, at);
-    this.#headBytes += length + blankLine.length;
+    this.#headBytes += length;
     this.#begin(bytes.toString('latin1', at, end));
-    return end + blankLine.length;
+    return next;
   }
 
   #begin(text: string): void {
@@ -151,8 +154,8 @@ export class ResponseParser {
     }
     if (at >= bytes.length) return -1;
     if (digits === 0 || digits > maxChunkSizeDigits) throw notHttp('A chunk has no valid size.');
-    if (bytes[at] === semicolon) at = bytes.indexOf(cr, at);
-    if (at === -1 || at + 1 >= bytes.length) return -1;
+    if (bytes[at] === semicolon) at = findExtensionsEnd(bytes, at);
+    if (at + 1 >= bytes.length) return -1;
     if (bytes[at] !== cr || bytes[at + 1] !== lf) throw notHttp('A chunk has no valid size.');
     this.#left = size;
     this.#isAfterChunk = false;
@@ -166,13 +169,12 @@ export class ResponseParser {
       return at + 2;
     }
     const end = bytes.indexOf(blankLine, at, 'latin1');
-    if (end !== -1) {
-      parseHeaders(bytes.toString('latin1', at, end), 0);
-      this.#complete();
-      return end + blankLine.length;
-    }
-    if (bytes.length - at > this.#maxHeadBytes) throw tooLarge('trailers', this.#maxHeadBytes);
-    return this.#keep(bytes, at);
+    const next = end === -1 ? bytes.length : end + blankLine.length;
+    if (next - at > this.#maxHeadBytes) throw tooLarge('trailers', this.#maxHeadBytes);
+    if (end === -1) return this.#keep(bytes, at);
+    parseHeaders(bytes.toString('latin1', at, end), 0);
+    this.#complete();
+    return next;
   }
 
   #keepChunkLine(bytes: Buffer, at: number): void {
@@ -197,6 +199,20 @@ const notHttp = (message: string) => new HttpClientError('not_http', message);
 
 const tooLarge = (what: string, maxBytes: number) =>
   new HttpClientError('head_too_large', `The response has more than ${maxBytes} bytes of ${what}.`);
+
+/**
+ * Returns where the carriage return after chunk extensions is, or the end of the bytes. A bare line feed is refused:
+ * lenient parsers, such as Node's `insecureHTTPParser`, take it for the end of the line.
+ */
+function findExtensionsEnd(bytes: Buffer, from: number): number {
+  let at = from;
+  for (; at < bytes.length && bytes[at] !== cr; at++) {
+    const code = bytes[at] as number;
+    if ((code < 32 && code !== tab) || code === 127)
+      throw notHttp('A chunk extension holds control characters.');
+  }
+  return at;
+}
 
 /** -1 if it is no hexadecimal digit. */
 function toDigit(code: number): number {

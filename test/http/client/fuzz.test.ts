@@ -40,4 +40,44 @@ describe('the response parser with random responses', () => {
     assert.equal(parsePackets([text], 4096).headers['x-a'], '\xa0a\xa0b\xa0');
     assert.equal((await node.read(text))?.headers['x-a'], '\xa0a\xa0b\xa0');
   });
+
+  // What follows was found by fuzz.ts with the seed named, and the chunk extensions by comparing with Node's lenient parser.
+
+  test('ambiguous framing is refused even if the status allows no body (seed 1)', () => {
+    const ambiguous = [
+      'Transfer-Encoding: chunked\r\nContent-Length: 0\r\n',
+      'content-length:0\r\nContent-Length: 0\r\n',
+    ];
+    for (const status of [100, 204, 304])
+      for (const headers of ambiguous)
+        assert.throws(
+          () => parsePackets([`HTTP/1.1 ${status} OK\r\n${headers}\r\n`], 4096),
+          { code: 'not_http' },
+          `${status} ${headers}`,
+        );
+  });
+
+  test('the bounds on headers and trailers do not depend on the packets (seed 1)', () => {
+    const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+    const trailers = `x-a: ${'a'.repeat(head.length - 9)}\r\n\r\n`;
+    const text = `${head}0\r\n${trailers}`;
+    for (const packets of [[text], text]) {
+      assert.equal(parsePackets(packets, head.length).isComplete, true);
+      assert.throws(() => parsePackets(packets, head.length - 1), { code: 'head_too_large' });
+    }
+    const longer = text.replace('x-a: ', 'x-a: a');
+    for (const packets of [[longer], longer])
+      assert.throws(() => parsePackets(packets, head.length), { code: 'head_too_large' });
+  });
+
+  test('control characters in chunk extensions are refused', () => {
+    const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+    for (const character of ['\n', '\r', '\0', '\x0b', '\x7f']) {
+      const text = `${head}5;a${character}b\r\nhello\r\n0\r\n\r\n`;
+      for (const packets of [[text], text])
+        assert.throws(() => parsePackets(packets, 4096), { code: 'not_http' });
+    }
+    const tabbed = `${head}5;a\tb\r\nhello\r\n0\r\n\r\n`;
+    assert.equal(parsePackets([tabbed], 4096).text, 'hello');
+  });
 });
