@@ -4,7 +4,7 @@
 
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { databaseSideFiles, stateFiles } from './state-files.ts';
+import { databaseSideFiles, keepOrphansFile, stateFiles } from './state-files.ts';
 import { syncFolder } from './sync-folder.ts';
 
 const committed = '.restored';
@@ -44,9 +44,14 @@ export function finishRestore(dataDir: string): void {
     setAside(path);
     move(staged, dataDir, path);
   }
+  writeFileSync(join(dataDir, keepOrphansFile), keepOrphansText, { mode: 0o600, flush: true });
   syncFolder(dataDir);
   rmSync(staged, { recursive: true });
 }
+
+const keepOrphansText =
+  'This installation was restored from a backup. Machines that belong to no instance are kept.\n' +
+  'Delete this file to let the server remove them.\n';
 
 function move(from: string, to: string, path: string): void {
   if (!existsSync(join(from, path))) return;

@@ -12,6 +12,12 @@ const smallFiles = [
   'models/store-id',
 ] as const;
 
+/**
+ * Written by a restore. While it exists, the server keeps machines that belong to no instance: they may have been
+ * launched after the backup.
+ */
+export const keepOrphansFile = 'keep-orphans';
+
 /** Paths within the data directory. */
 export const stateFiles = [databaseFile, ...smallFiles] as const;
 

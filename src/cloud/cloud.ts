@@ -44,6 +44,8 @@ export interface CloudOptions extends OfferOptions {
   leaseMs: number;
   /** True if no other server uses this database. All claims are then left over from earlier processes. */
   singleServer: boolean;
+  /** True while machines that belong to no instance are kept, which a restore asks for. Default: false. */
+  keepsOrphans?: () => boolean;
   /** The operating system of this server, for the descriptions of images. */
   system: string;
   architecture: 'x86_64' | 'arm64';
@@ -123,7 +125,7 @@ export async function createCloud(
     usages: createInstanceUsages(db, clock),
     events,
     reconciler,
-    orphans: createOrphanMachines(db, hosts, log),
+    orphans: createOrphanMachines(db, hosts, log, options.keepsOrphans),
   };
 }
 

@@ -164,6 +164,7 @@ describe('a restore', () => {
     assert.deepEqual(readState(dataDir), stateOf('old'));
     const { aside } = await restoreBackup(file, dataDir, { ...options, force: true });
     assert.equal(aside, join(dataDir, 'before-restore-2026-11-16T12-00-00-000Z'));
+    assert(existsSync(join(dataDir, 'keep-orphans')), 'later machines must survive the restore');
     assert.deepEqual(readState(dataDir), stateOf('new'));
     assert(!existsSync(join(dataDir, 'host-id')) && !existsSync(join(dataDir, 'millrace.db-wal')));
     assert.deepEqual(readState(aside), stateOf('old'));

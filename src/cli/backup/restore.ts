@@ -1,8 +1,9 @@
 // millrace restore: puts a backup into a data directory, or only checks that it could be.
 
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Manifest } from '#backup/manifest.ts';
+import { keepOrphansFile } from '#backup/state-files.ts';
 import type { Config } from '#config/schema.ts';
 import {
   findInstallation,
@@ -49,7 +50,8 @@ async function restore(file: string, options: RestoreFlags): Promise<void> {
       ...(aside === null ? [] : [`The earlier state is in ${aside}. Delete it when all is well.`]),
       `Not in a backup: ${notIncluded}.`,
       ...databaseAdvice(manifest, config),
-      'Machines launched after the backup have no instance now. The server removes them a minute or two after it starts.',
+      'Machines launched after the backup belong to no instance now. The server logs and keeps them;',
+      `delete ${join(resolve(config.data_dir), keepOrphansFile)} to let it remove them.`,
     ].join('\n'),
   );
 }

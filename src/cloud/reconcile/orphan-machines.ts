@@ -1,5 +1,6 @@
 // Orphans are machines that carry this installation's mark but belong to no instance, such as one created by
-// a process that had lost its claim. They are logged, and removed if the next sweep finds them again.
+// a process that had lost its claim. They are logged, and removed if the next sweep finds them again. After a
+// restore they are kept until an operator allows it: they may have been launched after the backup.
 
 import type { Logger } from 'pino';
 import type { Driver } from '#cloud/drivers/driver.ts';
@@ -16,6 +17,7 @@ export function createOrphanMachines(
   db: Database,
   hosts: Pick<Hosts, 'reachable' | 'driverOf'>,
   log: Logger,
+  keepsOrphans: () => boolean = () => false,
 ): OrphanMachines {
   let suspects = new Map<string, ReadonlySet<string>>();
 
@@ -30,6 +32,7 @@ export function createOrphanMachines(
         log.warn({ machine: id, host }, 'found a machine that belongs to no instance');
         continue;
       }
+      if (keepsOrphans()) continue;
       log.warn({ machine: id, host }, 'removing a machine that belongs to no instance');
       await driver.terminate(id);
     }

@@ -1,12 +1,18 @@
 // Converts the `cloud` section of the configuration into options of the cloud.
 
+import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { keepOrphansFile } from '#backup/state-files.ts';
 import type { CloudOptions } from '#cloud/cloud.ts';
 import type { HostState } from '#cloud/hosts/host.ts';
 import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
 import type { Config } from '#config/schema.ts';
 
-export function toCloudOptions({ cloud, database }: Config, ownId: string | null): CloudOptions {
+export function toCloudOptions(
+  { cloud, database, data_dir }: Config,
+  ownId: string | null,
+): CloudOptions {
   const { driver, region } = cloud;
   return {
     ownHost:
@@ -25,6 +31,7 @@ export function toCloudOptions({ cloud, database }: Config, ownId: string | null
     leaseMs: 10_000,
     // A SQLite file belongs to one server; PostgreSQL may have many.
     singleServer: database.url === null,
+    keepsOrphans: () => existsSync(join(data_dir, keepOrphansFile)),
     system: readSystemName(),
     architecture: readArchitecture(),
   };

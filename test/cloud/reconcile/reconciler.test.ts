@@ -114,6 +114,19 @@ for (const database of databases) {
       assert.deepEqual(await cloud.driver.list(), [known]);
     });
 
+    test('after a restore an orphan is kept until an operator allows its removal', async () => {
+      const cloud = await startCloud(database);
+      const log = pino({ level: 'silent' });
+      let keeps = true;
+      const orphans = createOrphanMachines(cloud.db, cloud.cloud.hosts, log, () => keeps);
+      cloud.driver.plant('e'.repeat(32));
+      for (let round = 0; round < 3; round++) await orphans.sweep();
+      assert.deepEqual(await cloud.driver.list(), ['e'.repeat(32)]);
+      keeps = false;
+      await orphans.sweep();
+      assert.deepEqual(await cloud.driver.list(), []);
+    });
+
     test('a machine whose instance is terminated is an orphan too', async () => {
       const cloud = await startCloud(database);
       const id = await cloud.launchActive();
