@@ -41,7 +41,7 @@ describe('the response parser with random responses', () => {
     assert.equal((await node.read(text))?.headers['x-a'], '\xa0a\xa0b\xa0');
   });
 
-  // What follows was found by fuzz.ts with the seed named, and the chunk extensions by comparing with Node's lenient parser.
+  // fuzz.ts found what names a seed. The bound on trailers and the chunk extensions were found by reading the parser.
 
   test('ambiguous framing is refused even if the status allows no body (seed 1)', () => {
     const ambiguous = [
