@@ -66,6 +66,15 @@ const noLog = (dataDir: string) => {
   return !existsSync(log) || statSync(log).size === 0;
 };
 
+/** Returns null for a copy without the table, or one that was made in the middle of a checkpoint. */
+function countKeys(copy: string): number | null {
+  try {
+    return Number(countRows(copy, 'select count(*) as count from api_keys').count);
+  } catch {
+    return null;
+  }
+}
+
 describe('backup and restore of a running server', () => {
   test('a restored installation equals the original', async (context) => {
     const upstream = await startScriptedUpstream({ model: 'org/name', apiKey });
@@ -144,13 +153,7 @@ describe('backup and restore of a running server', () => {
     const copy = join(makeFolder(), 'copy.db');
     await until('the file alone has the first key', () => {
       copyFileSync(file, copy);
-      const tables = countRows(
-        copy,
-        "select count(*) as count from sqlite_schema where name = 'api_keys'",
-      );
-      return (
-        tables.count === 1 && countRows(copy, 'select count(*) as count from api_keys').count === 1
-      );
+      return countKeys(copy) === 1;
     });
     await stop(server);
   });
