@@ -41,7 +41,7 @@ describe('backends', { skip: noBrowser }, () => {
     const { data } = await (await page.context().request.get(`${dashboard.url}/v1/models`)).json();
     // The page also lists the model for long prompts, which the API does not.
     assert.ok((await rows.count()) > data.length);
-    assert.equal(await page.getByText('built-in model').count(), (await rows.count()) - 1);
+    assert.equal(await rows.getByText('built-in model').count(), (await rows.count()) - 1);
   });
 
   test('a check finds a wrong URL before anything is added', async () => {
