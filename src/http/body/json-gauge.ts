@@ -2,12 +2,11 @@
 // refused after a few hundred kilobytes and is never held or parsed whole.
 
 import { invalidJson, tooManyValues } from '#lib/errors.ts';
+import { backslash, quote } from '#lib/memory/json-text.ts';
 
 /** Maximum nesting depth: deeper than any real request, and shallow enough for every recursive function here. */
 export const maxDepth = 128;
 
-const quote = 0x22;
-const backslash = 0x5c;
 const comma = 0x2c;
 
 /** The first bytes of a string are scanned one by one: a native search costs as much as scanning this many. */

@@ -1,7 +1,7 @@
 // Scans JSON text that is known to be valid, without parsing it.
 
 export const quote = 0x22;
-const backslash = 0x5c;
+export const backslash = 0x5c;
 
 /** Returns the position after the closing quote of the string that begins at `from`. */
 export function skipString(text: string, from: number): number {
