@@ -58,7 +58,10 @@ class BodyReader {
   start(): void {
     const { declaredBytes, admit } = this.#rules;
     this.#payload.once('error', this.#fail);
-    if (admit !== null && (declaredBytes ?? 0) > largeBytes) this.#admit(declaredBytes as number);
+    // The client may leave while its key is looked up. The stream has emitted its last event then.
+    if (this.#payload.destroyed) this.#fail(this.#payload.errored ?? gone());
+    else if (admit !== null && (declaredBytes ?? 0) > largeBytes)
+      this.#admit(declaredBytes as number);
     else this.#read();
   }
 
@@ -101,7 +104,7 @@ class BodyReader {
       })
       .then((lease) => {
         this.#lease = lease;
-        if (this.#payload.errored !== null) throw this.#payload.errored;
+        if (this.#payload.destroyed) throw this.#payload.errored ?? gone();
         this.#deadline = setTimeout(() => this.#fail(timedOut()), uploadMs);
         this.#read();
       })
