@@ -64,6 +64,22 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     await fixture.driver.terminate(id);
   });
 
+  test('without ip and ifconfig, perl brings the loopback interface up', {
+    skip: missingProgram('perl', 'ip'),
+  }, async () => {
+    const script = await readFile(
+      new URL('../../../../src/cloud/drivers/sandbox/scripts/assemble.sh', import.meta.url),
+      'utf8',
+    );
+    const step = /^\{ ip link set lo up[\s\S]*?>&2\n/m.exec(script)?.[0];
+    assert(step);
+    const withoutTools = `ip() { false; }; ifconfig() { false; }; ${step} command ip link show lo`;
+    const namespace = ['--user', '--map-root-user', '--net'];
+    const { stdout, stderr } = await run('unshare', [...namespace, 'sh', '-c', withoutTools]);
+    assert.match(stdout, /<LOOPBACK,UP/);
+    assert.equal(stderr, '');
+  });
+
   test('a flood of output neither fills the boot log nor stops the machine', async () => {
     const machine = await fixture.launch({
       userData: '#!/bin/sh\nyes flood | head -c 5000000\necho end\n',

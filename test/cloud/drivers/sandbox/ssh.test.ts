@@ -347,10 +347,10 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
   }
 });
 
-/** Returns the ssh server's greeting; empty if it disconnects at once. */
+/** Returns what the ssh server sends to a client that sends nothing; empty if it disconnects at once. */
 async function greeting({ ip, sshPort }: Launched): Promise<string> {
   const visitor = net.connect(sshPort, ip);
-  visitor.write('SSH-2.0-visitor\r\n');
+  visitor.end();
   visitor.on('error', () => {});
   let said = '';
   visitor.on('data', (chunk) => {

@@ -21,7 +21,7 @@ mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/p
 hostname "${NAME%"${NAME##*[!-]}"}" ||
   echo "The machine keeps this host's name: the hostname program is missing." >&2
 { ip link set lo up || ifconfig lo up ||
-  perl -e 'socket(S,2,2,0);exit !ioctl(S,0x8914,pack("a16s","lo",0x41))'; } 2>/dev/null ||
+  perl -e 'socket(S,2,2,0);$request=pack("a16s","lo",0x41);exit !ioctl(S,0x8914,$request)'; } 2>/dev/null ||
   echo "The machine's loopback stays down: this host has neither ip, ifconfig nor perl." >&2
 
 # A locked mount can't become the root, but a new recursive bind of it can.

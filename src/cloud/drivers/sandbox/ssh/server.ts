@@ -12,7 +12,8 @@ import { createSourceFilter } from './source-filter.ts';
 const ruledPort = 22;
 const maxConnections = 64;
 const loginTimeoutMs = 30_000;
-const greetingTimeoutMs = 2000;
+/** Name of this server in its identification line. */
+const software = 'millrace';
 /** Grace period at `close` for clients to read what was sent. */
 const closeTimeoutMs = 500;
 
@@ -50,7 +51,7 @@ export async function startSshServer(
   const protocolServers = [fast, broad].map((algorithms) => {
     const server = new ssh2.Server({
       hostKeys: [machine.record.hostKey],
-      ident: 'millrace',
+      ident: software,
       algorithms: { ...algorithms, compress: ['none'] },
     });
     return server.on('connection', (connection, { ip, port }) => {
@@ -66,9 +67,12 @@ export async function startSshServer(
   const listener = net.createServer({ noDelay: true }, (socket) => {
     if (!isAllowed(socket.remoteAddress)) return void socket.destroy();
     trackPeer(peers, socket);
-    readGreeting(socket, (greeting) =>
-      protocolServers[supportsFast.test(greeting) ? 0 : 1]!.injectSocket(socket),
-    );
+    // Sent at once, because some clients, e.g. SkyPilot, wait for it before they send theirs.
+    socket.write(`SSH-2.0-${software}\r\n`);
+    readGreeting(socket, (greeting) => {
+      ignoreNextWrite(socket);
+      protocolServers[supportsFast.test(greeting) ? 0 : 1]!.injectSocket(socket);
+    });
   });
   listener.maxConnections = maxConnections;
   const listeningPort = await listen(listener, machine.record.ip, ports);
@@ -103,22 +107,25 @@ async function close(listener: net.Server, peers: ReadonlyMap<string, Peer>) {
   clearTimeout(timer);
 }
 
-/** Waits for the client's identification, which it may send first. Passes '' for a client that waits. */
+/** Passes on the client's identification line, which chooses the ciphers; the bytes can still be read. */
 function readGreeting(socket: net.Socket, then: (greeting: string) => void) {
-  const timer = setTimeout(() => finish(''), greetingTimeoutMs);
-  const finish = (greeting: string) => {
-    clearTimeout(timer);
-    socket.removeListener('readable', onReadable);
-    if (!socket.destroyed) then(greeting);
-  };
   const onReadable = () => {
     const chunk: Buffer | null = socket.read();
     if (!chunk) return;
+    socket.removeListener('readable', onReadable);
     socket.unshift(chunk);
-    finish(chunk.toString('latin1'));
+    then(chunk.toString('latin1'));
   };
   socket.on('readable', onReadable);
-  socket.on('close', () => clearTimeout(timer));
+}
+
+/** Drops the identification line that ssh2 sends first: the client has it already. */
+function ignoreNextWrite(socket: net.Socket) {
+  const { write } = socket;
+  socket.write = () => {
+    socket.write = write;
+    return true;
+  };
 }
 
 async function listen(server: net.Server, ip: string, ports: readonly number[]): Promise<number> {
