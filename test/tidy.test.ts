@@ -25,7 +25,7 @@ const mayImport: Record<string, string[]> = {
   accounts: ['db', 'http', 'lib'],
   inference: ['accounts', 'db', 'http', 'lib'],
   cloud: ['accounts', 'db', 'http', 'lib'],
-  cli: ['config', 'backup', 'lib', 'server/start.ts', 'package.json'],
+  cli: ['config', 'backup', 'lib', 'server/start.ts', 'server/reset-link.ts', 'package.json'],
 };
 
 /** Wire types: the CLI and the dashboard may import them from every part. */

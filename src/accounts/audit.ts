@@ -16,6 +16,8 @@ export type AuditAction =
   | 'user.logged_out'
   | 'user.password_changed'
   | 'user.password_change_failed'
+  | 'user.password_reset_created'
+  | 'user.password_reset'
   | 'member.role_changed'
   | 'member.removed'
   | 'invitation.created'

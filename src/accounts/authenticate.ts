@@ -12,6 +12,7 @@ import type { KeyPrincipal, Principal, Role, Scope, SessionPrincipal } from './p
 import type { Sessions } from './sessions.ts';
 
 export const sessionCookie = 'millrace_session';
+export const deviceCookie = 'millrace_device';
 
 export interface Authenticator {
   /** Requires a key or a session that has the scope. For the APIs. */

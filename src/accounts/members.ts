@@ -62,6 +62,8 @@ export function createMembers(db: Database, audit: Audit, sessions: Sessions): M
       const role = await takeMember(tx, principal, userId);
       if (role === 'owner') await keepAnOwner(tx, principal.accountId);
       await sessions.endOthers(tx, userId, null);
+      await tx.deleteFrom('devices').where('user_id', '=', userId).execute();
+      await tx.deleteFrom('password_resets').where('user_id', '=', userId).execute();
       await tx
         .deleteFrom('memberships')
         .where('account_id', '=', principal.accountId)

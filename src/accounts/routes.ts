@@ -12,28 +12,36 @@ import { clientAddress } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
-import { type Authenticator, requireRole, sessionCookie, sessionOf } from './authenticate.ts';
+import {
+  type Authenticator,
+  deviceCookie,
+  requireRole,
+  sessionCookie,
+  sessionOf,
+} from './authenticate.ts';
 import { accountsErrorFormat } from './errors.ts';
 import type { Invitations } from './invitations.ts';
 import type { Members } from './members.ts';
+import type { PasswordResets } from './password-resets.ts';
 import { scopes } from './principal.ts';
 import {
   type ApiKey,
   ApiKeyChange,
   AuditQuery,
   IdParams,
-  InvitationToken,
   Join,
   Limits,
+  LinkToken,
   Login,
   NewApiKey,
   NewInvitation,
   PasswordChange,
+  PasswordReset,
   RoleChange,
   type Spend,
 } from './schema.ts';
-import type { Sessions, StartedSession } from './sessions.ts';
-import type { SignIn } from './sign-in.ts';
+import type { Sessions } from './sessions.ts';
+import type { SignedIn, SignIn } from './sign-in.ts';
 
 export interface AccountParts {
   authenticator: Authenticator;
@@ -43,6 +51,7 @@ export interface AccountParts {
   auditLog: AuditLog;
   invitations: Invitations;
   members: Members;
+  passwordResets: PasswordResets;
   sessions: Sessions;
   signIn: SignIn;
   /** Base URL of links, e.g. `http://127.0.0.1:8080`. */
@@ -52,6 +61,10 @@ export interface AccountParts {
 }
 
 const maxBytes = 65_536;
+/** The only path that the device's cookie is sent to. */
+const signInPath = '/dashboard/api/login';
+/** The longest that browsers keep a cookie. */
+const deviceSeconds = 400 * 86_400;
 
 export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
   applyErrorFormat(scope, accountsErrorFormat, { maxBytes, anyContentType: false });
@@ -70,20 +83,19 @@ export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void
 export const toJoinLink = (publicUrl: string, token: string) => `${publicUrl}/#/join/${token}`;
 
 /** Endpoints for people who are not signed in. */
-function doorRoutes(scope: FastifyInstance, { signIn, invitations, secure }: AccountParts): void {
+function doorRoutes(scope: FastifyInstance, parts: AccountParts): void {
+  const { signIn, invitations, passwordResets, secure } = parts;
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const visitor = (request: FastifyRequest) => ({
     address: clientAddress(request),
     userAgent: request.headers['user-agent'] ?? '',
+    device: request.cookies[deviceCookie],
   });
-  const welcome = (reply: FastifyReply, { token, expiresAt }: StartedSession) => {
-    reply.setCookie(sessionCookie, token, {
-      path: '/',
-      httpOnly: true,
-      sameSite: 'strict',
-      secure,
-      expires: new Date(expiresAt),
-    });
+  const welcome = (reply: FastifyReply, { token, expiresAt, device }: SignedIn) => {
+    const guarded = { httpOnly: true, sameSite: 'strict', secure } as const;
+    const expires = new Date(expiresAt);
+    reply.setCookie(sessionCookie, token, { ...guarded, path: '/', expires });
+    reply.setCookie(deviceCookie, device, { ...guarded, path: signInPath, maxAge: deviceSeconds });
     return { ok: true };
   };
 
@@ -96,9 +108,16 @@ function doorRoutes(scope: FastifyInstance, { signIn, invitations, secure }: Acc
     return welcome(reply, await signIn.join(token, email, password, visitor(request)));
   });
   // A POST, because proxies log URLs and the token must not appear in one.
-  app.post('/invitations/look', { schema: { body: InvitationToken } }, async (request) => {
+  app.post('/invitations/look', { schema: { body: LinkToken } }, async (request) => {
     const { role, accountName, setup } = await invitations.get(request.body.token);
     return { role, account: accountName, setup };
+  });
+  app.post('/password-resets/look', { schema: { body: LinkToken } }, (request) =>
+    passwordResets.get(request.body.token),
+  );
+  app.post('/password-resets', { schema: { body: PasswordReset } }, async (request, reply) => {
+    const { token, password } = request.body;
+    return welcome(reply, await signIn.reset(token, password, visitor(request)));
   });
 }
 

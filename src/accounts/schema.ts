@@ -18,7 +18,12 @@ export const Join = Type.Object(
   { token: Type.String({ minLength: 1, maxLength: 128 }), email: Email, password: Password },
   closed,
 );
-export const InvitationToken = Type.Object(
+export const PasswordReset = Type.Object(
+  { token: Type.String({ minLength: 1, maxLength: 128 }), password: Password },
+  closed,
+);
+/** The secret of an invitation or reset link. */
+export const LinkToken = Type.Object(
   { token: Type.String({ minLength: 1, maxLength: 128 }) },
   closed,
 );

@@ -13,6 +13,8 @@ import type { Role, SessionPrincipal } from './principal.ts';
 export interface Visitor {
   address: string;
   userAgent: string;
+  /** The token of a device that has signed in before, if the visitor sent one. */
+  device?: string | undefined;
 }
 
 export interface Sessions {

@@ -1,25 +1,43 @@
-// Joining, signing in and changing passwords. Also creates the installation's only account on the first start.
+// Joining, signing in, and changing and resetting passwords. Also creates the installation's only account on the first start.
 
 import { type LimitSet, toColumns, unlimited } from '#accounts/limits/limit-set.ts';
-import type { Database, UserRow } from '#db/tables.ts';
+import type { Database, Tx, UserRow } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { conflict, invalidBody, Refusal, rateLimited } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { hashPassword, hashToken, newToken, verifyPassword } from '#lib/secrets/secrets.ts';
+import { hashPassword, newToken, verifyPassword } from '#lib/secrets/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
+import type { Devices } from './devices.ts';
 import type { Invitations } from './invitations.ts';
+import type { PasswordResets } from './password-resets.ts';
 import type { SessionPrincipal } from './principal.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
-import type { Throttle } from './throttle.ts';
+import { type Attempt, type Throttle, toNetwork } from './throttle.ts';
 
 export interface SignIn {
   /** Returns the account of this installation. `created` is true if this call created it. */
   ensureAccount(): Promise<{ id: string; created: boolean }>;
   /** Uses up an invitation: creates a user, a membership and a session. */
-  join(token: string, email: string, password: string, visitor: Visitor): Promise<StartedSession>;
-  login(email: string, password: string, visitor: Visitor): Promise<StartedSession>;
+  join(token: string, email: string, password: string, visitor: Visitor): Promise<SignedIn>;
+  login(email: string, password: string, visitor: Visitor): Promise<SignedIn>;
+  /** Uses up a reset link: sets the password, ends the person's sessions and starts one. */
+  reset(token: string, password: string, visitor: Visitor): Promise<SignedIn>;
   /** Also ends the person's other sessions. */
   changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void>;
+}
+
+export interface SignedIn extends StartedSession {
+  /** Token by which the browser or CLI is recognised at its next sign-in. */
+  device: string;
+}
+
+interface SignInParts {
+  audit: Audit;
+  sessions: Sessions;
+  devices: Devices;
+  throttle: Throttle;
+  invitations: Invitations;
+  passwordResets: PasswordResets;
 }
 
 /** Fixed, so that replicas that start at once on a new database create one account rather than several. */
@@ -31,13 +49,19 @@ const joinAttempts = 30;
 const wrongLogin = () =>
   new Refusal('invalid_credentials', 'The e-mail address or the password is wrong.');
 
+const tooManySignIns = (waitMs: number) =>
+  rateLimited(
+    'Too many sign-in attempts. Try again later, or in a browser that you have signed in with before.',
+    waitMs,
+  );
+
 export function createSignIn(
   db: Database,
   clock: Clock,
-  parts: { audit: Audit; sessions: Sessions; throttle: Throttle; invitations: Invitations },
+  parts: SignInParts,
   options: { loginAttempts: number; accountLimits?: LimitSet },
 ): SignIn {
-  const { audit, sessions, throttle, invitations } = parts;
+  const { audit, sessions, devices, throttle, invitations, passwordResets } = parts;
   /** Verified if no such user exists, so that the response takes as long as for a wrong password. */
   let decoy: Promise<string> | undefined;
 
@@ -63,8 +87,7 @@ export function createSignIn(
 
   async function join(token: string, email: string, password: string, visitor: Visitor) {
     checkPassword(password);
-    const { waitMs } = await throttle.attempt(`join-from:${visitor.address}`, joinAttempts);
-    if (waitMs > 0) throw rateLimited('Too many attempts to join. Try again later.', waitMs);
+    await attemptLink(visitor);
     // Hashing costs memory and time, so the link is checked first.
     await invitations.get(token);
     const passwordHash = await hashPassword(password);
@@ -95,23 +118,33 @@ export function createSignIn(
         resourceId: user.id,
         details: { email: user.email, role: invitation.role },
       });
-      return sessions.start(tx, { userId: user.id, accountId: invitation.account_id }, visitor);
+      return start(tx, { userId: user.id, accountId: invitation.account_id }, visitor);
     });
+  }
+
+  async function attemptLink(visitor: Visitor): Promise<void> {
+    const subject = toNetwork(visitor.address);
+    const { waitMs } = await throttle.attempt({ kind: 'join-from', subject, limit: joinAttempts });
+    if (waitMs > 0) throw rateLimited('Too many attempts with links. Try again later.', waitMs);
+  }
+
+  async function start(tx: Tx, who: { userId: string; accountId: string }, visitor: Visitor) {
+    const session = await sessions.start(tx, who, visitor);
+    return { ...session, device: await devices.remember(tx, who.userId, visitor.device) };
   }
 
   async function login(email: string, password: string, visitor: Visitor) {
     const address = email.toLowerCase();
-    const keys = [`login-from:${visitor.address}`, `login-as:${hashToken(address)}`] as const;
-    const perAddress = await throttle.attempt(keys[0], options.loginAttempts * 5);
-    const perUser = await throttle.attempt(keys[1], options.loginAttempts);
-    const waitMs = Math.max(perAddress.waitMs, perUser.waitMs);
-    if (waitMs > 0) {
+    const attempts = await toAttempts(address, visitor);
+    for (const attempt of attempts) {
+      const { waitMs, isFirst } = await throttle.attempt(attempt);
+      if (waitMs === 0) continue;
       const entry = { action: 'user.login_throttled' as const, details: { email: address } };
       // Logged once per window, so that attempts can't fill the disk with audit entries.
-      if (perAddress.isFirst || perUser.isFirst) {
+      if (isFirst) {
         await audit.record(db, toActor(visitor, await findAccount(address), null), entry);
       }
-      throw rateLimited('Too many sign-in attempts. Try again later.', waitMs);
+      throw tooManySignIns(waitMs);
     }
     const user = await db
       .selectFrom('users')
@@ -128,17 +161,64 @@ export function createSignIn(
       await audit.record(db, actor, { action: 'user.login_failed', details });
       throw wrongLogin();
     }
-    for (const key of keys) await throttle.forgive(key);
+    for (const attempt of attempts) await throttle.forgive(attempt);
     return db.transaction().execute(async (tx) => {
       const entry = { action: 'user.login_succeeded' as const, resourceId: user.id, details };
       await audit.record(tx, toActor(visitor, user.account_id, user.id), entry);
-      return sessions.start(tx, { userId: user.id, accountId: user.account_id }, visitor);
+      return start(tx, { userId: user.id, accountId: user.account_id }, visitor);
     });
   }
 
+  /**
+   * What a sign-in counts against. Strangers share the attempts of a user, so that many addresses get few guesses.
+   * A device that has signed in as the user has attempts of its own, which strangers can't use up.
+   */
+  async function toAttempts(email: string, { address, device }: Visitor): Promise<Attempt[]> {
+    const limit = options.loginAttempts;
+    if (device !== undefined && (await devices.isKnown(device, email))) {
+      return [{ kind: 'login-device', subject: device, limit }];
+    }
+    const network = toNetwork(address);
+    return [
+      { kind: 'login-from', subject: network, limit: limit * 5 },
+      { kind: 'login-as-from', subject: `${network} ${email}`, limit },
+      { kind: 'login-as', subject: email, limit: limit * 10 },
+    ];
+  }
+
+  async function reset(token: string, password: string, visitor: Visitor) {
+    checkPassword(password);
+    await attemptLink(visitor);
+    // Hashing costs memory and time, so the link is checked first.
+    await passwordResets.get(token);
+    const passwordHash = await hashPassword(password);
+    const signedIn = await db.transaction().execute(async (tx) => {
+      const { userId, accountId, email } = await passwordResets.take(tx, token);
+      await tx
+        .updateTable('users')
+        .set({ password_hash: passwordHash })
+        .where('id', '=', userId)
+        .execute();
+      await sessions.endOthers(tx, userId, null);
+      await devices.forget(tx, userId);
+      await audit.record(tx, toActor(visitor, accountId, userId), {
+        action: 'user.password_reset',
+        resourceId: userId,
+        details: { email },
+      });
+      return start(tx, { userId, accountId }, visitor);
+    });
+    sessions.forget();
+    return signedIn;
+  }
+
   async function changePassword(principal: SessionPrincipal, current: string, next: string) {
-    const key = `password:${principal.userId}`;
-    const { waitMs } = await throttle.attempt(key, options.loginAttempts);
+    const attempt: Attempt = {
+      kind: 'password',
+      subject: principal.userId,
+      limit: options.loginAttempts,
+    };
+    const { waitMs } = await throttle.attempt(attempt);
     if (waitMs > 0) throw rateLimited('Too many attempts. Try again later.', waitMs);
     checkPassword(next);
     const user = await db
@@ -150,7 +230,7 @@ export function createSignIn(
       await audit.record(db, principal, { action: 'user.password_change_failed' });
       throw invalidBody('The current password is wrong.', 'current_password');
     }
-    await throttle.forgive(key);
+    await throttle.forgive(attempt);
     const passwordHash = await hashPassword(next);
     await db.transaction().execute(async (tx) => {
       await tx
@@ -174,7 +254,7 @@ export function createSignIn(
     return row?.account_id ?? null;
   }
 
-  return { ensureAccount, join, login, changePassword };
+  return { ensureAccount, join, login, reset, changePassword };
 }
 
 const toActor = (visitor: Visitor, accountId: string | null, userId: string | null): Actor => ({

@@ -17,6 +17,7 @@ import { logoutCommand } from '#cli/session/logout.ts';
 import { whoamiCommand } from '#cli/session/whoami.ts';
 import { sshKeysCommand } from '#cli/ssh-keys/command.ts';
 import { usageCommand } from '#cli/usage/command.ts';
+import { usersCommand } from '#cli/users/command.ts';
 import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
 import { CliError, toPrintable } from './output.ts';
@@ -31,6 +32,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(configCommand())
     .addCommand(backupCommand())
     .addCommand(restoreCommand())
+    .addCommand(usersCommand())
     .addCommand(loginCommand())
     .addCommand(logoutCommand())
     .addCommand(whoamiCommand())

@@ -14,6 +14,7 @@ import * as hosts from '#db/migrations/0007-hosts.ts';
 import * as usageOrder from '#db/migrations/0008-usage-order.ts';
 import * as generatedKeys from '#db/migrations/0009-generated-keys.ts';
 import * as reservedUsage from '#db/migrations/0010-reserved-usage.ts';
+import * as people from '#db/migrations/0011-people.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -27,6 +28,7 @@ const migrations: Record<string, Migration> = {
   '0008-usage-order': usageOrder,
   '0009-generated-keys': generatedKeys,
   '0010-reserved-usage': reservedUsage,
+  '0011-people': people,
 };
 
 /** Names of all migrations, in the order in which they run. */
@@ -35,8 +37,17 @@ export const migrationNames: readonly string[] = Object.keys(migrations);
 /** Delay that lets a log line be seen before the migration starts. */
 const seenMs = 300;
 
+const createMigrator = (db: Database) =>
+  new Migrator({ db, provider: { getMigrations: async () => migrations } });
+
+/** Whether the database has exactly the schema of this version. Changes nothing. */
+export async function isMigrated(db: Database): Promise<boolean> {
+  const all = await createMigrator(db).getMigrations();
+  return all.every(({ executedAt }) => executedAt !== undefined);
+}
+
 export async function migrate(db: Database, log?: FastifyBaseLogger): Promise<void> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
+  const migrator = createMigrator(db);
   const all = await migrator.getMigrations();
   const missing = all.filter(({ executedAt }) => executedAt === undefined);
   // A new database takes no time. Migrating an old SQLite database blocks the process until it is done.

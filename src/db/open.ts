@@ -1,11 +1,12 @@
 // Opens the configured database and migrates it to the newest schema.
 
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import { type Dialect, Kysely } from 'kysely';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { makeDataDirectory } from './data-directory.ts';
-import { migrate } from './migrate.ts';
+import { isMigrated, migrate } from './migrate.ts';
 import { createSqliteDialect } from './sqlite.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -22,11 +23,33 @@ export async function openDatabase(
   log?: FastifyBaseLogger,
 ): Promise<Database> {
   makeDataDirectory(options.dataDir);
+  return open(options, (db) => migrate(db, log));
+}
+
+/** Opens the database of an installation beside its server, and changes no schema. Throws a StartError. */
+export async function openExistingDatabase(options: DatabaseOptions): Promise<Database> {
+  if (options.url === null && !existsSync(sqliteFile(options.dataDir))) {
+    throw new StartError(
+      `There is no database in ${options.dataDir}. Name the server's with --data-dir or --config.`,
+    );
+  }
+  return open(options, async (db) => {
+    if (await isMigrated(db)) return;
+    throw new Error('it belongs to another version of Millrace; start this version once first');
+  });
+}
+
+async function open(
+  options: DatabaseOptions,
+  prepare: (db: Database) => Promise<void>,
+): Promise<Database> {
+  let db: Database | undefined;
   try {
-    const db: Database = new Kysely<Tables>({ dialect: await createDialect(options) });
-    await migrate(db, log);
+    db = new Kysely<Tables>({ dialect: await createDialect(options) });
+    await prepare(db);
     return db;
   } catch (error) {
+    await db?.destroy().catch(() => {});
     // The URL holds a password, so it is not shown.
     const name = options.url === null ? sqliteFile(options.dataDir) : 'at database.url';
     throw new StartError(`The database ${name} can't be used: ${toReason(error)}.`, error);

@@ -20,6 +20,8 @@ export interface Tables {
   users: UserRow;
   memberships: MembershipRow;
   sessions: SessionRow;
+  devices: DeviceRow;
+  password_resets: PasswordResetRow;
   invitations: InvitationRow;
   api_keys: ApiKeyRow;
   throttles: ThrottleRow;
@@ -88,6 +90,19 @@ export interface SessionRow {
   address: string;
   user_agent: string;
   created_at: number;
+  expires_at: number;
+}
+
+/** A browser or CLI that has signed in as the user. */
+export interface DeviceRow {
+  token_hash: string;
+  user_id: string;
+  last_used_at: number;
+}
+
+export interface PasswordResetRow {
+  user_id: string;
+  token_hash: string;
   expires_at: number;
 }
 

@@ -8,7 +8,8 @@ import { type SessionFetch, startTestServer, type TestServer } from '#test/suppo
 
 const api = '/dashboard/api';
 /** What people do to get in. */
-const isDoor = (path: string) => /\/(login|join|invitations\/look)$/.test(path);
+const isDoor = (path: string) =>
+  /\/(login|join|invitations\/look|password-resets(\/look)?)$/.test(path);
 /** What is one's own in any role. */
 const isOwn = (path: string) => /\/(logout|password|sessions\/:id)$/.test(path);
 const isManaging = (path: string) =>

@@ -10,6 +10,7 @@ import { Home } from './home/home.tsx';
 import { NotFound } from './not-found.tsx';
 import { Shell } from './shell.tsx';
 import { Join } from './sign-in/join.tsx';
+import { Reset } from './sign-in/reset.tsx';
 import { SignIn } from './sign-in/sign-in.tsx';
 
 const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
@@ -29,6 +30,7 @@ export function App() {
   return (
     <Switch>
       <Route path="/join/:token">{({ token }) => <Join key={token} token={token} />}</Route>
+      <Route path="/reset/:token">{({ token }) => <Reset key={token} token={token} />}</Route>
       <Route>
         <SignedIn />
       </Route>

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { explain, send } from '#cli/client.ts';
-import { loadCredentials, saveSession } from '#cli/credentials.ts';
+import { loadCredentials, saveCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import { ask } from '#cli/prompts.ts';
 
@@ -30,24 +30,32 @@ export function loginCommand(): Command {
 
 async function login(options: Options): Promise<void> {
   const link = options.link === undefined ? null : parseLink(options.link);
-  const url = (link?.url ?? options.url ?? loadCredentials().url).replace(/\/+$/, '');
+  const saved = loadCredentials();
+  const url = (link?.url ?? options.url ?? saved.url).replace(/\/+$/, '');
   const secret = { message: link === null ? 'Password' : 'Choose a password', secret: true };
   const questions = options.email === undefined ? [{ message: 'E-mail' }, secret] : [secret];
   const answers = await ask(questions);
   const email = options.email ?? (answers[0] as string);
   const password = answers.at(-1) as string;
+  const device = saved.url === url ? saved.device : null;
+  const headers: Record<string, string> =
+    device === null ? {} : { cookie: `millrace_device=${device}` };
   const response =
     link === null
-      ? await send(url, 'POST', '/dashboard/api/login', {}, { email, password })
+      ? await send(url, 'POST', '/dashboard/api/login', headers, { email, password })
       : await send(url, 'POST', '/dashboard/api/join', {}, { token: link.token, email, password });
   const text = await response.text();
   if (!response.ok) throw new CliError(explain(response, text));
-  const cookie = response.headers.getSetCookie().find((one) => one.startsWith('millrace_session='));
-  const session = cookie?.split(';')[0]?.split('=')[1];
-  if (session === undefined)
+  const session = readCookie(response, 'millrace_session');
+  if (session === null)
     throw new CliError(`${url} accepted the sign-in but sent no session. Is it a Millrace server?`);
-  saveSession(url, session);
+  saveCredentials({ url, session, device: readCookie(response, 'millrace_device') });
   console.log(`Signed in to ${url} as ${email}.`);
+}
+
+function readCookie(response: Response, name: string): string | null {
+  const cookie = response.headers.getSetCookie().find((one) => one.startsWith(`${name}=`));
+  return cookie?.split(';')[0]?.split('=')[1] ?? null;
 }
 
 function parseLink(link: string): { url: string; token: string } {

@@ -22,7 +22,7 @@ export const AccountSettings = Type.Object(
       minimum: 1,
       maximum: 10_000,
       description:
-        'Maximum number of failed sign-ins per e-mail address in 15 minutes. A network address may fail five times as often.',
+        'Maximum number of failed sign-ins in 15 minutes as one person from one network address. A network address may fail five times as often over all people, and a person ten times as often over all network addresses. A browser that has signed in as the person before has a count of its own.',
     }),
   },
   { ...section, description: 'People and how they sign in.' },

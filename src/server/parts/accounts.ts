@@ -3,10 +3,12 @@
 import { createApiKeys } from '#accounts/api-keys.ts';
 import { createAuditLog } from '#accounts/audit-log.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
+import { createDevices } from '#accounts/devices.ts';
 import { createInvitations } from '#accounts/invitations.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
 import { createSpendReport } from '#accounts/limits/spend-report.ts';
 import { createMembers } from '#accounts/members.ts';
+import { createPasswordResets } from '#accounts/password-resets.ts';
 import { createSessions } from '#accounts/sessions.ts';
 import { createSignIn } from '#accounts/sign-in.ts';
 import { createThrottle } from '#accounts/throttle.ts';
@@ -37,10 +39,12 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
   const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
   const sessions = createSessions(db, clock, audit, { sessionDays });
   const invitations = createInvitations(db, clock, audit, { invitationDays });
+  const devices = createDevices(db, clock);
+  const passwordResets = createPasswordResets(db, clock, audit);
   const signIn = createSignIn(
     db,
     clock,
-    { audit, sessions, throttle, invitations },
+    { audit, sessions, devices, throttle, invitations, passwordResets },
     {
       loginAttempts: config.accounts.login_attempts,
       accountLimits: toAccountDefaults(config),
@@ -52,6 +56,7 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
     throttle,
     sessions,
     invitations,
+    passwordResets,
     signIn,
     authenticator: createAuthenticator(apiKeys, sessions),
     members: createMembers(db, audit, sessions),

@@ -13,9 +13,11 @@ import { pino } from 'pino';
 import { createApiKeys } from '#accounts/api-keys.ts';
 import { createAudit, system } from '#accounts/audit.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
+import { createDevices } from '#accounts/devices.ts';
 import { createInvitations } from '#accounts/invitations.ts';
 import { unlimited } from '#accounts/limits/limit-set.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
+import { createPasswordResets } from '#accounts/password-resets.ts';
 import { createSessions } from '#accounts/sessions.ts';
 import { createSignIn } from '#accounts/sign-in.ts';
 import { createThrottle } from '#accounts/throttle.ts';
@@ -122,7 +124,14 @@ export async function startCloud(
   const signIn = createSignIn(
     db,
     clock,
-    { audit, sessions, throttle, invitations },
+    {
+      audit,
+      sessions,
+      devices: createDevices(db, clock),
+      throttle,
+      invitations,
+      passwordResets: createPasswordResets(db, clock, audit),
+    },
     { loginAttempts: 10 },
   );
   const { id: accountId } = await signIn.ensureAccount();

@@ -137,6 +137,8 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /dashboard/api/login': { email: owner, password },
       'POST /dashboard/api/join': { token, email: 'other@example.com', password },
       'POST /dashboard/api/invitations/look': { token },
+      'POST /dashboard/api/password-resets': { token, password },
+      'POST /dashboard/api/password-resets/look': { token },
       'POST /dashboard/api/password': { current_password: password, new_password: password },
       'POST /dashboard/api/api-keys': {
         label: 'third',

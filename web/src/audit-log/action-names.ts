@@ -9,6 +9,8 @@ export const actionNames: Record<string, string> = {
   'user.logged_out': 'Signed out',
   'user.password_changed': 'Password changed',
   'user.password_change_failed': 'Password change failed',
+  'user.password_reset_created': 'Password reset link created',
+  'user.password_reset': 'Password reset',
   'member.role_changed': 'Role changed',
   'member.removed': 'User removed',
   'invitation.created': 'Invitation created',

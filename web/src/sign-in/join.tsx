@@ -1,14 +1,14 @@
 // The page behind setup links and invitation links: says what the link is for and creates the user.
 
-import { Anchor, Button, Skeleton, Stack, Text } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, useLocation } from 'wouter';
-import { ApiError, post } from '../api.ts';
+import { Button, Skeleton, Stack, Text } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { post } from '../api.ts';
 import { handleSubmit } from '../browser/form-data.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
-import { meKey, type Role, roleDescription, useMeQuery } from '../current-user.ts';
+import { type Role, roleDescription, useMeQuery } from '../current-user.ts';
 import { EmailField, NewPasswordField } from './credential-fields.tsx';
+import { InvalidLink, useEnter } from './link-page.tsx';
 
 interface InvitationView {
   role: Role;
@@ -33,7 +33,12 @@ export function Join({ token }: { token: string }) {
     );
   }
   if (invitation.isError) {
-    return <InvalidLink error={invitation.error} onRetry={() => invitation.refetch()} />;
+    return (
+      <InvalidLink error={invitation.error} onRetry={() => invitation.refetch()}>
+        Links work once and expire. Ask an owner for a new one. If this is the setup link of a new
+        server, restart the server: it prints a new link until the first user has joined.
+      </InvalidLink>
+    );
   }
 
   const { setup, role } = invitation.data;
@@ -57,29 +62,8 @@ export function Join({ token }: { token: string }) {
   );
 }
 
-function InvalidLink({ error, onRetry }: { error: Error; onRetry: () => void }) {
-  const me = useMeQuery();
-  const isDead = error instanceof ApiError && error.status === 404;
-  return (
-    <AuthLayout title={isDead ? 'This link no longer works' : 'This link could not be checked'}>
-      {isDead ? (
-        <Text>
-          Links work once and expire. Ask an owner for a new one. If this is the setup link of a new
-          server, restart the server: it prints a new link until the first user has joined.
-        </Text>
-      ) : (
-        <ErrorNotice error={error} onRetry={onRetry} />
-      )}
-      <Anchor component={Link} href="/">
-        {me.data ? 'Go to the dashboard' : 'Sign in'}
-      </Anchor>
-    </AuthLayout>
-  );
-}
-
 function JoinForm({ token }: { token: string }) {
-  const client = useQueryClient();
-  const [, navigate] = useLocation();
+  const enter = useEnter('invitation');
   const join = useMutation({
     mutationFn: (form: FormData) =>
       post('/dashboard/api/join', {
@@ -87,13 +71,7 @@ function JoinForm({ token }: { token: string }) {
         email: form.get('email'),
         password: form.get('password'),
       }),
-    async onSuccess() {
-      const kept = ['invitation', meKey[0]];
-      client.removeQueries({ predicate: ({ queryKey }) => !kept.includes(String(queryKey[0])) });
-      await client.invalidateQueries({ queryKey: meKey });
-      // Replaces the history entry, so that the back button does not lead to the used link.
-      navigate('/', { replace: true });
-    },
+    onSuccess: enter,
   });
   return (
     <form onSubmit={handleSubmit(join.mutate)}>

@@ -1,0 +1,42 @@
+// millrace users reset: prints a one-time link that sets a new password. It writes to the database itself, so it works
+// whether the server runs or not, and needs no session.
+
+import { Command } from 'commander';
+import {
+  findInstallation,
+  type InstallationOptions,
+  withInstallation,
+} from '#cli/backup/installation.ts';
+import { CliError } from '#cli/output.ts';
+import { StartError } from '#lib/start-error.ts';
+
+export function resetCommand(): Command {
+  const command = new Command('reset')
+    .description('Print a one-time link that sets a new password; run it on the server')
+    .argument('<e-mail>', 'E-mail address of the person')
+    .option('--url <url>', 'URL of the server in the link (default: from the configuration)');
+  return withInstallation(command)
+    .addHelpText(
+      'after',
+      '\nThe link works once, for an hour. Using it signs the person out everywhere else.\nThe server may run meanwhile; if it does not, start it before you open the link.',
+    )
+    .action(reset);
+}
+
+async function reset(
+  email: string,
+  { url, ...options }: InstallationOptions & { url?: string },
+): Promise<void> {
+  const config = findInstallation(options);
+  // Only this command pays for loading the database.
+  const { createResetLink } = await import('#server/reset-link.ts');
+  const made = await createResetLink(config, email, url ?? null).catch((error: unknown) => {
+    if (error instanceof StartError) throw new CliError(error.message, 1, error.cause);
+    throw error;
+  });
+  if (made === null) {
+    throw new CliError(`No user has the e-mail address ${email}. Owners see all users under Team.`);
+  }
+  console.error(`Open this link before ${made.expiresAt.toISOString()}. It works once.`);
+  console.log(made.link);
+}

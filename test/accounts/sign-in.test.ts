@@ -1,0 +1,128 @@
+// Signing in under attack: which failures count against whom, and what a stranger can't do to an owner.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { createDevices } from '#accounts/devices.ts';
+import { toNetwork } from '#accounts/throttle.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { databases } from '#test/support/databases.ts';
+import { password, startTestServer, type TestServer } from '#test/support/server.ts';
+import { openTestUsage } from '#test/support/usage/usage.ts';
+
+const email = 'owner@example.com';
+
+interface Attempt {
+  from?: string;
+  secret?: string;
+  device?: string;
+}
+
+async function login(server: TestServer, { from, secret = password, device }: Attempt = {}) {
+  const response = await server.fetch('/dashboard/api/login', {
+    json: { email, password: secret },
+    headers: {
+      ...(from === undefined ? {} : { 'x-forwarded-for': from }),
+      ...(device === undefined ? {} : { cookie: `millrace_device=${device}` }),
+    },
+  });
+  const cookies = response.headers.getSetCookie();
+  const set = cookies.find((cookie) => cookie.startsWith('millrace_device='));
+  return { status: response.status, cookie: set, device: set?.split(';')[0]?.split('=')[1] };
+}
+
+for (const database of databases) {
+  describe(`sign-in on ${database}`, () => {
+    const clock = createHandClock();
+    const start = async () => {
+      const config = { accounts: { login_attempts: 2 }, server: { trusted_proxies: 1 } };
+      const server = await startTestServer({ database, clock, config });
+      await server.join();
+      return server;
+    };
+    /** Guesses until the limit of the account over all addresses is used up. */
+    async function guessFromEverywhere(server: TestServer): Promise<number> {
+      let guesses = 0;
+      for (let n = 0; n < 15; n++) {
+        for (let again = 0; again < 3; again++) {
+          const { status } = await login(server, { from: `203.0.113.${n}`, secret: 'a guess' });
+          if (status === 401) guesses++;
+        }
+      }
+      return guesses;
+    }
+
+    test('strangers at many addresses get few guesses, and lock no known browser out', async () => {
+      const server = await start();
+      const { device, cookie } = await login(server, { from: '198.51.100.1' });
+      assert.match(cookie ?? '', /; Path=\/dashboard\/api\/login; HttpOnly; SameSite=Strict$/);
+      assert.equal(await guessFromEverywhere(server), 20, 'ten times the limit of one address');
+      assert.equal((await login(server, { from: '192.0.2.1' })).status, 429);
+      const known = { from: '203.0.113.1', device: device as string };
+      assert.equal((await login(server, known)).status, 200, 'even from a throttled address');
+    });
+
+    test('a known browser gets few guesses too, and only for its own user', async () => {
+      const server = await start();
+      const { device } = await login(server);
+      const known = { device: device as string };
+      assert.equal((await login(server, known)).device, device, 'the browser keeps its token');
+      const statuses: number[] = [];
+      for (let n = 0; n < 3; n++) {
+        statuses.push((await login(server, { ...known, secret: `guess ${n}` })).status);
+      }
+      assert.deepEqual(statuses, [401, 401, 429]);
+      assert.equal((await login(server, known)).status, 429);
+      clock.turn(15 * 60_000);
+      assert.equal((await login(server, known)).status, 200);
+      const other = await server.fetch('/dashboard/api/login', {
+        json: { email: 'other@example.com', password },
+        headers: { cookie: `millrace_device=${device}` },
+      });
+      assert.equal(other.status, 401);
+    });
+
+    test('one stranger at one address keeps nobody at another address out', async () => {
+      const server = await start();
+      for (let n = 0; n < 30; n++) await login(server, { from: '203.0.113.9', secret: 'a guess' });
+      assert.equal((await login(server, { from: '198.51.100.1' })).status, 200);
+    });
+
+    test('an IPv6 network counts as one address', async () => {
+      const server = await start();
+      const statuses: number[] = [];
+      for (const end of ['1', '2:3', 'ffff']) {
+        const from = `2001:db8:1:2::${end}`;
+        statuses.push((await login(server, { from, secret: 'a guess' })).status);
+      }
+      assert.deepEqual(statuses, [401, 401, 429]);
+    });
+
+    test('a user has at most twenty devices, of which the oldest is forgotten', async () => {
+      const { db } = await openTestUsage(database);
+      const user = { id: 'a', email, password_hash: '', created_at: 0 };
+      await db.insertInto('users').values(user).execute();
+      const devices = createDevices(db, clock);
+      const tokens: string[] = [];
+      for (let n = 0; n < 21; n++) {
+        clock.turn(1);
+        const token = await db.transaction().execute((tx) => devices.remember(tx, 'a', undefined));
+        tokens.push(token);
+      }
+      const known = await Promise.all(tokens.map((token) => devices.isKnown(token, email)));
+      assert.deepEqual(known, [false, ...Array(20).fill(true)]);
+    });
+  });
+}
+
+test('the network of an address is its /64, or the IPv4 address', () => {
+  const networks = [
+    ['203.0.113.7', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '::ffff:203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+    ['2001:db8::1', '2001:db8:0:0'],
+    ['::1', '0:0:0:0'],
+    ['fe80::1%eth0', 'fe80:0:0:0'],
+    ['unknown', 'unknown'],
+  ];
+  for (const [address, network] of networks) assert.equal(toNetwork(address as string), network);
+});

@@ -1,0 +1,115 @@
+// millrace users reset, beside a running server and without one.
+
+import assert from 'node:assert';
+import { describe, test } from 'node:test';
+import { createHandClock } from '#test/support/clock.ts';
+import { databases } from '#test/support/databases.ts';
+import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { cookieOf, password, startTestServer, type TestServer } from '#test/support/server.ts';
+
+const api = '/dashboard/api';
+const email = 'owner@example.com';
+const next = 'a new and better one';
+
+const reset = ({ dataDir, databaseUrl }: TestServer, ...words: string[]) =>
+  runMillrace([
+    'users',
+    'reset',
+    ...(words.length === 0 ? [email] : words),
+    '--data-dir',
+    dataDir,
+    ...(databaseUrl === null ? [] : ['--database-url', databaseUrl]),
+  ]);
+
+const tokenOf = ({ stdout }: { stdout: string }) => stdout.trim().split('/').at(-1) as string;
+const look = (server: TestServer, token: string) =>
+  server.fetch(`${api}/password-resets/look`, { json: { token } });
+const use = (server: TestServer, token: string) =>
+  server.fetch(`${api}/password-resets`, { json: { token, password: next } });
+const login = (server: TestServer, secret: string) =>
+  server.fetch(`${api}/login`, { json: { email, password: secret } });
+
+for (const database of databases) {
+  describe(`users reset on ${database}`, () => {
+    test('the link sets a password once, signs in, and ends the other sessions', async () => {
+      const server = await startTestServer({ database });
+      const before = await server.join();
+      const made = await reset(server, 'Owner@Example.com', '--url', 'https://models.example.com/');
+      assert.equal(made.code, 0, made.stderr);
+      assert.match(made.stdout, /^https:\/\/models\.example\.com\/#\/reset\/[A-Za-z0-9]{43}\n$/);
+      const token = tokenOf(made);
+      assert.deepEqual(await (await look(server, token)).json(), { email });
+      assert.equal((await before(`${api}/me`)).status, 200, 'nothing has changed yet');
+      const short = { token, password: 'short' };
+      const refused = await server.fetch(`${api}/password-resets`, { json: short });
+      assert.equal(refused.status, 400);
+
+      const used = await use(server, token);
+      assert.equal(used.status, 200);
+      const after = server.withCookie(cookieOf(used));
+      assert.equal((await after(`${api}/me`)).status, 200);
+      assert.equal((await before(`${api}/me`)).status, 401);
+      assert.deepEqual(
+        [(await look(server, token)).status, (await use(server, token)).status],
+        [404, 404],
+      );
+      assert.equal((await login(server, password)).status, 401);
+      assert.equal((await login(server, next)).status, 200);
+
+      const log = await (await after(`${api}/audit-events`)).json();
+      const actions = (log as { data: { action: string; address: string }[] }).data
+        .filter(({ action }) => action.startsWith('user.password_reset'))
+        .map(({ action, address }) => [action, address === 'server']);
+      assert.deepEqual(actions, [
+        ['user.password_reset', false],
+        ['user.password_reset_created', true],
+      ]);
+    });
+
+    test('it works while the server is stopped, and a second link voids the first', async () => {
+      const stopped = await startTestServer({ database });
+      await stopped.join();
+      await stopped.stop();
+      const links = [await reset(stopped), await reset(stopped)];
+      assert.match(links[0]?.stdout ?? '', /^http:\/\/127\.0\.0\.1:8080\/#\/reset\/\S+\n$/);
+      const server = await startTestServer({ on: stopped });
+      const statuses: number[] = [];
+      for (const link of links) statuses.push((await use(server, tokenOf(link))).status);
+      assert.deepEqual(statuses, [404, 200]);
+    });
+
+    test('a link expires after an hour, and of two uses at once one wins', async () => {
+      const clock = createHandClock(Date.now());
+      const server = await startTestServer({ database, clock });
+      await server.join();
+      const late = tokenOf(await reset(server));
+      clock.turn(3_600_000 + 60_000);
+      assert.equal((await use(server, late)).status, 404);
+      clock.turn(-3_600_000 - 60_000);
+      const twice = await Promise.all([use(server, late), use(server, late)]);
+      assert.deepEqual(twice.map(({ status }) => status).sort(), [200, 404]);
+    });
+
+    test('an unknown address is an error, and a removed member takes the link along', async () => {
+      const server = await startTestServer({ database });
+      const owner = await server.join();
+      const unknown = await reset(server, 'nobody@example.com');
+      assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
+      assert.match(unknown.stderr, /^No user has the e-mail address nobody@example\.com\. /);
+      const invited = await owner(`${api}/invitations`, { json: { role: 'owner' } });
+      const { link } = (await invited.json()) as { link: string };
+      const member = await server.joinBy(link, 'leaving@example.com');
+      const { id } = (await (await member(`${api}/me`)).json()) as { id: string };
+      const made = await reset(server, 'leaving@example.com');
+      assert.equal((await owner(`${api}/members/${id}`, { method: 'DELETE' })).status, 200);
+      assert.equal((await use(server, tokenOf(made))).status, 404);
+    });
+  });
+}
+
+test('a folder without a database is an error and stays empty', async () => {
+  const dataDir = makeFolder();
+  const { code, stderr } = await runMillrace(['users', 'reset', email, '--data-dir', dataDir]);
+  assert.equal(code, 1);
+  assert.match(stderr, /^There is no database in /);
+});
