@@ -161,6 +161,24 @@ export class EngineError extends Error {
   }
 }
 
+/**
+ * The message of `context_length_exceeded`. LiteLLM recognises its beginning and then tries a model with a larger
+ * window. Null stands for what is not known; `completion` is null if the request sets no maximum.
+ */
+export function toOverflowText(counts: {
+  window: number | null;
+  prompt: number | null;
+  /** `prompt` is a lower bound. Default false. */
+  isAtLeast?: boolean;
+  completion: number | null;
+}): string {
+  const { window, prompt, isAtLeast, completion } = counts;
+  const length = window === null ? 'exceeded' : `${window} tokens`;
+  const has = prompt === null ? '' : `the prompt has ${isAtLeast ? 'at least ' : ''}${prompt} and `;
+  const needs = completion === null ? 'at least 1 is' : `${completion} are`;
+  return `This model's maximum context length is ${length}; ${has}${needs} needed for the completion. Shorten the prompt or ask for fewer tokens.`;
+}
+
 export const toOverloaded = ({ message, retryAfterMs }: QueueRefusal) =>
   new EngineError('overloaded', message, { retryAfterMs });
 
@@ -263,6 +281,7 @@ export type WireEvents = string;
 /** One event of a stream. The last event has no choices and carries the usage. */
 export interface EngineChunk {
   choices: (ChatChoiceDelta | CompletionChoice)[];
+  /** In other events the counts so far, if the request asks for `continuous_usage_stats`; otherwise null. */
   usage: Usage | null;
   /** Other members of an upstream's event. */
   rest?: Record<string, unknown>;

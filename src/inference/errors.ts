@@ -5,7 +5,7 @@ import type { ErrorFormat, Rendered } from '#http/error-format.ts';
 import { internal, type Refusal, type RefusalCode } from '#lib/errors.ts';
 import { toPathText, type Violation, type ViolationKind } from '#lib/schema/validation-error.ts';
 import { explainViolation } from '#lib/schema/violation-text.ts';
-import { EngineError } from './engine.ts';
+import { EngineError, toOverflowText } from './engine.ts';
 
 export class InferenceError extends Error {
   readonly status: number;
@@ -100,16 +100,7 @@ export const contextLengthExceeded = (
   param: 'messages' | 'prompt',
   /** `prompt` is null if it was not counted. */
   counts: { window: number; prompt: number | null; completion: number | null },
-) => {
-  const { window, prompt, completion } = counts;
-  const has = prompt === null ? '' : `the prompt has ${prompt} and `;
-  const needs = completion === null ? 'at least 1 is' : `${completion} are`;
-  return invalidRequest(
-    'context_length_exceeded',
-    param,
-    `The context window is ${window} tokens; ${has}${needs} needed for the completion. Shorten the prompt or ask for fewer tokens.`,
-  );
-};
+) => invalidRequest('context_length_exceeded', param, toOverflowText(counts));
 
 export const tooManyTokens = (
   param: string,

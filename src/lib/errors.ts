@@ -68,7 +68,8 @@ export const noCredentials = () =>
 export const invalidCredentials = (masked: string) =>
   new Refusal(
     'invalid_credentials',
-    `The API key ${masked} is wrong, revoked or expired. Create a new one in the dashboard.`,
+    // LiteLLM and other clients recognise the first words.
+    `Incorrect API key provided: ${masked}. It is wrong, revoked or expired. Create a new one in the dashboard.`,
   );
 
 export const forbidden = (message: string) => new Refusal('forbidden', message);

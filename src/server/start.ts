@@ -141,7 +141,8 @@ function reload({ core, accounts, models, serving }: Parts, load: () => LoadedCo
     models.catalog.replace(toCatalogSettings(config.models));
     models.backends.configure(toBackendSettings(config.models));
     accounts.limitSettings.configure({ keyDefaults: toKeyDefaults(config) });
-    serving.router.configure(toQueueLimits(config));
+    Object.assign(models.queue, toQueueLimits(config));
+    serving.router.configure(models.queue);
     log.info('configuration reloaded: models, limits of new keys, queue');
   } catch (error) {
     log.error({ err: error }, 'configuration not reloaded; the old one stays in effect');

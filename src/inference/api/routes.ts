@@ -79,6 +79,12 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     },
     async (request) => toModel(getEntry(request.params.model)),
   );
+  // Ids may have slashes, which clients write as they are or as %2F.
+  app.get(
+    '/models/*',
+    { schema: { hide: true, params: Type.Object({ '*': Type.String() }) } },
+    async (request) => toModel(getEntry(request.params['*'])),
+  );
 
   app.post(
     '/chat/completions',

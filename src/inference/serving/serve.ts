@@ -191,7 +191,7 @@ async function serveStream(
   const writer = new StreamWriter(events, admitted, call);
   try {
     await stream.deliver((item) =>
-      typeof item === 'string' ? events.pass(item) : writer.sendChoices(item.choices),
+      typeof item === 'string' ? events.pass(item) : writer.sendChoices(item),
     );
     await writer.sendUsage();
   } catch (error) {
@@ -221,11 +221,8 @@ class StreamWriter {
     this.#call = call;
   }
 
-  sendChoices(choices: EngineChunk['choices']): Promise<void> | undefined {
-    if (choices.length === 0) return undefined;
-    const { task, account } = this.#admitted;
-    const isContinuous = task.body.stream_options?.continuous_usage_stats === true;
-    return this.#send({ choices, usage: isContinuous ? account.usage() : null });
+  sendChoices({ choices, usage }: EngineChunk): Promise<void> | undefined {
+    return choices.length === 0 ? undefined : this.#send({ choices, usage });
   }
 
   /** Sends the usage event, if the request asks for one. */

@@ -20,6 +20,7 @@ import { createRequestAccounting } from '#inference/serving/request-accounting.t
 import { createServe } from '#inference/serving/serve.ts';
 import { createTraces, type Traces } from '#inference/serving/traces.ts';
 import { openWeights } from '#inference/weights/open.ts';
+import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
 import { toQueueLimits } from '#server/options/limits.ts';
 import { toMemoryLimit, toStandIn } from '#server/options/local-models.ts';
@@ -37,7 +38,9 @@ export async function openModels(core: Core) {
   const weights = await openWeights({ db, clock, log, audit, catalog }, toWeightsOptions(config));
   const memory = createMemoryBudget(toMemoryLimit(config));
   const grammars = createGrammarThread(clock);
-  const openLocal = (model: LocalModel) => openLocalEngine(core, { memory, grammars }, model);
+  const queue = toQueueLimits(config);
+  const openLocal = (model: LocalModel) =>
+    openLocalEngine(core, { memory, grammars, queue }, model);
   const standIn = openLocal(toStandIn(config));
   watchLoad(metrics, standIn.name, standIn.status);
   const tokens = createLlama3Counter();
@@ -65,7 +68,17 @@ export async function openModels(core: Core) {
     },
     toBackendSettings(config.models),
   );
-  return { catalog, weights, grammars, responses, standIn, tokens, fallbackCounts, backends };
+  return {
+    catalog,
+    weights,
+    grammars,
+    queue,
+    responses,
+    standIn,
+    tokens,
+    fallbackCounts,
+    backends,
+  };
 }
 
 interface LocalModel {
@@ -75,14 +88,15 @@ interface LocalModel {
 
 function openLocalEngine(
   { config, log }: Core,
-  { memory, grammars }: { memory: MemoryBudget; grammars: GrammarThread },
+  shared: { memory: MemoryBudget; grammars: GrammarThread; queue: QueueLimits },
   model: LocalModel,
 ): LocalEngine {
-  const share = memory.share(model.modelPath);
+  const share = shared.memory.share(model.modelPath);
   const engine = createLocalEngine({
     ...model,
     maxMemoryBytes: share.limit,
-    grammars,
+    grammars: shared.grammars,
+    queue: shared.queue,
     gpu: config.inference.gpu ? 'auto' : false,
     idleMs: config.inference.idle_minutes * 60_000,
     threads: config.inference.threads,

@@ -18,7 +18,7 @@ const question = [{ role: 'user', content: 'What is the capital of France?' }];
 describe('inference over HTTP', () => {
   let server: TestServer;
   before(async () => {
-    server = await startTestServer();
+    server = await startTestServer({ config: { inference: { queue: { length: 64 } } } });
   });
 
   const chat = (body: object, init = {}) =>
@@ -122,6 +122,12 @@ describe('inference over HTTP', () => {
       counts.every((count) => count !== undefined),
       JSON.stringify(counts),
     );
+    assert.equal(counts[0], 0);
+    assert.deepEqual(
+      counts.slice(0, 4),
+      [0, 1, 2, 3],
+      'each event has the counts of its own text, even if several are sent at once',
+    );
     assert.deepEqual(
       counts,
       counts.toSorted((a, b) => (a ?? 0) - (b ?? 0)),
@@ -194,7 +200,10 @@ describe('inference over HTTP', () => {
       error: { code: string; param: string; message: string };
     };
     assert.deepEqual([error.code, error.param], ['context_length_exceeded', 'messages']);
-    assert.match(error.message, /131,?072/);
+    assert.match(
+      error.message,
+      /^This model's maximum context length is 131072 tokens; the prompt/,
+    );
   });
 
   test('JSON by schema always validates, also from a tiny model', async () => {

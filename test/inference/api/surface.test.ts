@@ -67,6 +67,21 @@ describe('the inference surface', () => {
     );
   });
 
+  test('an id with slashes is found as it is and encoded', async (t) => {
+    const id = 'owner/family/name';
+    const own = await startTestServer({
+      config: { models: { catalog: { [id]: { context_window: 4096 } } } as object },
+    });
+    t.after(() => own.stop());
+    for (const path of [id, encodeURIComponent(id)]) {
+      const response = await own.fetch(`/v1/models/${path}`);
+      assert.equal(((await response.json()) as { id: string }).id, id);
+    }
+    const client = new OpenAI({ baseURL: `${own.url}/v1`, apiKey: own.key, maxRetries: 0 });
+    assert.equal((await client.models.retrieve(id)).id, id);
+    await assert.rejects(client.models.retrieve('owner/none'), OpenAI.NotFoundError);
+  });
+
   test('the official client lists models and gets its own error classes', async () => {
     const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: server.key, maxRetries: 0 });
     const page = await client.models.list();
@@ -76,7 +91,12 @@ describe('the inference surface', () => {
     );
     await assert.rejects(client.models.retrieve('nope'), OpenAI.NotFoundError);
     const stranger = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'wrong', maxRetries: 0 });
-    await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
+    await assert.rejects(stranger.models.list(), (error) => {
+      assert(error instanceof OpenAI.AuthenticationError);
+      assert.equal(error.code, 'invalid_api_key');
+      assert.match(error.message, /Incorrect API key provided: \*\*\*\./);
+      return !error.message.includes('wrong.');
+    });
   });
 
   test('no key, a wrong key, and a malformed header are told apart as the contract says', async () => {
@@ -85,6 +105,7 @@ describe('the inference surface', () => {
     const key = 'secret_x_0123456789abcdef0123456789abcdef.AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH';
     const wrong = await refusal('/v1/models', { headers: { authorization: `Bearer ${key}` } });
     assert.deepEqual([wrong.status, wrong.code], [401, 'invalid_api_key']);
+    assert.match(wrong.message, /^Incorrect API key provided: /);
     assert(wrong.message.includes('secret_x***HHHH') && !wrong.message.includes('0123456789'));
   });
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
 import { type Gateway, readEvents, startGateway } from '#test/support/gateway.ts';
+import { startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
 async function refusalOf(response: Response) {
@@ -88,6 +89,41 @@ describe('a model whose backends are busy', () => {
     const order = gateway.upstreams[0]?.requests.slice(1).map(({ body }) => body.user);
     assert.deepEqual(order, ['-5', '0', '5']);
   });
+});
+
+test('the queue of a model on this machine has the configured length', async (test) => {
+  const server = await startTestServer({
+    config: { inference: { queue: { length: 1, wait_seconds: 60 } } },
+  });
+  test.after(() => server.stop());
+  const leaving = new AbortController();
+  const ask = (n: number) =>
+    server.fetch('/v1/completions', {
+      json: {
+        model: 'hermes3-8b',
+        prompt: 'Once',
+        max_tokens: 1500,
+        ignore_eos: true,
+        n,
+        stream: true,
+      },
+      signal: leaving.signal,
+    });
+  // Eight choices take all sequences of the model.
+  const running = await ask(8);
+  const waiting = ask(1);
+  const isFull = async () => {
+    const response = await Promise.race([ask(1), waiting]);
+    return response.status === 503 ? refusalOf(response) : null;
+  };
+  const refusal = await isFull();
+  assert.deepEqual(refusal?.told, overloaded);
+  assert.match(
+    refusal?.message ?? '',
+    /^hermes3-8b is overloaded\. 1 requests are already waiting/,
+  );
+  leaving.abort();
+  await Promise.allSettled([waiting, running.text()]);
 });
 
 describe('a model whose backends fail', () => {

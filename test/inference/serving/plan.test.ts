@@ -98,7 +98,7 @@ describe('the plan of a request', () => {
       one.plan('l', chat(words(460), { max_tokens: 6 })),
       refusal(
         'context_length_exceeded',
-        /window is 500 tokens; the prompt has 495 and 6 are needed/,
+        /^This model.s maximum context length is 500 tokens; the prompt has 495 and 6 are needed/,
       ),
     );
     await assert.rejects(
@@ -193,7 +193,7 @@ describe('the plan of a request', () => {
     assert.equal(await served(401, 300), 'big');
     await assert.rejects(
       planFor(401, 1000).plan('m', chat(words(300))),
-      refusal('context_length_exceeded', /window is 1000 tokens; the prompt has 1000 /),
+      refusal('context_length_exceeded', /context length is 1000 tokens; the prompt has 1000 /),
     );
   });
 
@@ -223,7 +223,7 @@ describe('the plan of a request', () => {
     assert.deepEqual([...(await one.plan('l', chat(words(400)))).unfit], [small]);
     await assert.rejects(
       one.plan('l', chat(words(900))),
-      refusal('context_length_exceeded', /window is 800 tokens/),
+      refusal('context_length_exceeded', /context length is 800 tokens/),
     );
   });
 

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { findOtherPart } from '#inference/content-parts.ts';
-import { EngineError, type Task } from '#inference/engine.ts';
+import { EngineError, type Task, toMaxTokens, toOverflowText } from '#inference/engine.ts';
 import { findOverflow, type Overflow } from './context-overflow.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 
@@ -165,23 +165,12 @@ function toCode(refusal: UpstreamRefusal | null): string {
 }
 
 function contextExceeded(overflow: Overflow, task: Task, cause: Error) {
-  const { window, prompt, isAtLeast, completion } = overflow;
-  const { max_tokens } = task.body;
-  const asked = (task.kind === 'chat' ? task.body.max_completion_tokens : null) ?? max_tokens;
-  const wanted = completion ?? asked ?? null;
-  const room = window === null ? 'its context window' : `its context window of ${window} tokens`;
-  const least = isAtLeast ? 'at least ' : '';
-  const has = prompt === null ? '' : ` The prompt has ${least}${prompt} tokens.`;
-  const asks = wanted === null ? '' : ` ${wanted} were asked for as completion.`;
-  return new EngineError(
-    'rejected',
-    `Prompt and completion do not fit the model: they are more than ${room}.${has}${asks}`,
-    {
-      code: 'context_length_exceeded',
-      param: task.kind === 'chat' ? 'messages' : 'prompt',
-      cause,
-    },
-  );
+  const completion = overflow.completion ?? toMaxTokens(task);
+  return new EngineError('rejected', toOverflowText({ ...overflow, completion }), {
+    code: 'context_length_exceeded',
+    param: task.kind === 'chat' ? 'messages' : 'prompt',
+    cause,
+  });
 }
 
 export function unavailable(what: string, cause?: unknown, isDoubtful = false): EngineError {

@@ -19,7 +19,8 @@ import {
 
 const engine = createBuiltin({
   sequences: 2,
-  limits: { maxLength: 3, maxWaitMs: 20_000, maxChoices: 8, maxCompletionTokens: 4000 },
+  queue: { maxLength: 3, maxWaitMs: 20_000 },
+  limits: { maxChoices: 8, maxCompletionTokens: 4000 },
 });
 after(() => engine.close());
 
@@ -214,7 +215,7 @@ describe('the queue', () => {
   });
 
   test('lets nobody wait longer than allowed', async (t) => {
-    const hurried = createBuiltinFor(t, { sequences: 1, limits: { maxWaitMs: 300 } });
+    const hurried = createBuiltinFor(t, { sequences: 1, queue: { maxLength: 8, maxWaitMs: 300 } });
     await hurried.preload();
     const abort = new AbortController();
     const running = hurried.respond(endless('Run'), call({ signal: abort.signal }));

@@ -209,8 +209,9 @@ describe('refusals of an upstream', () => {
         const [window, prompt, wanted] = numbers;
         // Not more is said to be known than the server knows.
         const isAtLeast = /at least \d+ input tokens/.test(JSON.stringify(body));
-        assert.equal(/has at least \d+ tokens/.test(message), isAtLeast);
-        const said = message.match(/\d+/g)?.map(Number) ?? [];
+        assert.equal(/has at least \d+ and/.test(message), isAtLeast);
+        assert.match(message, /^This model's maximum context length is (\d+ tokens|exceeded);/);
+        const said = message.replace('at least 1 is needed', '').match(/\d+/g)?.map(Number) ?? [];
         const asked = asking.kind === 'chat' || wanted !== 500 ? wanted : null;
         assert.deepEqual(
           said,

@@ -1,7 +1,7 @@
 // Everything the child refuses a request for, one function per failure. The codes and params are those of the
 // inference API.
 
-import { EngineError } from '#inference/engine.ts';
+import { EngineError, toOverflowText } from '#inference/engine.ts';
 
 function rejected(message: string, code: string, param: string, cause?: unknown): EngineError {
   return new EngineError('rejected', message, { code, param, cause });
@@ -14,12 +14,8 @@ export function contextLengthExceeded(
   maxTokens: number | null,
   param: 'messages' | 'prompt',
 ): EngineError {
-  const completion = maxTokens === null ? 'at least 1 is' : `${maxTokens} are`;
-  return rejected(
-    `The context window is ${window} tokens; the prompt has ${promptTokens} and ${completion} needed for the completion. Shorten the prompt or ask for fewer tokens.`,
-    'context_length_exceeded',
-    param,
-  );
+  const text = toOverflowText({ window, prompt: promptTokens, completion: maxTokens });
+  return rejected(text, 'context_length_exceeded', param);
 }
 
 export const emptyPrompt = () =>

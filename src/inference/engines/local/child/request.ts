@@ -19,7 +19,7 @@ import {
   tooManyWaitingPromptTokens,
 } from './errors.ts';
 import type { Generation } from './generation.ts';
-import type { ChildRequest, ModelRuntime, RequestOutput } from './runtime.ts';
+import type { ChildRequest, ModelRuntime } from './runtime.ts';
 
 /** Returns a function that cancels the request. Failures, refusals included, go to `output.failed`. */
 export function startRequest(runtime: ModelRuntime, request: ChildRequest): () => void {
@@ -40,10 +40,11 @@ export function startRequest(runtime: ModelRuntime, request: ChildRequest): () =
 /** Queues all choices of a request. Returns a function that cancels them. Throws EngineError. */
 function submit(
   runtime: ModelRuntime,
-  { task, context, output }: ChildRequest,
+  request: ChildRequest,
   prompts: readonly Prompt[],
   candidates: number,
 ): () => void {
+  const { task, context, output } = request;
   refuseExcess(runtime, prompts, candidates);
   const n = task.body.n ?? 1;
   const promptTokens = sum(prompts.map(({ whole }) => whole.length));
@@ -71,7 +72,7 @@ function submit(
     for (const generation of generations) runtime.scheduler.cancel(generation);
   }
 
-  const toChoices = createChoiceOutputs(output, prompts.length, () => toUsage(promptTokens, run));
+  const toChoices = createChoiceOutputs(request, prompts.length, () => toUsage(promptTokens, run));
   for (const [at, prompt] of prompts.entries())
     generations.push(...buildChoices(run, prompt, toChoices(n, candidates, at * n), candidates));
   // Counted last: a request refused above has nothing waiting.
@@ -97,7 +98,12 @@ function buildChoices(
 }
 
 /** Joins the choices of all prompts. After the last one, sends the usage and ends the output. */
-function createChoiceOutputs(output: RequestOutput, prompts: number, toSoFar: () => Usage) {
+function createChoiceOutputs(
+  { task, output }: ChildRequest,
+  prompts: number,
+  toSoFar: () => Usage,
+) {
+  const isContinuous = task.body.stream_options?.continuous_usage_stats === true;
   let open = prompts;
   function promptEnded(): void {
     if (--open > 0) return;
@@ -107,7 +113,10 @@ function createChoiceOutputs(output: RequestOutput, prompts: number, toSoFar: ()
   return (n: number, candidates: number, firstIndex: number): BestOf =>
     createBestOf(
       { n, candidates, firstIndex },
-      (choice) => output.chunk({ choices: [choice], usage: null }, toSoFar()),
+      (choice) => {
+        const soFar = toSoFar();
+        output.chunk({ choices: [choice], usage: isContinuous ? soFar : null }, soFar);
+      },
       promptEnded,
     );
 }

@@ -65,7 +65,10 @@ export interface ChildRequestsStatus extends ChildLoad {
 }
 
 export interface ChildRequestsOptions extends SupervisorOptions {
+  /** Bounds of the requests that wait for a sequence, read at each use. */
   queue: QueueLimits;
+  /** Sequences of the child. A request that finds a free one does not wait. */
+  sequences: number;
   onEvent: (event: ProcessEvent) => void;
 }
 
@@ -80,7 +83,7 @@ interface RequestsState {
   readonly supervisor: Supervisor;
   /** Requests that the child has not started. The child chooses which one is next. */
   readonly queue: BoundedFairQueue<QueueItem>;
-  readonly maxWaitMs: number;
+  readonly limits: QueueLimits;
   readonly retryAfter: RetryAfterEstimator;
   readonly open: Map<number, OpenRequest>;
   load: ChildLoad;
@@ -99,10 +102,19 @@ export function createChildRequests(options: ChildRequestsOptions): ChildRequest
     event: options.onEvent,
   });
   const retryAfter = createRetryAfterEstimator(systemClock);
+  // Requests stay in the queue until the child starts them, also those that find a free sequence.
+  const limits: QueueLimits = {
+    get maxLength() {
+      return options.queue.maxLength + Math.max(0, options.sequences - state.load.running);
+    },
+    get maxWaitMs() {
+      return options.queue.maxWaitMs;
+    },
+  };
   const state: RequestsState = {
     supervisor,
-    queue: new BoundedFairQueue(options.queue, systemClock, retryAfter),
-    maxWaitMs: options.queue.maxWaitMs,
+    queue: new BoundedFairQueue(limits, systemClock, retryAfter),
+    limits,
     retryAfter,
     open: new Map(),
     load: noLoad,
@@ -166,14 +178,14 @@ function send(
 }
 
 /** Throws EngineError `overloaded` if the queue is full. */
-function enterQueue({ queue, retryAfter, open, maxWaitMs }: RequestsState, item: QueueItem) {
+function enterQueue({ queue, retryAfter, open, limits }: RequestsState, item: QueueItem) {
   if (open.size === 0) retryAfter.start();
   try {
     queue.enter(item);
   } catch (error) {
     throw toEngineError(error);
   }
-  const deadline = setTimeout(() => queue.refuseLate(item), maxWaitMs).unref();
+  const deadline = setTimeout(() => queue.refuseLate(item), limits.maxWaitMs).unref();
   let isRunning = false;
   const leaveQueue = () => {
     clearTimeout(deadline);

@@ -39,7 +39,9 @@ export interface LocalEngineOptions {
   idleMs?: number | null;
   /** Maximum memory of weights and cache, called at each load. Null for no bound. */
   maxMemoryBytes?: () => number | null;
-  limits?: Partial<QueueLimits & RequestLimits>;
+  /** Bounds of the queue, read at each use. Default: 256 requests, 60 s. */
+  queue?: QueueLimits;
+  limits?: Partial<RequestLimits>;
   onEvent?: (event: ProcessEvent) => void;
 }
 
@@ -71,9 +73,11 @@ export interface LocalEngine extends Engine {
   unload(): Promise<void>;
 }
 
-const defaultLimits: QueueLimits & RequestLimits = {
-  maxLength: 64,
-  maxWaitMs: 30_000,
+const defaultQueue: QueueLimits = { maxLength: 256, maxWaitMs: 60_000 };
+
+const defaultSequences = 8;
+
+const defaultLimits: RequestLimits = {
   maxChoices: 1024,
   maxCompletionTokens: 1_000_000,
   maxWaitingPromptTokens: 1_000_000,
@@ -85,7 +89,8 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const requests = createChildRequests({
     name: options.name,
     toChildOptions: () => toChildOptions(options, limits),
-    queue: limits,
+    queue: options.queue ?? defaultQueue,
+    sequences: options.sequences ?? defaultSequences,
     idleMs: options.idleMs ?? null,
     onEvent(event) {
       if (event.kind === 'ready' && window !== null) window = event.window;
@@ -142,7 +147,7 @@ function toChildOptions(options: LocalEngineOptions, limits: RequestLimits): Chi
     modelPath: options.modelPath,
     gpu: options.gpu ?? false,
     threads: options.threads ?? null,
-    sequences: options.sequences ?? 8,
+    sequences: options.sequences ?? defaultSequences,
     contextSize: options.contextSize ?? null,
     maxMemoryBytes: options.maxMemoryBytes?.() ?? null,
     standIn: options.standIn ?? false,

@@ -41,7 +41,6 @@ export function createChatOutput(
     const deltas: ChatChoiceDelta['delta'][] = parts.map((part) => ({ tool_calls: [part] }));
     if (content !== '' || (parts.length === 0 && scored.length > 0)) deltas.unshift({ content });
     for (const [at, delta] of deltas.entries()) {
-      begin();
       const entries = at === 0 ? scored.map((entry) => toChatEntry(vocabulary, entry)) : [];
       const logprobs = options.logprobs ? { content: entries, refusal: null } : null;
       emit({ index, delta, logprobs, finish_reason: null });
@@ -52,8 +51,8 @@ export function createChatOutput(
     get inCall() {
       return calls?.inCall ?? false;
     },
+    begin,
     token(token) {
-      begin();
       lazyGrammar?.see(token);
     },
     text(text, scored) {

@@ -15,6 +15,8 @@ export interface PlacedToken extends ScoredToken {
 
 /** Turns a choice into chat deltas or completion text. */
 export interface ChoiceOutput {
+  /** Called before each token is counted. */
+  begin(): void;
   token(token: number): void;
   text(text: string, scored: PlacedToken[]): void;
   /** Called after each token that is not the last. */
@@ -100,6 +102,8 @@ async function generateToken(
   const token = await options.sampler.sample(index);
   if (isCancelled()) return null;
   if (token < 0) return finish(state, 'stop', null);
+  // Before the first token is counted: a client that asks for counts in each event sees them start at 0.
+  output.begin();
   state.generated++;
   options.onToken();
   const isStop = options.rules.stopTokens.has(token);

@@ -59,7 +59,8 @@ export function createCompletionOutput(
 
   return {
     inCall: false,
-    token: begin,
+    begin,
+    token() {},
     // Kept until `flush` or `end`: the last text carries the finish reason.
     text(text, scored) {
       begin();
