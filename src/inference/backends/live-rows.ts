@@ -8,23 +8,6 @@ import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { UpstreamServer, UpstreamSpec } from './spec.ts';
 
-export interface LiveRows {
-  version(): Promise<number>;
-  list(): Promise<BackendRow[]>;
-  /** Drained backends of every source, as `<model>/<name>`. */
-  drained(): Promise<Set<string>>;
-  /** Throws if the row was encrypted with another key. */
-  toSpec(row: BackendRow): UpstreamSpec;
-  /** Must come first in every transaction that changes something. */
-  countUp(tx: Tx): Promise<void>;
-  insert(tx: Tx, spec: UpstreamSpec): Promise<void>;
-  update(tx: Tx, model: string, name: string, values: LiveValues): Promise<void>;
-  drain(tx: Tx, model: string, name: string): Promise<void>;
-  resume(tx: Tx, model: string, name: string): Promise<void>;
-  /** Returns false if there was none. */
-  remove(tx: Tx, model: string, name: string): Promise<boolean>;
-}
-
 export type LiveValues = Partial<Pick<BackendRow, 'weight' | 'concurrency'>>;
 
 interface Secrets {
@@ -32,96 +15,125 @@ interface Secrets {
   headers: Record<string, string>;
 }
 
-export function createLiveRows(db: Database, clock: Clock, seal: Seal): LiveRows {
-  return {
-    async version() {
-      const row = await db.selectFrom('backends_version').select('version').executeTakeFirst();
-      return row?.version ?? 0;
-    },
-    list: () => db.selectFrom('backends').selectAll().orderBy('created_at').orderBy('id').execute(),
-    async drained() {
-      const rows = await db.selectFrom('drained_backends').select(['model_id', 'name']).execute();
-      return new Set(rows.map(({ model_id, name }) => `${model_id}/${name}`));
-    },
-    toSpec(row) {
-      const { api_key, headers } = JSON.parse(seal.open(row.secrets, row.id)) as Secrets;
-      return {
-        source: 'live',
-        model: row.model_id,
-        name: row.name,
-        url: row.url,
-        apiKey: api_key,
-        upstreamModel: row.upstream_model,
-        server: row.server as UpstreamServer,
-        headers,
-        weight: row.weight,
-        concurrency: row.concurrency,
-        timeouts: {
-          connectMs: row.connect_ms,
-          firstByteMs: row.first_byte_ms,
-          idleMs: row.idle_ms,
-        },
-        continueStreams: row.continue_streams === null ? null : row.continue_streams === 1,
-      };
-    },
-    async countUp(tx) {
-      await tx.updateTable('backends_version').set({ version: sql`version + 1` }).execute();
-    },
-    async insert(tx, spec) {
-      const id = newId();
-      const secrets: Secrets = { api_key: spec.apiKey, headers: { ...spec.headers } };
-      await tx
-        .insertInto('backends')
-        .values({
-          id,
-          model_id: spec.model,
-          name: spec.name,
-          url: spec.url,
-          upstream_model: spec.upstreamModel,
-          server: spec.server,
-          secrets: seal.close(JSON.stringify(secrets), id),
-          weight: spec.weight,
-          concurrency: spec.concurrency,
-          connect_ms: spec.timeouts.connectMs,
-          first_byte_ms: spec.timeouts.firstByteMs,
-          idle_ms: spec.timeouts.idleMs,
-          continue_streams: spec.continueStreams === null ? null : Number(spec.continueStreams),
-          created_at: clock.now(),
-        })
-        .execute();
-    },
-    async update(tx, model, name, values) {
-      await tx
-        .updateTable('backends')
-        .set(values)
-        .where('model_id', '=', model)
-        .where('name', '=', name)
-        .execute();
-    },
-    async drain(tx, model, name) {
-      await tx
-        .insertInto('drained_backends')
-        .values({ model_id: model, name, drained_at: clock.now() })
-        .onConflict((row) => row.doNothing())
-        .execute();
-    },
-    resume,
-    async remove(tx, model, name) {
-      const { numDeletedRows } = await tx
-        .deleteFrom('backends')
-        .where('model_id', '=', model)
-        .where('name', '=', name)
-        .executeTakeFirst();
-      await resume(tx, model, name);
-      return numDeletedRows > 0n;
-    },
-  };
-}
+export class LiveRows {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #seal: Seal;
 
-async function resume(tx: Tx, model: string, name: string): Promise<void> {
-  await tx
-    .deleteFrom('drained_backends')
-    .where('model_id', '=', model)
-    .where('name', '=', name)
-    .execute();
+  constructor(db: Database, clock: Clock, seal: Seal) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#seal = seal;
+  }
+
+  async version(): Promise<number> {
+    const row = await this.#db.selectFrom('backends_version').select('version').executeTakeFirst();
+    return row?.version ?? 0;
+  }
+
+  list(): Promise<BackendRow[]> {
+    return this.#db
+      .selectFrom('backends')
+      .selectAll()
+      .orderBy('created_at')
+      .orderBy('id')
+      .execute();
+  }
+
+  /** Drained backends of every source, as `<model>/<name>`. */
+  async drained(): Promise<Set<string>> {
+    const rows = await this.#db
+      .selectFrom('drained_backends')
+      .select(['model_id', 'name'])
+      .execute();
+    return new Set(rows.map(({ model_id, name }) => `${model_id}/${name}`));
+  }
+
+  /** Throws if the row was encrypted with another key. */
+  toSpec(row: BackendRow): UpstreamSpec {
+    const { api_key, headers } = JSON.parse(this.#seal.open(row.secrets, row.id)) as Secrets;
+    return {
+      source: 'live',
+      model: row.model_id,
+      name: row.name,
+      url: row.url,
+      apiKey: api_key,
+      upstreamModel: row.upstream_model,
+      server: row.server as UpstreamServer,
+      headers,
+      weight: row.weight,
+      concurrency: row.concurrency,
+      timeouts: {
+        connectMs: row.connect_ms,
+        firstByteMs: row.first_byte_ms,
+        idleMs: row.idle_ms,
+      },
+      continueStreams: row.continue_streams === null ? null : row.continue_streams === 1,
+    };
+  }
+
+  /** Must come first in every transaction that changes something. */
+  async countUp(tx: Tx): Promise<void> {
+    await tx.updateTable('backends_version').set({ version: sql`version + 1` }).execute();
+  }
+
+  async insert(tx: Tx, spec: UpstreamSpec): Promise<void> {
+    const id = newId();
+    const secrets: Secrets = { api_key: spec.apiKey, headers: { ...spec.headers } };
+    await tx
+      .insertInto('backends')
+      .values({
+        id,
+        model_id: spec.model,
+        name: spec.name,
+        url: spec.url,
+        upstream_model: spec.upstreamModel,
+        server: spec.server,
+        secrets: this.#seal.close(JSON.stringify(secrets), id),
+        weight: spec.weight,
+        concurrency: spec.concurrency,
+        connect_ms: spec.timeouts.connectMs,
+        first_byte_ms: spec.timeouts.firstByteMs,
+        idle_ms: spec.timeouts.idleMs,
+        continue_streams: spec.continueStreams === null ? null : Number(spec.continueStreams),
+        created_at: this.#clock.now(),
+      })
+      .execute();
+  }
+
+  async update(tx: Tx, model: string, name: string, values: LiveValues): Promise<void> {
+    await tx
+      .updateTable('backends')
+      .set(values)
+      .where('model_id', '=', model)
+      .where('name', '=', name)
+      .execute();
+  }
+
+  async drain(tx: Tx, model: string, name: string): Promise<void> {
+    await tx
+      .insertInto('drained_backends')
+      .values({ model_id: model, name, drained_at: this.#clock.now() })
+      .onConflict((row) => row.doNothing())
+      .execute();
+  }
+
+  async resume(tx: Tx, model: string, name: string): Promise<void> {
+    await tx
+      .deleteFrom('drained_backends')
+      .where('model_id', '=', model)
+      .where('name', '=', name)
+      .execute();
+  }
+
+  /** Returns false if there was none. */
+  async remove(tx: Tx, model: string, name: string): Promise<boolean> {
+    const { numDeletedRows } = await tx
+      .deleteFrom('backends')
+      .where('model_id', '=', model)
+      .where('name', '=', name)
+      .executeTakeFirst();
+    await this.resume(tx, model, name);
+    return numDeletedRows > 0n;
+  }
 }

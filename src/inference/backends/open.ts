@@ -11,7 +11,7 @@ import type { Clock } from '#lib/clock.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import type { HealthSettings } from './health.ts';
 import { type LiveBackends, openLiveBackends } from './live.ts';
-import { createLiveRows } from './live-rows.ts';
+import { LiveRows } from './live-rows.ts';
 import { watchBackends } from './metrics.ts';
 import { createProber } from './prober.ts';
 import { BackendRegistry } from './registry.ts';
@@ -57,7 +57,7 @@ export async function openBackends(
   const { db, clock, log, audit, catalog, seal, metrics, probe } = deps;
   let { probeMs } = settings;
   const registry = new BackendRegistry(deps, settings);
-  const rows = createLiveRows(db, clock, seal);
+  const rows = new LiveRows(db, clock, seal);
   const live = await openLiveBackends({ db, log, audit, catalog, rows, registry });
   const all = () => registry.all();
   const prober = createProber(clock, { backends: all, probe, everyMs: () => probeMs });

@@ -43,42 +43,6 @@ const shortSeconds = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25, 1];
 const seconds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 export function createMeter(registry: Registry): Meter {
-  const labelNames = [
-    'gen_ai_operation_name',
-    'gen_ai_request_model',
-    'gen_ai_response_model',
-    'millrace_backend',
-  ] as const;
-  const duration = histogram(registry, {
-    name: 'gen_ai_server_request_duration_seconds',
-    help: 'Time from the request to the end of its answer.',
-    labelNames: [...labelNames, 'millrace_outcome'],
-    buckets: seconds,
-  });
-  const firstToken = histogram(registry, {
-    name: 'gen_ai_server_time_to_first_token_seconds',
-    help: 'Time from the request to the first token of its answer.',
-    labelNames,
-    buckets: seconds,
-  });
-  const tokens = counter(registry, {
-    name: 'gen_ai_client_token_usage_total',
-    help: 'Tokens read and generated, also for requests that were aborted or failed.',
-    labelNames: [...labelNames, 'gen_ai_token_type'],
-  });
-
-  const overhead = histogram(registry, {
-    name: 'millrace_overhead_seconds',
-    help: 'Time until the first byte of an answer that was spent here and not in engine or queue.',
-    labelNames: backendLabels,
-    buckets: shortSeconds,
-  });
-  const queueWait = histogram(registry, {
-    name: 'millrace_queue_wait_seconds',
-    help: 'How long requests waited for a place at a backend, of those that had to.',
-    labelNames: ['gen_ai_response_model'],
-    buckets: seconds,
-  });
   const count = <Names extends string>(name: string, help: string, labelNames: readonly Names[]) =>
     new Counter({ name, help, labelNames, registers: [registry] });
   const failures = count(
@@ -96,7 +60,54 @@ export function createMeter(registry: Registry): Meter {
     'Requests turned away because the queue was full or the wait too long.',
     ['gen_ai_response_model', 'millrace_reason'],
   );
+  const limitRefusals = count(
+    'millrace_limit_refusals_total',
+    'Requests turned away because a limit of their key or account was reached.',
+    ['millrace_limit', 'millrace_scope'],
+  );
+  return {
+    record: recordRequests(registry),
+    limited: ({ limit, scope }) => limitRefusals.labels(limit, scope).inc(),
+    failed({ model, name }, { failure, code }) {
+      const kind = code === 'upstream_timeout' ? 'timeout' : failure;
+      failures.labels(model, name, kind).inc();
+    },
+    continued: ({ model, name }) => continuations.labels(model, name).inc(),
+    refused: (model, reason) => refusals.labels(model, reason).inc(),
+  };
+}
 
+function recordRequests(registry: Registry): Meter['record'] {
+  const labelNames = ['gen_ai_operation_name', 'gen_ai_request_model', ...backendLabels] as const;
+  const duration = histogram(registry, {
+    name: 'gen_ai_server_request_duration_seconds',
+    help: 'Time from the request to the end of its answer.',
+    labelNames: [...labelNames, 'millrace_outcome'],
+    buckets: seconds,
+  });
+  const firstToken = histogram(registry, {
+    name: 'gen_ai_server_time_to_first_token_seconds',
+    help: 'Time from the request to the first token of its answer.',
+    labelNames,
+    buckets: seconds,
+  });
+  const tokens = counter(registry, {
+    name: 'gen_ai_client_token_usage_total',
+    help: 'Tokens read and generated, also for requests that were aborted or failed.',
+    labelNames: [...labelNames, 'gen_ai_token_type'],
+  });
+  const overhead = histogram(registry, {
+    name: 'millrace_overhead_seconds',
+    help: 'Time until the first byte of an answer that was spent here and not in engine or queue.',
+    labelNames: backendLabels,
+    buckets: shortSeconds,
+  });
+  const queueWait = histogram(registry, {
+    name: 'millrace_queue_wait_seconds',
+    help: 'How long requests waited for a place at a backend, of those that had to.',
+    labelNames: ['gen_ai_response_model'],
+    buckets: seconds,
+  });
   const seriesOf = memoize(
     ({ operation, asked, served, backend, outcome }: ServedRequest) =>
       `${operation} ${asked} ${served} ${backend} ${outcome}`,
@@ -111,31 +122,16 @@ export function createMeter(registry: Registry): Meter {
       };
     },
   );
-  const limitRefusals = count(
-    'millrace_limit_refusals_total',
-    'Requests turned away because a limit of their key or account was reached.',
-    ['millrace_limit', 'millrace_scope'],
-  );
-
-  return {
-    limited: ({ limit, scope }) => limitRefusals.labels(limit, scope).inc(),
-    failed({ model, name }, { failure, code }) {
-      const kind = code === 'upstream_timeout' ? 'timeout' : failure;
-      failures.labels(model, name, kind).inc();
-    },
-    continued: ({ model, name }) => continuations.labels(model, name).inc(),
-    refused: (model, reason) => refusals.labels(model, reason).inc(),
-    record(request) {
-      const { outcome, usage, firstTokenMs, durationMs, queuedMs, overheadMs } = request;
-      const own = seriesOf(request);
-      own.duration.observe(durationMs / 1000);
-      if (outcome === 'done') own.overhead.observe(overheadMs / 1000);
-      if (queuedMs > 0) queueWait(request.served).observe(queuedMs / 1000);
-      if (firstTokenMs !== null) own.firstToken.observe(firstTokenMs / 1000);
-      if (usage === null) return;
-      own.input.add(usage.prompt_tokens);
-      own.output.add(usage.completion_tokens);
-    },
+  return (request) => {
+    const { outcome, usage, firstTokenMs, durationMs, queuedMs, overheadMs } = request;
+    const own = seriesOf(request);
+    own.duration.observe(durationMs / 1000);
+    if (outcome === 'done') own.overhead.observe(overheadMs / 1000);
+    if (queuedMs > 0) queueWait(request.served).observe(queuedMs / 1000);
+    if (firstTokenMs !== null) own.firstToken.observe(firstTokenMs / 1000);
+    if (usage === null) return;
+    own.input.add(usage.prompt_tokens);
+    own.output.add(usage.completion_tokens);
   };
 }
 

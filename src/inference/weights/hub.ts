@@ -24,18 +24,7 @@ export interface OpenFile {
   readonly body: AsyncIterable<Buffer>;
 }
 
-/** Methods throw a PullError: `unavailable` if a retry may help, `denied` or `missing` if not. */
-export interface Hub {
-  look(repo: string, signal: AbortSignal): Promise<HubRepo>;
-  open(
-    file: { repo: string; commit: string; path: string },
-    offset: number,
-    signal: AbortSignal,
-  ): Promise<OpenFile>;
-  close(): Promise<void>;
-}
-
-type Answer = Dispatcher.ResponseData & {
+type HubResponse = Dispatcher.ResponseData & {
   /** False if the response is from a host that the hub redirected to. */
   isHubs: boolean;
 };
@@ -54,135 +43,149 @@ const reasons: Record<string, string> = {
 };
 const maxListingBytes = 32 * 1024 * 1024;
 
-export function createHub(
-  options: { url: string; token: string | null },
-  { stallMs = 30_000 } = {},
-): Hub {
-  const hub = options.url.replace(/\/+$/, '');
-  const { origin } = new URL(hub);
-  let agent: Agent | undefined;
+/** Methods throw a PullError: `unavailable` if a retry may help, `denied` or `missing` if not. */
+export class Hub {
+  readonly #url: string;
+  readonly #origin: string;
+  readonly #token: string | null;
+  readonly #stallMs: number;
+  #agent: Agent | undefined;
+
+  constructor(options: { url: string; token: string | null }, { stallMs = 30_000 } = {}) {
+    this.#url = options.url.replace(/\/+$/, '');
+    this.#origin = new URL(this.#url).origin;
+    this.#token = options.token;
+    this.#stallMs = stallMs;
+  }
+
+  async look(repo: string, signal: AbortSignal): Promise<HubRepo> {
+    const url = new URL(`${this.#url}/api/models/${repo}/revision/main?blobs=true`);
+    const ask = () => this.#get(url, { accept: 'application/json' }, signal);
+    // Retried once immediately: a kept-alive connection may have been closed since the last request.
+    const response = await ask().catch((error) => {
+      signal.throwIfAborted();
+      return error instanceof PullError ? ask() : Promise.reject(error);
+    });
+    if (response.statusCode !== 200) throw await this.#refusal(response, repo, repo);
+    try {
+      return toRepo(JSON.parse(await this.#readText(response)));
+    } catch (error) {
+      if (error instanceof SyntaxError || error instanceof TypeError) {
+        throw hubUnavailable(this.#url, 'its answer is not that of a model hub');
+      }
+      throw this.#unavailable(error, signal);
+    }
+  }
+
+  async open(
+    { repo, commit, path }: { repo: string; commit: string; path: string },
+    offset: number,
+    signal: AbortSignal,
+  ): Promise<OpenFile> {
+    const encoded = path.split('/').map(encodeURIComponent).join('/');
+    const url = new URL(`${this.#url}/${repo}/resolve/${commit}/${encoded}`);
+    const response = await this.#get(
+      url,
+      offset === 0 ? {} : { range: `bytes=${offset}-` },
+      signal,
+    );
+    const { statusCode, headers } = response;
+    if (statusCode === 200) return { from: 0, body: this.#bytesOf(response, signal) };
+    if (statusCode !== 206) throw await this.#refusal(response, repo, `${repo}/${path}`);
+    const from = /^bytes (\d+)-/.exec(String(headers['content-range']))?.[1];
+    if (Number(from) === offset) return { from: offset, body: this.#bytesOf(response, signal) };
+    await discard(response);
+    throw hubUnavailable(this.#url, 'it sent another part of the file than was asked for');
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.destroy();
+  }
 
   /** undici is loaded with the first pull: most servers never pull, and it takes 10 MB. */
-  async function send(url: URL, headers: Record<string, string>, signal: AbortSignal) {
+  async #send(url: URL, headers: Record<string, string>, signal: AbortSignal) {
     const { Agent, request } = await import('undici');
-    agent ??= new Agent({
+    const stallMs = this.#stallMs;
+    this.#agent ??= new Agent({
       connections: 32,
       connect: { timeout: stallMs },
       headersTimeout: stallMs,
       bodyTimeout: stallMs,
     });
-    return request(url, { dispatcher: agent, signal, headers });
+    return request(url, { dispatcher: this.#agent, signal, headers });
   }
 
   /** Follows redirects itself, because it must decide at each hop whether to send the token. */
-  async function get(
+  async #get(
     start: URL,
     headers: Record<string, string>,
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<HubResponse> {
     let url = start;
     for (let hops = 0; hops <= maxRedirects; hops++) {
+      const isHubs = url.origin === this.#origin;
       const authorization: Record<string, string> =
-        options.token !== null && url.origin === origin
-          ? { authorization: `Bearer ${options.token}` }
-          : {};
+        this.#token !== null && isHubs ? { authorization: `Bearer ${this.#token}` } : {};
       const sent = { 'user-agent': 'millrace', ...headers, ...authorization };
-      const answer = await send(url, sent, signal).catch((error) => {
-        throw unavailable(error, signal);
+      const response = await this.#send(url, sent, signal).catch((error) => {
+        throw this.#unavailable(error, signal);
       });
-      const { location } = answer.headers;
-      if (answer.statusCode < 300 || answer.statusCode > 399 || typeof location !== 'string') {
-        return Object.assign(answer, { isHubs: url.origin === origin });
+      const { location } = response.headers;
+      const { statusCode } = response;
+      if (statusCode < 300 || statusCode > 399 || typeof location !== 'string') {
+        return Object.assign(response, { isHubs });
       }
-      await discard(answer);
+      await discard(response);
       const next = URL.parse(location, url);
       if (next?.protocol !== 'http:' && next?.protocol !== 'https:') {
-        throw hubUnavailable(hub, 'it redirects to something that is not HTTP');
+        throw hubUnavailable(this.#url, 'it redirects to something that is not HTTP');
       }
       url = next;
     }
-    throw hubUnavailable(hub, 'it redirects in circles');
+    throw hubUnavailable(this.#url, 'it redirects in circles');
   }
 
-  async function refusal(answer: Answer, repo: string, what: string): Promise<PullError> {
-    await discard(answer);
-    const { statusCode, isHubs } = answer;
+  async #refusal(response: HubResponse, repo: string, what: string): Promise<PullError> {
+    await discard(response);
+    const { statusCode, isHubs } = response;
     // From another host, these statuses mean that a signed URL has expired; the hub issues a new one.
     if (isHubs && (statusCode === 401 || statusCode === 403)) {
-      return hubDenied(hub, repo, options.token !== null);
+      return hubDenied(this.#url, repo, this.#token !== null);
     }
-    if (isHubs && (statusCode === 404 || statusCode === 410)) return hubMissing(hub, what);
-    const seconds = Number(answer.headers['retry-after'] ?? 0);
-    return hubUnavailable(hub, `it answered ${statusCode}`, seconds > 0 ? seconds * 1000 : 0);
+    if (isHubs && (statusCode === 404 || statusCode === 410)) return hubMissing(this.#url, what);
+    const seconds = Number(response.headers['retry-after'] ?? 0);
+    return hubUnavailable(this.#url, `it answered ${statusCode}`, seconds > 0 ? seconds * 1000 : 0);
   }
 
-  function unavailable(error: unknown, signal: AbortSignal): unknown {
+  #unavailable(error: unknown, signal: AbortSignal): unknown {
     const { code = '', name } = error as NodeJS.ErrnoException;
     if (error instanceof PullError || (signal.aborted && name !== 'TimeoutError')) return error;
-    return hubUnavailable(hub, reasons[code] ?? reasons[name] ?? (code || name));
+    return hubUnavailable(this.#url, reasons[code] ?? reasons[name] ?? (code || name));
   }
 
-  async function look(repo: string, signal: AbortSignal): Promise<HubRepo> {
-    const url = new URL(`${hub}/api/models/${repo}/revision/main?blobs=true`);
-    const ask = () => get(url, { accept: 'application/json' }, signal);
-    // Retried once immediately: a kept-alive connection may have been closed since the last request.
-    const answer = await ask().catch((error) => {
-      signal.throwIfAborted();
-      return error instanceof PullError ? ask() : Promise.reject(error);
-    });
-    if (answer.statusCode !== 200) throw await refusal(answer, repo, repo);
-    try {
-      return toRepo(JSON.parse(await readText(answer)));
-    } catch (error) {
-      if (error instanceof SyntaxError || error instanceof TypeError) {
-        throw hubUnavailable(hub, 'its answer is not that of a model hub');
-      }
-      throw unavailable(error, signal);
-    }
-  }
-
-  async function readText({ body }: Answer): Promise<string> {
+  async #readText({ body }: HubResponse): Promise<string> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > maxListingBytes) throw hubUnavailable(hub, 'its answer is too long');
+      if (bytes > maxListingBytes) throw hubUnavailable(this.#url, 'its answer is too long');
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString();
   }
 
-  async function* bytesOf(answer: Answer, signal: AbortSignal): AsyncIterable<Buffer> {
+  async *#bytesOf(response: HubResponse, signal: AbortSignal): AsyncIterable<Buffer> {
     try {
-      yield* answer.body as AsyncIterable<Buffer>;
+      yield* response.body as AsyncIterable<Buffer>;
     } catch (error) {
-      throw unavailable(error, signal);
+      throw this.#unavailable(error, signal);
     }
   }
-
-  return {
-    look,
-    async open({ repo, commit, path }, offset, signal) {
-      const encoded = path.split('/').map(encodeURIComponent).join('/');
-      const url = new URL(`${hub}/${repo}/resolve/${commit}/${encoded}`);
-      const answer = await get(url, offset === 0 ? {} : { range: `bytes=${offset}-` }, signal);
-      const { statusCode, headers } = answer;
-      if (statusCode === 200) return { from: 0, body: bytesOf(answer, signal) };
-      if (statusCode !== 206) throw await refusal(answer, repo, `${repo}/${path}`);
-      const from = /^bytes (\d+)-/.exec(String(headers['content-range']))?.[1];
-      if (Number(from) === offset) return { from: offset, body: bytesOf(answer, signal) };
-      await discard(answer);
-      throw hubUnavailable(hub, 'it sent another part of the file than was asked for');
-    },
-    async close() {
-      await agent?.destroy();
-    },
-  };
 }
 
 /** Reads a short body to the end, so that the connection can be reused; cuts off a long one. */
-const discard = (answer: Dispatcher.ResponseData) =>
-  answer.body.dump({ limit: 65_536 }).catch(() => {});
+const discard = (response: Dispatcher.ResponseData) =>
+  response.body.dump({ limit: 65_536 }).catch(() => {});
 
 interface RawRepo {
   sha: string;

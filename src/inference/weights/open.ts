@@ -8,10 +8,10 @@ import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import { type Bindings, createBindings } from './bindings.ts';
-import { createHub } from './hub.ts';
-import { createPullRows } from './pull-rows.ts';
-import { createPulls, type Pulls } from './pulls.ts';
-import { createRunner, type RunnerOptions } from './runner.ts';
+import { Hub } from './hub.ts';
+import { PullRows } from './pull-rows.ts';
+import { Pulls } from './pulls.ts';
+import { Runner, type RunnerOptions } from './runner.ts';
 import { openStore, type Store } from './store.ts';
 
 export interface LocalWeights {
@@ -42,20 +42,20 @@ export async function openWeights(
   const { db, clock, log, audit, catalog } = deps;
   const folder = resolve(options.dataDir, 'models');
   const store = await openStore(folder);
-  const hub = createHub({ url: options.hubUrl, token: options.hubToken });
-  const rows = createPullRows(db, clock, {
+  const hub = new Hub({ url: options.hubUrl, token: options.hubToken });
+  const rows = new PullRows(db, clock, {
     storeId: store.id,
     runner: newId(),
     leaseMs: options.leaseMs ?? 4_000,
   });
   const bindings = await createBindings(db, clock, store);
   let tidying: Promise<void> | undefined;
-  const runner = createRunner({ db, log, hub, store, rows, bindings }, { ...options, folder });
+  const runner = new Runner({ db, log, hub, store, rows, bindings }, { ...options, folder });
   return {
     store,
     bindings,
-    pulls: createPulls({ db, audit, catalog, hub, store, rows, bindings, runner }),
-    start: runner.wake,
+    pulls: new Pulls({ db, audit, catalog, hub, store, rows, bindings, runner }),
+    start: () => runner.wake(),
     tidy() {
       tidying ??= Promise.all([bindings.refresh(), rows.sweep()])
         .then(() => {})
@@ -64,7 +64,7 @@ export async function openWeights(
         });
       return tidying;
     },
-    isStopping: runner.isStopping,
-    stop: runner.stop,
+    isStopping: () => runner.isStopping,
+    stop: () => runner.stop(),
   };
 }

@@ -8,24 +8,6 @@ export type PullState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
 
 export const liveStates: PullState[] = ['queued', 'running'];
 
-export interface PullRows {
-  insert(tx: Tx, row: NewPull): Promise<WeightPullRow>;
-  /** Live pulls of the whole store, from all accounts. */
-  live(db: Database | Tx): Promise<WeightPullRow[]>;
-  find(accountId: string, id: string): Promise<WeightPullRow | undefined>;
-  /** Newest first, bounded. */
-  list(accountId: string): Promise<WeightPullRow[]>;
-  /** Claims the oldest pull that is waiting or was left by a dead process; undefined if there is none. */
-  claim(): Promise<WeightPullRow | undefined>;
-  /** Renews the lease. Returns false if this process no longer owns the pull. */
-  beat(id: string, bytesDone: number): Promise<boolean>;
-  /** Changes the state of a pull this process owns. Returns false if another process changed it first. */
-  leave(id: string, to: Ending): Promise<boolean>;
-  cancel(tx: Tx, accountId: string, id: string): Promise<WeightPullRow | undefined>;
-  /** Deletes pulls that ended long ago. */
-  sweep(): Promise<void>;
-}
-
 export type NewPull = Pick<
   WeightPullRow,
   'id' | 'account_id' | 'model_id' | 'name' | 'repo' | 'commit_id' | 'files' | 'bytes_total'
@@ -34,25 +16,36 @@ export type NewPull = Pick<
 export interface Ending {
   state: 'queued' | 'done' | 'failed';
   bytesDone: number;
-  error?: string;
+  error?: string | null;
 }
 
 const maxListed = 50;
 const keptMs = 30 * 86_400_000;
 
-export function createPullRows(
-  db: Database,
-  clock: Clock,
-  options: { storeId: string; runner: string; leaseMs: number },
-): PullRows {
-  const { storeId, runner, leaseMs } = options;
+export interface PullRowsOptions {
+  readonly storeId: string;
+  /** Identifies this process in the leases it holds. */
+  readonly runner: string;
+  readonly leaseMs: number;
+}
 
-  async function insert(tx: Tx, row: NewPull) {
-    const now = clock.now();
+export class PullRows {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #options: PullRowsOptions;
+
+  constructor(db: Database, clock: Clock, options: PullRowsOptions) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#options = options;
+  }
+
+  async insert(tx: Tx, row: NewPull): Promise<WeightPullRow> {
+    const now = this.#clock.now();
     const state: PullState = 'queued';
     const full: WeightPullRow = {
       ...row,
-      store_id: storeId,
+      store_id: this.#options.storeId,
       bytes_done: 0,
       state,
       error: null,
@@ -65,9 +58,34 @@ export function createPullRows(
     return full;
   }
 
-  function claim() {
-    const now = clock.now();
+  /** Live pulls of the whole store, from all accounts. */
+  live(db: Database | Tx): Promise<WeightPullRow[]> {
     return db
+      .selectFrom('weight_pulls')
+      .selectAll()
+      .where('store_id', '=', this.#options.storeId)
+      .where('state', 'in', liveStates)
+      .execute();
+  }
+
+  find(accountId: string, id: string): Promise<WeightPullRow | undefined> {
+    return this.#of(accountId).where('id', '=', id).executeTakeFirst();
+  }
+
+  /** Newest first, bounded. */
+  list(accountId: string): Promise<WeightPullRow[]> {
+    return this.#of(accountId)
+      .orderBy('created_at', 'desc')
+      .orderBy('id')
+      .limit(maxListed)
+      .execute();
+  }
+
+  /** Claims the oldest pull that is waiting or was left by a dead process; undefined if there is none. */
+  claim(): Promise<WeightPullRow | undefined> {
+    const { storeId, runner, leaseMs } = this.#options;
+    const now = this.#clock.now();
+    return this.#db
       .updateTable('weight_pulls')
       .set({ state: 'running', runner, lease_until: now + leaseMs, updated_at: now })
       .where((row) =>
@@ -99,82 +117,55 @@ export function createPullRows(
       .executeTakeFirst();
   }
 
-  async function beat(id: string, bytesDone: number) {
-    const now = clock.now();
-    const { numUpdatedRows } = await db
+  /** Renews the lease. Returns false if this process no longer owns the pull. */
+  beat(id: string, bytesDone: number): Promise<boolean> {
+    const lease_until = this.#clock.now() + this.#options.leaseMs;
+    return this.#updateOwned(id, { bytes_done: bytesDone, lease_until });
+  }
+
+  /** Changes the state of a pull this process owns. Returns false if another process changed it first. */
+  leave(id: string, { state, bytesDone, error = null }: Ending): Promise<boolean> {
+    const ended = { state, bytes_done: bytesDone, error, runner: null, lease_until: null };
+    return this.#updateOwned(id, ended);
+  }
+
+  cancel(tx: Tx, accountId: string, id: string): Promise<WeightPullRow | undefined> {
+    return tx
       .updateTable('weight_pulls')
-      .set({ bytes_done: bytesDone, lease_until: now + leaseMs, updated_at: now })
+      .set({ state: 'cancelled', lease_until: null, updated_at: this.#clock.now() })
       .where('id', '=', id)
-      .where('runner', '=', runner)
+      .where('account_id', '=', accountId)
+      .where('store_id', '=', this.#options.storeId)
+      .where('state', 'in', liveStates)
+      .returningAll()
+      .executeTakeFirst();
+  }
+
+  /** Deletes pulls that ended long ago. */
+  async sweep(): Promise<void> {
+    await this.#db
+      .deleteFrom('weight_pulls')
+      .where('state', 'not in', liveStates)
+      .where('updated_at', '<', this.#clock.now() - keptMs)
+      .execute();
+  }
+
+  #of(accountId: string) {
+    return this.#db
+      .selectFrom('weight_pulls')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('store_id', '=', this.#options.storeId);
+  }
+
+  async #updateOwned(id: string, values: Partial<WeightPullRow>): Promise<boolean> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable('weight_pulls')
+      .set({ ...values, updated_at: this.#clock.now() })
+      .where('id', '=', id)
+      .where('runner', '=', this.#options.runner)
       .where('state', '=', 'running')
       .executeTakeFirst();
     return numUpdatedRows > 0n;
   }
-
-  async function leave(id: string, { state, bytesDone, error }: Ending) {
-    const { numUpdatedRows } = await db
-      .updateTable('weight_pulls')
-      .set({
-        state,
-        bytes_done: bytesDone,
-        error: error ?? null,
-        runner: null,
-        lease_until: null,
-        updated_at: clock.now(),
-      })
-      .where('id', '=', id)
-      .where('runner', '=', runner)
-      .where('state', '=', 'running')
-      .executeTakeFirst();
-    return numUpdatedRows > 0n;
-  }
-
-  return {
-    insert,
-    live: (on) =>
-      on
-        .selectFrom('weight_pulls')
-        .selectAll()
-        .where('store_id', '=', storeId)
-        .where('state', 'in', liveStates)
-        .execute(),
-    find: (accountId, id) =>
-      db
-        .selectFrom('weight_pulls')
-        .selectAll()
-        .where('id', '=', id)
-        .where('account_id', '=', accountId)
-        .where('store_id', '=', storeId)
-        .executeTakeFirst(),
-    list: (accountId) =>
-      db
-        .selectFrom('weight_pulls')
-        .selectAll()
-        .where('account_id', '=', accountId)
-        .where('store_id', '=', storeId)
-        .orderBy('created_at', 'desc')
-        .orderBy('id')
-        .limit(maxListed)
-        .execute(),
-    claim,
-    beat,
-    leave,
-    cancel: (tx, accountId, id) =>
-      tx
-        .updateTable('weight_pulls')
-        .set({ state: 'cancelled', lease_until: null, updated_at: clock.now() })
-        .where('id', '=', id)
-        .where('account_id', '=', accountId)
-        .where('store_id', '=', storeId)
-        .where('state', 'in', liveStates)
-        .returningAll()
-        .executeTakeFirst(),
-    async sweep() {
-      await db
-        .deleteFrom('weight_pulls')
-        .where('state', 'not in', liveStates)
-        .where('updated_at', '<', clock.now() - keptMs)
-        .execute();
-    },
-  };
 }

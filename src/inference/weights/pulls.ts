@@ -9,7 +9,7 @@ import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { nearest } from '#lib/nearest.ts';
 import type { Bindings } from './bindings.ts';
-import { chooseFiles, parseFile, parseSource, type Source, toStoredName } from './choose.ts';
+import { chooseFiles, parseFile, parseSource, type Source } from './choose.ts';
 import {
   alreadyPulled,
   noKnownRepo,
@@ -33,19 +33,6 @@ export interface PullRequest {
   readonly as?: string | null | undefined;
 }
 
-export interface Pulls {
-  /**
-   * Asks the hub for the files, then records the pull. Repeating the request returns the pull that is already
-   * running.
-   */
-  create(principal: SessionPrincipal, request: PullRequest): Promise<WeightPullRow>;
-  get(accountId: string, id: string): Promise<WeightPullRow>;
-  list(accountId: string): Promise<WeightPullRow[]>;
-  /** Deletes partial files, unless `keep` is set. */
-  cancel(principal: SessionPrincipal, id: string, keep: boolean): Promise<void>;
-  removeWeights(principal: SessionPrincipal, name: string): Promise<void>;
-}
-
 export interface PullParts {
   db: Database;
   audit: Audit;
@@ -60,31 +47,22 @@ export interface PullParts {
 const maxLive = 100;
 const lookMs = 20_000;
 
-export function createPulls(parts: PullParts): Pulls {
-  const { db, audit, catalog, hub, store, rows, bindings, runner } = parts;
+export class Pulls {
+  readonly #parts: PullParts;
 
-  function getModel(id: string, param: 'model' | 'as') {
-    const entry = catalog.find(id);
-    if (entry !== undefined) return entry;
-    const ids = catalog.list().map((one) => one.id);
-    throw unknownModel(id, param, nearest(id, ids));
+  constructor(parts: PullParts) {
+    this.#parts = parts;
   }
 
-  function toSource({ model, repo, file, quant }: PullRequest): Source {
-    if ((model == null) === (repo == null)) throw notOneSource();
-    const known = model == null ? null : getModel(model, 'model');
-    if (known !== null && known.weights.gguf === null) throw noKnownRepo(known.id);
-    const source = parseSource(known?.weights.gguf ?? repo ?? '');
-    return {
-      repo: source.repo,
-      file: file == null ? source.file : parseFile(file),
-      quant: quant ?? source.quant,
-    };
-  }
-
-  async function create(principal: SessionPrincipal, request: PullRequest) {
-    const source = toSource(request);
-    const modelId = request.as == null ? (request.model ?? null) : getModel(request.as, 'as').id;
+  /**
+   * Asks the hub for the files, then records the pull. Repeating the request returns the pull that is already
+   * running.
+   */
+  async create(principal: SessionPrincipal, request: PullRequest): Promise<WeightPullRow> {
+    const { db, audit, catalog, hub, store, rows, runner } = this.#parts;
+    const source = toSource(catalog, request);
+    const modelId =
+      request.as == null ? (request.model ?? null) : getModel(catalog, request.as, 'as').id;
     const { commit, files: listed } = await hub.look(source.repo, AbortSignal.timeout(lookMs));
     const files = chooseFiles(source, listed);
     const weights = await store.inspect({ repo: source.repo, commit, files });
@@ -103,7 +81,7 @@ export function createPulls(parts: PullParts): Pulls {
         id: newId(),
         account_id: principal.accountId,
         model_id: modelId,
-        name: toStoredName(source.repo, weights.files[0]?.path ?? ''),
+        name: weights.name,
         repo: source.repo,
         commit_id: commit,
         files: JSON.stringify(files),
@@ -117,19 +95,19 @@ export function createPulls(parts: PullParts): Pulls {
     return row;
   }
 
-  /** Adds the current progress: the row is about a second behind a pull that runs here. */
-  function withProgress(row: WeightPullRow): WeightPullRow {
-    const bytes = row.state === 'running' ? runner.bytesOf(row.id) : undefined;
-    return bytes === undefined ? row : { ...row, bytes_done: bytes };
-  }
-
-  async function get(accountId: string, id: string) {
-    const row = await rows.find(accountId, id);
+  async get(accountId: string, id: string): Promise<WeightPullRow> {
+    const row = await this.#parts.rows.find(accountId, id);
     if (row === undefined) throw notFound('This pull');
-    return withProgress(row);
+    return this.#withProgress(row);
   }
 
-  async function cancel(principal: SessionPrincipal, id: string, keep: boolean) {
+  async list(accountId: string): Promise<WeightPullRow[]> {
+    return (await this.#parts.rows.list(accountId)).map((row) => this.#withProgress(row));
+  }
+
+  /** Deletes partial files, unless `keep` is set. */
+  async cancel(principal: SessionPrincipal, id: string, keep: boolean): Promise<void> {
+    const { db, audit, store, rows, runner } = this.#parts;
     const cancelled = await db.transaction().execute(async (tx) => {
       const row = await rows.cancel(tx, principal.accountId, id);
       if (row === undefined) return undefined;
@@ -137,13 +115,14 @@ export function createPulls(parts: PullParts): Pulls {
       await audit.record(tx, principal, { action: 'pull.cancelled', resourceId: id, details });
       return row;
     });
-    if (cancelled === undefined) throw pullIsOver((await get(principal.accountId, id)).state);
+    if (cancelled === undefined) throw pullIsOver((await this.get(principal.accountId, id)).state);
     await runner.abort(id);
     const weights = keep ? undefined : await store.find(cancelled.name);
     if (weights !== undefined) await store.removeParts(weights);
   }
 
-  async function removeWeights(principal: SessionPrincipal, name: string) {
+  async removeWeights(principal: SessionPrincipal, name: string): Promise<void> {
+    const { db, audit, store, rows, bindings } = this.#parts;
     const weights = await store.find(name);
     if (weights === undefined) throw notFound(name.slice(0, 300));
     await db.transaction().execute(async (tx) => {
@@ -158,11 +137,28 @@ export function createPulls(parts: PullParts): Pulls {
     await store.remove(weights);
   }
 
+  /** Adds the current progress: the row is about a second behind a pull that runs here. */
+  #withProgress(row: WeightPullRow): WeightPullRow {
+    const bytes = row.state === 'running' ? this.#parts.runner.bytesOf(row.id) : undefined;
+    return bytes === undefined ? row : { ...row, bytes_done: bytes };
+  }
+}
+
+function getModel(catalog: Catalog, id: string, param: 'model' | 'as') {
+  const entry = catalog.find(id);
+  if (entry !== undefined) return entry;
+  const ids = catalog.list().map((one) => one.id);
+  throw unknownModel(id, param, nearest(id, ids));
+}
+
+function toSource(catalog: Catalog, { model, repo, file, quant }: PullRequest): Source {
+  if ((model == null) === (repo == null)) throw notOneSource();
+  const known = model == null ? null : getModel(catalog, model, 'model');
+  if (known !== null && known.weights.gguf === null) throw noKnownRepo(known.id);
+  const source = parseSource(known?.weights.gguf ?? repo ?? '');
   return {
-    create,
-    get,
-    list: async (accountId) => (await rows.list(accountId)).map(withProgress),
-    cancel,
-    removeWeights,
+    repo: source.repo,
+    file: file == null ? source.file : parseFile(file),
+    quant: quant ?? source.quant,
   };
 }

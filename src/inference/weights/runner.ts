@@ -11,20 +11,6 @@ import type { Hub } from './hub.ts';
 import type { PullRows } from './pull-rows.ts';
 import type { Manifest, Store, Weights } from './store.ts';
 
-export interface Runner {
-  /** Starts waiting pulls, as far as the concurrency limit allows. */
-  wake(): void;
-  /** Bytes of a pull that runs here, more recent than its row. */
-  bytesOf(id: string): number | undefined;
-  /** Stops a pull that runs here. Resolves once it no longer touches its files. */
-  abort(id: string): Promise<void>;
-  /** Throws if the disk has no room for the weights in addition to what other pulls still have to fetch. */
-  checkSpace(weights: Weights, others: readonly WeightPullRow[]): Promise<void>;
-  isStopping(): boolean;
-  /** Returns every running pull to the queue, for the next start. */
-  stop(): Promise<void>;
-}
-
 export interface RunnerOptions {
   readonly folder: string;
   readonly concurrency: number;
@@ -49,58 +35,106 @@ interface Job {
   finished: Promise<void>;
 }
 
-export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner {
-  const { db, log, hub, store, rows, bindings } = parts;
-  const { retry = defaultRetryRules, freeBytes = readFreeBytes, beatMs = 1_000 } = options;
-  const jobs = new Map<string, Job>();
-  let stopping = false;
-  let waking: Promise<void> | undefined;
-  let wokenAgain = false;
+export class Runner {
+  readonly #parts: RunnerParts;
+  readonly #options: RunnerOptions;
+  readonly #beatMs: number;
+  readonly #jobs = new Map<string, Job>();
   /** Finds pulls that another process on this folder queued or left behind. */
-  const timer = setInterval(wake, 2 * beatMs).unref();
+  readonly #timer: NodeJS.Timeout;
+  #stopping = false;
+  #waking: Promise<void> | undefined;
+  #wokenAgain = false;
 
-  function wake(): void {
-    if (waking !== undefined) {
-      wokenAgain = true;
+  constructor(parts: RunnerParts, options: RunnerOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#beatMs = options.beatMs ?? 1_000;
+    this.#timer = setInterval(() => this.wake(), 2 * this.#beatMs).unref();
+  }
+
+  get isStopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** Starts waiting pulls, as far as the concurrency limit allows. */
+  wake(): void {
+    if (this.#waking !== undefined) {
+      this.#wokenAgain = true;
       return;
     }
-    waking = startWaiting()
-      .catch((error) => log.error({ err: error }, 'looking for pulls failed'))
+    this.#waking = this.#startWaiting()
+      .catch((error) => this.#parts.log.error({ err: error }, 'looking for pulls failed'))
       .finally(() => {
-        waking = undefined;
-        if (wokenAgain) wake();
+        this.#waking = undefined;
+        if (this.#wokenAgain) this.wake();
       });
   }
 
-  async function startWaiting(): Promise<void> {
-    wokenAgain = false;
-    while (!stopping && jobs.size < options.concurrency) {
-      const row = await rows.claim();
+  /** Bytes of a pull that runs here, more recent than its row. */
+  bytesOf(id: string): number | undefined {
+    return this.#jobs.get(id)?.bytes;
+  }
+
+  /** Stops a pull that runs here. Resolves once it no longer touches its files. */
+  async abort(id: string): Promise<void> {
+    const job = this.#jobs.get(id);
+    job?.controller.abort();
+    await job?.finished;
+  }
+
+  /** Throws if the disk has no room for the weights in addition to what other pulls still have to fetch. */
+  async checkSpace(weights: Weights, others: readonly WeightPullRow[]): Promise<void> {
+    const { folder, diskReserveBytes, freeBytes = readFreeBytes } = this.#options;
+    const needed = weights.bytes - weights.bytesOnDisk;
+    const promised = others.reduce((sum, one) => sum + one.bytes_total - one.bytes_done, 0);
+    const free = Math.max(0, (await freeBytes(folder)) - promised);
+    if (needed > 0 && needed + diskReserveBytes > free) {
+      throw noSpace(needed, free, diskReserveBytes);
+    }
+  }
+
+  /** Returns every running pull to the queue, for the next start. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#timer);
+    await this.#waking;
+    const jobs = [...this.#jobs.values()];
+    for (const { controller } of jobs) controller.abort();
+    await Promise.all(jobs.map(({ finished }) => finished));
+    await this.#parts.hub.close();
+  }
+
+  async #startWaiting(): Promise<void> {
+    this.#wokenAgain = false;
+    while (!this.#stopping && this.#jobs.size < this.#options.concurrency) {
+      const row = await this.#parts.rows.claim();
       if (row === undefined) return;
       const job: Job = {
         controller: new AbortController(),
         bytes: row.bytes_done,
         finished: Promise.resolve(),
       };
-      jobs.set(row.id, job);
-      job.finished = run(row, job).finally(() => {
-        jobs.delete(row.id);
-        wake();
+      this.#jobs.set(row.id, job);
+      job.finished = this.#run(row, job).finally(() => {
+        this.#jobs.delete(row.id);
+        this.wake();
       });
     }
   }
 
-  async function run(row: WeightPullRow, job: Job): Promise<void> {
-    const beating = setInterval(() => beat(row.id, job), beatMs);
+  async #run(row: WeightPullRow, job: Job): Promise<void> {
+    const { db, log, rows, bindings } = this.#parts;
+    const beating = setInterval(() => beat(this.#parts, row.id, job), this.#beatMs);
     try {
-      await fetchAll(row, job);
+      await this.#fetchAll(row, job);
       if (!(await rows.beat(row.id, row.bytes_total))) return;
       // Bound first, then marked as done, so that a client that reads "done" can use the model.
       if (row.model_id !== null) await bindings.bind(db, row.model_id, row.name);
       await bindings.refresh();
       await rows.leave(row.id, { state: 'done', bytesDone: row.bytes_total });
     } catch (error) {
-      await giveUp(row, job, error).catch((failure) => {
+      await this.#giveUp(row, job, error).catch((failure) => {
         // The lease expires by itself, and then a process retries the pull.
         log.error({ err: failure, pull_id: row.id }, 'a pull could not be recorded');
       });
@@ -109,27 +143,24 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
     }
   }
 
-  async function fetchAll(row: WeightPullRow, job: Job): Promise<void> {
+  async #fetchAll(row: WeightPullRow, job: Job): Promise<void> {
+    const { db, hub, store, rows, bindings } = this.#parts;
     const { signal } = job.controller;
+    const { retry = defaultRetryRules } = this.#options;
     const weights = await store.prepare(toManifest(row));
     // An older version of the weights may have been in use until now.
     await bindings.refresh();
     const others = (await rows.live(db)).filter(
       ({ id, state }) => id !== row.id && state === 'running',
     );
-    await checkSpace(weights, others);
+    await this.checkSpace(weights, others);
+    const from = { repo: row.repo, commit: row.commit_id };
     let before = 0;
     for (const file of weights.files) {
       const progress = (bytes: number) => {
         job.bytes = before + bytes;
       };
-      if (!file.isWhole) {
-        await download(hub, { repo: row.repo, commit: row.commit_id }, file, {
-          signal,
-          retry,
-          progress,
-        });
-      }
+      if (!file.isWhole) await download(hub, from, file, { signal, retry, progress });
       before += file.size;
       progress(0);
     }
@@ -137,9 +168,10 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
     if (!(await store.inspect(toManifest(row))).isWhole) throw goneFromDisk(row.name);
   }
 
-  async function giveUp(row: WeightPullRow, job: Job, error: unknown): Promise<void> {
+  async #giveUp(row: WeightPullRow, job: Job, error: unknown): Promise<void> {
+    const { log, rows } = this.#parts;
     const bytesDone = job.bytes;
-    if (stopping) {
+    if (this.#stopping) {
       await rows.leave(row.id, { state: 'queued', bytesDone });
     } else if (!job.controller.signal.aborted) {
       if (!(error instanceof PullError))
@@ -147,45 +179,16 @@ export function createRunner(parts: RunnerParts, options: RunnerOptions): Runner
       await rows.leave(row.id, { state: 'failed', bytesDone, error: toSentence(error) });
     }
   }
+}
 
-  function beat(id: string, job: Job): void {
-    rows.beat(id, job.bytes).then(
-      (ours) => {
-        // The pull was cancelled through another process, or taken over after this one was silent for too long.
-        if (!ours) job.controller.abort();
-      },
-      (error) => log.warn({ err: error, pull_id: id }, 'a pull could not report its progress'),
-    );
-  }
-
-  async function checkSpace(weights: Weights, others: readonly WeightPullRow[]): Promise<void> {
-    const needed = weights.bytes - weights.bytesOnDisk;
-    const promised = others.reduce((sum, one) => sum + one.bytes_total - one.bytes_done, 0);
-    const free = Math.max(0, (await freeBytes(options.folder)) - promised);
-    if (needed > 0 && needed + options.diskReserveBytes > free) {
-      throw noSpace(needed, free, options.diskReserveBytes);
-    }
-  }
-
-  return {
-    wake,
-    bytesOf: (id) => jobs.get(id)?.bytes,
-    async abort(id) {
-      const job = jobs.get(id);
-      job?.controller.abort();
-      await job?.finished;
+function beat({ rows, log }: RunnerParts, id: string, job: Job): void {
+  rows.beat(id, job.bytes).then(
+    (ours) => {
+      // The pull was cancelled through another process, or taken over after this one was silent for too long.
+      if (!ours) job.controller.abort();
     },
-    checkSpace,
-    isStopping: () => stopping,
-    async stop() {
-      stopping = true;
-      clearInterval(timer);
-      await waking;
-      for (const { controller } of jobs.values()) controller.abort();
-      await Promise.all([...jobs.values()].map(({ finished }) => finished));
-      await hub.close();
-    },
-  };
+    (error) => log.warn({ err: error, pull_id: id }, 'a pull could not report its progress'),
+  );
 }
 
 export const toManifest = ({ repo, commit_id, files }: WeightPullRow): Manifest => ({

@@ -46,121 +46,117 @@ export interface Manifest {
   readonly files: readonly ChosenFile[];
 }
 
-export interface Store {
-  /** Stored in the folder, so that servers on one database know which disk holds which weights. */
-  readonly id: string;
-  list(): Promise<Weights[]>;
-  /** Undefined if nothing of it is on disk, not even a partial file. */
-  find(name: string): Promise<Weights | undefined>;
-  /** Reports which of the manifest's files are already on disk. */
-  inspect(manifest: Manifest): Promise<Weights>;
-  /** Writes the manifest, so that the weights are listed from now on. Deletes files of any other version. */
-  prepare(manifest: Manifest): Promise<Weights>;
-  /** Deletes partial files. If no file is complete, deletes the weights altogether. */
-  removeParts(weights: Weights): Promise<void>;
-  remove(weights: Weights): Promise<void>;
-}
-
 const manifestEnding = '.json';
 const maxEntries = 10_000;
 
 export async function openStore(folder: string): Promise<Store> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const manifestOf = (name: string) => join(folder, `${name}${manifestEnding}`);
+  return new Store(folder, await readId(folder));
+}
 
-  async function toWeights(
-    { repo, commit, files }: Manifest,
-    isSame = (_file: ChosenFile) => true,
-  ): Promise<Weights> {
-    const stored = await Promise.all(
-      files.map(async (file): Promise<StoredFile> => {
-        const target = join(folder, toStoredName(repo, file.path));
-        const part = `${target}.part`;
-        const isWhole = isSame(file) && (await sizeOf(target)) === file.size;
-        const partBytes = isSame(file) ? Math.min(await sizeOf(part), file.size) : 0;
-        const bytesOnDisk = isWhole ? file.size : partBytes;
-        return { ...file, target, part, isWhole, bytesOnDisk };
-      }),
-    );
-    const [first] = stored;
-    if (first === undefined) throw new Error('weights without a file');
-    return {
-      name: toStoredName(repo, first.path),
-      repo,
-      commit,
-      files: stored,
-      bytes: stored.reduce((sum, { size }) => sum + size, 0),
-      bytesOnDisk: stored.reduce((sum, { bytesOnDisk }) => sum + bytesOnDisk, 0),
-      isWhole: stored.every(({ isWhole }) => isWhole),
-      path: first.target,
-    };
+export class Store {
+  /** Stored in the folder, so that servers on one database know which disk holds which weights. */
+  readonly id: string;
+  readonly #folder: string;
+
+  constructor(folder: string, id: string) {
+    this.#folder = folder;
+    this.id = id;
   }
 
-  async function readManifest(file: string): Promise<Weights | undefined> {
-    const manifest = await readFile(file, 'utf8').then(findManifest, () => undefined);
-    return manifest === undefined ? undefined : toWeights(manifest);
-  }
-
-  async function inspect(manifest: Manifest): Promise<Weights> {
-    const [first] = manifest.files;
-    const name = first === undefined ? '' : toStoredName(manifest.repo, first.path);
-    const there = await readManifest(manifestOf(name));
-    const known = new Map(there?.files.map(({ path, sha256 }) => [path, sha256]));
-    return toWeights(manifest, ({ path, sha256 }) => known.get(path) === sha256);
-  }
-
-  async function list(): Promise<Weights[]> {
-    const entries = await readdir(folder, { recursive: true });
+  async list(): Promise<Weights[]> {
+    const entries = await readdir(this.#folder, { recursive: true });
     const manifests = entries.filter((entry) => entry.endsWith(`.gguf${manifestEnding}`)).sort();
     const found: Weights[] = [];
     for (const manifest of manifests.slice(0, maxEntries)) {
-      const weights = await readManifest(join(folder, manifest));
+      const weights = await readManifest(this.#folder, manifest);
       if (weights !== undefined) found.push(weights);
     }
     return found;
   }
 
-  return {
-    id: await readId(folder),
-    list,
+  /** Undefined if nothing of it is on disk, not even a partial file. */
+  async find(name: string): Promise<Weights | undefined> {
     // Looked up in the list, so that a name from outside is only ever compared and never becomes a path.
-    find: async (name) => (await list()).find((weights) => weights.name === name),
+    return (await this.list()).find((weights) => weights.name === name);
+  }
 
-    inspect,
-    async prepare(manifest) {
-      const weights = await inspect(manifest);
-      await mkdir(dirname(weights.path), { recursive: true, mode: 0o700 });
-      for (const file of weights.files) if (file.bytesOnDisk === 0) await removeFile(file);
-      const { repo, commit, files } = manifest;
-      await replace(
-        manifestOf(weights.name),
-        `${JSON.stringify({ repo, commit, files }, null, 2)}\n`,
-      );
-      return weights;
-    },
+  /** Reports which of the manifest's files are already on disk. */
+  async inspect(manifest: Manifest): Promise<Weights> {
+    const [first] = manifest.files;
+    const name = first === undefined ? '' : toStoredName(manifest.repo, first.path);
+    const there = await readManifest(this.#folder, `${name}${manifestEnding}`);
+    const known = new Map(there?.files.map(({ path, sha256 }) => [path, sha256]));
+    return toWeights(this.#folder, manifest, ({ path, sha256 }) => known.get(path) === sha256);
+  }
 
-    async removeParts(weights) {
-      for (const { part } of weights.files) await rm(part, { force: true });
-      const left = await toWeights(weights);
-      if (left.bytesOnDisk === 0) await forget(weights);
-    },
+  /** Writes the manifest, so that the weights are listed from now on. Deletes files of any other version. */
+  async prepare(manifest: Manifest): Promise<Weights> {
+    const weights = await this.inspect(manifest);
+    await mkdir(dirname(weights.path), { recursive: true, mode: 0o700 });
+    for (const file of weights.files) if (file.bytesOnDisk === 0) await removeFile(file);
+    const { repo, commit, files } = manifest;
+    const text = `${JSON.stringify({ repo, commit, files }, null, 2)}\n`;
+    await replace(join(this.#folder, `${weights.name}${manifestEnding}`), text);
+    return weights;
+  }
 
-    async remove(weights) {
-      for (const file of weights.files) await removeFile(file);
-      await forget(weights);
-    },
-  };
+  /** Deletes partial files. If no file is complete, deletes the weights altogether. */
+  async removeParts(weights: Weights): Promise<void> {
+    for (const { part } of weights.files) await rm(part, { force: true });
+    const left = await toWeights(this.#folder, weights);
+    if (left.bytesOnDisk === 0) await this.#forget(weights);
+  }
 
-  async function removeFile({ target, part }: StoredFile): Promise<void> {
-    await rm(target, { force: true });
-    await rm(part, { force: true });
+  async remove(weights: Weights): Promise<void> {
+    for (const file of weights.files) await removeFile(file);
+    await this.#forget(weights);
   }
 
   /** Removes the manifest last, so that an interrupted removal stays visible and can be repeated. */
-  async function forget({ name, path }: Weights): Promise<void> {
-    await rm(manifestOf(name), { force: true });
+  async #forget({ name, path }: Weights): Promise<void> {
+    await rm(join(this.#folder, `${name}${manifestEnding}`), { force: true });
     await rmdir(dirname(path)).catch(() => {});
   }
+}
+
+async function toWeights(
+  folder: string,
+  { repo, commit, files }: Manifest,
+  isSame = (_file: ChosenFile) => true,
+): Promise<Weights> {
+  const stored = await Promise.all(
+    files.map(async (file): Promise<StoredFile> => {
+      const target = join(folder, toStoredName(repo, file.path));
+      const part = `${target}.part`;
+      const isWhole = isSame(file) && (await sizeOf(target)) === file.size;
+      const partBytes = isSame(file) ? Math.min(await sizeOf(part), file.size) : 0;
+      const bytesOnDisk = isWhole ? file.size : partBytes;
+      return { ...file, target, part, isWhole, bytesOnDisk };
+    }),
+  );
+  const [first] = stored;
+  if (first === undefined) throw new Error('weights without a file');
+  return {
+    name: toStoredName(repo, first.path),
+    repo,
+    commit,
+    files: stored,
+    bytes: stored.reduce((sum, { size }) => sum + size, 0),
+    bytesOnDisk: stored.reduce((sum, { bytesOnDisk }) => sum + bytesOnDisk, 0),
+    isWhole: stored.every(({ isWhole }) => isWhole),
+    path: first.target,
+  };
+}
+
+async function removeFile({ target, part }: StoredFile): Promise<void> {
+  await rm(target, { force: true });
+  await rm(part, { force: true });
+}
+
+async function readManifest(folder: string, file: string): Promise<Weights | undefined> {
+  const manifest = await readFile(join(folder, file), 'utf8').then(findManifest, () => undefined);
+  return manifest === undefined ? undefined : toWeights(folder, manifest);
 }
 
 /** A damaged manifest is ignored, because it must not keep the server from starting. */

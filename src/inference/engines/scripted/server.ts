@@ -1,7 +1,14 @@
 // An upstream server without a model, for tests, demonstrations and benchmarks. It serves OpenAI's API on a real
 // socket, responds at once or slowly, and misbehaves in named ways.
 
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Behaviour, behaviours, brokenAltogether, type Intended } from './behaviours.ts';
 import { countWords, type ScriptedBody, writeScript } from './script.ts';
@@ -34,15 +41,6 @@ export interface ScriptedRequest {
   state: 'running' | 'answered' | 'left';
 }
 
-export interface ScriptedUpstream {
-  /** Base URL, including `/v1`. */
-  readonly url: string;
-  /** The last thousand generation requests. */
-  readonly requests: readonly ScriptedRequest[];
-  behave(behaviour: Behaviour): void;
-  close(): Promise<void>;
-}
-
 const maxRequests = 1000;
 const maxPrepared = 100;
 const maxPreparedLength = 16_384;
@@ -52,13 +50,52 @@ export const scriptedWindow = 8192;
 export async function startScriptedUpstream(
   options: ScriptedUpstreamOptions = {},
 ): Promise<ScriptedUpstream> {
-  const { words = 10, wordsPerEvent = 1, eventDelayMs = 0, delayMs = 0 } = options;
-  const { model = 'scripted', apiKey = null, apart = false, pieceBytes = null } = options;
-  const requests: ScriptedRequest[] = [];
-  const prepared = new Map<string, Prepared>();
-  let behaviour = options.behaviour ?? 'answers';
+  const upstream = new ScriptedUpstream(options);
+  await upstream.listen();
+  return upstream;
+}
 
-  const server = createServer((request, response) => {
+export class ScriptedUpstream {
+  readonly #options: ScriptedUpstreamOptions;
+  readonly #requests: ScriptedRequest[] = [];
+  readonly #prepared = new Map<string, Prepared>();
+  readonly #server: Server;
+  #behaviour: Behaviour;
+  #port = 0;
+
+  constructor(options: ScriptedUpstreamOptions) {
+    this.#options = options;
+    this.#behaviour = options.behaviour ?? 'answers';
+    this.#server = createServer((request, response) => this.#handle(request, response));
+  }
+
+  /** Base URL, including `/v1`. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}/v1`;
+  }
+
+  /** The last thousand generation requests. */
+  get requests(): readonly ScriptedRequest[] {
+    return this.#requests;
+  }
+
+  async listen(): Promise<void> {
+    this.#server.listen(this.#options.port ?? 0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  behave(behaviour: Behaviour): void {
+    this.#behaviour = behaviour;
+  }
+
+  close(): Promise<void> {
+    this.#server.closeAllConnections();
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse): void {
+    const { apiKey = null, model = 'scripted' } = this.#options;
     const path = request.url ?? '/';
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -71,106 +108,96 @@ export async function startScriptedUpstream(
       const text = Buffer.concat(chunks).toString();
       if (apiKey !== null && request.headers.authorization !== `Bearer ${apiKey}`)
         behaviours.unauthorized(response);
-      else if (path.endsWith('/completions')) generate(path, request.headers, text, response);
-      else if (brokenAltogether.has(behaviour)) behaviours[behaviour]?.(response, nothing);
-      else look(path, text, response);
+      else if (path.endsWith('/completions')) this.#generate(path, request.headers, text, response);
+      else if (brokenAltogether.has(this.#behaviour))
+        behaviours[this.#behaviour]?.(response, nothing);
+      else look(path, model, text, response);
     });
-  });
+  }
 
-  function generate(
+  #generate(
     path: string,
     headers: IncomingHttpHeaders,
     text: string,
     response: ServerResponse,
   ): void {
-    const { body, intended } = prepare(path, text);
+    const { delayMs = 0 } = this.#options;
+    const { body, intended } = this.#prepare(path, text);
     const seen: ScriptedRequest = { path, headers, body, state: 'running' };
-    if (requests.push(seen) > maxRequests) requests.shift();
+    if (this.#requests.push(seen) > maxRequests) this.#requests.shift();
     response.once('close', () => {
       seen.state = response.writableFinished ? 'answered' : 'left';
     });
-    if (behaviour !== 'answers') behaviours[behaviour](response, intended);
-    else if (delayMs === 0) answer(response, intended);
+    if (this.#behaviour !== 'answers') behaviours[this.#behaviour](response, intended);
+    else if (delayMs === 0) answer(response, intended, this.#options);
     else
       whileOpen(response, delayMs, () => {
-        answer(response, intended);
+        answer(response, intended, this.#options);
         return false;
       });
   }
 
   /** Memoized, so that repeated requests cost nothing and other servers can be measured against this one. */
-  function prepare(path: string, text: string): Prepared {
-    const known = prepared.get(path + text);
+  #prepare(path: string, text: string): Prepared {
+    const known = this.#prepared.get(path + text);
     if (known !== undefined) return known;
+    const { words = 10, wordsPerEvent = 1 } = this.#options;
     const body = JSON.parse(text) as ScriptedRequest['body'];
     const kind = path.endsWith('/chat/completions') ? 'chat' : 'completion';
     const script = writeScript(kind, body, { words, wordsPerEvent });
     const intended = { streams: body.stream === true, ...script };
-    if (prepared.size >= maxPrepared) prepared.clear();
-    if (text.length <= maxPreparedLength) prepared.set(path + text, { body, intended });
+    if (this.#prepared.size >= maxPrepared) this.#prepared.clear();
+    if (text.length <= maxPreparedLength) this.#prepared.set(path + text, { body, intended });
     return { body, intended };
   }
+}
 
-  function answer(response: ServerResponse, { streams, plain, events }: Intended): void {
-    if (!streams) {
-      sendJson(response, plain);
-      return;
-    }
-    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
-    const all = pieceBytes === null ? events : cutUp(events.join(''), pieceBytes);
-    if (eventDelayMs === 0 && apart) {
-      writeApart(response, all, 0);
-      return;
-    }
-    if (eventDelayMs === 0) {
-      response.cork();
-      for (const event of all) response.write(event);
-      response.end();
-      return;
-    }
-    let next = 0;
-    whileOpen(response, eventDelayMs, () => {
-      const event = all[next++];
-      if (event === undefined) response.end();
-      else response.write(event);
-      return event !== undefined;
-    });
+function answer(
+  response: ServerResponse,
+  { streams, plain, events }: Intended,
+  { eventDelayMs = 0, apart = false, pieceBytes = null }: ScriptedUpstreamOptions,
+): void {
+  if (!streams) {
+    sendJson(response, plain);
+    return;
   }
-
-  /** Handles requests other than generation: the model list, the health check and token counts. */
-  function look(path: string, text: string, response: ServerResponse): void {
-    const body = text === '' ? {} : (JSON.parse(text) as ScriptedRequest['body']);
-    const row = { id: model, object: 'model', owned_by: 'scripted', max_model_len: scriptedWindow };
-    if (path === '/v1/models') sendJson(response, { object: 'list', data: [row] });
-    else if (path === '/health') sendJson(response, { status: 'ok' });
-    else if (path === '/apply-template')
-      sendJson(response, { prompt: JSON.stringify(body.messages) });
-    else if (path === '/tokenize') {
-      const count = countWords(body.content ?? body.messages ?? body.prompt);
-      const tokens = Array.from({ length: count }, (_, index) => index);
-      sendJson(response, { count, tokens, max_model_len: scriptedWindow });
-    } else {
-      response.statusCode = 404;
-      sendJson(response, { detail: 'Not Found' });
-    }
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+  const all = pieceBytes === null ? events : cutUp(events.join(''), pieceBytes);
+  if (eventDelayMs === 0 && apart) {
+    writeApart(response, all, 0);
+    return;
   }
-
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+  if (eventDelayMs === 0) {
+    response.cork();
+    for (const event of all) response.write(event);
+    response.end();
+    return;
+  }
+  let next = 0;
+  whileOpen(response, eventDelayMs, () => {
+    const event = all[next++];
+    if (event === undefined) response.end();
+    else response.write(event);
+    return event !== undefined;
   });
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}/v1`,
-    requests,
-    behave(next) {
-      behaviour = next;
-    },
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
+}
+
+/** Handles requests other than generation: the model list, the health check and token counts. */
+function look(path: string, model: string, text: string, response: ServerResponse): void {
+  const body = text === '' ? {} : (JSON.parse(text) as ScriptedRequest['body']);
+  const row = { id: model, object: 'model', owned_by: 'scripted', max_model_len: scriptedWindow };
+  if (path === '/v1/models') sendJson(response, { object: 'list', data: [row] });
+  else if (path === '/health') sendJson(response, { status: 'ok' });
+  else if (path === '/apply-template')
+    sendJson(response, { prompt: JSON.stringify(body.messages) });
+  else if (path === '/tokenize') {
+    const count = countWords(body.content ?? body.messages ?? body.prompt);
+    const tokens = Array.from({ length: count }, (_, index) => index);
+    sendJson(response, { count, tokens, max_model_len: scriptedWindow });
+  } else {
+    response.statusCode = 404;
+    sendJson(response, { detail: 'Not Found' });
+  }
 }
 
 interface Prepared {
