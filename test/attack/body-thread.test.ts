@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { memberTexts } from '#http/body/json.ts';
 import { addPiece, toPieces } from '#inference/api/body-pieces.ts';
 import { BodyRefused, createBodyThread } from '#inference/api/body-thread.ts';
+import { systemClock } from '#lib/clock.ts';
 import { Refusal } from '#lib/errors.ts';
 
 const { signal: never } = new AbortController();
@@ -56,7 +57,7 @@ describe('the thread that parses bodies', () => {
   const toBytes = (body: unknown) => Buffer.from(JSON.stringify(body));
 
   test('hands back the body, with the JSON of its long members', async (t) => {
-    const thread = createBodyThread(bounds);
+    const thread = createBodyThread(systemClock, bounds);
     t.after(() => thread.close());
     const body = { model: 'm', messages, zz: Array.from({ length: 20_000 }, (_, n) => ({ n })) };
     const parsed = await thread.parse({ caller: 'a', kind: 'chat', bytes: toBytes(body) }, never);
@@ -68,7 +69,7 @@ describe('the thread that parses bodies', () => {
   });
 
   test('refuses what the schema refuses, and tells which model it asked for', async (t) => {
-    const thread = createBodyThread(bounds);
+    const thread = createBodyThread(systemClock, bounds);
     t.after(() => thread.close());
     const bytes = toBytes({ model: 'm', messages: [] });
     await assert.rejects(thread.parse({ caller: 'a', kind: 'chat', bytes }, never), (error) => {
@@ -80,6 +81,7 @@ describe('the thread that parses bodies', () => {
 
   test('that dies fails the body it had, and serves the next', async (t) => {
     const thread = createBodyThread(
+      systemClock,
       bounds,
       new URL('../support/attack/mortal-body-worker.ts', import.meta.url),
     );
@@ -94,17 +96,15 @@ describe('the thread that parses bodies', () => {
     assert.deepEqual((await next).messages, messages);
   });
 
-  test('forgets bodies whose clients have left, and takes no more than it may', async (t) => {
-    const thread = createBodyThread(bounds);
+  test('refuses bodies whose clients have left, and takes a bounded number per caller', async (t) => {
+    const thread = createBodyThread(systemClock, bounds);
     t.after(() => thread.close());
     const left = new AbortController();
     const ask = (caller: string) =>
       thread.parse({ caller, kind: 'chat', bytes: toBytes({ model: 'm', messages }) }, left.signal);
-    const running = ask('a');
-    const waiting = Array.from({ length: 128 }, () => ask('a'));
+    const bodies = Array.from({ length: 128 }, () => ask('a'));
     await assert.rejects(ask('a'), (error) => (error as Refusal).code === 'rate_limited');
     left.abort(new Error('gone'));
-    for (const one of waiting) await assert.rejects(one, /gone/);
-    await running;
+    for (const one of bodies) await assert.rejects(one, /gone/);
   });
 });

@@ -23,7 +23,7 @@ function startJobs(
     systemClock,
     { name: 'tests', file, resourceLimits: { maxOldGenerationSizeMb: 32 } },
     { maxLength: 10, maxWaitMs: 60_000, maxRunMs: 60_000, ...limits },
-    cache,
+    cache === undefined ? {} : { cache },
   );
   t.after(() => jobs.close());
   return jobs;

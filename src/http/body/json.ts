@@ -5,10 +5,10 @@ import { invalidJson } from '#lib/errors.ts';
 import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
 
 /** Key under which the outermost object has the text of its integers that are too long for a number. */
-export const written: unique symbol = Symbol('written');
+export const rawIntegers: unique symbol = Symbol('rawIntegers');
 
-export interface Written {
-  [written]?: Record<string, string>;
+export interface WithRawIntegers {
+  [rawIntegers]?: Record<string, string>;
 }
 
 /** Key under which a body that was parsed in a thread has the JSON text of its long members, by name. */
@@ -30,21 +30,21 @@ export function parseJson(bytes: Buffer): unknown {
     // V8's message quotes the body, which may be a prompt or a secret.
     throw invalidJson('it could not be parsed');
   }
-  keepLong(value, text);
+  keepRawIntegers(value, text);
   return value;
 }
 
 /** Serialises digits unchanged. TypeScript's library does not declare it yet. */
 export const { rawJSON } = JSON as unknown as { rawJSON(text: string): object };
 
-const isLong = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
+const isUnsafeInteger = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 
-function keepLong(value: unknown, text: string): void {
+function keepRawIntegers(value: unknown, text: string): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  const members = value as Record<string, unknown> & Written;
+  const members = value as Record<string, unknown> & WithRawIntegers;
   for (const name in members)
-    if (isLong(members[name])) {
-      members[written] = findLong(text);
+    if (isUnsafeInteger(members[name])) {
+      members[rawIntegers] = findRawIntegers(text);
       return;
     }
 }
@@ -52,7 +52,7 @@ function keepLong(value: unknown, text: string): void {
 const longInteger = /\s*:\s*(-?\d{16,})(?=[\s,}])/y;
 
 /** Scans the text once. Parsing it again with a reviver took seconds for a body with many numbers. */
-function findLong(text: string): Record<string, string> {
+function findRawIntegers(text: string): Record<string, string> {
   const found: Record<string, string> = {};
   let depth = 0;
   for (let at = 0; at < text.length; at++) {

@@ -3,6 +3,7 @@
 
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import { overloaded, rateLimited } from '#lib/errors.ts';
+import { KeyCounts } from '#lib/memory/key-counts.ts';
 
 export interface RoomBounds {
   readonly maxBytes: number;
@@ -31,8 +32,10 @@ const retryMs = 1000;
 export class BodyRoom {
   readonly #bounds: RoomBounds;
   readonly #queue = new FairQueue<Waiter>();
-  readonly #held = new Map<string, number>();
-  readonly #waiting = new Map<string, number>();
+  /** Bytes held, by caller. */
+  readonly #held = new KeyCounts();
+  /** Bodies that wait, by caller. */
+  readonly #waiting = new KeyCounts();
   #total = 0;
 
   constructor(bounds: RoomBounds) {
@@ -61,24 +64,23 @@ export class BodyRoom {
 
   #fits(caller: string, bytes: number): boolean {
     const { maxBytes, maxCallerBytes } = this.#bounds;
-    const held = this.#held.get(caller) ?? 0;
-    return this.#total + bytes <= maxBytes && held + bytes <= maxCallerBytes;
+    return this.#total + bytes <= maxBytes && this.#held.get(caller) + bytes <= maxCallerBytes;
   }
 
   #take(caller: string, bytes: number): void {
     this.#total += bytes;
-    add(this.#held, caller, bytes);
+    this.#held.add(caller, bytes);
   }
 
   #wait(caller: string, bytes: number, signal: AbortSignal): Promise<void> {
     const { maxWaiting, maxCallerWaiting, waitMs } = this.#bounds;
-    if ((this.#waiting.get(caller) ?? 0) >= maxCallerWaiting) throw tooManyOfCaller();
+    if (this.#waiting.get(caller) >= maxCallerWaiting) throw tooManyOfCaller();
     if (this.#queue.size >= maxWaiting) throw tooMany();
     return new Promise((resolve, reject) => {
       const end = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', abort);
-        add(this.#waiting, caller, -1);
+        this.#waiting.remove(caller);
       };
       const enter = () => {
         end();
@@ -93,7 +95,7 @@ export class BodyRoom {
       const abort = () => giveUp(signal.reason);
       const timer = setTimeout(() => giveUp(tooMany()), waitMs);
       signal.addEventListener('abort', abort);
-      add(this.#waiting, caller, 1);
+      this.#waiting.add(caller);
       this.#queue.push(caller, waiter);
     });
   }
@@ -103,7 +105,7 @@ export class BodyRoom {
     const shrink = (to: number) => {
       if (to >= bytes) return;
       this.#total -= bytes - to;
-      add(this.#held, caller, to - bytes);
+      this.#held.remove(caller, bytes - to);
       bytes = to;
       this.#admitWaiting();
     };
@@ -117,12 +119,6 @@ export class BodyRoom {
       next.enter();
     }
   }
-}
-
-function add(counts: Map<string, number>, caller: string, change: number): void {
-  const count = (counts.get(caller) ?? 0) + change;
-  if (count === 0) counts.delete(caller);
-  else counts.set(caller, count);
 }
 
 const tooMany = () =>

@@ -2,29 +2,36 @@
 // parsing is refused with 503, and the next body restarts the thread.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { memberTexts, type WithMemberTexts, type Written, written } from '#http/body/json.ts';
+import {
+  memberTexts,
+  rawIntegers,
+  type WithMemberTexts,
+  type WithRawIntegers,
+} from '#http/body/json.ts';
 import type { Rendered } from '#http/error-format.ts';
 import type { Task } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';
-import { FairQueue } from '#lib/async/fair-queue.ts';
-import { createThread } from '#lib/async/thread.ts';
+import { QueueRefusal } from '#lib/async/bounded-fair-queue.ts';
+import { type JobLimits, JobThread } from '#lib/async/job-thread.ts';
+import type { Clock } from '#lib/clock.ts';
 import { overloaded, rateLimited } from '#lib/errors.ts';
+import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { addPiece, type Piece } from './body-pieces.ts';
 
 export interface BodyThread {
   /** Rejects with the error to refuse the body with, or with the signal's reason once it is aborted. */
-  parse(ask: BodyAsk, signal: AbortSignal): Promise<Prepared>;
+  parse(body: LargeBody, signal: AbortSignal): Promise<Prepared>;
   close(): Promise<void>;
 }
 
-export interface BodyAsk {
+export interface LargeBody {
   readonly caller: string;
   readonly kind: Task['kind'];
   /** Ownership passes to the thread: the caller must not use the buffer afterwards. */
   readonly bytes: Buffer;
 }
 
-export interface Prepared extends Written, WithMemberTexts {
+export interface Prepared extends WithRawIntegers, WithMemberTexts {
   [name: string]: unknown;
 }
 
@@ -47,32 +54,24 @@ export class BodyRefused extends InferenceError {
 type ErrorBody = Pick<InferenceError, 'message' | 'type' | 'code' | 'param'>;
 
 export interface BodyJob {
-  readonly id: number;
   readonly kind: Task['kind'];
   readonly bytes: Uint8Array;
 }
 
-export interface BodyAnswer {
-  readonly id: number;
-  readonly refused: Rendered | null;
-  readonly model: string;
-  /** Delivers the body as messages; null if the body was refused. */
-  readonly port: MessagePort | null;
-}
+/** The thread's message: the port delivers the body as further messages. */
+export type BodyResult =
+  | { readonly port: MessagePort }
+  | { readonly refused: Rendered; readonly model: string };
 
 export type BodyMessage =
   | { readonly piece: Piece }
   | { readonly name: string; readonly text: string }
-  | { readonly written: Record<string, string> };
-
-interface Waiting extends BodyAsk {
-  resolve(body: Prepared): void;
-  reject(error: unknown): void;
-}
+  | { readonly rawIntegers: Record<string, string> };
 
 /** Bodies of up to 256 KiB are queued without admission, so this many take at most 64 MiB. */
-const maxWaiting = 256;
-const maxCallerWaiting = 128;
+const limits: JobLimits = { maxLength: 256, maxWaitMs: 60_000, maxRunMs: 60_000 };
+/** Bodies of one caller that wait or are being parsed. */
+const maxCallerBodies = 128;
 const retryMs = 1000;
 
 export interface BodyBounds {
@@ -88,90 +87,44 @@ const toHeapMb = ({ maxBytes, maxValues }: BodyBounds) =>
   256 + Math.ceil((maxBytes * 16 + maxValues * 512) / 2 ** 20);
 
 export function createBodyThread(
+  clock: Clock,
   bounds: BodyBounds,
   /** Overridden only in tests. */
   file = new URL('./body-worker.ts', import.meta.url),
 ): BodyThread {
-  const line = new FairQueue<Waiting>();
-  const lengths = new Map<string, number>();
-  let running: Waiting | null = null;
-  /** Only one body at a time is rebuilt here, because several would share each turn of the event loop. */
-  let isReceiving = false;
-  let nextId = 0;
-  const thread = createThread<BodyAnswer>(
-    {
-      name: 'bodies',
-      file,
-      resourceLimits: { maxOldGenerationSizeMb: toHeapMb(bounds) },
-    },
-    {
-      received({ id, refused, model, port }) {
-        if (id !== nextId) return;
-        if (refused !== null) finish((job) => job.reject(new BodyRefused(refused, model)));
-        if (port === null) return;
-        isReceiving = true;
-        receive(port).then((body) => finish((job) => job.resolve(body)));
-      },
-      ended() {
-        // If the body is being received, everything the thread sent has already arrived.
-        if (!isReceiving) finish(({ reject }) => reject(died()));
-      },
-    },
+  const resourceLimits = { maxOldGenerationSizeMb: toHeapMb(bounds) };
+  // The next body starts once this one is rebuilt here: several would share each turn of the event loop.
+  const jobs = new JobThread<BodyJob, Prepared | BodyRefused, BodyResult>(
+    clock,
+    { name: 'bodies', file, resourceLimits },
+    limits,
+    { receive },
   );
-
-  function finish(settle: (job: Waiting) => void): void {
-    const job = running;
-    running = null;
-    isReceiving = false;
-    if (job !== null) settle(job);
-    startNext();
-  }
-
-  function startNext(): void {
-    if (running !== null) return;
-    const job = line.take(() => true);
-    if (job === undefined) {
-      thread.release();
-      return;
-    }
-    leave(job);
-    running = job;
-    const bytes = toOwn(job.bytes);
-    const { kind } = job;
-    thread.send({ id: ++nextId, kind, bytes } satisfies BodyJob, [bytes.buffer]);
-  }
-
-  function leave({ caller }: Waiting): void {
-    const length = (lengths.get(caller) ?? 0) - 1;
-    if (length <= 0) lengths.delete(caller);
-    else lengths.set(caller, length);
-  }
-
+  const bodies = new KeyCounts();
   return {
-    async parse(ask, signal) {
-      signal.throwIfAborted();
-      const length = lengths.get(ask.caller) ?? 0;
-      if (length >= maxCallerWaiting) throw rateLimited(tooManyText, retryMs);
-      if (line.size >= maxWaiting) throw overloaded(tooManyText, retryMs);
-      const { promise, resolve, reject } = Promise.withResolvers<Prepared>();
-      const job: Waiting = { ...ask, resolve, reject };
-      const abandon = () => {
-        if (!line.remove(job.caller, job)) return;
-        leave(job);
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', abandon);
-      lengths.set(ask.caller, length + 1);
-      line.push(ask.caller, job);
-      startNext();
-      return promise.finally(() => signal.removeEventListener('abort', abandon));
+    async parse({ caller, kind, bytes: given }, signal) {
+      if (bodies.get(caller) >= maxCallerBodies) throw rateLimited(tooManyText, retryMs);
+      const bytes = toOwn(given);
+      bodies.add(caller);
+      const answer = await jobs
+        .run({ kind, bytes }, { caller, priority: 0, signal }, [bytes.buffer])
+        .catch((error) => {
+          throw error === signal.reason ? error : toRefusal(error);
+        })
+        .finally(() => bodies.remove(caller));
+      if (answer instanceof BodyRefused) throw answer;
+      return answer;
     },
-    close: () => thread.close(),
+    close: () => jobs.close(),
   };
 }
 
+async function receive(result: BodyResult): Promise<Prepared | BodyRefused> {
+  return 'port' in result ? rebuild(result.port) : new BodyRefused(result.refused, result.model);
+}
+
 /** Takes one message per turn of the event loop. */
-async function receive(port: MessagePort): Promise<Prepared> {
+async function rebuild(port: MessagePort): Promise<Prepared> {
   const body: Prepared = {};
   const texts = new Map<string, string>();
   for (;;) {
@@ -180,7 +133,7 @@ async function receive(port: MessagePort): Promise<Prepared> {
     const { message } = received;
     if ('piece' in message) addPiece(body, message.piece);
     else if ('text' in message) texts.set(message.name, message.text);
-    else body[written] = message.written;
+    else body[rawIntegers] = message.rawIntegers;
     await new Promise(setImmediate);
   }
   port.close();
@@ -198,5 +151,7 @@ function toOwn(bytes: Buffer): Uint8Array<ArrayBuffer> {
 const tooManyText =
   'Too many large request bodies wait to be parsed. Try again after the time in retry-after.';
 
-const died = () =>
-  overloaded('The body could not be parsed. Try again after the time in retry-after.', retryMs);
+const toRefusal = (error: unknown) =>
+  error instanceof QueueRefusal
+    ? overloaded(tooManyText, error.retryAfterMs)
+    : overloaded('The body could not be parsed. Try again after the time in retry-after.', retryMs);

@@ -1,9 +1,9 @@
 // The thread that parses and checks large bodies. It returns the body in pieces, together with the JSON of its long
 // members, so that sending them upstream needs no second serialization on the event loop.
 
-import { MessageChannel, parentPort } from 'node:worker_threads';
-import { parseJson, type Written, written } from '#http/body/json.ts';
-import { renderFailure } from '#http/error-format.ts';
+import { MessageChannel, parentPort, type Transferable } from 'node:worker_threads';
+import { parseJson, rawIntegers, type WithRawIntegers } from '#http/body/json.ts';
+import { type Rendered, renderFailure } from '#http/error-format.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
 import { modelIn } from '#inference/request.ts';
 import { ChatRequest, CompletionRequest } from '#inference/schema.ts';
@@ -11,7 +11,7 @@ import { ready } from '#lib/async/thread.ts';
 import { type RawViolation, toViolation } from '#lib/schema/validation-error.ts';
 import { createValidator } from '#lib/schema/validator.ts';
 import { toPieces } from './body-pieces.ts';
-import type { BodyAnswer, BodyJob, BodyMessage } from './body-thread.ts';
+import type { BodyJob, BodyMessage, BodyResult } from './body-thread.ts';
 
 /** Minimum JSON length at which a member's text is passed on. Shorter members are serialized again when needed. */
 const longText = 4_096;
@@ -21,12 +21,13 @@ const validators = {
   completion: createValidator(CompletionRequest),
 };
 
-function answer({ id, kind, bytes }: BodyJob): void {
+function parse({ kind, bytes }: BodyJob): void {
   let body: unknown;
+  const refuse = (refused: Rendered) => tell({ refused, model: modelIn(body) });
   try {
     body = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     const validate = validators[kind];
-    if (validate(body)) send(id, body as Record<string, unknown> & Written);
+    if (validate(body)) send(body as Record<string, unknown> & WithRawIntegers);
     else {
       const violation = toViolation(validate.errors as RawViolation[]);
       refuse(inferenceErrorFormat.renderViolation(violation, 'body', body));
@@ -34,14 +35,10 @@ function answer({ id, kind, bytes }: BodyJob): void {
   } catch (error) {
     refuse(renderFailure(inferenceErrorFormat, error));
   }
-
-  function refuse(rendered: BodyAnswer['refused']): void {
-    tell({ id, refused: rendered, model: modelIn(body), port: null }, []);
-  }
 }
 
 /** Queues all messages in the port, from which the receiver takes them one by one. */
-function send(id: number, body: Record<string, unknown> & Written): void {
+function send(body: Record<string, unknown> & WithRawIntegers): void {
   const { port1, port2 } = new MessageChannel();
   const post = (message: BodyMessage) => port1.postMessage(message);
   for (const piece of toPieces(body)) post({ piece });
@@ -49,13 +46,13 @@ function send(id: number, body: Record<string, unknown> & Written): void {
     const text = JSON.stringify(member);
     if (text.length > longText) post({ name, text });
   }
-  if (body[written] !== undefined) post({ written: body[written] });
-  tell({ id, refused: null, model: '', port: port2 }, [port2]);
+  if (body[rawIntegers] !== undefined) post({ rawIntegers: body[rawIntegers] });
+  tell({ port: port2 }, [port2]);
   port1.close();
 }
 
-const tell = (given: BodyAnswer, transfer: BodyAnswer['port'][]) =>
-  parentPort?.postMessage(given, transfer as never[]);
+const tell = (result: BodyResult, transfer: Transferable[] = []) =>
+  parentPort?.postMessage(result, transfer);
 
-parentPort?.on('message', answer);
+parentPort?.on('message', parse);
 parentPort?.postMessage(ready);

@@ -1,6 +1,6 @@
 // Request checks that a schema can't express: members that are only valid together.
 
-import { type Written, written } from '#http/body/json.ts';
+import { rawIntegers, type WithRawIntegers } from '#http/body/json.ts';
 import type { Task } from '#inference/engine.ts';
 import {
   type InferenceError,
@@ -20,8 +20,8 @@ export function checkTask(task: Task): void {
   else checkCompletion(task.body);
 }
 
-function readSeed(body: (ChatRequest | CompletionRequest) & Written): void {
-  const digits = body[written]?.seed;
+function readSeed(body: (ChatRequest | CompletionRequest) & WithRawIntegers): void {
+  const digits = body[rawIntegers]?.seed;
   if (typeof body.seed !== 'number' || Number.isSafeInteger(body.seed)) return;
   // If the seed is given more than once, the last one counts. If it is not written as digits, the number's value
   // counts.

@@ -47,20 +47,28 @@ export interface JobCache<Question, Answer> {
   set(question: Question, answer: Answer): void;
 }
 
+export interface JobHooks<Question, Answer, Message> {
+  readonly cache?: JobCache<Question, Answer>;
+  /** Turns the thread's message into the answer. The next job starts once it has resolved; it must not reject. */
+  readonly receive?: (message: Message) => Promise<Answer>;
+}
+
 interface Job<Question, Answer> extends QueueItem {
   readonly question: Question;
   readonly transfer: readonly Transferable[];
   isLate: boolean;
+  /** Its message has arrived, so the end of the thread no longer concerns it. */
+  isReceived: boolean;
   settle(answer: Answer): void;
   refuse(error: unknown): void;
 }
 
-export class JobThread<Question, Answer> {
+export class JobThread<Question, Answer, Message = Answer> {
   readonly #limits: JobLimits;
   readonly #queue: BoundedFairQueue<Job<Question, Answer>>;
   readonly #retryAfter: RetryAfterEstimator;
   readonly #thread: Thread;
-  readonly #cache: JobCache<Question, Answer> | null;
+  readonly #cache: JobCache<Question, Answer> | undefined;
   #running: Job<Question, Answer> | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -69,14 +77,14 @@ export class JobThread<Question, Answer> {
     clock: Clock,
     options: ThreadOptions,
     limits: JobLimits,
-    cache: JobCache<Question, Answer> | null = null,
+    { cache, receive }: JobHooks<Question, Answer, Message> = {},
   ) {
     this.#limits = limits;
     this.#cache = cache;
     this.#retryAfter = createRetryAfterEstimator(clock);
     this.#queue = new BoundedFairQueue(limits, clock, this.#retryAfter);
-    this.#thread = createThread<Answer>(options, {
-      received: (answer) => this.#answered(answer),
+    this.#thread = createThread<Message>(options, {
+      received: (message) => void this.#received(message, receive),
       ended: (error) => this.#ended(error),
     });
   }
@@ -105,6 +113,7 @@ export class JobThread<Question, Answer> {
         caller,
         priority,
         isLate: false,
+        isReceived: false,
         settle(answer) {
           signal.removeEventListener('abort', leave);
           resolve(answer);
@@ -150,10 +159,13 @@ export class JobThread<Question, Answer> {
     this.#thread.send(job.question, job.transfer);
   }
 
-  #answered(answer: Answer): void {
+  async #received(message: Message, receive = toAnswer<Answer, Message>): Promise<void> {
     const job = this.#running;
     // A late job ends with the thread, so that the next one starts on a new thread.
     if (job === null || job.isLate) return;
+    clearTimeout(this.#timer);
+    job.isReceived = true;
+    const answer = await receive(message);
     this.#cache?.set(job.question, answer);
     job.settle(answer);
     this.#release();
@@ -161,18 +173,21 @@ export class JobThread<Question, Answer> {
 
   #ended(error: Error): void {
     const job = this.#running;
-    if (job === null) return;
+    if (job === null || job.isReceived) return;
+    clearTimeout(this.#timer);
     job.refuse(this.#isClosed ? new JobThreadClosed() : toFailure(error, job.isLate));
     this.#release();
   }
 
   #release(): void {
-    clearTimeout(this.#timer);
     this.#running = null;
     if (this.#queue.size > 0) this.#retryAfter.departed();
     this.#advance();
   }
 }
+
+/** Without a hook, the message is the answer. */
+const toAnswer = async <Answer, Message>(message: Message) => message as unknown as Answer;
 
 function toFailure(error: Error, isLate: boolean): Error {
   if (isLate) return new JobTooLarge('time');

@@ -1,4 +1,4 @@
-// Counts things by key, such as open streams by account. A key with a count of zero takes no memory.
+// Counts things by key, such as open streams or bytes by account. A key with a count of zero takes no memory.
 
 export class KeyCounts {
   readonly #counts = new Map<string, number>();
@@ -7,12 +7,12 @@ export class KeyCounts {
     return this.#counts.get(key) ?? 0;
   }
 
-  add(key: string): void {
-    this.#counts.set(key, this.get(key) + 1);
+  add(key: string, count = 1): void {
+    this.#counts.set(key, this.get(key) + count);
   }
 
-  remove(key: string): void {
-    const left = this.get(key) - 1;
+  remove(key: string, count = 1): void {
+    const left = this.get(key) - count;
     if (left > 0) this.#counts.set(key, left);
     else this.#counts.delete(key);
   }

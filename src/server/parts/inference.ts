@@ -149,7 +149,7 @@ export async function openServing(
     events: meter,
     accounting,
   });
-  return { router, traces, accounting, serve, bodies: openBodies(config, limits) };
+  return { router, traces, accounting, serve, bodies: openBodies(config, clock, limits) };
 }
 
 async function openTraces({ telemetry }: Config): Promise<Traces | null> {

@@ -3,10 +3,10 @@
 
 import {
   memberTexts,
+  rawIntegers,
   rawJSON,
   type WithMemberTexts,
-  type Written,
-  written,
+  type WithRawIntegers,
 } from '#http/body/json.ts';
 import type { Task } from '#inference/engine.ts';
 import type { UpstreamServer } from './count-tokens.ts';
@@ -58,9 +58,9 @@ function toText(sent: Record<string, unknown>, body: Task['body'] & WithMemberTe
 }
 
 /** Members with more digits than a number can hold, exactly as the client wrote them. */
-function toLong(body: Record<string, unknown> & Written): Record<string, unknown> | null {
-  if (body[written] === undefined) return null;
-  const long = Object.entries(body[written]);
+function toLong(body: Record<string, unknown> & WithRawIntegers): Record<string, unknown> | null {
+  if (body[rawIntegers] === undefined) return null;
+  const long = Object.entries(body[rawIntegers]);
   const same = long.filter(([name, digits]) => body[name] === Number(digits));
   return Object.fromEntries(same.map(([name, digits]) => [name, rawJSON(digits)]));
 }

@@ -50,8 +50,10 @@ export function createGrammarThread(clock: Clock, limits: Partial<JobLimits> = {
     },
     { ...defaultLimits, ...limits },
     {
-      get: ({ key }) => cache.get(key),
-      set: ({ key }, compiled) => void cache.set(key, compiled),
+      cache: {
+        get: ({ key }) => cache.get(key),
+        set: ({ key }, compiled) => void cache.set(key, compiled),
+      },
     },
   );
 
