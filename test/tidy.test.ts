@@ -60,6 +60,26 @@ const importsThat = (breaks: (file: string, target: string) => boolean) =>
       .map((target) => `${file} imports ${target}`),
   );
 
+/**
+ * Top-level functions and methods of a formatted file that are longer than `maxLines`, as `file name`. What is
+ * nested in them counts as part of them.
+ */
+function longFunctionsOf(file: string, maxLines: number): string[] {
+  const lines = textOf(file).split('\n');
+  const opening =
+    /^( {2})?(?:export |default |async |static |readonly )*(?:function\*? |const (?=\w+ = (?:async )?(?:<.*>)?\()|\*)?(#?\w+)(?: = (?:async )?)?(?:<.*>)?\((?:.*[({])?$/;
+  return lines.flatMap((line, from) => {
+    const [, indent = '', name = ''] = opening.exec(line) ?? [];
+    if (name === '' || /^ *(?:if|for|while|switch|return|describe|test)\b/.test(line)) return [];
+    const length = lines.slice(from).findIndex((one) => isEnd(one, indent)) + 1;
+    return length > maxLines ? [`${file} ${name}`] : [];
+  });
+}
+
+/** True for the line that closes a block opened at this indentation; `): Type {` only ends its parameters. */
+const isEnd = (line: string, indent: string) =>
+  line.startsWith(indent) && /^[})]/.test(line.slice(indent.length)) && !/[({]$/.test(line);
+
 /** The first import cycle found from a file, as a list of files; undefined if there is none. */
 function findCycle(graph: ReadonlyMap<string, string[]>): string[] | undefined {
   const done = new Set<string>();
@@ -226,6 +246,22 @@ describe('tidy', () => {
     );
     assert.deepEqual(mute, []);
   });
+
+  test('no function is longer than 70 lines', () => {
+    const long = sources
+      .filter((file) => file.startsWith('src/') && !file.startsWith('src/db/migrations/'))
+      .flatMap((file) => longFunctionsOf(file, 70));
+    assert.deepEqual(long.toSorted(), longFunctions);
+  });
+
+  /** Functions that were longer before the rule. The list may only shrink. */
+  const longFunctions = [
+    'src/accounts/authenticate.ts createAuthenticator',
+    'src/accounts/members.ts createMembers',
+    'src/accounts/sessions.ts createSessions',
+    'src/accounts/sign-in.ts createSignIn',
+    'src/inference/api/routes.ts inferenceRoutes',
+  ];
 
   test('no source file grows beyond 400 lines', () => {
     const long = sources

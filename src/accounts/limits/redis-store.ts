@@ -30,6 +30,16 @@ export function createRedisStore(shared: SharedRedis, heldForMs = leaseMs): Limi
   let count = 0;
   const renewal = setInterval(renew, heldForMs / 3).unref();
 
+  /** Without an id, nothing is taken. */
+  async function ask(id: string, scopes: readonly LimitScope[], wanted: Amount, month: string) {
+    const { tokens, costNano } = wanted;
+    const reply = await runReserve(scopes.flatMap(toKeys), [
+      ...[now(), id, heldForMs, tokens, costNano, month],
+      ...scopes.flatMap(toArguments),
+    ]);
+    return toResult(scopes, reply as number[]);
+  }
+
   async function reserve(
     scopes: readonly LimitScope[],
     wanted: Amount,
@@ -40,38 +50,20 @@ export function createRedisStore(shared: SharedRedis, heldForMs = leaseMs): Limi
     const keys = scopes.flatMap(toKeys);
     const { tokens, costNano } = wanted;
     const member = `${id}:${costNano}`;
-    const reply = (await runReserve(keys, [
-      ...[now(), id, heldForMs, tokens, costNano, month],
-      ...scopes.flatMap(toArguments),
-    ]).catch((error) => {
+    const result = await ask(id, scopes, wanted, month).catch((error) => {
       release(keys, member, costNano);
       throw error;
-    })) as number[];
-    const result = toResult(scopes, reply);
+    });
     if (result.refused !== null) return result;
     open.set(number, { member, keys });
-    return { ...result, settle };
-
-    function settle(used: Amount): void {
+    const settle = (used: Amount) => {
       open.delete(number);
       const limits = scopes.map((one) => one.limits.tokensPerMinute ?? '');
       const change = used.tokens - tokens;
-      runSettle(keys, [now(), id, change, costNano, used.costNano, month, ...limits]).catch(
-        onError,
-      );
-    }
-  }
-
-  async function check(
-    scopes: readonly LimitScope[],
-    { tokens, costNano }: Amount,
-    month: string,
-  ): Promise<ReserveResult> {
-    const reply = await runReserve(scopes.flatMap(toKeys), [
-      ...[now(), '', heldForMs, tokens, costNano, month],
-      ...scopes.flatMap(toArguments),
-    ]);
-    return toResult(scopes, reply as number[]);
+      const values = [now(), id, change, costNano, used.costNano, month, ...limits];
+      runSettle(keys, values).catch(onError);
+    };
+    return { ...result, settle };
   }
 
   /**
@@ -91,7 +83,7 @@ export function createRedisStore(shared: SharedRedis, heldForMs = leaseMs): Limi
 
   return {
     reserve,
-    check,
+    check: (scopes, wanted, month) => ask('', scopes, wanted, month),
     async close() {
       clearInterval(renewal);
     },

@@ -4,7 +4,7 @@ import { createApiKeys } from '#accounts/api-keys.ts';
 import { createAuditLog } from '#accounts/audit-log.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
 import { createDevices } from '#accounts/devices.ts';
-import { createInvitations } from '#accounts/invitations.ts';
+import { Invitations } from '#accounts/invitations.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
 import { createSpendReport } from '#accounts/limits/spend-report.ts';
 import { createMembers } from '#accounts/members.ts';
@@ -38,7 +38,7 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
   const throttle = createThrottle(db, clock);
   const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
   const sessions = createSessions(db, clock, audit, { sessionDays });
-  const invitations = createInvitations(db, clock, audit, { invitationDays });
+  const invitations = new Invitations(db, clock, audit, { invitationDays });
   const devices = createDevices(db, clock);
   const passwordResets = createPasswordResets(db, clock, audit);
   const signIn = createSignIn(

@@ -14,7 +14,7 @@ import { createApiKeys } from '#accounts/api-keys.ts';
 import { createAudit, system } from '#accounts/audit.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
 import { createDevices } from '#accounts/devices.ts';
-import { createInvitations } from '#accounts/invitations.ts';
+import { Invitations } from '#accounts/invitations.ts';
 import { unlimited } from '#accounts/limits/limit-set.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
 import { createPasswordResets } from '#accounts/password-resets.ts';
@@ -119,7 +119,7 @@ export async function startCloud(
   });
   const apiKeys = createApiKeys(db, clock, audit, limitSettings);
   const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
-  const invitations = createInvitations(db, clock, audit, { invitationDays: 1 });
+  const invitations = new Invitations(db, clock, audit, { invitationDays: 1 });
   const throttle = createThrottle(db, clock);
   const signIn = createSignIn(
     db,

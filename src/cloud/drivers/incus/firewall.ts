@@ -4,6 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { AddressPlan } from './addresses.ts';
 import type { DaemonClient } from './client.ts';
 import { DaemonError } from './daemon-response.ts';
@@ -56,69 +57,85 @@ export async function openNetworkAcl(
     (user) => /^\/1\.0\/instances\//.test(user) && !user.includes(`/${instanceName('')}`),
   );
   if (!network.managed || network.type !== 'bridge' || foreign.length > 0) return unenforced;
-  const name = `millrace-${owner.slice(0, 12)}`;
-  const path = `/1.0/network-acls/${name}`;
-  // The ACL is replaced as a whole: one writer at a time here; tags protect changes by other processes.
-  let turn: Promise<unknown> = ensureAcl(client, plan, name);
-  await turn;
-  /** The rules being written, by machine id. */
-  const latest = new Map<string, AclRule[]>();
+  const acl = new EnforcedAcl(client, plan, `millrace-${owner.slice(0, 12)}`);
+  await acl.ensure();
+  return acl;
+}
 
-  async function change(id: string, wanted: AclRule[]) {
-    const { value: acl, tag } = await client.tagged<Acl>(path);
+class EnforcedAcl implements NetworkAcl {
+  readonly enforced = true;
+  readonly #client: DaemonClient;
+  readonly #plan: AddressPlan;
+  readonly #name: string;
+  readonly #path: string;
+  /** The ACL is replaced as a whole: one writer at a time here; tags protect changes by other processes. */
+  readonly #mutex = createKeyedMutex();
+  /** The rules being written, by machine id. */
+  readonly #latest = new Map<string, AclRule[]>();
+
+  constructor(client: DaemonClient, plan: AddressPlan, name: string) {
+    this.#client = client;
+    this.#plan = plan;
+    this.#name = name;
+    this.#path = `/1.0/network-acls/${name}`;
+  }
+
+  ensure(): Promise<void> {
+    return ensureAcl(this.#client, this.#plan, this.#name);
+  }
+
+  async set(
+    id: string,
+    address: string | null,
+    rules: readonly InboundRule[] | null,
+  ): Promise<void> {
+    const wanted = rules && address ? toAclRules(id, address, this.#plan.gateway, rules) : [];
+    this.#latest.set(id, wanted);
+    try {
+      await this.#write(id, wanted);
+      await this.#confirm(id, wanted);
+    } finally {
+      if (this.#latest.get(id) === wanted) this.#latest.delete(id);
+    }
+  }
+
+  #write(id: string, wanted: AclRule[]): Promise<void> {
+    return this.#mutex.run('acl', async () => {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await this.#change(id, wanted);
+        } catch (error) {
+          const code = error instanceof DaemonError ? error.code : 0;
+          if (attempt === maxAttempts || (code !== 412 && code !== 404)) throw error;
+          if (code === 404) await this.ensure();
+        }
+      }
+    });
+  }
+
+  async #change(id: string, wanted: AclRule[]): Promise<void> {
+    const { value: acl, tag } = await this.#client.tagged<Acl>(this.#path);
     const others = acl.ingress.filter(({ description }) => description !== describe(id));
     if (others.length === acl.ingress.length && wanted.length === 0) return;
     const { description, config, egress } = acl;
     const body = { description, config, egress, ingress: [...others, ...wanted] };
-    await client.run('PUT', path, { body, headers: { 'if-match': tag } });
-  }
-
-  async function insist(id: string, wanted: AclRule[]) {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await change(id, wanted);
-      } catch (error) {
-        const code = error instanceof DaemonError ? error.code : 0;
-        if (attempt === maxAttempts || (code !== 412 && code !== 404)) throw error;
-        if (code === 404) await ensureAcl(client, plan, name);
-      }
-    }
-  }
-
-  function write(id: string, wanted: AclRule[]): Promise<void> {
-    const mine = turn.then(() => insist(id, wanted));
-    turn = mine.catch(() => {});
-    return mine;
+    await this.#client.run('PUT', this.#path, { body, headers: { 'if-match': tag } });
   }
 
   /** Verifies a write: the daemon's tag comparison is not atomic, so one of two concurrent writes may be lost. */
-  async function confirm(id: string, wanted: AclRule[]) {
+  async #confirm(id: string, wanted: AclRule[]): Promise<void> {
     for (let attempt = 1; attempt < maxAttempts; attempt += 1) {
       await sleep(settleMs);
-      if (latest.get(id) !== wanted) return;
-      const acl = await client.find<Acl>(path);
+      if (this.#latest.get(id) !== wanted) return;
+      const acl = await this.#client.find<Acl>(this.#path);
       const kept = (acl?.ingress ?? []).filter(({ description }) => description === describe(id));
       if (kept.length === wanted.length) return;
-      await write(id, wanted);
+      await this.#write(id, wanted);
     }
   }
-
-  return {
-    enforced: true,
-    async set(id, address, rules) {
-      const wanted = rules && address ? toAclRules(id, address, plan.gateway, rules) : [];
-      latest.set(id, wanted);
-      try {
-        await write(id, wanted);
-        await confirm(id, wanted);
-      } finally {
-        if (latest.get(id) === wanted) latest.delete(id);
-      }
-    },
-  };
 }
 
-async function ensureAcl(client: DaemonClient, plan: AddressPlan, name: string) {
+async function ensureAcl(client: DaemonClient, plan: AddressPlan, name: string): Promise<void> {
   if (!(await client.find(`/1.0/network-acls/${name}`))) {
     const description = 'Inbound rules of Millrace machines';
     await client
