@@ -91,7 +91,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   observeRequests(app, observe);
   applyErrorFormat(app, accountsErrorFormat, { maxBytes: 65_536, anyContentType: false });
   app.addHook('onRequest', (request, reply, done) => {
-    if (!parts.ops.isDraining() || !isApi(request.url)) return done();
+    if (parts.ops.phase() !== 'draining' || !isApi(request.url)) return done();
     reply.header('connection', 'close');
     done(new Refusal('shutting_down', 'The server is shutting down.', { retryAfterMs: 1000 }));
   });

@@ -7,19 +7,25 @@ import type { Database } from '#db/tables.ts';
 import type { ObserveRequest } from '#http/access-log.ts';
 import { renderDocs } from './docs-page.ts';
 
+/**
+ * What the server does with requests. While it is `leaving` it serves them, but is not ready, so that a load balancer
+ * stops sending them. While it is `draining` it refuses them.
+ */
+export type Phase = 'serving' | 'leaving' | 'draining';
+
 export interface OpsParts {
   db: Database;
   registry: Registry;
-  isDraining(): boolean;
+  phase(): Phase;
 }
 
-export function opsRoutes(app: FastifyInstance, { db, registry, isDraining }: OpsParts): void {
+export function opsRoutes(app: FastifyInstance, { db, registry, phase }: OpsParts): void {
   /** Liveness: the process is running. */
   app.get('/healthz', async () => ({ status: 'ok' }));
 
   /** Readiness: the process can serve requests. */
   app.get('/readyz', async (_request, reply) => {
-    if (isDraining()) return reply.code(503).send({ status: 'draining' });
+    if (phase() !== 'serving') return reply.code(503).send({ status: 'draining' });
     try {
       await Promise.race([sql`select 1`.execute(db), timeout(readyMs)]);
       return { status: 'ok' };

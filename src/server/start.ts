@@ -2,6 +2,7 @@
 // how it ends.
 
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { toJoinLink } from '#accounts/routes.ts';
 import type { LoadedConfig } from '#config/load.ts';
@@ -14,6 +15,7 @@ import { openParts, type Parts } from '#server/parts/parts.ts';
 import { createApp } from './app.ts';
 import { startChores } from './chores.ts';
 import { claimDataDirectory } from './data-directory.ts';
+import type { Phase } from './ops.ts';
 import { stopParts } from './stop.ts';
 
 export interface RunningServer {
@@ -33,7 +35,10 @@ export interface RunningServer {
    * configuration is logged, and the old one stays in effect.
    */
   reload(load: () => LoadedConfig): void;
-  /** Accepts no new work and lets requests in progress finish, up to `server.drain_seconds`. */
+  /**
+   * Reports that it is not ready for `server.drain_notice_seconds`. Then it accepts no new work, and lets requests in
+   * progress finish, up to `server.drain_seconds`.
+   */
   stop(): Promise<void>;
 }
 
@@ -43,6 +48,11 @@ export interface StartOptions {
   ownsDataDir?: boolean;
 }
 
+interface ServerState {
+  phase: Phase;
+  url: string;
+}
+
 export async function startServer(
   { config, presetApiKey }: LoadedConfig,
   { clock = systemClock, ownsDataDir = true }: StartOptions = {},
@@ -50,7 +60,7 @@ export async function startServer(
   const lock = claimDataDirectory(config, ownsDataDir);
   const parts = await openParts(config, clock);
   const { accounts, models, cloud } = parts;
-  const state = { isDraining: false, url: '' };
+  const state: ServerState = { phase: 'serving', url: '' };
   const app = await createServerApp(parts, state);
   const account = await accounts.signIn.ensureAccount();
   if (presetApiKey !== null) await accounts.apiKeys.preset(account.id, presetApiKey);
@@ -70,7 +80,9 @@ export async function startServer(
     machines: describeMachines(cloud.hosts.all(), cloud.ownHostId),
     reload: (load) => reload(parts, load),
     async stop() {
-      state.isDraining = true;
+      state.phase = 'leaving';
+      await sleep(config.server.drain_notice_seconds * 1000);
+      state.phase = 'draining';
       stopChores();
       await stopParts(parts, app);
       lock?.release();
@@ -80,7 +92,7 @@ export async function startServer(
 
 function createServerApp(
   { core, accounts, usage, models, serving, cloud, dashboard }: Parts,
-  state: { readonly isDraining: boolean; readonly url: string },
+  state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
   const { config, clock, log, db, metrics, shared } = core;
   const { authenticator } = accounts;
@@ -89,7 +101,7 @@ function createServerApp(
     log,
     trustedProxies: config.server.trusted_proxies,
     https: readTls(config),
-    ops: { db, registry: metrics, isDraining: () => state.isDraining },
+    ops: { db, registry: metrics, phase: () => state.phase },
     accounts: { ...accounts, publicUrl: () => state.url, secure: isHttps(config) },
     inference: {
       authenticator,

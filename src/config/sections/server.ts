@@ -32,11 +32,19 @@ export const ServerSettings = Type.Object(
       'PEM file with the TLS certificate. Set it together with tls_key to serve HTTPS. If null, the server speaks HTTP.',
     ),
     tls_key: NullableString('PEM file with the private key of tls_certificate.'),
+    drain_notice_seconds: Type.Integer({
+      default: 0,
+      minimum: 0,
+      maximum: 600,
+      description:
+        'Seconds after SIGTERM in which /readyz returns 503 while requests are still accepted, so that a load balancer can stop sending them before the server drains. Set it to the time that your load balancer takes to notice.',
+    }),
     drain_seconds: Type.Integer({
       default: 30,
       minimum: 0,
       maximum: 3600,
-      description: 'Seconds that running requests have to finish after SIGTERM.',
+      description:
+        'Seconds that running requests have to finish after SIGTERM and drain_notice_seconds.',
     }),
   },
   { ...section, description: 'How the server listens.' },
