@@ -13,7 +13,7 @@ const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
 })
   .split('\n')
   .filter((file) => file !== '');
-const sources = files.filter((file) => /^(src|test|bench|web)\/.*\.(ts|tsx|js)$/.test(file));
+const sources = files.filter((file) => /^(src|test|bench|tools|web)\/.*\.(ts|tsx|js)$/.test(file));
 
 /** What each part of src may import from; itself always. */
 const mayImport: Record<string, string[]> = {

@@ -11,7 +11,12 @@ import type { ApiKeys } from './api-keys.ts';
 import type { KeyPrincipal, Principal, Role, Scope, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';
 
-export const sessionCookie = 'millrace_session';
+/**
+ * Name of the session's cookie. Over TLS it has the prefix that makes browsers refuse one that another host of the
+ * same domain has set.
+ */
+export const sessionCookie = (secure: boolean) =>
+  secure ? '__Host-millrace_session' : 'millrace_session';
 export const deviceCookie = 'millrace_device';
 
 export interface Authenticator {
@@ -51,7 +56,14 @@ export function requireRole(request: FastifyRequest, ...allowed: Role[]): Sessio
   return session;
 }
 
-export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authenticator {
+/** `secure` says whether people reach the server by https. */
+export function createAuthenticator(
+  apiKeys: ApiKeys,
+  sessions: Sessions,
+  secure: boolean,
+): Authenticator {
+  const cookieName = sessionCookie(secure);
+
   /** Returns without a promise if the key is cached, because every request takes this path. */
   function withKey(request: FastifyRequest, key: string): Promise<KeyPrincipal> | KeyPrincipal {
     const found = apiKeys.find(key);
@@ -75,7 +87,7 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
   function authenticate(request: FastifyRequest): Promise<Principal> | Principal {
     const key = readKey(request.headers.authorization);
     if (key !== null) return withKey(request, key);
-    const token = readSession(request);
+    const token = readSession(request, cookieName);
     if (token) return withSession(request, token);
     throw noCredentials();
   }
@@ -122,7 +134,7 @@ export function createAuthenticator(apiKeys: ApiKeys, sessions: Sessions): Authe
         }
       }),
     findSession: async (request) => {
-      const token = readSession(request);
+      const token = readSession(request, cookieName);
       return token ? sessions.find(token, request.ip) : undefined;
     },
   };
@@ -139,10 +151,10 @@ export function isOurPage({ headers }: FastifyRequest): boolean {
 }
 
 /** Read here rather than by the cookie plugin, whose hooks would cost every API request. */
-function readSession({ headers }: FastifyRequest): string | undefined {
+function readSession({ headers }: FastifyRequest, name: string): string | undefined {
   return headers.cookie === undefined
     ? undefined
-    : cookie.fastifyCookie.parse(headers.cookie)[sessionCookie];
+    : cookie.fastifyCookie.parse(headers.cookie)[name];
 }
 
 /** Accepts Bearer, Basic with base64 of `key:`, and Basic with the raw key: all three are in use. */

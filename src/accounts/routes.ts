@@ -56,7 +56,7 @@ export interface AccountParts {
   signIn: SignIn;
   /** Base URL of links, e.g. `http://127.0.0.1:8080`. */
   publicUrl(): string;
-  /** Whether cookies are marked Secure. */
+  /** Whether people reach the server by https, so that its cookie is marked Secure. */
   secure: boolean;
 }
 
@@ -94,7 +94,7 @@ function doorRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const welcome = (reply: FastifyReply, { token, expiresAt, device }: SignedIn) => {
     const guarded = { httpOnly: true, sameSite: 'strict', secure } as const;
     const expires = new Date(expiresAt);
-    reply.setCookie(sessionCookie, token, { ...guarded, path: '/', expires });
+    reply.setCookie(sessionCookie(secure), token, { ...guarded, path: '/', expires });
     reply.setCookie(deviceCookie, device, { ...guarded, path: signInPath, maxAge: deviceSeconds });
     return { ok: true };
   };
@@ -123,7 +123,7 @@ function doorRoutes(scope: FastifyInstance, parts: AccountParts): void {
 
 function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { sessions, signIn } = parts;
+  const { sessions, signIn, secure } = parts;
 
   app.get('/me', async (request) => {
     const { userId, email, role, accountId } = sessionOf(request);
@@ -132,7 +132,7 @@ function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
   app.post('/logout', async (request, reply) => {
     const session = sessionOf(request);
     await sessions.end(session, session.sessionId);
-    reply.clearCookie(sessionCookie, { path: '/' });
+    reply.clearCookie(sessionCookie(secure), { path: '/', secure });
     return { ok: true };
   });
   app.post('/password', { schema: { body: PasswordChange } }, async (request) => {

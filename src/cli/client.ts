@@ -146,7 +146,9 @@ function authorize(
   { session, apiKey }: Credentials,
 ): Record<string, string> {
   if (needs === 'any' && apiKey !== null) return { authorization: `Bearer ${apiKey}` };
-  if (session !== null) return { cookie: `millrace_session=${session}` };
+  // Both names: only the server knows whether browsers reach it by https.
+  if (session !== null)
+    return { cookie: `millrace_session=${session}; __Host-millrace_session=${session}` };
   throw new CliError(
     needs === 'any'
       ? 'Not signed in. Run `millrace login`, or set MILLRACE_API_KEY.'

@@ -168,6 +168,7 @@ const refusals: Record<RefusalCode, { code: string; message?: string; suggestion
   },
   not_found: { code: 'global/object-does-not-exist', suggestion: 'Check the ID and try again.' },
   conflict: { code: 'global/conflict' },
+  misdirected: { code: 'global/invalid-parameters' },
   timed_out: { code: 'global/invalid-parameters', suggestion: 'Try again' },
   overloaded: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },
   shutting_down: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },

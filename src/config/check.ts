@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
+import { parseAddressList } from '#lib/address-list.ts';
 import { toReason } from '#lib/start-error.ts';
 import { checkModels } from './check-models.ts';
 import type { PlaceOf } from './place.ts';
@@ -13,6 +14,7 @@ export function checkConfig(config: Config, placeOf: PlaceOf): string[] {
   return [
     ...checkLargeBodies(inference, placeOf),
     ...checkTls(server, placeOf),
+    ...checkMetricsAddresses(server, placeOf),
     ...checkDatabaseUrl(database.url, placeOf),
     ...checkRedisUrl(redis.url, placeOf),
     ...checkModels(models, placeOf),
@@ -80,6 +82,15 @@ function checkTls(server: Config['server'], placeOf: PlaceOf): string[] {
       `${place}: server.tls_certificate and server.tls_key must be PEM files of the same key pair: ${(error as Error).message}.`,
     ];
   }
+}
+
+function checkMetricsAddresses(server: Config['server'], placeOf: PlaceOf): string[] {
+  return server.metrics_addresses
+    .filter((entry) => parseAddressList([entry]) === undefined)
+    .map(
+      (entry) =>
+        `${placeOf(['server', 'metrics_addresses'])}: server.metrics_addresses must be addresses or networks such as 10.0.0.0/8, got ${JSON.stringify(entry)}.`,
+    );
 }
 
 /** The problem never repeats the URL: it contains a password. */

@@ -50,7 +50,7 @@ function toRange(path: Violation['path']): string {
   return maximum === undefined ? `at least ${minimum}` : `between ${minimum} and ${maximum}`;
 }
 
-const secrets = ['api_key', 'headers', 'otlp_headers', 'hub_token', 'secret_key'];
+const secrets = ['api_key', 'headers', 'otlp_headers', 'hub_token', 'secret_key', 'metrics_key'];
 
 /** The value as it stands, unless it is or may contain a secret. */
 function show(path: Violation['path'], tree: unknown): string {
@@ -65,6 +65,11 @@ const webAddress = 'must be a URL that begins with http:// or https:// and has n
 /** The meaning of each pattern. */
 const forms: Record<string, string> = {
   'server.public_url': webAddress,
+  'server.allowed_hosts':
+    'must be the name of a host without port, such as cloud.example.com, or "*"',
+  'server.metrics_key': 'must have 16 to 256 printable characters without spaces',
+  'inference.allowed_origins':
+    'must be an origin such as https://app.example.com, without a path, or "*"',
   'models.hub_url': webAddress,
   'telemetry.otlp_url': webAddress,
   'models.hub_token': 'must consist of printable characters without spaces',
@@ -84,7 +89,8 @@ const backendForms: Record<string, string> = {
 
 /** Backends are in a list, so their members are found by the last name of the path. */
 const formOf = (path: Violation['path'], name: string) =>
-  forms[name] ?? (path[3] === 'backends' ? backendForms[String(path.at(-1))] : undefined);
+  forms[name.replace(/\[\d+\]$/, '')] ??
+  (path[3] === 'backends' ? backendForms[String(path.at(-1))] : undefined);
 
 /** Settings that had another name in an earlier release. */
 const renamed: Record<string, string> = {

@@ -10,6 +10,7 @@ export const overrides = [
   // Secrets have no flag: every user of the computer can read a command line.
   { path: 'models.hub_token', env: 'HF_TOKEN', flag: null },
   { path: 'telemetry.otlp_url', env: 'OTEL_EXPORTER_OTLP_ENDPOINT', flag: null },
+  { path: 'server.metrics_key', env: 'MILLRACE_METRICS_KEY', flag: null },
   { path: 'secret_key', env: 'MILLRACE_SECRET_KEY', flag: null },
   { path: 'redis.url', env: 'REDIS_URL', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },

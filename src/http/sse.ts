@@ -21,12 +21,10 @@ export interface EventStreams {
   open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
 }
 
-/** Alternating names and values. */
+/** Alternating names and values, besides those of every response. */
 export const eventStreamHeaders: Readonly<HeaderList> = [
   'content-type',
   'text/event-stream; charset=utf-8',
-  'cache-control',
-  'no-cache',
   'x-accel-buffering',
   'no',
 ];

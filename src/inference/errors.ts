@@ -150,6 +150,7 @@ const refusals: Record<RefusalCode, { type: string; code: string | null; retry?:
   rate_limited: { type: 'requests', code: 'rate_limit_exceeded' },
   not_found: { type: 'invalid_request_error', code: 'not_found' },
   conflict: { type: 'invalid_request_error', code: 'conflict', retry: false },
+  misdirected: { type: 'invalid_request_error', code: 'misdirected_request' },
   overloaded: { type: 'service_unavailable_error', code: 'server_is_overloaded' },
   shutting_down: { type: 'service_unavailable_error', code: 'model_unavailable' },
   internal: { type: 'server_error', code: 'internal_error' },

@@ -22,6 +22,8 @@ export interface InferenceRequest extends RequestIdentity {
   /** Size of the request's body. */
   readonly bodyBytes: number;
   readonly response: ServerResponse;
+  /** Headers that every response to the request carries. */
+  readonly fixedHeaders: Readonly<HeaderList>;
 }
 
 /** An API key, or a person who is signed in. */

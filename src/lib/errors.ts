@@ -15,6 +15,7 @@ export type RefusalCode =
   | 'rate_limited'
   | 'not_found'
   | 'conflict'
+  | 'misdirected'
   | 'overloaded'
   | 'shutting_down'
   | 'internal';
@@ -33,6 +34,7 @@ const statuses: Record<RefusalCode, number> = {
   rate_limited: 429,
   not_found: 404,
   conflict: 409,
+  misdirected: 421,
   overloaded: 503,
   shutting_down: 503,
   internal: 500,

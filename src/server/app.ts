@@ -23,6 +23,8 @@ import { hostRoutes } from '#cloud/hosts/routes.ts';
 import { createRequestObserver } from '#http/access-log.ts';
 import { trustHops } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
+import { createHostCheck } from '#http/host-header.ts';
+import { toFixedHeaders } from '#http/response-headers.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/api/routes.ts';
 import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts';
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
@@ -40,9 +42,11 @@ export interface AppParts {
   /** Number of trusted proxies in x-forwarded-for. */
   trustedProxies: number;
   https: { cert: Buffer; key: Buffer } | null;
+  /** Names that the Host header may have besides those of the loopback interface; null for any. */
+  allowedHosts: readonly string[] | null;
   ops: OpsParts;
   accounts: AccountParts;
-  inference: InferenceParts;
+  inference: Omit<InferenceParts, 'fixedHeaders'>;
   cloud: CloudRouteParts & { cloud: Cloud };
   weights: WeightsParts;
   backends: BackendParts;
@@ -88,7 +92,10 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     answerSocket(socket, '405 Method Not Allowed', accountsErrorFormat.renderRefusal(refusal).body);
   });
   await app.register(swagger, openapi);
-  observeRequests(app, observe);
+  const fixedHeaders = toFixedHeaders({ isTls: parts.https !== null });
+  observeRequests(app, observe, fixedHeaders);
+  const checkHost = createHostCheck(parts.allowedHosts);
+  app.addHook('onRequest', (request, _reply, done) => done(checkHost(request.raw) ?? undefined));
   applyErrorFormat(app, accountsErrorFormat, { maxBytes: 65_536, anyContentType: false });
   app.addHook('onRequest', (request, reply, done) => {
     if (parts.ops.phase() !== 'draining' || !isApi(request.url)) return done();
@@ -97,7 +104,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   });
 
   opsRoutes(app, parts.ops);
-  app.register(async (scope) => inferenceRoutes(scope, parts.inference), { prefix: '/v1' });
+  app.register(async (scope) => inferenceRoutes(scope, { ...parts.inference, fixedHeaders }), {
+    prefix: '/v1',
+  });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => dashboardApiRoutes(scope, parts), { prefix: '/dashboard/api' });
   app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
@@ -122,7 +131,7 @@ function dashboardApiRoutes(
 const http = {
   requestTimeout: 120_000,
   keepAliveTimeout: 75_000,
-  // Node would refuse a request without a Host header by itself, with an empty body.
+  // http/host-header.ts requires the Host header. Node's own refusal has an empty body.
   requireHostHeader: false,
   // Other paths ignore an upgrade: a socket that has left HTTP has no timeouts.
   shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url),

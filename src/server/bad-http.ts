@@ -87,6 +87,8 @@ export function errorFormatOf(url: string): ErrorFormat {
 export const jsonHeaders = (requestId: string) => ({
   'content-type': 'application/json; charset=utf-8',
   'x-request-id': requestId,
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
 });
 
 /** Writes a whole response to a socket that has no ServerResponse, and closes it. */

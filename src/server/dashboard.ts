@@ -18,7 +18,6 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
   });
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers({
-      'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
       'referrer-policy': 'no-referrer',
       'cross-origin-opener-policy': 'same-origin',

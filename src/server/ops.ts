@@ -1,10 +1,16 @@
 // Endpoints for operators: health, metrics, and the API description for people and for programs.
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sql } from 'kysely';
 import type { Registry } from 'prom-client';
+import { readKey } from '#accounts/authenticate.ts';
 import type { Database } from '#db/tables.ts';
 import type { ObserveRequest } from '#http/access-log.ts';
+import { clientAddress } from '#http/client-address.ts';
+import type { HeaderList } from '#http/header-list.ts';
+import { addHeaders } from '#http/response-headers.ts';
+import { forbidden, invalidCredentials, Refusal } from '#lib/errors.ts';
+import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
 import { renderDocs } from './docs-page.ts';
 
 /**
@@ -17,9 +23,18 @@ export interface OpsParts {
   db: Database;
   registry: Registry;
   phase(): Phase;
+  metrics: MetricsAccess;
 }
 
-export function opsRoutes(app: FastifyInstance, { db, registry, phase }: OpsParts): void {
+/** Who may read /metrics. Each condition that is set must hold. */
+export interface MetricsAccess {
+  /** SHA-256 of the key that must be sent; null if none is needed. */
+  keyHash: string | null;
+  /** Null if any address may. */
+  isAllowed: ((address: string) => boolean) | null;
+}
+
+export function opsRoutes(app: FastifyInstance, { db, registry, phase, metrics }: OpsParts): void {
   /** Liveness: the process is running. */
   app.get('/healthz', async () => ({ status: 'ok' }));
 
@@ -34,7 +49,8 @@ export function opsRoutes(app: FastifyInstance, { db, registry, phase }: OpsPart
     }
   });
 
-  app.get('/metrics', async (_request, reply) => {
+  app.get('/metrics', async (request, reply) => {
+    checkMetricsAccess(metrics, request);
     reply.type(registry.contentType);
     return registry.metrics();
   });
@@ -53,6 +69,21 @@ export function opsRoutes(app: FastifyInstance, { db, registry, phase }: OpsPart
   });
 }
 
+function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: FastifyRequest): void {
+  if (isAllowed?.(clientAddress(request)) === false) {
+    throw forbidden('Your address may not read the metrics: server.metrics_addresses.');
+  }
+  if (keyHash === null) return;
+  const key = readKey(request.headers.authorization);
+  if (key === null) {
+    throw new Refusal(
+      'no_credentials',
+      'Send server.metrics_key as "Authorization: Bearer <key>".',
+    );
+  }
+  if (!equalHashes(hashToken(key), keyHash)) throw invalidCredentials(maskSecret(key));
+}
+
 /** A database that takes longer counts as unavailable. */
 const readyMs = 2000;
 
@@ -63,13 +94,18 @@ const timeout = (ms: number) =>
 const clientLeft = 499;
 
 /**
- * Gives every request its id, and observes it when it is over. Fastify's onResponse hook is not called when the
+ * Gives every request its id and the headers of every response, and observes it when it is over. Fastify's onResponse hook is not called when the
  * client leaves early; `close` always is.
  */
-export function observeRequests(app: FastifyInstance, observe: ObserveRequest): void {
+export function observeRequests(
+  app: FastifyInstance,
+  observe: ObserveRequest,
+  fixedHeaders: Readonly<HeaderList>,
+): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { id, method, routeOptions } = request;
     reply.header('x-request-id', id);
+    addHeaders(reply, fixedHeaders);
     reply.raw.once('close', () => {
       const route = routeOptions.url ?? 'unknown';
       const status = reply.raw.headersSent ? reply.statusCode : clientLeft;

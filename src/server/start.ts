@@ -7,7 +7,13 @@ import type { FastifyInstance } from 'fastify';
 import { toJoinLink } from '#accounts/routes.ts';
 import type { LoadedConfig } from '#config/load.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
-import { isHttps, readTls, toUrl } from '#server/options/address.ts';
+import {
+  isHttps,
+  readTls,
+  toAllowedHosts,
+  toMetricsAccess,
+  toUrl,
+} from '#server/options/address.ts';
 import { describeMachines, toCloudLimits } from '#server/options/cloud.ts';
 import { toKeyDefaults, toQueueLimits } from '#server/options/limits.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
@@ -101,13 +107,15 @@ function createServerApp(
     log,
     trustedProxies: config.server.trusted_proxies,
     https: readTls(config),
-    ops: { db, registry: metrics, phase: () => state.phase },
+    allowedHosts: toAllowedHosts(config),
+    ops: { db, registry: metrics, phase: () => state.phase, metrics: toMetricsAccess(config) },
     accounts: { ...accounts, publicUrl: () => state.url, secure: isHttps(config) },
     inference: {
       authenticator,
       catalog,
       serve: serving.serve,
       accounting: serving.accounting,
+      allowedOrigins: config.inference.allowed_origins,
       ...serving.bodies.inference,
     },
     cloud: {

@@ -25,7 +25,7 @@ const messages = [{ role: 'user', content: 'Wie weit?' }];
 const unknownModel = JSON.stringify({ model: 'nobody-has-it', messages });
 
 function toRequest(key: string, body: string, more = '', start = `POST ${path} HTTP/1.1`): string {
-  const head = `${start}\r\nHost: mill\r\nAuthorization: Bearer ${key}\r\n`;
+  const head = `${start}\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n`;
   const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
   return `${head}Content-Type: application/json\r\n${more}${length}\r\n${body}`;
 }

@@ -46,7 +46,8 @@ async function login(options: Options): Promise<void> {
       : await send(url, 'POST', '/dashboard/api/join', {}, { token: link.token, email, password });
   const text = await response.text();
   if (!response.ok) throw new CliError(explain(response, text));
-  const session = readCookie(response, 'millrace_session');
+  const session =
+    readCookie(response, '__Host-millrace_session') ?? readCookie(response, 'millrace_session');
   if (session === null)
     throw new CliError(`${url} accepted the sign-in but sent no session. Is it a Millrace server?`);
   saveCredentials({ url, session, device: readCookie(response, 'millrace_device') });

@@ -48,6 +48,11 @@ export const InferenceSettings = Type.Object(
       description:
         'MiB of request bodies over 256 KiB that the server holds at once; further ones wait to be read. One caller gets half. If null, 32 times max_body_mib.',
     }),
+    allowed_origins: Type.Array(Type.String({ pattern: '^(\\*|https?://[^\\s/?#@]+)$' }), {
+      default: [],
+      description:
+        'Origins whose pages may call /v1 from a browser (CORS), such as https://app.example.com. "*" allows any. If empty, none may.',
+    }),
     queue: QueueSettings,
     stand_in: NullableString(
       'GGUF file of the stand-in, which answers for models without a backend. If null, the built-in model.',

@@ -3,6 +3,8 @@
 import { NullablePattern, NullableString, section, webAddress } from '#config/field.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
+const hostName = '^(\\*|[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\])$';
+
 export const ServerSettings = Type.Object(
   {
     host: Type.String({
@@ -21,6 +23,11 @@ export const ServerSettings = Type.Object(
       webAddress,
       'URL under which people reach the server; used in links. If null, it is made from host and port.',
     ),
+    allowed_hosts: Type.Array(Type.String({ pattern: hostName }), {
+      default: [],
+      description:
+        'Names that the Host header may have besides localhost, 127.0.0.1, [::1] and that of public_url; others are refused with status 421. If empty, any name is allowed, except when host is a loopback address: pages on the internet can point their own names there. "*" allows any.',
+    }),
     trusted_proxies: Type.Integer({
       default: 0,
       minimum: 0,
@@ -32,6 +39,15 @@ export const ServerSettings = Type.Object(
       'PEM file with the TLS certificate. Set it together with tls_key to serve HTTPS. If null, the server speaks HTTP.',
     ),
     tls_key: NullableString('PEM file with the private key of tls_certificate.'),
+    metrics_key: NullablePattern(
+      '^[!-~]{16,256}$',
+      'Key that /metrics requires, sent as "Authorization: Bearer <key>". If null, it needs no key.',
+    ),
+    metrics_addresses: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description:
+        'Addresses and networks that may read /metrics, such as 10.0.0.5 or 10.0.0.0/8. If empty, any may.',
+    }),
     drain_notice_seconds: Type.Integer({
       default: 0,
       minimum: 0,

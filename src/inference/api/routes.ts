@@ -7,7 +7,9 @@ import { type Authenticator, findPrincipal, principalOf } from '#accounts/authen
 import type { Principal } from '#accounts/principal.ts';
 import type { BodyRules, LargeBodies } from '#http/body/bodies.ts';
 import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
+import { allowOrigins } from '#http/cors.ts';
 import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
+import type { HeaderList } from '#http/header-list.ts';
 import type { Task } from '#inference/engine.ts';
 import { codeOf, inferenceErrorFormat, modelNotFound } from '#inference/errors.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
@@ -33,11 +35,16 @@ export interface InferenceParts {
   maxBodyBytes: number;
   maxBodyValues: number;
   largeBodies: LargeBodies;
+  /** Headers of every response. */
+  fixedHeaders: Readonly<HeaderList>;
+  /** Origins of other sites whose pages may call the API from a browser; `*` for any. */
+  allowedOrigins: readonly string[];
 }
 
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { catalog } = parts;
+  const { catalog, fixedHeaders, allowedOrigins } = parts;
+  const corsHeaders = allowOrigins(scope, allowedOrigins);
   const rules: BodyRules = {
     maxBytes: parts.maxBodyBytes,
     anyContentType: false,
@@ -108,6 +115,10 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     headers: request.headers,
     bodyBytes: bodies.lengthOf(request),
     response: reply.raw,
+    fixedHeaders:
+      allowedOrigins.length === 0
+        ? fixedHeaders
+        : [...fixedHeaders, ...corsHeaders(request.headers.origin)],
   });
 
   function recordRefusal(...[request, reply, rendered]: Parameters<OnRefused>): void {

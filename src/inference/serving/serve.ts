@@ -76,7 +76,7 @@ interface AdmittedRequest {
 
 async function serve(context: ServeContext, request: InferenceRequest, task: Task): Promise<void> {
   const { catalog, limits, accounting, log } = context;
-  const headers: HeaderList = ['x-request-id', request.id];
+  const headers: HeaderList = ['x-request-id', request.id, ...request.fixedHeaders];
   let isAdmitted = false;
   try {
     const asked = catalog.find(task.body.model);

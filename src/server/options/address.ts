@@ -1,8 +1,12 @@
-// Where the server is reached and how, from the configuration.
+// Where the server is reached, how and by whom, from the configuration.
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '#config/schema.ts';
+import { isLoopback } from '#http/host-header.ts';
+import { parseAddressList } from '#lib/address-list.ts';
+import { hashToken } from '#lib/secrets/secrets.ts';
+import type { MetricsAccess } from '#server/ops.ts';
 
 export function readTls({ server }: Config): { cert: Buffer; key: Buffer } | null {
   if (server.tls_certificate === null || server.tls_key === null) return null;
@@ -19,3 +23,19 @@ export function toUrl(config: Config, { address, port, family }: AddressInfo): s
   const host = everywhere ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
   return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
 }
+
+/** A server that others reach has no names of its own unless they are listed, so that any is allowed. */
+export function toAllowedHosts({ server }: Config): string[] | null {
+  const { host, public_url, allowed_hosts } = server;
+  const isOpen = !isLoopback(host) && allowed_hosts.length === 0;
+  if (isOpen || allowed_hosts.includes('*')) return null;
+  return [...allowed_hosts, ...(public_url === null ? [] : [new URL(public_url).hostname])];
+}
+
+export const toMetricsAccess = ({ server }: Config): MetricsAccess => ({
+  keyHash: server.metrics_key === null ? null : hashToken(server.metrics_key),
+  isAllowed:
+    server.metrics_addresses.length === 0
+      ? null
+      : (parseAddressList(server.metrics_addresses) ?? (() => false)),
+});

@@ -19,6 +19,7 @@ import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
+import { isHttps } from '#server/options/address.ts';
 import {
   toAccountDefaults,
   toKeyDefaults,
@@ -58,7 +59,7 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
     invitations,
     passwordResets,
     signIn,
-    authenticator: createAuthenticator(apiKeys, sessions),
+    authenticator: createAuthenticator(apiKeys, sessions, isHttps(config)),
     members: createMembers(db, audit, sessions),
     spendReport: createSpendReport(db, clock),
     auditLog: createAuditLog(db),

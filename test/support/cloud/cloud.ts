@@ -166,7 +166,7 @@ export async function startCloud(
   });
   await app.register(cookie);
   const parts = {
-    authenticator: createAuthenticator(apiKeys, sessions),
+    authenticator: createAuthenticator(apiKeys, sessions, false),
     limiter: createRateLimiter(clock),
     limits: options.limits ?? { requests: null, launches: null },
     cloud,

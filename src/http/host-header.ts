@@ -1,0 +1,37 @@
+// Checks the Host header. A page on the internet can point its own name at 127.0.0.1 (DNS rebinding) and then talk to
+// a server on the visitor's computer as if it were its own; the name in the Host header gives it away.
+
+import type { IncomingMessage } from 'node:http';
+import { Refusal } from '#lib/errors.ts';
+
+/** `names` are those that the header may have, besides those of the loopback interface; null allows any. */
+export function createHostCheck(
+  names: readonly string[] | null,
+): (request: IncomingMessage) => Refusal | null {
+  const others = (names ?? []).map((name) => RegExp.escape(name));
+  const allowed = new RegExp(`^(?:${[...loopbackNames, ...others].join('|')})\\.?(?::\\d*)?$`, 'i');
+  return ({ headers: { host }, httpVersionMajor, httpVersionMinor }) => {
+    if (host === undefined) {
+      // Only HTTP/1.1 requires it. No browser speaks an older version.
+      return httpVersionMajor === 1 && httpVersionMinor === 1 ? missingHost() : null;
+    }
+    return names === null || allowed.test(host) ? null : misdirected();
+  };
+}
+
+const loopbackNames = [
+  'localhost',
+  '[a-z0-9.-]+\\.localhost',
+  '127(?:\\.\\d{1,3}){3}',
+  '\\[::1\\]',
+];
+
+export const isLoopback = (host: string) => /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(host);
+
+const missingHost = () => new Refusal('invalid_json', 'The request has no Host header.');
+
+const misdirected = () =>
+  new Refusal(
+    'misdirected',
+    'This server does not answer for the name in the Host header. To allow it, set server.public_url or server.allowed_hosts.',
+  );
