@@ -64,7 +64,7 @@ async function tokensPerSecond(run: Run, streams: number): Promise<number> {
   return (tokens / (performance.now() - start)) * 1000;
 }
 
-async function longestDelayMs(): Promise<number> {
+async function maxDelayMs(): Promise<number> {
   const metrics = await (await fetch(`${url}/metrics`)).text();
   return Number(/nodejs_eventloop_lag_max_seconds ([\d.e-]+)/.exec(metrics)?.[1]) * 1000;
 }
@@ -112,14 +112,14 @@ async function measure(folder: string, modelPath: string | null): Promise<Record
   await inProcess(newBody(32, 8));
   for (const streams of [1, 8]) {
     // The histogram begins anew with each look at it.
-    await longestDelayMs();
+    await maxDelayMs();
     const [http, loop]: [number[], number[]] = [[], []];
     for (let round = 0; round < repetitions; round++) {
       http.push(await tokensPerSecond(throughHttp, streams));
       loop.push(await tokensPerSecond(inProcess, streams));
     }
     result[`event loop, longest delay with ${streams} streams`] =
-      `${(await longestDelayMs()).toFixed(1)} ms`;
+      `${(await maxDelayMs()).toFixed(1)} ms`;
     const [own, other] = [median(http), median(loop)];
     result[`tokens/s, ${streams} streams: HTTP ÷ direct`] =
       `${own.toFixed(0)} ÷ ${other.toFixed(0)} = ${(own / other).toFixed(2)}`;

@@ -41,18 +41,18 @@ async function ask(body: object): Promise<number> {
 }
 
 /** The histogram begins anew with each look at it. */
-async function longestDelayMs(): Promise<number> {
+async function maxDelayMs(): Promise<number> {
   const metrics = await (await fetch(`${url}/metrics`)).text();
   return Number(/nodejs_eventloop_lag_max_seconds ([\d.e-]+)/.exec(metrics)?.[1]) * 1000;
 }
 
 async function measure(name: string, expected: number, bodies: object[]): Promise<void> {
-  await longestDelayMs();
+  await maxDelayMs();
   const begunMs = performance.now();
   const statuses = await Promise.all(bodies.map(ask));
   const tookMs = performance.now() - begunMs;
   if (statuses.some((status) => status !== expected)) throw new Error(`answered ${statuses}`);
-  const delayMs = await longestDelayMs();
+  const delayMs = await maxDelayMs();
   console.log(`${name}: longest delay ${delayMs.toFixed(0)} ms, took ${tookMs.toFixed(0)} ms`);
 }
 

@@ -68,7 +68,7 @@ export function once(target: Target, body: string): Promise<Timing> {
         response.on('data', (data: Buffer) => {
           bytes += data.length;
           // The quick streams' chunks don't say when they were sent, and looking would take the gateway's time.
-          if (data.includes('@')) worstLagMs = Math.max(worstLagMs, longestLag(data));
+          if (data.includes('@')) worstLagMs = Math.max(worstLagMs, maxLagMs(data));
         });
         response.on('end', () => {
           if (response.statusCode === 200) resolve({ worstLagMs, bytes });
@@ -82,7 +82,7 @@ export function once(target: Target, body: string): Promise<Timing> {
   });
 }
 
-function longestLag(data: Buffer): number {
+function maxLagMs(data: Buffer): number {
   const now = performance.timeOrigin + performance.now();
   const sent = [...data.toString('latin1').matchAll(/@([\d.]+)@/g)].map(([, time]) => Number(time));
   return now - Math.min(...sent);

@@ -69,7 +69,7 @@ const deviceSeconds = 400 * 86_400;
 export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
   applyErrorFormat(scope, accountsErrorFormat, { maxBytes, anyContentType: false });
   scope.register(cookie);
-  scope.register(async (open) => doorRoutes(open, parts));
+  scope.register(async (open) => signedOutRoutes(open, parts));
   scope.register(async (inner) => {
     parts.authenticator.requireSession(inner);
     sessionRoutes(inner, parts);
@@ -83,7 +83,7 @@ export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void
 export const toJoinLink = (publicUrl: string, token: string) => `${publicUrl}/#/join/${token}`;
 
 /** Endpoints for people who are not signed in. */
-function doorRoutes(scope: FastifyInstance, parts: AccountParts): void {
+function signedOutRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const { signIn, invitations, passwordResets, secure } = parts;
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const visitor = (request: FastifyRequest) => ({

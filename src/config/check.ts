@@ -24,10 +24,10 @@ export function checkConfig(config: Config, placeOf: PlaceOf): string[] {
 
 /** One caller gets half of the room, which must hold any body. */
 function checkLargeBodies(inference: Config['inference'], placeOf: PlaceOf): string[] {
-  const { large_bodies_mib: mib, max_body_mib: largestMib } = inference;
-  if (mib === null || mib >= largestMib * 2) return [];
+  const { large_bodies_mib: mib, max_body_mib: maxBodyMib } = inference;
+  if (mib === null || mib >= maxBodyMib * 2) return [];
   return [
-    `${placeOf(['inference', 'large_bodies_mib'])}: inference.large_bodies_mib is ${mib}; it must be at least twice inference.max_body_mib, ${largestMib * 2}.`,
+    `${placeOf(['inference', 'large_bodies_mib'])}: inference.large_bodies_mib is ${mib}; it must be at least twice inference.max_body_mib, ${maxBodyMib * 2}.`,
   ];
 }
 

@@ -48,7 +48,7 @@ export const modelNotFound = (model: string) =>
     { code: 'model_not_found', param: 'model' },
   );
 
-export const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
+const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
   new InferenceError(503, `No healthy backend serves ${model} at the moment. Try again shortly.`, {
     type: 'service_unavailable_error',
     code: 'model_unavailable',
@@ -67,14 +67,14 @@ export const overloaded = (model: string, why: string, retryAfterMs: number) =>
     },
   );
 
-export const backendFailed = (model: string, cause: unknown) =>
+const backendFailed = (model: string, cause: unknown) =>
   new InferenceError(502, `The backend of ${model} failed while it was answering. Try again.`, {
     type: 'server_error',
     code: 'upstream_error',
     cause,
   });
 
-export const backendTooSlow = (model: string, cause: unknown) =>
+const backendTooSlow = (model: string, cause: unknown) =>
   new InferenceError(504, `The backend of ${model} did not answer in time. Try again.`, {
     type: 'server_error',
     code: 'upstream_timeout',
@@ -207,7 +207,7 @@ function refuseByLimit({ limit, message, retryAfterMs, headers }: LimitReached):
   };
 }
 
-export function retryAfter(ms: number): Record<string, string> {
+function retryAfter(ms: number): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))), 'retry-after-ms': String(ms) };
 }
 

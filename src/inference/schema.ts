@@ -87,7 +87,7 @@ export const Tool = Type.Object(
   open,
 );
 
-export const ResponseFormat = Type.Object(
+const ResponseFormat = Type.Object(
   {
     type: OneOf(['text', 'json_object', 'json_schema']),
     json_schema: Maybe(

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { JsonGauge, maxDepth } from '#http/body/json-gauge.ts';
+import { JsonGauge, maxDepth } from '#http/body/json.ts';
 import { Refusal } from '#lib/errors.ts';
 
 const gauge = (text: string, maxValues: number, pieceBytes = 1_000): number => {

@@ -11,7 +11,7 @@ import {
   createUpstreamEngine,
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
-import { UsageCheck } from '#inference/engines/upstream/usage-check.ts';
+import { UsageCheck } from '#inference/engines/upstream/usage.ts';
 
 export const upstreamOptions = (
   url: string,

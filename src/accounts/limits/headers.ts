@@ -47,7 +47,7 @@ function findTightest(
 }
 
 /** In OpenAI's format: `6ms`, `1.5s`, `6m0s`. */
-export function toDuration(ms: number): string {
+function toDuration(ms: number): string {
   if (ms < 1000) return `${ms}ms`;
   const minutes = Math.floor(ms / 60_000);
   const seconds = `${(ms % 60_000) / 1000}s`;

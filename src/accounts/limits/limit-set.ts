@@ -22,7 +22,7 @@ export const unlimited: LimitSet = Object.freeze({
 
 const nanoPerDollar = 1_000_000_000;
 
-export const toNano = (dollars: number) => Math.round(dollars * nanoPerDollar);
+const toNano = (dollars: number) => Math.round(dollars * nanoPerDollar);
 
 export const hasLimit = (set: LimitSet) =>
   set.requestsPerMinute !== null ||

@@ -3,7 +3,7 @@
 
 import type { Readable } from 'node:stream';
 import { invalidJson, Refusal, tooLarge } from '#lib/errors.ts';
-import { JsonGauge } from './json-gauge.ts';
+import { JsonGauge } from './json.ts';
 import type { Lease } from './room.ts';
 
 /** A body over this many bytes is large: it is read only once it is admitted. */

@@ -2,7 +2,7 @@
 // Counted in slots of one hour and logged once an hour, so that a backend that is always wrong costs little.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { ImplausibleCounts } from '#inference/engines/upstream/usage-check.ts';
+import type { ImplausibleCounts } from '#inference/engines/upstream/usage.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface ImplausibleRecord {

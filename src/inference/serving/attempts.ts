@@ -191,13 +191,13 @@ function backendsUpTo(list: BackendList, model: string, backend: Backend): Backe
 }
 
 /** Once every backend was tried, what a backend reported says more than that none is left. */
-export function preferBackendError(failure: EngineError | null, error: unknown): unknown {
+function preferBackendError(failure: EngineError | null, error: unknown): unknown {
   const isNoneLeft = error instanceof EngineError && error.code === 'model_unavailable';
   return isNoneLeft && failure !== null ? failure : error;
 }
 
 /** An overload tells the client when to retry, so it is reported rather than a failure: the soonest one. */
-export function preferOverload(before: EngineError | null, error: EngineError): EngineError {
+function preferOverload(before: EngineError | null, error: EngineError): EngineError {
   if (before === null || before.failure !== 'overloaded') return error;
   if (error.failure !== 'overloaded') return before;
   return (before.retryAfterMs ?? 0) <= (error.retryAfterMs ?? 0) ? before : error;

@@ -74,9 +74,9 @@ export function toContinuation(
     return { task: { kind: 'completion', body }, blanks };
   }
   const messages = toMessages(task.body, text);
-  const goesOn = { continue_final_message: true, add_generation_prompt: false };
+  const continuesMessage = { continue_final_message: true, add_generation_prompt: false };
   return {
-    task: { kind: 'chat', body: { ...task.body, ...limits, ...goesOn, messages } },
+    task: { kind: 'chat', body: { ...task.body, ...limits, ...continuesMessage, messages } },
     blanks,
   };
 }

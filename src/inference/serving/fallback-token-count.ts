@@ -3,7 +3,7 @@
 // estimated by the usual token length.
 
 import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';
-import { toCountBounds } from '#inference/engines/upstream/usage-check.ts';
+import { toCountBounds } from '#inference/engines/upstream/usage.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens, type TokenCounter } from '#inference/models/tokens.ts';
 
@@ -35,7 +35,7 @@ export function createFallbackTokenCounts(counter: TokenCounter): FallbackTokenC
     const tokens = (await counted?.catch(() => null)) ?? null;
     if (tokens === null) return estimatePrompt(task);
     const isOwn = vocabulary !== 'other';
-    return isOwn || tokens <= mostOf(task, contextWindow) ? tokens : estimatePrompt(task);
+    return isOwn || tokens <= maxTokensOf(task, contextWindow) ? tokens : estimatePrompt(task);
   }
 
   return {
@@ -55,7 +55,7 @@ export function createFallbackTokenCounts(counter: TokenCounter): FallbackTokenC
 }
 
 /** Upper bound for a count: a server's prompt counts may be as wrong as its response counts. */
-const mostOf = (task: Task, contextWindow: number) =>
+const maxTokensOf = (task: Task, contextWindow: number) =>
   toCountBounds(task, contextWindow, Buffer.byteLength(JSON.stringify(task.body))).promptTokens;
 
 /** Splits a request into its prompts: the counter returns only the longest of several, but each is billed. */

@@ -58,7 +58,7 @@ export async function planRequest(
   const completion = toMaxTokens(request.task) ?? 0;
   // A token takes at least one byte of the request.
   const maxPrompt = request.bodyBytes + templateTokens;
-  if (maxPrompt + completion > smallestLimit(backends, asked)) {
+  if (maxPrompt + completion > minContextLimit(backends, asked)) {
     return planLongRequest(parts, asked, request, maxPrompt);
   }
   const task = withOutputCap(request.task, asked);
@@ -66,7 +66,7 @@ export async function planRequest(
 }
 
 /** Tokens below which no rule of the model applies. */
-function smallestLimit(backends: BackendList, entry: CatalogEntry): number {
+function minContextLimit(backends: BackendList, entry: CatalogEntry): number {
   const { id, contextWindow, contextFallback } = entry;
   let min = Math.min(contextWindow, contextFallback?.above ?? contextWindow);
   for (const backend of backends.forModel(id)) {

@@ -58,7 +58,7 @@ export async function openStream(
   return stream;
 }
 
-export class ResumableStream {
+class ResumableStream {
   readonly #parts: StreamParts;
   readonly #plan: Plan;
   readonly #request: BackendRequest;

@@ -22,17 +22,17 @@ export interface Transcript {
  * Maximum bytes of unparsed events in all transcripts together. Events take about forty times the space of their
  * text.
  */
-const mostUnread = 2 * 1024 * 1024;
+const maxUnreadBytes = 2 * 1024 * 1024;
 /** Fewer unparsed bytes than this are not worth parsing. */
-const leastRead = 1024;
+const minReadBytes = 1024;
 /** Minimum size of the block that collects small events. Blocks get smaller as more transcripts are open. */
-const leastBlock = 2 * 1024;
-const mostBlock = 16 * 1024;
+const minBlockBytes = 2 * 1024;
+const maxBlockBytes = 16 * 1024;
 const allBlocks = 1024 * 1024;
 /** Maximum small events of a stream before they are collected in a block. Most fast streams have few. */
-const mostLoose = 4;
-const mostText = 1024 * 1024;
-const mostPieces = 64;
+const maxLooseEvents = 4;
+const maxTextLength = 1024 * 1024;
+const maxPieces = 64;
 
 export type OpenTranscript = (kind: Task['kind']) => Transcript;
 
@@ -78,11 +78,11 @@ class UnreadTranscript implements Transcript {
   add(item: EngineChunk | WireEvents): void {
     if (this.#isLost) return;
     if (typeof item !== 'string') {
-      if (this.#taken > 0 || this.#pieces.length >= mostPieces) this.#readUnread();
+      if (this.#taken > 0 || this.#pieces.length >= maxPieces) this.#readUnread();
       for (const choice of item.choices) this.#see(choice);
-    } else if (item.length < leastRead && this.#isSlow()) this.#gather(item);
+    } else if (item.length < minReadBytes && this.#isSlow()) this.#gather(item);
     else this.#keep(item);
-    if (this.#room.unread > mostUnread && this.#taken >= leastRead) this.#readUnread();
+    if (this.#room.unread > maxUnreadBytes && this.#taken >= minReadBytes) this.#readUnread();
   }
 
   read(): { text: string; isFinished: boolean } | null {
@@ -101,7 +101,7 @@ class UnreadTranscript implements Transcript {
   }
 
   #isSlow(): boolean {
-    return this.#block !== null || this.#loose.length >= mostLoose;
+    return this.#block !== null || this.#loose.length >= maxLooseEvents;
   }
 
   #keep(item: WireEvents): void {
@@ -138,7 +138,7 @@ class UnreadTranscript implements Transcript {
     }
     // Joined, because each piece may be a slice that keeps all the parsed text in memory.
     if (pieces.length > before) pieces.push(pieces.splice(before).join(''));
-    if (pieces.length >= mostPieces) this.#joinText();
+    if (pieces.length >= maxPieces) this.#joinText();
     this.#forgetUnread();
   }
 
@@ -151,7 +151,7 @@ class UnreadTranscript implements Transcript {
   #see(choice: ChatChoiceDelta | CompletionChoice): void {
     const isChat = this.#kind === 'chat';
     const piece = isChat ? toText(choice as ChatChoiceDelta) : toPlainText(choice);
-    if (piece === null || this.#length + piece.length > mostText) this.#isLost = true;
+    if (piece === null || this.#length + piece.length > maxTextLength) this.#isLost = true;
     else {
       this.#pieces.push(piece);
       this.#length += piece.length;
@@ -173,7 +173,7 @@ class UnreadTranscript implements Transcript {
 }
 
 const toBlockBytes = ({ open }: Room) =>
-  Math.min(Math.max(Math.floor(allBlocks / open), leastBlock), mostBlock);
+  Math.min(Math.max(Math.floor(allBlocks / open), minBlockBytes), maxBlockBytes);
 
 /** One event in its wire format. */
 export interface WireEvent {

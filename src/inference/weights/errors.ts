@@ -138,4 +138,4 @@ function toList(names: readonly string[]): string {
   return names.length > 40 ? `${shown} and ${names.length - 40} more` : shown;
 }
 
-export const toGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`;
+const toGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`;

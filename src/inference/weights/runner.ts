@@ -191,7 +191,7 @@ function beat({ rows, log }: RunnerParts, id: string, job: Job): void {
   );
 }
 
-export const toManifest = ({ repo, commit_id, files }: WeightPullRow): Manifest => ({
+const toManifest = ({ repo, commit_id, files }: WeightPullRow): Manifest => ({
   repo,
   commit: commit_id,
   files: JSON.parse(files),

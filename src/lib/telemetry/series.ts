@@ -11,7 +11,7 @@ export interface SeriesOptions<Name extends string> {
 }
 
 /** One series of a histogram: a count per bucket and the sum. */
-export class Distribution {
+class Distribution {
   readonly #bounds: readonly number[];
   /** Counts by bucket. The last one is for values above all bounds. */
   readonly counts: number[];
@@ -32,7 +32,7 @@ export class Distribution {
 }
 
 /** One series of a counter. */
-export class Total {
+class Total {
   value = 0;
 
   add(amount: number): void {

@@ -24,12 +24,12 @@ export const toQueueLimits = ({ inference: { queue } }: Config) => ({
 });
 
 /** Where nothing is configured, there is room for this many of the largest bodies. */
-const largestBodies = 32;
+const maxSizedBodies = 32;
 
 /** One caller may take half of the room. */
 export function toRoomBounds({ inference }: Config): RoomBounds {
-  const { large_bodies_mib: mib, max_body_mib: largestMib } = inference;
-  const maxBytes = (mib ?? largestMib * largestBodies) * 2 ** 20;
+  const { large_bodies_mib: mib, max_body_mib: maxBodyMib } = inference;
+  const maxBytes = (mib ?? maxBodyMib * maxSizedBodies) * 2 ** 20;
   return {
     maxBytes,
     maxCallerBytes: maxBytes / 2,

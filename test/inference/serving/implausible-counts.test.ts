@@ -9,7 +9,7 @@ import { createImplausibleRecord } from '#inference/backends/implausible-counts.
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
-import { isPlausible, toCountBounds } from '#inference/engines/upstream/usage-check.ts';
+import { isPlausible, toCountBounds } from '#inference/engines/upstream/usage.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { gatewayModel, readEvents, startGateway } from '#test/support/gateway.ts';

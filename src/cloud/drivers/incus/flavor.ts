@@ -14,7 +14,7 @@ export interface Flavor {
   readonly imageServer: string;
 }
 
-export const flavors: Readonly<Record<'lxd' | 'incus', Flavor>> = {
+const flavors: Readonly<Record<'lxd' | 'incus', Flavor>> = {
   lxd: {
     name: 'LXD',
     headerPrefix: 'X-LXD',

@@ -45,7 +45,7 @@ const maxRequests = 1000;
 const maxPrepared = 100;
 const maxPreparedLength = 16_384;
 const maxBodyBytes = 64 * 1024 * 1024;
-export const scriptedWindow = 8192;
+const scriptedWindow = 8192;
 
 export async function startScriptedUpstream(
   options: ScriptedUpstreamOptions = {},

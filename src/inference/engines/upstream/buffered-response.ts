@@ -4,11 +4,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ResponseHandler } from '#http/client/response-handler.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import { unavailable } from './failures.ts';
-import type { SendOptions, UpstreamClient } from './upstream-client.ts';
-import type { UpstreamRequest } from './upstream-request.ts';
+import type { SendOptions, UpstreamClient, UpstreamRequest } from './upstream-client.ts';
 
 /** Larger responses are parsed in a thread: parsing and serialising this many bytes takes some 4 ms. */
-export const maxInlineBytes = 256 * 1024;
+const maxInlineBytes = 256 * 1024;
 const maxResponseBytes = 64 * 1024 * 1024;
 /** Maximum bytes of a response with a status other than 200, which is always parsed on the event loop. */
 const maxErrorBytes = 1024 * 1024;

@@ -3,21 +3,22 @@
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
 import {
+  type ChoiceProgress,
   fillAbsent,
   fillDelta,
+  indexOf,
   isMembers,
   type Members,
   nameStop,
   toAbsent,
-} from './choice-members.ts';
-import { type ChoiceProgress, indexOf } from './choice-progress.ts';
+} from './choices.ts';
 import { formScores, lengthOf } from './completion-logprobs.ts';
-import { toAddedMembers, toEventRest } from './event-envelope.ts';
 import type { EventSample, ParsedEvent } from './event-template.ts';
+import { toAddedMembers, toEventRest } from './event-template.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { toText } from './generated-text.ts';
+import type { UsageCheck } from './usage.ts';
 import { Tally, toUsage } from './usage.ts';
-import type { UsageCheck } from './usage-check.ts';
 
 /** Maximum bytes of all events without choices whose members are reported. */
 const maxReportedBytes = 16 * 1024;

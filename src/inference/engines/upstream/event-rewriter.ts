@@ -2,15 +2,14 @@
 // template and parses the others. Works on byte strings, so that characters split across packets are whole again.
 
 import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engine.ts';
-import { ChoiceProgress } from './choice-progress.ts';
-import { toOpening } from './event-envelope.ts';
+import { ChoiceProgress } from './choices.ts';
 import { EventParser, readData } from './event-parser.ts';
 import type { EventTemplates } from './event-template.ts';
+import { toOpening } from './event-template.ts';
 import { orUnreadable, unavailable } from './failures.ts';
 import type { GeneratedCount } from './generated-text.ts';
-import { RewrittenEvents } from './rewritten-events.ts';
-import { TemplateRewriter } from './template-rewriter.ts';
-import type { UsageCheck } from './usage-check.ts';
+import { RewrittenEvents, TemplateRewriter } from './template-rewriter.ts';
+import type { UsageCheck } from './usage.ts';
 
 const maxEventBytes = 1024 * 1024;
 

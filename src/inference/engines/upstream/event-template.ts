@@ -4,8 +4,9 @@
 // four times the CPU if the chunks arrive together, and 1.2 to 1.7 times if each has a packet (`bench/upstream.ts`).
 
 import type { Envelope } from '#inference/engine.ts';
+import { toChunkOpening } from '#inference/wire.ts';
+import { toBytes } from '#lib/memory/byte-string.ts';
 import { isClosing, isOpening, quote, skipString } from '#lib/memory/json-text.ts';
-import { toEventRest } from './event-envelope.ts';
 
 /** How a server writes an event whose choice continues. All texts are byte strings. */
 export interface EventTemplate {
@@ -169,4 +170,24 @@ function findChoices(text: string): { start: number; end: number } | null {
     }
   }
   return null;
+}
+
+/** The start of every event of a stream, as a byte string. The rest follows with a comma. */
+export const toOpening = (envelope: Envelope) => `data: ${toBytes(toChunkOpening(envelope))}`;
+
+const ownMembers = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
+
+/** The members that the server added to the format. */
+export function toAddedMembers(event: Record<string, unknown>): Record<string, unknown> {
+  const added: Record<string, unknown> = {};
+  for (const name in event) if (!ownMembers.has(name)) added[name] = event[name];
+  return added;
+}
+
+/** What follows the opening in a parsed event, as a byte string. An undefined `usage` is left out. */
+export function toEventRest(event: Record<string, unknown>, usage: unknown): string {
+  const rest: Record<string, unknown> = { system_fingerprint: null, ...toAddedMembers(event) };
+  rest.choices = event.choices;
+  if (usage !== undefined) rest.usage = usage;
+  return `,${toBytes(JSON.stringify(rest)).slice(1)}\n\n`;
 }

@@ -10,7 +10,7 @@ import type {
 } from '#inference/engine.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
 import type { BufferedResponse } from './buffered-response.ts';
-import { isMembers, type Members, nameStop } from './choice-members.ts';
+import { isMembers, type Members, nameStop } from './choices.ts';
 import { formScores } from './completion-logprobs.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 import {
@@ -23,8 +23,8 @@ import {
 } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
+import type { UsageCheck } from './usage.ts';
 import { generatedOnly, toUsage } from './usage.ts';
-import type { UsageCheck } from './usage-check.ts';
 
 /** How the tokens of a plain response are counted. */
 export interface ResponseCounting {

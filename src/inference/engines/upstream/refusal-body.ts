@@ -1,7 +1,7 @@
 // Converts error bodies to one form. They differ from server to server: OpenAI's object, vLLM's flat one, FastAPI's
 // list of details, a bare string.
 
-import { isMembers, type Members } from './choice-members.ts';
+import { isMembers, type Members } from './choices.ts';
 
 export interface UpstreamRefusal {
   message: string;
@@ -58,7 +58,7 @@ function toParam(given: unknown): string | null {
 const pythonList = /^\d+ validation errors?:\s*\{/;
 
 /** Maximum complaints to show. There is one for each form a member may have, which can be many. */
-const mostComplaints = 3;
+const maxComplaints = 3;
 
 /** vLLM lists validation errors as Python prints them. Keeps only the messages about the first member. */
 function withoutPython(message: string): string {
@@ -66,7 +66,7 @@ function withoutPython(message: string): string {
   const complaint = /'loc': \(?'body(?:', '|\.)(?<member>[\w-]+).*?'msg': (["'])(?<said>.*?)\2,/g;
   const found = [...message.matchAll(complaint)].map((it) => it.groups);
   const ofFirst = found.filter((it) => it?.member === found[0]?.member).map((it) => it?.said);
-  return [...new Set(ofFirst)].slice(0, mostComplaints).join('; ') || message;
+  return [...new Set(ofFirst)].slice(0, maxComplaints).join('; ') || message;
 }
 
 /** SGLang names the member in the same text: `'loc': ('body', 'tools', 0, 'function')`. */

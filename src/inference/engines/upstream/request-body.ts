@@ -26,7 +26,7 @@ export function toRequestBody(
   const sent: Record<string, unknown> = {
     ...body,
     ...toLong(body),
-    ...(kind === 'chat' && body.continue_final_message === true && goesOn),
+    ...(kind === 'chat' && body.continue_final_message === true && continuesMessage),
     ...(oldLimits.includes(server) && toOldLimit(task)),
     ...(server === 'llama-server' && toLlamaServer(body)),
     ...(server === 'sglang' && toSglang(body)),
@@ -66,7 +66,7 @@ function toLong(body: Record<string, unknown> & WithRawIntegers): Record<string,
 }
 
 /** Implied by `continue_final_message`, but not on every server. */
-const goesOn = { add_generation_prompt: false };
+const continuesMessage = { add_generation_prompt: false };
 
 /** Ollama and older llama-servers know only `max_tokens`, and would otherwise generate without end. */
 const oldLimits: readonly UpstreamServer[] = ['ollama', 'llama-server'];

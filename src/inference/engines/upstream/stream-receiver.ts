@@ -9,7 +9,7 @@ import { type EventProducer, EventQueue } from './event-queue.ts';
 import { EventRewriter, type StreamCounting } from './event-rewriter.ts';
 import type { EventTemplates } from './event-template.ts';
 import { describeType, toFailure, unavailable } from './failures.ts';
-import type { UpstreamRequest } from './upstream-request.ts';
+import type { UpstreamRequest } from './upstream-client.ts';
 import { generatedOnly } from './usage.ts';
 
 /** Unread bytes from which on the server is paused. */

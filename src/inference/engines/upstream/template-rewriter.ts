@@ -1,7 +1,7 @@
 // Rewrites the events of one stream by template: an event that matches gets another head and tail, and is not parsed.
 
-import type { Task } from '#inference/engine.ts';
-import type { ChoiceProgress } from './choice-progress.ts';
+import type { Task, WireEvents } from '#inference/engine.ts';
+import type { ChoiceProgress } from './choices.ts';
 import {
   cacheEvent,
   type EventSample,
@@ -11,7 +11,6 @@ import {
   type ParsedEvent,
   skipHead,
 } from './event-template.ts';
-import type { RewrittenEvents } from './rewritten-events.ts';
 
 /** A template with the id and time of this stream filled in. */
 interface StreamTemplate {
@@ -135,5 +134,20 @@ export class TemplateRewriter {
     this.#output.add(this.#opening + known.rewritten, known.isHolding ? 1 : 0);
     this.#choices.note(0, known.isLast);
     return true;
+  }
+}
+
+export class RewrittenEvents {
+  events: WireEvents = '';
+  holding = 0;
+
+  add(events: WireEvents, holding: number): void {
+    this.events += events;
+    this.holding += holding;
+  }
+
+  clear(): void {
+    this.events = '';
+    this.holding = 0;
   }
 }

@@ -25,7 +25,7 @@ import {
   type UpstreamClient,
   type UpstreamClientOptions,
 } from './upstream-client.ts';
-import { type ImplausibleCounts, toCountBounds, UsageCheck } from './usage-check.ts';
+import { type ImplausibleCounts, toCountBounds, UsageCheck } from './usage.ts';
 
 export interface UpstreamOptions extends UpstreamClientOptions {
   /** Sent to clients as `x-served-by`. */

@@ -132,7 +132,7 @@ function toExpression(
 }
 
 /** Any JSON value. */
-export function anyValue(rules: RuleBuilder): string {
+function anyValue(rules: RuleBuilder): string {
   return rules.shared('any', 'any', () =>
     choice(
       Object.values(unconstrained).map((constraint) =>

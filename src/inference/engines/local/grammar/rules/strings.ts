@@ -39,7 +39,7 @@ export function stringExpression(rules: RuleBuilder, constraint: StringConstrain
 }
 
 /** Any character of a string, also as an escape of the Basic Multilingual Plane. */
-export function charRule(rules: RuleBuilder): string {
+function charRule(rules: RuleBuilder): string {
   return rules.shared('char', 'char', () => {
     const hex = charClass([
       [0x30, 0x39],

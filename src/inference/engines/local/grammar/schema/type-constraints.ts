@@ -140,7 +140,7 @@ export function intersectConstraints(
   return a.type === b.type ? { ...a, ...shared } : undefined;
 }
 
-export function joinConjunctions(a: Conjunction, b: Conjunction): Conjunction {
+function joinConjunctions(a: Conjunction, b: Conjunction): Conjunction {
   const known = new Set(a.map(({ schema }) => schema));
   return [...a, ...b.filter(({ schema }) => !known.has(schema))];
 }
