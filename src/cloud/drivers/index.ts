@@ -7,6 +7,8 @@ import { type Driver, DriverError } from './driver.ts';
 export interface DriverOptions {
   dataDir: string;
   isolation: 'auto' | 'none';
+  /** Sandboxes may create namespaces and mounts of their own. Default: false. */
+  nested?: boolean;
   log: (message: string) => void;
   /** Required by the incus driver. */
   incus?: IncusOptions;
@@ -15,9 +17,9 @@ export interface DriverOptions {
 export type DriverName = keyof typeof drivers;
 
 const drivers = {
-  sandbox: async ({ dataDir, isolation, log }: DriverOptions): Promise<Driver> => {
+  sandbox: async ({ dataDir, isolation, nested, log }: DriverOptions): Promise<Driver> => {
     const { createSandboxDriver } = await import('#cloud/drivers/sandbox/sandbox.ts');
-    return createSandboxDriver({ dataDir, isolation, log });
+    return createSandboxDriver({ dataDir, isolation, nested, log });
   },
   incus: async ({ incus, log }: DriverOptions): Promise<Driver> => {
     if (!incus) throw new DriverError('impossible', 'No Incus or LXD endpoint was given.');

@@ -85,6 +85,11 @@ const offer = {
     description:
       'Isolation of sandboxes. auto uses Linux namespaces and refuses to launch where they are not available. none runs sandboxes as plain processes; use it only among people who trust each other.',
   }),
+  nested_namespaces: Type.Boolean({
+    default: false,
+    description:
+      'Let sandboxes create namespaces, mounts and packet filters of their own, e.g. to run containers inside. This exposes more of the kernel to tenants.',
+  }),
   region: Type.Unsafe<string>({
     ...OneOf(regions.map(({ name }) => name)),
     default: 'us-west-1',

@@ -20,11 +20,12 @@ export async function openCloud(core: Core) {
 }
 
 async function openOwnHost({ config, log }: Core) {
-  const { driver: name, isolation } = config.cloud;
+  const { driver: name, isolation, nested_namespaces: nested } = config.cloud;
   if (name === 'none') return null;
   const driver = await createDriver(name, {
     dataDir: config.data_dir,
     isolation,
+    nested,
     log: (message) => log.info({ driver: name }, message),
   });
   return { hostId: readHostId(config.data_dir), driver };

@@ -28,10 +28,11 @@ export function describeIsolation(host: SandboxHost): string {
     return "NOT ISOLATED: machines are plain processes and see this host's files and network.";
   }
   const root = host.mode === 'mapped' ? 'their own root' : 'one user and no root';
+  const filter = host.confine ? 'a seccomp filter' : 'NO seccomp filter';
   const limits = host.controlGroups
-    ? `CPU, memory and processes limited by cgroup v${host.controlGroups.version}, disks not`
+    ? `cgroup v${host.controlGroups.version} limits CPU, memory and processes, not disks`
     : 'no CPU, memory, process or disk limits';
-  return `Linux namespaces with ${root}; ${limits}.`;
+  return `Linux namespaces with ${root}, ${filter}; ${limits}.`;
 }
 
 /** Empty if this host can't run machines. */

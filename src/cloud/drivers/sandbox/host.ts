@@ -9,6 +9,7 @@ import {
   type ControlGroups,
   findControlGroups,
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { installConfine } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 
 const execute = promisify(execFile);
 
@@ -26,6 +27,8 @@ export interface SandboxHost {
   /** True if the server is root and has `ip` and `nft`: machines get an interface and rules are enforced. */
   readonly canRoute: boolean;
   readonly controlGroups: ControlGroups | null;
+  /** Path of the program that installs the seccomp filter; null if this host can't. */
+  readonly confine: string | null;
   readonly shell: string;
   /** Path of util-linux's `script`, which opens a terminal inside the machine; null if missing. */
   readonly script: string | null;
@@ -35,9 +38,15 @@ export interface SandboxHost {
 
 const programFolders = ['/usr/bin', '/usr/sbin', '/bin', '/sbin', '/usr/local/bin'];
 
+export interface HostWishes {
+  readonly isolation: 'auto' | 'none';
+  /** Machines may create namespaces and mounts of their own. */
+  readonly nested: boolean;
+}
+
 export async function inspectHost(
-  isolation: 'auto' | 'none',
   dataDir: string,
+  { isolation, nested }: HostWishes,
 ): Promise<SandboxHost> {
   const isRoot = process.getuid?.() === 0;
   const obstacle = isolation === 'none' ? null : await findObstacle(isRoot, dataDir);
@@ -48,6 +57,7 @@ export async function inspectHost(
     obstacle,
     canRoute: isolated && (await canMakeInterfaces()),
     controlGroups: isRoot ? await findControlGroups() : null,
+    confine: mode === 'none' ? null : await installConfine(dataDir, { nested }),
     shell: (await findFile(['/bin/bash', '/usr/bin/bash'])) ?? '/bin/sh',
     script: await findProgram('script'),
     sftpServer: await findFile([

@@ -49,6 +49,8 @@ export interface SandboxOptions {
   readonly dataDir: string;
   /** `none` runs machines as plain processes of this host, for users who trust each other. */
   readonly isolation?: 'auto' | 'none';
+  /** Lets machines create namespaces and mounts of their own. Default: false. */
+  readonly nested?: boolean;
   /** Ports to try on the machine's own address, in this order. Default: 22, then 2222. */
   readonly sshPorts?: readonly number[];
   readonly addresses?: AddressRange;
@@ -108,7 +110,10 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 async function openContext(options: SandboxOptions): Promise<SandboxContext> {
   await mkdir(options.dataDir, { recursive: true });
   const dataDir = await realpath(options.dataDir);
-  const found = await inspectHost(options.isolation ?? 'auto', dataDir);
+  const found = await inspectHost(dataDir, {
+    isolation: options.isolation ?? 'auto',
+    nested: options.nested ?? false,
+  });
   const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
   // Without isolation the machines' user must be able to traverse the path to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;

@@ -49,7 +49,7 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     const { id } = await fixture.launch();
     const directory = machineDirectory(fixture.dataDir, id);
     const record = await findRecord(directory);
-    const host = await inspectHost('auto', fixture.dataDir);
+    const host = await inspectHost(fixture.dataDir, { isolation: 'auto', nested: false });
     let ready = 0;
     const stop = async () => {
       ready++;

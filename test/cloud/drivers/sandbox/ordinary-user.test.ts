@@ -6,7 +6,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const skip = process.getuid?.() !== 0 && 'already an ordinary user';
-const files = ['conformance', 'ssh', 'boot', 'isolation'].map((part) => `${part}.test.ts`);
+const files = ['conformance', 'ssh', 'boot', 'isolation', 'seccomp'].map(
+  (part) => `${part}.test.ts`,
+);
 for (const file of files) {
   test(`the suite passes as an ordinary user: ${file}`, { skip, timeout: 400_000 }, async () => {
     const target = fileURLToPath(new URL(file, import.meta.url));

@@ -142,6 +142,7 @@ async function bootEnvironment(
     ROOT: staging,
     SCRIPTS: scripts,
     NODE: process.execPath,
+    CONFINE: host.confine ?? '',
     NAME: spec.hostname,
     ID_BASE: String(idBase),
     DEVICES: (await gpuDevices(spec.gpus)).join(' '),

@@ -3,6 +3,7 @@
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import { toPrefix } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 import { leaveHostCommand } from './boot.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import type { Namespaces } from './namespaces.ts';
@@ -47,6 +48,8 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     program,
     [
       ...argv,
+      // Before the namespaces are entered: inside, a tenant could replace the program.
+      ...toPrefix(host.confine),
       ...machine.namespaces.entrance,
       // Without a process namespace the spawned program already leads a session.
       ...(command.ownSession && host.mode !== 'none' ? ['setsid'] : []),

@@ -56,8 +56,11 @@ read -r answer && [ "$answer" = go ] || exit 1
 # Standard error is the boot log, which the server opened.
 exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+# Installs the seccomp filter, which all processes of the machine inherit.
+confine=${CONFINE:+/run/machine/confine}
 if [ "$MODE" = mapped ]; then
-  exec env -i PATH=$path HOME=/root USER=root LANG=C.UTF-8 $GPUS /bin/sh /run/machine/init
+  exec $confine /usr/bin/env -i PATH=$path HOME=/root USER=root LANG=C.UTF-8 $GPUS /bin/sh /run/machine/init
 fi
 exec env -i PATH=$path HOME=/home/ubuntu USER=ubuntu LANG=C.UTF-8 $GPUS \
-  unshare --user --map-user=1000 --map-group=1000 /bin/sh /run/machine/init
+  unshare --user --map-user=1000 --map-group=1000 ${confine:+setpriv --no-new-privs $confine} \
+  /bin/sh /run/machine/init

@@ -50,6 +50,7 @@ cp "$SCRIPTS/assemble.sh" run/machine/assemble
 [ ! -f "$MACHINE/first-boot" ] || cp "$MACHINE/first-boot" run/machine/first-boot
 cp "$SCRIPTS/sudo-$MODE.sh" run/machine/bin/sudo
 chmod 755 run/machine/init run/machine/bin/sudo
+[ -z "$CONFINE" ] || install -m 755 "$CONFINE" run/machine/confine
 if [ "$MODE" = mapped ]; then
   # Set-uid to the machine's root only: its owner is an id without meaning on the host.
   cp "$(command -v setpriv)" run/machine/bin/elevate
