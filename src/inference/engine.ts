@@ -110,6 +110,12 @@ export interface Engine {
    */
   countPromptTokens(task: Task, signal: Cancellation): Promise<number | null>;
 
+  /**
+   * Why the engine can't serve a request that another one could, as EngineError `rejected`; null if it can. Absent if it
+   * serves every request. Quick, and only called for requests with a constraint on their output.
+   */
+  refusalOf?(task: Task): EngineError | null;
+
   /** Tokens of a generated text; null if the engine can't count them. Takes at most seconds, and never fails. */
   countText?(text: string): Promise<number | null>;
 

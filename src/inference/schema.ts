@@ -8,6 +8,58 @@ const open = { additionalProperties: true } as const;
 /** No bounds here: a number can't hold all 64 bits, so `check.ts` checks the exact value. */
 const int64 = { type: 'integer' } as const;
 
+const JsonSchema = Type.Record(Type.String(), Type.Unknown());
+
+const ResponseFormat = Type.Object(
+  {
+    type: OneOf(['text', 'json_object', 'json_schema']),
+    /** The schema in the form of llama-server and others. */
+    schema: Maybe(JsonSchema),
+    json_schema: Maybe(
+      Type.Object(
+        {
+          name: Type.String({ minLength: 1, maxLength: 64 }),
+          description: Maybe(Type.String()),
+          schema: Maybe(JsonSchema),
+          strict: Maybe(Type.Boolean()),
+        },
+        open,
+      ),
+    ),
+  },
+  open,
+);
+
+/** Parsed or compiled whenever it is read. */
+const ConstraintText = Type.String({ minLength: 1, maxLength: 262_144 });
+const Choices = Type.Array(Type.String({ maxLength: 65_536 }), { minItems: 1, maxItems: 4096 });
+
+/** What the output must be like, in the dialects of OpenAI, vLLM, llama-server and SGLang; see `constraint.ts`. */
+const constraints = {
+  response_format: Maybe(ResponseFormat),
+  structured_outputs: Maybe(
+    Type.Object(
+      {
+        json: Maybe(Type.Union([JsonSchema, ConstraintText])),
+        json_object: Maybe(Type.Boolean()),
+        regex: Maybe(ConstraintText),
+        choice: Maybe(Choices),
+        grammar: Maybe(ConstraintText),
+        structural_tag: Maybe(Type.Union([JsonSchema, ConstraintText])),
+      },
+      open,
+    ),
+  ),
+  guided_json: Maybe(Type.Union([JsonSchema, ConstraintText])),
+  guided_regex: Maybe(ConstraintText),
+  guided_choice: Maybe(Choices),
+  guided_grammar: Maybe(ConstraintText),
+  grammar: Maybe(ConstraintText),
+  json_schema: Maybe(Type.Union([JsonSchema, ConstraintText])),
+  regex: Maybe(ConstraintText),
+  ebnf: Maybe(ConstraintText),
+};
+
 const sampling = {
   model: Type.String({ minLength: 1, maxLength: 256 }),
   stream: Maybe(Type.Boolean()),
@@ -42,6 +94,7 @@ const sampling = {
   ),
   user: Maybe(Type.String({ maxLength: 512 })),
   priority: Maybe(Type.Integer({ minimum: -1000, maximum: 1000 })),
+  ...constraints,
 };
 
 const ContentPart = Type.Object(
@@ -87,24 +140,6 @@ export const Tool = Type.Object(
   open,
 );
 
-const ResponseFormat = Type.Object(
-  {
-    type: OneOf(['text', 'json_object', 'json_schema']),
-    json_schema: Maybe(
-      Type.Object(
-        {
-          name: Type.String({ minLength: 1, maxLength: 64 }),
-          description: Maybe(Type.String()),
-          schema: Maybe(Type.Record(Type.String(), Type.Unknown())),
-          strict: Maybe(Type.Boolean()),
-        },
-        open,
-      ),
-    ),
-  },
-  open,
-);
-
 export const ChatRequest = Type.Object(
   {
     ...sampling,
@@ -112,7 +147,6 @@ export const ChatRequest = Type.Object(
     max_completion_tokens: Maybe(Type.Integer({ minimum: 1 })),
     logprobs: Maybe(Type.Boolean()),
     top_logprobs: Maybe(Type.Integer({ minimum: 0, maximum: 20 })),
-    response_format: Maybe(ResponseFormat),
     tools: Maybe(Type.Array(Tool, { maxItems: 128 })),
     tool_choice: Maybe(
       Type.Union([

@@ -51,6 +51,7 @@ function toHandwritten(request: GrammarRequest): string {
   if (request.kind === 'json_object') return object;
   // A test may put the grammar into its schema.
   if (request.kind === 'json_schema') return (request.schema as { gbnf?: string }).gbnf ?? truth;
+  if (request.kind !== 'tool_calls') throw new Error(`No grammar is written for ${request.kind}`);
   const names = request.tools.map(({ name }) => name);
   return weatherCalls(names, request.parallel);
 }

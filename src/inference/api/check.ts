@@ -1,6 +1,7 @@
 // Request checks that a schema can't express: members that are only valid together.
 
 import { rawIntegers, type WithRawIntegers } from '#http/body/json.ts';
+import { findConstraint, findConstraints } from '#inference/constraint.ts';
 import type { Task } from '#inference/engine.ts';
 import {
   type InferenceError,
@@ -35,12 +36,6 @@ function checkChat(body: ChatRequest): void {
   body.messages.forEach(checkMessage);
   if (body.top_logprobs != null && body.logprobs !== true) {
     throw invalidValue('top_logprobs', 'top_logprobs needs logprobs to be true.');
-  }
-  if (
-    body.response_format?.type === 'json_schema' &&
-    body.response_format.json_schema?.schema == null
-  ) {
-    throw missingParameter('response_format.json_schema.schema');
   }
   if (body.continue_final_message === true) checkContinuation(body);
   checkTools(body);
@@ -79,10 +74,31 @@ function checkShared(body: ChatRequest | CompletionRequest): void {
   if ([body.stop ?? []].flat().includes('')) {
     throw invalidValue('stop', 'A stop string has at least one character.');
   }
+  checkConstraints(body);
   for (const id of Object.keys(body.logit_bias ?? {})) {
     if (!/^\d{1,10}$/.test(id)) {
       throw invalidValue('logit_bias', 'The members of logit_bias are token ids, such as "42".');
     }
+  }
+}
+
+function checkConstraints(body: ChatRequest | CompletionRequest): void {
+  const format = body.response_format;
+  if (format?.type === 'json_schema' && (format.json_schema?.schema ?? format.schema) == null) {
+    throw missingParameter('response_format.json_schema.schema');
+  }
+  const [one, other] = findConstraints(body);
+  if (one?.kind === 'json_schema' && one.schema === undefined) {
+    throw invalidValue(
+      one.param,
+      `${one.param} must be a JSON Schema; it is text that is not JSON.`,
+    );
+  }
+  if (one !== undefined && other !== undefined) {
+    throw invalidValue(
+      other.param,
+      `${one.param} and ${other.param} exclude each other: an output has one form.`,
+    );
   }
 }
 
@@ -119,7 +135,8 @@ function checkContinuation({ messages, add_generation_prompt }: ChatRequest): vo
   }
 }
 
-function checkTools({ tools, tool_choice: choice, response_format }: ChatRequest): void {
+function checkTools(body: ChatRequest): void {
+  const { tools, tool_choice: choice } = body;
   const names = (tools ?? []).map((tool) => tool.function.name);
   const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
   if (twice >= 0) {
@@ -133,12 +150,10 @@ function checkTools({ tools, tool_choice: choice, response_format }: ChatRequest
       'tool_choice names a tool that is not in tools.',
     );
   }
-  if (choice !== 'auto' && response_format != null && response_format.type !== 'text') {
-    throw invalidRequest(
-      'invalid_value',
-      'response_format',
-      'An answer cannot be both a tool call and of a response_format.',
-    );
+  const constraint = choice === 'auto' ? null : findConstraint(body);
+  if (constraint !== null) {
+    const [param = constraint.param] = constraint.param.split('.');
+    throw invalidValue(param, `An answer cannot be both a tool call and of a ${param}.`);
   }
 }
 

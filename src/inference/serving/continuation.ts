@@ -2,38 +2,24 @@
 // sent, and how its stream is joined to what the client already has. Pure: the attempt decides which backend to use
 // and when.
 
+import { findConstraint } from '#inference/constraint.ts';
 import type { ChatChoiceDelta, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { parseEvents, toWireEvents, type WireEvent } from './transcript.ts';
 
-/** Members that request a fixed output format. Such a response can't be continued from the middle. */
-const formMembers = [
-  'guided_json',
-  'guided_regex',
-  'guided_choice',
-  'guided_grammar',
-  'structured_outputs',
-  'grammar',
-  'json_schema',
-  'regex',
-  'ebnf',
-  'format',
-] as const;
-
 /** Whether the rest of the response can be generated from its text so far. */
 export function canContinue({ continueStreams }: CatalogEntry, { kind, body }: Task): boolean {
   if (continueStreams === false || (body.n ?? 1) > 1) return false;
   if (body.stream_options?.continuous_usage_stats === true) return false;
-  const extras: Record<string, unknown> = body;
-  if (formMembers.some((name) => extras[name] != null)) return false;
+  // A response of a fixed form can't be continued from the middle.
+  if (findConstraint(body) !== null || (body as { format?: unknown }).format != null) return false;
   return kind === 'chat' ? canContinueChat(body) : canContinueCompletion(body);
 }
 
 function canContinueChat(body: ChatRequest): boolean {
   if (body.logprobs === true) return false;
   if ((body.tools ?? []).length > 0 && body.tool_choice !== 'none') return false;
-  if (body.response_format != null && body.response_format.type !== 'text') return false;
   return body.add_generation_prompt !== false || body.continue_final_message === true;
 }
 

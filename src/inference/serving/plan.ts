@@ -5,8 +5,9 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import { findConstraint } from '#inference/constraint.ts';
 import { findOtherPart } from '#inference/content-parts.ts';
-import { type Task, toMaxTokens } from '#inference/engine.ts';
+import { type EngineError, type Task, toMaxTokens } from '#inference/engine.ts';
 import { contextLengthExceeded, tooManyTokens, unsupportedContentType } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { TokenCounter } from '#inference/models/tokens.ts';
@@ -48,7 +49,7 @@ interface PromptLength {
   readonly max: number;
 }
 
-/** Throws InferenceError if no backend can take the request. */
+/** Throws InferenceError, or an EngineError `rejected`, if no backend can take the request. */
 export async function planRequest(
   parts: PlanParts,
   asked: CatalogEntry,
@@ -75,17 +76,30 @@ function minContextLimit(backends: BackendList, entry: CatalogEntry): number {
   return min;
 }
 
-/** Local engines take only text, and complete it only at its end. */
+/**
+ * Local engines take only text, and complete it only at its end. A kind of server may not be able to enforce the form
+ * that the output must have.
+ */
 function findUnable(backends: BackendList, { id }: CatalogEntry, task: Task): Set<Backend> {
   const part = task.kind === 'chat' ? findOtherPart(task.body.messages) : null;
   const hasSuffix = task.kind === 'completion' && (task.body.suffix ?? '') !== '';
-  if (part === null && !hasSuffix) return new Set();
+  const isConstrained = findConstraint(task.body) !== null;
+  if (part === null && !hasSuffix && !isConstrained) return new Set();
   const all = backends.forModel(id);
-  const local = all.filter(({ kind }) => kind !== 'upstream');
-  if (local.length < all.length) return new Set(local);
-  if (part !== null) throw unsupportedContentType(part.place, part.type);
+  const textOnly = all.filter(({ kind }) => kind !== 'upstream' && (part !== null || hasSuffix));
+  if (textOnly.length === all.length && part !== null)
+    throw unsupportedContentType(part.place, part.type);
   // The engine knows whether its model has the tokens for a suffix.
-  return new Set();
+  const unable = new Set(textOnly.length < all.length ? textOnly : []);
+  if (!isConstrained) return unable;
+  let refusal: EngineError | null = null;
+  for (const backend of all) {
+    const own = backend.engine.refusalOf?.(task) ?? null;
+    if (own !== null) unable.add(backend);
+    refusal ??= own;
+  }
+  if (refusal !== null && unable.size === all.length) throw refusal;
+  return unable;
 }
 
 /** Plans a request that may exceed a limit, which takes a count of its tokens. */

@@ -1,5 +1,5 @@
 // Builds the upstream request: the client's request with the upstream's name for the model. Every other member is
-// passed on unchanged. If a server is known to use another name for a member, that one is set as well.
+// passed on unchanged. If a server is known to use another name for a member, that one is set as well or instead.
 
 import {
   memberTexts,
@@ -8,7 +8,9 @@ import {
   type WithMemberTexts,
   type WithRawIntegers,
 } from '#http/body/json.ts';
+import { constraintMembers, findConstraint } from '#inference/constraint.ts';
 import type { Task } from '#inference/engine.ts';
+import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
 import type { UpstreamServer } from './count-tokens.ts';
 
 export const paths: Record<Task['kind'], string> = {
@@ -16,7 +18,10 @@ export const paths: Record<Task['kind'], string> = {
   completion: '/completions',
 };
 
-/** Streams always request usage, because it is billed whether or not the client wants to see it. */
+/**
+ * Streams always request usage, because it is billed whether or not the client wants to see it. Throws EngineError if
+ * the server can't enforce the form that the output must have.
+ */
 export function toRequestBody(
   task: Task,
   { model, server }: { model: string; server: UpstreamServer },
@@ -30,6 +35,7 @@ export function toRequestBody(
     ...(oldLimits.includes(server) && toOldLimit(task)),
     ...(server === 'llama-server' && toLlamaServer(body)),
     ...(server === 'sglang' && toSglang(body)),
+    ...toConstrained(task, server),
     model,
     // A number can't represent every 64-bit seed.
     seed: typeof body.seed === 'bigint' ? rawJSON(`${body.seed}`) : body.seed,
@@ -39,6 +45,15 @@ export function toRequestBody(
   // Null means "not set" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
   return toText(sent, body);
+}
+
+/** The members of all dialects, of which only those stay that the server knows. */
+function toConstrained(task: Task, server: UpstreamServer): Record<string, unknown> | null {
+  const constraint = findConstraint(task.body);
+  if (constraint === null) return null;
+  const members = toConstraintMembers(server, task, constraint);
+  if (members === null) throw cannotEnforce(constraint, server);
+  return { ...Object.fromEntries(constraintMembers.map((name) => [name, undefined])), ...members };
 }
 
 /**

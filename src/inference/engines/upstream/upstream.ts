@@ -2,8 +2,10 @@
 // service. Requests and responses are forwarded unchanged, except for the envelope.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
+import { findConstraint } from '#inference/constraint.ts';
 import { type Call, type Engine, EngineError, type Task } from '#inference/engine.ts';
 import { fetchWhole } from './buffered-response.ts';
+import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
 import {
   countingServers,
   countPromptTokens,
@@ -110,6 +112,11 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
           : await options.responses.read(task, whole, call, counting);
       call.onUsage?.(response.usage);
       return response;
+    },
+    refusalOf(task) {
+      const constraint = findConstraint(task.body);
+      if (constraint === null || toConstraintMembers(options.server, task, constraint)) return null;
+      return cannotEnforce(constraint, options.server);
     },
     countPromptTokens: (task, signal) => countPromptTokens(client, options, task, signal),
     ...(canCount && { countText }),

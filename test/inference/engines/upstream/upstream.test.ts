@@ -40,7 +40,7 @@ describe('the upstream engine', () => {
       messages: [{ role: 'user' as const, content: 'Größe 👩‍🔧', vendor: [1] }],
       temperature: 0,
       stop: null,
-      guided_json: { type: 'object' },
+      vendor_options: { type: 'object' },
       chat_template_kwargs: { enable_thinking: false },
       stream_options: { continuous_usage_stats: false },
     };

@@ -6,6 +6,12 @@ import type { Call } from '#inference/engine.ts';
 export type GrammarRequest =
   | { readonly kind: 'json_object' }
   | { readonly kind: 'json_schema'; readonly schema: unknown }
+  /** The whole output matches the pattern. */
+  | { readonly kind: 'regex'; readonly value: string }
+  /** The output is one of the texts. */
+  | { readonly kind: 'choice'; readonly value: readonly string[] }
+  /** A client's GBNF. */
+  | { readonly kind: 'grammar'; readonly value: string }
   /**
    * What a model writes to call one of the tools: `<tool_call>{"name": ..., "arguments": ...}</tool_call>`,
    * tags included. With `parallel`, several calls on lines of their own.
@@ -16,7 +22,7 @@ export type GrammarRequest =
       readonly parallel: boolean;
     };
 
-/** GBNF, or why the schema can't be expressed: `'properties.a.not' is not supported`. */
+/** GBNF, or why it can't be expressed: `'properties.a.not' is not supported`, `the pattern is too complex`. */
 export type CompiledGrammar = { readonly grammar: string } | { readonly refusal: string };
 
 export type GrammarCaller = Pick<Call, 'caller' | 'priority' | 'signal'>;

@@ -1,7 +1,7 @@
-// Chooses the grammar of a chat request: from the first token on, or from the moment the model opens a tool call on its
-// own.
+// Chooses the grammar of a request: from the first token on, or from the moment the model opens a tool call on its own.
 
-import { EngineError } from '#inference/engine.ts';
+import { type Constraint, findConstraint } from '#inference/constraint.ts';
+import { EngineError, type Task } from '#inference/engine.ts';
 import type {
   CompiledGrammar,
   GrammarCaller,
@@ -17,15 +17,18 @@ export interface GrammarChoice {
   lazyGrammar: string | null;
 }
 
-export const noGrammar: GrammarChoice = { grammar: null, lazyGrammar: null };
+const noGrammar: GrammarChoice = { grammar: null, lazyGrammar: null };
 
 /** Throws EngineError `rejected`, and what `compile` throws. */
 export async function chooseGrammar(
-  body: ChatRequest,
+  { kind, body }: Task,
   compiler: GrammarCompiler,
   caller: GrammarCaller,
 ): Promise<GrammarChoice> {
   const compile = (request: GrammarRequest) => compiler.compile(request, caller);
+  const constraint = findConstraint(body);
+  if (kind === 'completion')
+    return { ...noGrammar, grammar: constraint && (await toGrammar(constraint, compile)) };
   const choice = body.tool_choice ?? 'auto';
   const tools = body.tools ?? [];
   const forced = choice === 'required' || typeof choice === 'object';
@@ -35,27 +38,17 @@ export async function chooseGrammar(
     const callable = typeof choice === 'object' ? [findTool(tools, choice.function.name)] : tools;
     return { ...noGrammar, grammar: await toolGrammar(callable, body, compile) };
   }
-  const format = await formatGrammar(body, compile);
-  if (format !== null) return { ...noGrammar, grammar: format };
+  if (constraint !== null) return { ...noGrammar, grammar: await toGrammar(constraint, compile) };
   if (tools.length === 0 || choice === 'none') return noGrammar;
   return { ...noGrammar, lazyGrammar: await toolGrammar(tools, body, compile) };
 }
 
 type Compile = (request: GrammarRequest) => Promise<CompiledGrammar>;
 
-async function formatGrammar(body: ChatRequest, compile: Compile): Promise<string | null> {
-  const format = body.response_format;
-  if (format == null || format.type === 'text') return null;
-  const param = 'response_format.json_schema.schema';
-  if (format.type === 'json_object')
-    return orRefused(await compile({ kind: 'json_object' }), 'response_format');
-  const schema = format.json_schema?.schema;
-  if (schema == null)
-    throw refused(
-      'response_format.json_schema.schema is required for the type json_schema.',
-      param,
-    );
-  return orRefused(await compile({ kind: 'json_schema', schema }), param);
+async function toGrammar(constraint: Constraint, compile: Compile): Promise<string> {
+  if (constraint.kind === 'structural_tag') throw unsupported(constraint.param);
+  const { param, ...request } = constraint;
+  return orRefused(await compile(request), param);
 }
 
 /** For tools that are not strict, a schema that can't be enforced is replaced by any object. */
@@ -79,7 +72,7 @@ async function toolGrammar(
 
 function orRefused(compiled: CompiledGrammar, param: string): string {
   if ('grammar' in compiled) return compiled.grammar;
-  throw refused(`This schema can't be enforced: ${compiled.refusal}`, param);
+  throw refused(`${param} can't be enforced: ${compiled.refusal}.`, param);
 }
 
 function findTool(tools: readonly Tool[], name: string): Tool {
@@ -94,3 +87,10 @@ function findTool(tools: readonly Tool[], name: string): Tool {
 function refused(message: string, param: string): EngineError {
   return new EngineError('rejected', message, { code: 'invalid_value', param });
 }
+
+export const unsupported = (param: string) =>
+  new EngineError(
+    'rejected',
+    `Models on this computer can't enforce ${param}. Use a JSON schema, a regex, a choice or a grammar.`,
+    { code: 'unsupported_parameter', param },
+  );

@@ -2,6 +2,7 @@
 // when idle. This file admits requests, sends them to the child and hands on their chunks.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
+import { findConstraint } from '#inference/constraint.ts';
 import type { Call, Engine, EngineChunk, EngineResponse, Task } from '#inference/engine.ts';
 import type { GrammarCompiler } from '#inference/engines/local/grammar/grammar-compiler.ts';
 import {
@@ -13,7 +14,7 @@ import { foldChunks } from '#inference/fold.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import { createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
-import { chooseGrammar, noGrammar } from './grammar-choice.ts';
+import { chooseGrammar, unsupported } from './grammar-choice.ts';
 import type { ProcessEvent } from './supervisor.ts';
 
 export interface LocalEngineOptions {
@@ -99,8 +100,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   });
 
   async function begin(task: Task, call: Call): Promise<ChunkStream> {
-    const grammars =
-      task.kind === 'chat' ? await chooseGrammar(task.body, options.grammars, call) : noGrammar;
+    const grammars = await chooseGrammar(task, options.grammars, call);
     const { caller, priority, contextWindow } = call;
     const context = { caller, priority, contextWindow, ...grammars };
     const stream = createChunkStream(() => cancel());
@@ -133,6 +133,10 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       const listener = { counted: resolve, failed: reject };
       requests.send({ signal, caller: 'count' }, (id) => ({ kind: 'count', id, task }), listener);
       return promise;
+    },
+    refusalOf({ body }) {
+      const constraint = findConstraint(body);
+      return constraint?.kind === 'structural_tag' ? unsupported(constraint.param) : null;
     },
     preload: requests.preload,
     status: requests.status,

@@ -95,6 +95,6 @@ test('requests with many strict tools delay no other request', async () => {
   assert.ok(answered < asking.length, 'every grammar was compiled before /healthz was answered');
   for (const { status, body } of await Promise.all(asking)) {
     assert.equal(status, 400);
-    assert.match(JSON.stringify(body), /This schema can't be enforced: 'last.not'/);
+    assert.match(JSON.stringify(body), /tools can't be enforced: 'last.not'/);
   }
 });

@@ -38,8 +38,9 @@ export function createPatterns(spend: Spend): Patterns {
   };
 }
 
-function compilePattern(source: string, spend: Spend): Automaton {
-  const { whole, looks } = parseRegex(source);
+/** The automaton of the strings in which `source` is found, or with `isWhole` of those that match it as a whole. */
+export function compilePattern(source: string, spend: Spend, isWhole = false): Automaton {
+  const { whole, looks } = parseRegex(source, isWhole);
   const main = compileRegex(whole, spend);
   if (looks.length === 0) return main;
   const joined = looks.reduce((automaton, look) => {
@@ -49,7 +50,7 @@ function compilePattern(source: string, spend: Spend): Automaton {
   return minimise(joined, spend);
 }
 
-function compileRegex(regex: Regex, spend: Spend): Automaton {
+export function compileRegex(regex: Regex, spend: Spend): Automaton {
   const steps: Step[] = [];
   const end = addStep(steps);
   const start = build(regex, end, steps);

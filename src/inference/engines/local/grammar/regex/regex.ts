@@ -29,8 +29,11 @@ export class PatternError extends Error {}
 
 const maxPatternLength = 2000;
 
-/** The language of whole strings in which `source` is found, with what surrounds the match spelled out. */
-export function parseRegex(source: string): Language {
+/**
+ * The language of whole strings in which `source` is found, with what surrounds the match spelled out; with `isWhole`,
+ * of the strings that match from their start to their end.
+ */
+export function parseRegex(source: string, isWhole = false): Language {
   if (source.length > maxPatternLength) throw new PatternError('is too long');
   try {
     new RegExp(source, 'u');
@@ -39,15 +42,16 @@ export function parseRegex(source: string): Language {
   }
   const parser = { chars: [...source], at: 0, depth: 0 };
   const regex = parseChoice(parser);
-  const items = itemsOf(regex);
-  if (items[0]?.kind !== 'start') return { whole: surround(regex), looks: [] };
+  const around = isWhole ? [] : [anything];
+  const items = itemsOf(isWhole ? fromStart(regex) : regex);
+  if (items[0]?.kind !== 'start') return { whole: surround(regex, around), looks: [] };
   const rest = items.slice(1);
   const looks: Language['looks'][number][] = [];
   for (let look = rest[0]; look?.kind === 'look'; look = rest[0]) {
-    looks.push({ whole: surround(fromStart(look.item)), negative: look.negative });
+    looks.push({ whole: surround(fromStart(look.item), [anything]), negative: look.negative });
     rest.shift();
   }
-  return { whole: surround({ kind: 'sequence', items: [items[0], ...rest] }), looks };
+  return { whole: surround({ kind: 'sequence', items: [items[0], ...rest] }, around), looks };
 }
 
 /** Anchors a lookahead at the start, where it stands. */
@@ -71,16 +75,18 @@ const anything: Regex = {
   max: Infinity,
 };
 
-function surround(regex: Regex): Regex {
-  if (regex.kind === 'choice') return { kind: 'choice', options: regex.options.map(surround) };
+/** Adds `around` at each end of the regex that has no anchor. */
+function surround(regex: Regex, around: readonly Regex[]): Regex {
+  if (regex.kind === 'choice')
+    return { kind: 'choice', options: regex.options.map((option) => surround(option, around)) };
   const items = itemsOf(regex);
   const [head, tail] = [items[0], items.at(-1)];
   // An anchor inside a group at either end belongs to some of the group's options: spell them out.
   if (head?.kind === 'choice' && hasCondition(head)) {
-    return spread(head, (option) => [...itemsOf(option), ...items.slice(1)]);
+    return spread(head, around, (option) => [...itemsOf(option), ...items.slice(1)]);
   }
   if (tail?.kind === 'choice' && hasCondition(tail)) {
-    return spread(tail, (option) => [...items.slice(0, -1), ...itemsOf(option)]);
+    return spread(tail, around, (option) => [...items.slice(0, -1), ...itemsOf(option)]);
   }
   const opens = items[0]?.kind === 'start';
   const closes = items.at(-1)?.kind === 'end';
@@ -90,13 +96,17 @@ function surround(regex: Regex): Regex {
   }
   return {
     kind: 'sequence',
-    items: [...(opens ? [] : [anything]), ...inner, ...(closes ? [] : [anything])],
+    items: [...(opens ? [] : around), ...inner, ...(closes ? [] : around)],
   };
 }
 
-function spread(group: Regex & { kind: 'choice' }, toItems: (option: Regex) => Regex[]): Regex {
+function spread(
+  group: Regex & { kind: 'choice' },
+  around: readonly Regex[],
+  toItems: (option: Regex) => Regex[],
+): Regex {
   const options = group.options.map((option) =>
-    surround({ kind: 'sequence', items: toItems(option) }),
+    surround({ kind: 'sequence', items: toItems(option) }, around),
   );
   return { kind: 'choice', options };
 }

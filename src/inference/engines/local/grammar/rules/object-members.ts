@@ -10,7 +10,7 @@ import { UnsupportedSchema } from '#inference/engines/local/grammar/schema/unsup
 import { choice, type Expression, rule, sequence, text } from './gbnf.ts';
 import type { RuleBuilder } from './rule-builder.ts';
 import { spaceRule } from './space.ts';
-import { automatonExpression } from './strings.ts';
+import { automatonExpression, inJson } from './strings.ts';
 
 /** llama.cpp follows all members that may come next side by side. 1000 of them cost it 40 ms per token. */
 const maxOptionalMembers = 500;
@@ -137,7 +137,7 @@ function extraRule(
     ...new Set([...constraint.properties.keys(), ...constraint.required]),
   ].toSorted();
   const name = rules.shared(`name ${JSON.stringify(declared)}`, 'name', () =>
-    sequence(text('"'), automatonExpression(rules, allBut(declared))),
+    sequence(text('"'), automatonExpression(rules, allBut(declared), inJson)),
   );
   return rules.add('extra', sequence(rule(name), text(':'), spaceRule(rules), toValue(value)));
 }

@@ -35,7 +35,7 @@ export function stringExpression(rules: RuleBuilder, constraint: StringConstrain
     return sequence(text('"'), inner, text('"'));
   }
   const limited = limitLength(constraint.automaton, constraint.min, constraint.max, rules.spend);
-  return sequence(text('"'), automatonExpression(rules, limited));
+  return sequence(text('"'), automatonExpression(rules, limited, inJson));
 }
 
 /** Any character of a string, also as an escape of the Basic Multilingual Plane. */
@@ -69,14 +69,41 @@ function charRule(rules: RuleBuilder): string {
   });
 }
 
-/** The rest of a string after its opening quote, with the closing quote. */
-export function automatonExpression(rules: RuleBuilder, automaton: Automaton): Expression {
+/** How an automaton's characters are written, and what comes after the last one. */
+export interface AutomatonForm {
+  toExpressions(ranges: readonly CharRange[]): Expression[];
+  readonly end: Expression;
+}
+
+/** The rest of a JSON string after its opening quote, with the closing quote. */
+export const inJson: AutomatonForm = { toExpressions: toJson, end: text('"') };
+
+/** The text itself. */
+export const asText: AutomatonForm = {
+  toExpressions(ranges) {
+    const writable = intersectRanges(ranges, scalars);
+    return writable.length > 0 ? [charClass(writable)] : [];
+  },
+  end: text(''),
+};
+
+/** Characters that a grammar can name: llama.cpp ends its texts at NUL, and UTF-8 has no surrogates. */
+const scalars: readonly CharRange[] = [
+  [0x1, 0xd7ff],
+  [0xe000, 0x10ffff],
+];
+
+export function automatonExpression(
+  rules: RuleBuilder,
+  automaton: Automaton,
+  { toExpressions, end }: AutomatonForm,
+): Expression {
   const names = automaton.map(() => rules.reserve('string'));
   for (const [index, { accepting, edges }] of automaton.entries()) {
     const options = edges.flatMap(({ ranges, to }) =>
-      toJson(ranges).map((char) => sequence(char, rule(names[to]!))),
+      toExpressions(ranges).map((char) => sequence(char, rule(names[to]!))),
     );
-    rules.define(names[index]!, choice(accepting ? [...options, text('"')] : options));
+    rules.define(names[index]!, choice(accepting ? [...options, end] : options));
   }
   return rule(names[0]!);
 }
