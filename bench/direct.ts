@@ -17,6 +17,7 @@ export async function openDirect(
   const model = await loadModel(
     {
       gpu: false,
+      device: null,
       sequences: 8,
       contextSize: 2048,
       maxMemoryBytes: null,

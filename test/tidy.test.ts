@@ -209,11 +209,12 @@ describe('tidy', () => {
     );
   });
 
-  /** Children are given an environment; that is not reading a setting. */
+  /** Children are given an environment, and one sets its own for CUDA; that is not reading a setting. */
   const allowedEnvironment = [
     'src/config/load.ts',
     'src/cli/credentials.ts',
     'src/inference/engines/local/parent/model-process.ts',
+    'src/inference/engines/local/child/open-model.ts',
   ];
 
   test('the repository stands alone: no machine paths, no registry hosts', () => {

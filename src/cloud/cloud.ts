@@ -18,6 +18,7 @@ import { createLaunch, type LaunchInstance } from '#cloud/instances/launch.ts';
 import { type Capacity, createCapacity } from '#cloud/placement/capacity.ts';
 import { createImages, type Images } from '#cloud/placement/images.ts';
 import { createOffers, type OfferOptions, type Offers } from '#cloud/placement/instance-types.ts';
+import { createModelGpus, type ModelGpus } from '#cloud/placement/model-gpus.ts';
 import { createClaims } from '#cloud/reconcile/claims.ts';
 import { createFilesystemWork } from '#cloud/reconcile/filesystem-work.ts';
 import { createOrphanMachines, type OrphanMachines } from '#cloud/reconcile/orphan-machines.ts';
@@ -56,6 +57,8 @@ export interface Cloud {
   hosts: Hosts;
   hostChanges: HostChanges;
   hostImages: HostImages;
+  /** Null if this server runs no machines itself. */
+  modelGpus: ModelGpus | null;
   /** What can be launched on the hosts as they are now. */
   offers(): Offers;
   capacity: Capacity;
@@ -113,10 +116,14 @@ export async function createCloud(
   });
   await openHosts(db, clock, hosts, options);
   const ownId = options.ownHost?.id ?? null;
+  const modelGpus = ownId === null ? null : createModelGpus(db, ownId, hosts.places);
+  // Left over from a process that was killed: its models have ended with it.
+  await modelGpus?.giveBack();
   const inFile = new Set(options.hosts.map(({ name }) => name));
   return {
     ...createResources(db, clock, { audit, events, hosts, nudge }, options),
     hosts,
+    modelGpus,
     hostChanges: createHostChanges(db, clock, { audit, drivers, hosts, inFile, ownId }),
     hostImages: createHostImages(db, audit, hosts),
     details: createInstanceDetails(db, audit, hosts),

@@ -118,6 +118,12 @@ export interface InstanceGpuRow {
   instance_id: string;
 }
 
+/** A GPU that models on the host use. */
+export interface ModelGpuRow {
+  host_id: string;
+  address: string;
+}
+
 export interface FilesystemRow extends WorkColumns {
   id: string;
   account_id: string;

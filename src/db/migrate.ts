@@ -15,6 +15,7 @@ import * as usageOrder from '#db/migrations/0008-usage-order.ts';
 import * as generatedKeys from '#db/migrations/0009-generated-keys.ts';
 import * as reservedUsage from '#db/migrations/0010-reserved-usage.ts';
 import * as people from '#db/migrations/0011-people.ts';
+import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -29,6 +30,7 @@ const migrations: Record<string, Migration> = {
   '0009-generated-keys': generatedKeys,
   '0010-reserved-usage': reservedUsage,
   '0011-people': people,
+  '0012-model-gpus': modelGpus,
 };
 
 /** Names of all migrations, in the order in which they run. */

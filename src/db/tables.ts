@@ -12,6 +12,7 @@ import type {
   InstanceGpuRow,
   InstanceRow,
   InstanceRulesetRow,
+  ModelGpuRow,
   TurnRow,
 } from './cloud-rows.ts';
 
@@ -31,6 +32,7 @@ export interface Tables {
   hosts: HostRow;
   instances: InstanceRow;
   instance_gpus: InstanceGpuRow;
+  model_gpus: ModelGpuRow;
   filesystems: FilesystemRow;
   instance_filesystems: InstanceFilesystemRow;
   firewall_rules: FirewallRulesRow;

@@ -14,7 +14,7 @@ import {
   toMetricsAccess,
   toUrl,
 } from '#server/options/address.ts';
-import { describeMachines, toCloudLimits } from '#server/options/cloud.ts';
+import { describeGpus, describeMachines, toCloudLimits } from '#server/options/cloud.ts';
 import { toKeyDefaults, toQueueLimits } from '#server/options/limits.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { openParts, type Parts } from '#server/parts/parts.ts';
@@ -36,6 +36,8 @@ export interface RunningServer {
   standIn: string;
   /** How machines are isolated on this host and what they can reach, in a sentence or two. */
   machines: string;
+  /** This host's GPUs and what may use them; empty if it has none. */
+  gpus: string;
   /**
    * Reads models, limits of new keys and the queue's bounds from the configuration again. An invalid
    * configuration is logged, and the old one stays in effect.
@@ -84,6 +86,7 @@ export async function startServer(
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: models.standIn.name,
     machines: describeMachines(cloud.hosts.all(), cloud.ownHostId),
+    gpus: describeGpus(config, cloud.hosts.all(), cloud.ownHostId),
     reload: (load) => reload(parts, load),
     async stop() {
       state.phase = 'leaving';

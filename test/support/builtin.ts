@@ -1,9 +1,11 @@
 // The built-in model as an engine for tests, with handwritten grammars and short forms of requests.
 
 import type { TestContext } from 'node:test';
+import { pino } from 'pino';
 import type { Engine, Task } from '#inference/engine.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import type { GrammarRequest } from '#inference/engines/local/grammar/grammar-compiler.ts';
+import { createGpuLeases } from '#inference/engines/local/parent/gpu-lease.ts';
 import {
   createLocalEngine,
   type LocalEngineOptions,
@@ -41,7 +43,9 @@ export function createBuiltin(options: Partial<LocalEngineOptions> = {}) {
     ...builtinModel,
     threads: 1,
     // The suites also run on a GPU, except those that need reproducible output, which only the CPU gives.
-    gpu: process.env.MILLRACE_TEST_GPU === '1' ? 'auto' : false,
+    ...(process.env.MILLRACE_TEST_GPU === '1' && {
+      borrowGpu: createGpuLeases(null, pino({ level: 'silent' })),
+    }),
     grammars: { compile: async (request) => ({ grammar: toHandwritten(request) }) },
     ...options,
   });

@@ -44,5 +44,5 @@ const countOnline = ({ nodes }: HostView) =>
 
 function countGpus({ nodes }: HostView): string {
   const gpus = nodes.flatMap((node) => node.gpus);
-  return `${gpus.filter(({ instance_id }) => instance_id !== null).length}/${gpus.length}`;
+  return `${gpus.filter((gpu) => gpu.instance_id !== null || gpu.used_by_models).length}/${gpus.length}`;
 }

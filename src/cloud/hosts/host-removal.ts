@@ -71,6 +71,7 @@ async function forgetAll(tx: Tx, { id, name }: HostRow, { clock, hosts }: Remova
     .returning('id')
     .execute();
   await tx.deleteFrom('instance_gpus').where('host_id', '=', id).execute();
+  await tx.deleteFrom('model_gpus').where('host_id', '=', id).execute();
   const lost = await tx
     .deleteFrom('filesystems')
     .where('host_id', '=', id)

@@ -18,6 +18,7 @@ export async function viewHosts(db: Database, hosts: readonly HostState[]): Prom
     .groupBy(['host_id', 'node'])
     .execute();
   const holders = await db.selectFrom('instance_gpus').selectAll().execute();
+  const models = await db.selectFrom('model_gpus').selectAll().execute();
 
   return hosts.map((host) => {
     const { row, report } = host;
@@ -54,6 +55,7 @@ export async function viewHosts(db: Database, hosts: readonly HostState[]): Prom
             instance_id:
               gpuHolders.find((one) => one.address === address && one.node === (node.name ?? ''))
                 ?.instance_id ?? null,
+            used_by_models: models.some((one) => one.host_id === row.id && one.address === address),
           })),
         };
       }),

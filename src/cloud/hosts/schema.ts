@@ -64,6 +64,8 @@ export const HostView = Type.Object({
           model: Type.String(),
           memory_gib: Type.Integer(),
           instance_id: Nullable,
+          /** True while models on the host use it, instead of an instance. */
+          used_by_models: Type.Boolean(),
         }),
       ),
     }),

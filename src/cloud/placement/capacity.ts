@@ -68,7 +68,8 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
   };
 }
 
-async function countAllocated(connection: Database | Tx) {
+/** Counts what instances and models use of each place. */
+export async function countAllocated(connection: Database | Tx) {
   const sums = await connection
     .selectFrom('instances')
     .select((row) => [
@@ -82,7 +83,15 @@ async function countAllocated(connection: Database | Tx) {
     .where('status', '!=', 'terminated')
     .groupBy(['host_id', 'node', 'pool'])
     .execute();
-  const gpus = await connection.selectFrom('instance_gpus').selectAll().execute();
+  const gpus = await connection
+    .selectFrom('instance_gpus')
+    .select(['host_id', 'node', 'address'])
+    .unionAll((union) =>
+      union
+        .selectFrom('model_gpus')
+        .select(({ val }) => ['host_id', val('').as('node'), 'address']),
+    )
+    .execute();
   const allocated = new Map<string, Allocated>();
   for (const { host_id, node, vcpus, memoryGib } of sums.filter(({ pool }) => pool === 'cpu')) {
     allocated.set(toKey(host_id, node), { vcpus, memoryGib, gpus: new Set() });

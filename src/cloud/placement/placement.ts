@@ -38,7 +38,7 @@ export function freeGpus({ gpuModel }: Offer, place: Place, { gpus }: Allocated)
 
 /** The address of a slice begins with its GPU's. A GPU with an allocated slice is not free as a whole, and
  * no slice of an allocated GPU is free. */
-function isFree(address: string, allocated: ReadonlySet<string>): boolean {
+export function isFree(address: string, allocated: ReadonlySet<string>): boolean {
   const [whole = ''] = address.split('/');
   if (allocated.has(address) || allocated.has(whole)) return false;
   return !allocated.values().some((other) => other.startsWith(`${address}/`));

@@ -45,6 +45,21 @@ export function toCloudLimits({ cloud }: Config) {
   };
 }
 
+/** Says who may use this host's GPUs. Empty if it has none. */
+export function describeGpus(
+  { inference }: Config,
+  hosts: readonly HostState[],
+  ownId: string | null,
+): string {
+  const gpus = hosts.find(({ row }) => row.id === ownId)?.report?.gpus ?? [];
+  if (gpus.length === 0) return '';
+  const models = [...new Set(gpus.map(({ model }) => model))].join(', ');
+  const users = inference.gpu
+    ? 'Models on this computer take one while they are loaded, machines get the others.'
+    : 'For machines only (inference.gpu is false).';
+  return `${gpus.length} × ${models}. ${users}`;
+}
+
 /** How machines are kept apart here, and how many other hosts there are. */
 export function describeMachines(hosts: readonly HostState[], ownId: string | null): string {
   const report = hosts.find(({ row }) => row.id === ownId)?.report;

@@ -3,10 +3,17 @@
 import { createRequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Config } from '#config/schema.ts';
 import { openBackends } from '#inference/backends/open.ts';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
 import {
   createGrammarThread,
   type GrammarThread,
 } from '#inference/engines/local/grammar/grammar-thread.ts';
+import {
+  borrowNoGpu,
+  createGpuLeases,
+  type GpuLease,
+  type GpuSource,
+} from '#inference/engines/local/parent/gpu-lease.ts';
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
 import { createResponseThread } from '#inference/engines/upstream/response-thread.ts';
 import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream/upstream.ts';
@@ -32,15 +39,16 @@ import type { Core } from './core.ts';
 export type Models = Awaited<ReturnType<typeof openModels>>;
 
 /** The catalog and every backend that can answer for a model of it. */
-export async function openModels(core: Core) {
+export async function openModels(core: Core, gpus: GpuSource | null) {
   const { config, clock, log, db, audit, metrics } = core;
   const catalog = createCatalog(toCatalogSettings(config.models));
   const weights = await openWeights({ db, clock, log, audit, catalog }, toWeightsOptions(config));
   const memory = createMemoryBudget(toMemoryLimit(config));
   const grammars = createGrammarThread(clock);
   const queue = toQueueLimits(config);
+  const borrowGpu = config.inference.gpu ? createGpuLeases(gpus, log) : borrowNoGpu;
   const openLocal = (model: LocalModel) =>
-    openLocalEngine(core, { memory, grammars, queue }, model);
+    openLocalEngine(core, { memory, grammars, queue, borrowGpu }, model);
   const standIn = openLocal(toStandIn(config));
   watchLoad(metrics, standIn.name, standIn.status);
   const tokens = createLlama3Counter();
@@ -81,6 +89,13 @@ export async function openModels(core: Core) {
   };
 }
 
+interface SharedByModels {
+  memory: MemoryBudget;
+  grammars: GrammarThread;
+  queue: QueueLimits;
+  borrowGpu: () => Promise<GpuLease>;
+}
+
 interface LocalModel {
   name: string;
   modelPath: string;
@@ -88,7 +103,7 @@ interface LocalModel {
 
 function openLocalEngine(
   { config, log }: Core,
-  shared: { memory: MemoryBudget; grammars: GrammarThread; queue: QueueLimits },
+  shared: SharedByModels,
   model: LocalModel,
 ): LocalEngine {
   const share = shared.memory.share(model.modelPath);
@@ -97,7 +112,8 @@ function openLocalEngine(
     maxMemoryBytes: share.limit,
     grammars: shared.grammars,
     queue: shared.queue,
-    gpu: config.inference.gpu ? 'auto' : false,
+    // The built-in model is so small that a GPU would only be kept from larger ones and from machines.
+    borrowGpu: model.modelPath === builtinModel.modelPath ? borrowNoGpu : shared.borrowGpu,
     idleMs: config.inference.idle_minutes * 60_000,
     threads: config.inference.threads,
     onEvent(event) {

@@ -14,9 +14,9 @@ export async function openParts(config: Config, clock: Clock) {
   const core = await openCore(config, clock);
   const accounts = openAccounts(core);
   const usage = openUsage(core);
-  const models = await openModels(core);
-  const serving = await openServing(core, accounts, usage, models);
   const cloud = await openCloud(core);
+  const models = await openModels(core, cloud.modelGpus);
+  const serving = await openServing(core, accounts, usage, models);
   return {
     core,
     accounts,

@@ -4,6 +4,7 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { viewHosts } from '#cloud/hosts/host-view.ts';
 import { createOffers, type Offer } from '#cloud/placement/instance-types.ts';
 import type { Place } from '#cloud/placement/place.ts';
 import { type Allocated, choosePlace, fits, freeGpus } from '#cloud/placement/placement.ts';
@@ -167,6 +168,31 @@ describe('placement', () => {
 });
 
 for (const database of databases) {
+  test(`a GPU that models use is offered to no machine until they give it back, on ${database}`, async () => {
+    const cloud = await startCloud(database, { driver: { report: { gpus: gpusOf(2) } } });
+    const { modelGpus } = cloud.cloud;
+    const countFree = async () => {
+      const offer = cloud.cloud.offers().find('gpu_2x_h200') as Offer;
+      return (await cloud.cloud.capacity.available())(offer).length;
+    };
+    assert.equal(await countFree(), 1);
+    const taken = [await modelGpus?.take(), await modelGpus?.take()];
+    assert.equal(new Set(taken).size, 2);
+    assert.equal(await modelGpus?.take(), null, 'none is left');
+    assert.equal(await countFree(), 0);
+    const [host] = await viewHosts(cloud.db, cloud.cloud.hosts.all());
+    assert.deepEqual(
+      host?.nodes[0]?.gpus.map(({ used_by_models }) => used_by_models),
+      [true, true],
+    );
+    await modelGpus?.giveBack();
+    assert.equal(await countFree(), 1);
+    // What a killed server left behind is free after its next start.
+    await modelGpus?.take();
+    await cloud.another();
+    assert.equal(await countFree(), 1);
+  });
+
   test(`of 200 launches at once no two hold one GPU, on ${database}`, async () => {
     const cloud = await startCloud(database, {
       instancesPerAccount: 1000,

@@ -75,7 +75,7 @@ function Gpus({ gpus, nameOf }: { gpus: Gpu[]; nameOf: NameOf }) {
   }
   return (
     <ul className="gpus">
-      {gpus.map(({ address, model, memory_gib, instance_id }) => (
+      {gpus.map(({ address, model, memory_gib, instance_id, used_by_models }) => (
         <li key={address}>
           <Text size="sm">
             {model} · {toCount(memory_gib)} GiB
@@ -83,7 +83,11 @@ function Gpus({ gpus, nameOf }: { gpus: Gpu[]; nameOf: NameOf }) {
           <Text size="xs" c="dimmed" className="breakable">
             {address} ·{' '}
             {instance_id === null ? (
-              'free'
+              used_by_models ? (
+                'used by models on this host'
+              ) : (
+                'free'
+              )
             ) : (
               <Anchor component={Link} href="/machines" size="xs" underline="always">
                 {nameOf(instance_id) ?? `machine ${instance_id.slice(0, 8)} of another account`}

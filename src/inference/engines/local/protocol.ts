@@ -23,6 +23,8 @@ export type ToParent =
 export interface ModelOptions {
   modelPath: string;
   gpu: 'auto' | false;
+  /** The only GPU to use, as CUDA_VISIBLE_DEVICES names it; null for any. */
+  device: string | null;
   /** Null chooses by the machine's cores. */
   threads: number | null;
   /** Maximum number of choices generated at the same time. */

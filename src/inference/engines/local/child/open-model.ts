@@ -96,6 +96,8 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
 }
 
 async function startLlama(options: ModelOptions): Promise<Llama> {
+  // CUDA reads it when it is loaded. The server's machines may have the other GPUs.
+  if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
   const llama = await getLlama({
     build: 'never',
     skipDownload: true,

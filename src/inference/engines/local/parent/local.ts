@@ -14,6 +14,7 @@ import { foldChunks } from '#inference/fold.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 import { createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
+import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
 import { chooseGrammar, unsupported } from './grammar-choice.ts';
 import type { ProcessEvent } from './supervisor.ts';
 
@@ -32,8 +33,8 @@ export interface LocalEngineOptions {
   sequences?: number;
   /** Tokens per sequence. Null or absent: the model's own window, up to 8,192. */
   contextSize?: number | null;
-  /** Default false. */
-  gpu?: 'auto' | false;
+  /** Called at each load. Default: the model runs on the CPU. */
+  borrowGpu?: () => Promise<GpuLease>;
   /** Temperature of a request that sets none. Default 1. */
   temperature?: number;
   /** The child is ended after this time without a request. Null or absent keeps it. */
@@ -90,6 +91,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   const requests = createChildRequests({
     name: options.name,
     toChildOptions: () => toChildOptions(options, limits),
+    borrowGpu: options.borrowGpu ?? borrowNoGpu,
     queue: options.queue ?? defaultQueue,
     sequences: options.sequences ?? defaultSequences,
     idleMs: options.idleMs ?? null,
@@ -146,10 +148,12 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
   };
 }
 
-function toChildOptions(options: LocalEngineOptions, limits: RequestLimits): ChildOptions {
+function toChildOptions(
+  options: LocalEngineOptions,
+  limits: RequestLimits,
+): Omit<ChildOptions, 'gpu' | 'device'> {
   return {
     modelPath: options.modelPath,
-    gpu: options.gpu ?? false,
     threads: options.threads ?? null,
     sequences: options.sequences ?? defaultSequences,
     contextSize: options.contextSize ?? null,

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { ChildOptions, ToChild, ToParent } from '#inference/engines/local/protocol.ts';
+import type { ToChild, ToParent } from '#inference/engines/local/protocol.ts';
 
 export interface ModelProcess {
   readonly pid: number | null;
@@ -28,7 +28,8 @@ const closeGraceMs = 2000;
 /** How long an exit waits for the rest of the child's output. */
 const outputGraceMs = 100;
 
-export function startModelProcess(options: ChildOptions, events: ModelProcessEvents): ModelProcess {
+/** The child does nothing until it gets the message `load`. */
+export function startModelProcess(events: ModelProcessEvents): ModelProcess {
   const child = fork(entry, [], {
     serialization: 'advanced',
     // The work is native and creates little garbage. With these flags the child's size stays near that of weights and
@@ -75,7 +76,6 @@ export function startModelProcess(options: ChildOptions, events: ModelProcessEve
     });
   });
   watchOutput(child, events.output);
-  send({ kind: 'load', options });
 
   return {
     pid: child.pid ?? null,

@@ -10,13 +10,16 @@ import type {
   ToParent,
   WireFailure,
 } from '#inference/engines/local/protocol.ts';
+import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
 import { type ModelProcess, startModelProcess } from './model-process.ts';
 
 export interface SupervisorOptions {
   /** The model's name in messages. */
   name: string;
-  /** Called at each start of the child. */
-  toChildOptions: () => ChildOptions;
+  /** Called at each start of the child. The supervisor adds the GPU. */
+  toChildOptions: () => Omit<ChildOptions, 'gpu' | 'device'>;
+  /** Called at each start of the child, unless a GPU has failed before. Never rejects. */
+  borrowGpu: () => Promise<GpuLease>;
   /** The child is ended after this time without work. Null keeps it. */
   idleMs: number | null;
   startProcess?: typeof startModelProcess;
@@ -150,26 +153,32 @@ function ensureChild(state: SupervisorState): void {
 
 function startChild(state: SupervisorState): void {
   const { events } = state;
-  const { toChildOptions, startProcess = startModelProcess } = state.options;
+  const { toChildOptions, borrowGpu, startProcess = startModelProcess } = state.options;
   state.unable = null;
-  const options = { ...toChildOptions(), ...(state.gpuFailed && { gpu: false as const }) };
+  const options = toChildOptions();
+  /** Null until the child may load its model. */
+  let lease: GpuLease | null = null;
+  let hasExited = false;
   /** The first line of output that names an error. The child has seen no request by then. */
   let complaint: string | null = null;
-  const child: ModelProcess = startProcess(options, {
+  const child: ModelProcess = startProcess({
     output(line) {
       if (!state.loaded && /error/i.test(line)) complaint ??= line;
       events.event({ kind: 'output', line });
     },
     message(message) {
+      if (message.kind === 'ready' && message.gpu === false) lease?.release();
       if (child === state.child) receive(state, child, message);
     },
     exit(reason, expected) {
       const { unable } = state;
+      hasExited = true;
+      lease?.release();
       events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
       if (child !== state.child) return;
       // A refusal of our own, such as too little memory, is not the GPU's fault.
       const refused = unable !== null && unable.failure !== 'unavailable';
-      if (state.loaded || expected || refused || options.gpu === false)
+      if (state.loaded || expected || refused || (lease?.gpu ?? false) === false)
         return lose(state, toExitError(state, reason), expected);
       state.gpuFailed = true;
       events.event({ kind: 'gpu_failed', reason: complaint ?? unable?.message ?? reason });
@@ -178,6 +187,12 @@ function startChild(state: SupervisorState): void {
   });
   state.child = child;
   events.event({ kind: 'starting', pid: child.pid });
+  void (state.gpuFailed ? borrowNoGpu() : borrowGpu()).then((borrowed) => {
+    lease = borrowed;
+    const { gpu, device } = borrowed;
+    if (hasExited) borrowed.release();
+    else child.send({ kind: 'load', options: { ...options, gpu, device } });
+  });
 }
 
 function receive(state: SupervisorState, child: ModelProcess, message: ToParent): void {
