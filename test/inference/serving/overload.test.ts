@@ -191,14 +191,14 @@ describe('a model whose backends fail', () => {
   });
 });
 
-test('what a client is told of its time: who served it, and how long it was held up here', async (test) => {
+test('headers say which backend served a request, and how much of its time was spent here', async (test) => {
   const gateway = await startGateway(test, { upstreams: [{ delayMs: 300 }] });
   for (const stream of [false, true]) {
     const response = await gateway.chat({ stream });
     assert.equal(response.headers.get('x-served-by'), 'a');
     const overheadMs = Number(response.headers.get('x-overhead-ms'));
-    assert(overheadMs > 0 && overheadMs < 250, `${overheadMs} ms`);
-    assert(Number(response.headers.get('openai-processing-ms')) >= 300);
+    const totalMs = Number(response.headers.get('openai-processing-ms'));
+    assert(overheadMs > 0 && totalMs - overheadMs >= 290, `${overheadMs} of ${totalMs} ms`);
     await response.text();
   }
   const metrics = await gateway.metrics();

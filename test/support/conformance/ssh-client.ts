@@ -35,7 +35,7 @@ export function createSshClient() {
       'BatchMode=yes',
       'StrictHostKeyChecking=accept-new',
       'LogLevel=ERROR',
-      'ConnectTimeout=10',
+      'ConnectTimeout=60',
       'IdentitiesOnly=yes',
       `UserKnownHostsFile=${path.join(folder, 'known_hosts')}`,
       `Port=${sshPort}`,
@@ -71,7 +71,7 @@ export type SshClient = ReturnType<typeof createSshClient>;
 
 export function run(program: string, args: readonly string[], input = ''): Promise<CommandResult> {
   return new Promise((resolve) => {
-    const limits = { timeout: 30_000, maxBuffer: 64 * 1024 * 1024 };
+    const limits = { timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
     const child = execFile(program, args, limits, (error, stdout, stderr) => {
       const code = error ? ((error as { code?: unknown }).code as number | null) : 0;
       resolve({ code: typeof code === 'number' ? code : null, stdout, stderr });
