@@ -6,12 +6,19 @@ import type { LimitSettings } from '#accounts/limits/settings.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { invalidBody, notFound } from '#lib/errors.ts';
+import { forbidden, invalidBody, notFound } from '#lib/errors.ts';
 import { newId, randomAlphanumerics } from '#lib/ids.ts';
 import { hashToken, maskSecret } from '#lib/secrets/secrets.ts';
+import {
+  type ApiKeyFilter,
+  findListedApiKey,
+  type ListedApiKey,
+  listApiKeys,
+} from './api-key-list.ts';
 import { type ApiKeyLookup, createApiKeyLookup } from './api-key-lookup.ts';
 import { type Actor, type Audit, system } from './audit.ts';
-import { type Principal, type Scope, scopes } from './principal.ts';
+import type { Page } from './paging.ts';
+import { type Scope, type SessionPrincipal, scopes } from './principal.ts';
 import type { Limits } from './schema.ts';
 
 export interface NewApiKey {
@@ -27,16 +34,19 @@ export interface ApiKeyChange {
   limits?: Limits;
 }
 
-export interface ApiKeys extends Pick<ApiKeyLookup, 'find' | 'flushLastUsed'> {
+export interface ApiKeys extends Pick<ApiKeyLookup, 'find' | 'forget' | 'flushLastUsed'> {
   /** The returned key is not stored anywhere. */
   create(accountId: string, input: NewApiKey, actor: Actor): Promise<CreatedApiKey>;
   /** Creates the first key of an account; null if the account ever had one. */
   createFirst(accountId: string): Promise<string | null>;
   /** Stores a key that the operator chose, unless it is stored already. */
   preset(accountId: string, key: string): Promise<void>;
-  list(accountId: string): Promise<ApiKeyRow[]>;
-  update(principal: Principal, id: string, change: ApiKeyChange): Promise<ApiKeyRow>;
-  revoke(principal: Principal, id: string): Promise<void>;
+  list(accountId: string, filter: ApiKeyFilter): Promise<Page<ListedApiKey>>;
+  /** A member may change and revoke only keys that the member created. */
+  update(principal: SessionPrincipal, id: string, change: ApiKeyChange): Promise<ListedApiKey>;
+  revoke(principal: SessionPrincipal, id: string): Promise<void>;
+  /** Revokes every key that the user created, and returns their number. Call `forget` after the commit. */
+  revokeAllOf(tx: Tx, principal: SessionPrincipal, userId: string): Promise<number>;
 }
 
 export interface CreatedApiKey {
@@ -66,7 +76,7 @@ export function createApiKeys(
       db.transaction().execute((tx) => insertKey(context, tx, { ...actor, accountId }, input)),
     createFirst: (accountId) => createFirstKey(context, accountId),
     preset: (accountId, key) => presetKey(context, accountId, key),
-    list: (accountId) => listKeys(db, accountId),
+    list: (accountId, filter) => listApiKeys(db, accountId, filter),
     async update(principal, id, change) {
       const row = await updateKey(context, principal, id, change);
       limitSettings.forget();
@@ -76,7 +86,9 @@ export function createApiKeys(
       await revokeKey(context, principal, id);
       lookup.forget();
     },
+    revokeAllOf: (tx, principal, userId) => revokeAllOf(context, tx, principal, userId),
     find: lookup.find,
+    forget: lookup.forget,
     flushLastUsed: lookup.flushLastUsed,
   };
 }
@@ -171,32 +183,15 @@ const toRow = (
   ...toColumns(changeLimits(keyDefaults, input.limits ?? {})),
 });
 
-const listKeys = (db: Database, accountId: string): Promise<ApiKeyRow[]> =>
-  db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('account_id', '=', accountId)
-    .where('revoked_at', 'is', null)
-    .orderBy('created_at')
-    .orderBy('id')
-    .execute();
-
 function updateKey(
   { db, audit }: Context,
-  principal: Principal,
+  principal: SessionPrincipal,
   id: string,
   { label, limits }: ApiKeyChange,
-): Promise<ApiKeyRow> {
+): Promise<ListedApiKey> {
   return db.transaction().execute(async (tx) => {
     await lockAccount(tx, principal.accountId);
-    const before = await tx
-      .selectFrom('api_keys')
-      .selectAll()
-      .where('id', '=', id)
-      .where('account_id', '=', principal.accountId)
-      .where('revoked_at', 'is', null)
-      .executeTakeFirst();
-    if (before === undefined) throw notFound('This API key');
+    const before = await getChangeable(tx, principal, id);
     const changed = {
       label: label ?? before.label,
       ...toColumns(changeLimits(toLimitSet(before), limits ?? {})),
@@ -213,23 +208,49 @@ function updateKey(
   });
 }
 
+async function getChangeable(
+  tx: Tx,
+  { accountId, role, userId }: SessionPrincipal,
+  id: string,
+): Promise<ListedApiKey> {
+  const row = await findListedApiKey(tx, accountId, id);
+  if (row === undefined) throw notFound('This API key');
+  if (role !== 'owner' && row.created_by !== userId) {
+    throw forbidden('Members change only API keys that they created. Ask an owner.');
+  }
+  return row;
+}
+
 async function revokeKey(
   { db, clock, audit }: Context,
-  principal: Principal,
+  principal: SessionPrincipal,
   id: string,
 ): Promise<void> {
   await db.transaction().execute(async (tx) => {
-    const row = await tx
-      .updateTable('api_keys')
-      .set({ revoked_at: clock.now() })
-      .where('id', '=', id)
-      .where('account_id', '=', principal.accountId)
-      .where('revoked_at', 'is', null)
-      .returningAll()
-      .executeTakeFirst();
-    if (row === undefined) throw notFound('This API key');
+    await lockAccount(tx, principal.accountId);
+    const row = await getChangeable(tx, principal, id);
+    const revoked = { revoked_at: clock.now() };
+    await tx.updateTable('api_keys').set(revoked).where('id', '=', id).execute();
     await audit.record(tx, principal, toEntry('api_key.revoked', row));
   });
+}
+
+async function revokeAllOf(
+  { clock, audit }: Context,
+  tx: Tx,
+  principal: SessionPrincipal,
+  userId: string,
+): Promise<number> {
+  const rows = await tx
+    .updateTable('api_keys')
+    .set({ revoked_at: clock.now() })
+    .where('account_id', '=', principal.accountId)
+    .where('created_by', '=', userId)
+    .where('revoked_at', 'is', null)
+    .returningAll()
+    .execute();
+  for (const row of rows) await audit.record(tx, principal, toEntry('api_key.revoked', row));
+  return rows.length;
 }
 
 /** Converts a label to a part of a key that is one word to a shell, in a header and to a double click. */

@@ -1,26 +1,12 @@
 // Reads the audit log, newest entries first, one page at a time.
 
+import { sql } from 'kysely';
 import type { Database } from '#db/tables.ts';
 import { invalidBody } from '#lib/errors.ts';
+import { type Page, type PageOptions, readPage } from './paging.ts';
+import type { AuditEvent } from './schema.ts';
 
-export interface AuditPage {
-  data: {
-    id: string;
-    at: string;
-    action: string;
-    resource_id: string | null;
-    user_id: string | null;
-    api_key_id: string | null;
-    address: string;
-    details: Record<string, unknown>;
-  }[];
-  /** Cursor of the next page, to be passed as `before`; null on the last page. */
-  next: string | null;
-}
-
-export interface AuditPageOptions {
-  limit: number;
-  before?: string | undefined;
+export interface AuditPageOptions extends PageOptions {
   action?: string | undefined;
   /** The user who made the change. */
   userId?: string | undefined;
@@ -31,39 +17,38 @@ export interface AuditPageOptions {
 }
 
 export interface AuditLog {
-  page(accountId: string, options: AuditPageOptions): Promise<AuditPage>;
+  page(accountId: string, options: AuditPageOptions): Promise<Page<AuditEvent>>;
 }
 
 export function createAuditLog(db: Database): AuditLog {
   return {
     async page(accountId, { limit, before, ...filter }) {
-      let query = db.selectFrom('audit_events').selectAll().where('account_id', '=', accountId);
+      let query = db
+        .selectFrom('audit_events as e')
+        // The person who acted or, in an event about a person who was not signed in, that person.
+        .leftJoin('users as u', (join) =>
+          join.on(sql<boolean>`u.id = coalesce(e.user_id,
+            case when e.action like 'user.%' then e.resource_id end)`),
+        )
+        .leftJoin('api_keys as k', 'k.id', 'e.api_key_id')
+        .selectAll('e')
+        .select(['u.email as user_email', 'k.label as api_key_label'])
+        .where('e.account_id', '=', accountId);
       const { action, userId, apiKeyId, from, to } = filter;
-      if (action !== undefined) query = query.where('action', '=', action);
-      if (userId !== undefined) query = query.where('user_id', '=', userId);
-      if (apiKeyId !== undefined) query = query.where('api_key_id', '=', apiKeyId);
-      if (from !== undefined) query = query.where('at', '>=', parseTime('from', from));
-      if (to !== undefined) query = query.where('at', '<', parseTime('to', to));
-      if (before !== undefined) {
-        const { at, id } = parseCursor(before);
-        query = query.where((row) =>
-          row.or([row('at', '<', at), row.and([row('at', '=', at), row('id', '<', id)])]),
-        );
-      }
-      const rows = await query
-        .orderBy('at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(limit + 1)
-        .execute();
-      const shown = rows.slice(0, limit);
-      const last = shown.at(-1);
+      if (action !== undefined) query = query.where('e.action', '=', action);
+      if (userId !== undefined) query = query.where('e.user_id', '=', userId);
+      if (apiKeyId !== undefined) query = query.where('e.api_key_id', '=', apiKeyId);
+      if (from !== undefined) query = query.where('e.at', '>=', parseTime('from', from));
+      if (to !== undefined) query = query.where('e.at', '<', parseTime('to', to));
+      const order = { at: 'e.at', id: 'e.id', of: (row: { at: number; id: string }) => row };
+      const { data, next } = await readPage(query, { limit, before }, order);
       return {
-        data: shown.map(({ account_id, at, details, ...row }) => ({
+        data: data.map(({ account_id, at, details, ...row }) => ({
           ...row,
           at: new Date(at).toISOString(),
           details: JSON.parse(details),
         })),
-        next: rows.length > limit && last !== undefined ? `${last.at}.${last.id}` : null,
+        next,
       };
     },
   };
@@ -74,12 +59,4 @@ function parseTime(name: string, text: string): number {
   const at = Date.parse(text);
   if (Number.isNaN(at)) throw invalidBody(`${name} is not a time.`, name);
   return at;
-}
-
-function parseCursor(cursor: string): { at: number; id: string } {
-  const [, at, id] = /^(\d{1,16})\.([0-9a-f]{32})$/.exec(cursor) ?? [];
-  if (at === undefined || id === undefined) {
-    throw invalidBody('before is not a page mark of this list.', 'before');
-  }
-  return { at: Number(at), id };
 }

@@ -8,6 +8,7 @@ import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
+import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 
 const setupDays = 2;
@@ -71,14 +72,13 @@ export class Invitations {
     });
   }
 
-  list(accountId: string): Promise<InvitationRow[]> {
-    return this.#db
+  list(accountId: string, page: PageOptions): Promise<Page<InvitationRow>> {
+    const query = this.#db
       .selectFrom('invitations')
       .selectAll()
       .where('account_id', '=', accountId)
-      .where('expires_at', '>', this.#clock.now())
-      .orderBy('created_at')
-      .execute();
+      .where('expires_at', '>', this.#clock.now());
+    return readPage(query, page, newestFirst);
   }
 
   async revoke(principal: SessionPrincipal, id: string): Promise<void> {

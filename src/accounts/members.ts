@@ -1,41 +1,56 @@
 // The people in an account and their roles.
 
+import { sql } from 'kysely';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
+import type { ApiKeys } from './api-keys.ts';
 import type { Audit } from './audit.ts';
+import { type Page, type PageOptions, readPage } from './paging.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';
 
-export interface Member {
-  userId: string;
+export interface MemberRow {
+  id: string;
   email: string;
-  role: Role;
-  joinedAt: number;
+  role: string;
+  created_at: number;
+  /** Number of API keys that the member created and that are not revoked. */
+  api_keys: number;
 }
 
 export interface Members {
-  list(accountId: string): Promise<Member[]>;
+  list(accountId: string, page: PageOptions): Promise<Page<MemberRow>>;
   setRole(principal: SessionPrincipal, userId: string, role: Role): Promise<void>;
-  /** Also ends the member's sessions. API keys the member created stay: they belong to the account. */
-  remove(principal: SessionPrincipal, userId: string): Promise<void>;
+  /** Also ends the member's sessions. Returns the number of keys of the member that were revoked. */
+  remove(principal: SessionPrincipal, userId: string, keys: 'revoke' | 'keep'): Promise<number>;
 }
 
-export function createMembers(db: Database, audit: Audit, sessions: Sessions): Members {
-  async function list(accountId: string) {
-    const rows = await db
-      .selectFrom('memberships')
-      .innerJoin('users', 'users.id', 'memberships.user_id')
-      .select(['users.id', 'users.email', 'memberships.role', 'memberships.created_at'])
-      .where('memberships.account_id', '=', accountId)
-      .orderBy('memberships.created_at')
-      .execute();
-    return rows.map((row) => ({
-      userId: row.id,
-      email: row.email,
-      role: row.role as Role,
-      joinedAt: row.created_at,
-    }));
+export function createMembers(
+  db: Database,
+  audit: Audit,
+  { sessions, apiKeys }: { sessions: Sessions; apiKeys: ApiKeys },
+): Members {
+  function list(accountId: string, page: PageOptions) {
+    const keys = db
+      .selectFrom('api_keys')
+      .select(({ fn }) => ['created_by', fn.countAll<number>().as('count')])
+      .where('account_id', '=', accountId)
+      .where('revoked_at', 'is', null)
+      .groupBy('created_by')
+      .as('keys');
+    const query = db
+      .selectFrom('memberships as m')
+      .innerJoin('users', 'users.id', 'm.user_id')
+      .leftJoin(keys, 'keys.created_by', 'm.user_id')
+      .select(['users.id', 'users.email', 'm.role', 'm.created_at'])
+      .select(sql<number>`coalesce(keys.count, 0)`.as('api_keys'))
+      .where('m.account_id', '=', accountId);
+    return readPage(query, page, {
+      at: 'm.created_at',
+      id: 'users.id',
+      of: ({ created_at, id }) => ({ at: created_at, id }),
+    });
   }
 
   async function setRole(principal: SessionPrincipal, userId: string, role: Role) {
@@ -57,13 +72,18 @@ export function createMembers(db: Database, audit: Audit, sessions: Sessions): M
     sessions.forget();
   }
 
-  async function remove(principal: SessionPrincipal, userId: string) {
-    await db.transaction().execute(async (tx) => {
+  async function remove(
+    principal: SessionPrincipal,
+    userId: string,
+    keys: 'revoke' | 'keep',
+  ): Promise<number> {
+    const revoked = await db.transaction().execute(async (tx) => {
       const role = await takeMember(tx, principal, userId);
       if (role === 'owner') await keepAnOwner(tx, principal.accountId);
       await sessions.endOthers(tx, userId, null);
       await tx.deleteFrom('devices').where('user_id', '=', userId).execute();
       await tx.deleteFrom('password_resets').where('user_id', '=', userId).execute();
+      const count = keys === 'revoke' ? await apiKeys.revokeAllOf(tx, principal, userId) : 0;
       await tx
         .deleteFrom('memberships')
         .where('account_id', '=', principal.accountId)
@@ -77,10 +97,13 @@ export function createMembers(db: Database, audit: Audit, sessions: Sessions): M
       await audit.record(tx, principal, {
         action: 'member.removed',
         resourceId: userId,
-        details: { email: user.email, role },
+        details: { email: user.email, role, revoked_keys: count },
       });
+      return count;
     });
     sessions.forget();
+    apiKeys.forget();
+    return revoked;
   }
 
   /** Returns the member's role with the account locked, so that two owners can't remove each other at once. */

@@ -7,9 +7,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toWireLimits } from '#accounts/limits/limit-set.ts';
 import type { LimitSettings } from '#accounts/limits/settings.ts';
 import type { SpendReport } from '#accounts/limits/spend-report.ts';
-import type { ApiKeyRow } from '#db/tables.ts';
 import { clientAddress } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
+import type { ListedApiKey } from './api-key-list.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
 import {
@@ -21,20 +21,25 @@ import {
 } from './authenticate.ts';
 import { accountsErrorFormat } from './errors.ts';
 import type { Invitations } from './invitations.ts';
-import type { Members } from './members.ts';
+import type { MemberRow, Members } from './members.ts';
+import { toPageOptions } from './paging.ts';
 import type { PasswordResets } from './password-resets.ts';
-import { scopes } from './principal.ts';
+import { type Role, scopes } from './principal.ts';
 import {
   type ApiKey,
   ApiKeyChange,
+  ApiKeysQuery,
   AuditQuery,
   IdParams,
   Join,
   Limits,
   LinkToken,
   Login,
+  type Member,
+  MemberRemoval,
   NewApiKey,
   NewInvitation,
+  PageQuery,
   PasswordChange,
   PasswordReset,
   RoleChange,
@@ -140,11 +145,11 @@ function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
     await signIn.changePassword(sessionOf(request), current_password, new_password);
     return { ok: true };
   });
-  app.get('/sessions', async (request) => {
+  app.get('/sessions', { schema: { querystring: PageQuery } }, async (request) => {
     const { userId, sessionId } = sessionOf(request);
-    const rows = await sessions.list(userId);
+    const { data, next } = await sessions.list(userId, toPageOptions(request.query));
     return {
-      data: rows.map(({ id, address, user_agent, created_at, expires_at }) => ({
+      data: data.map(({ id, address, user_agent, created_at, expires_at }) => ({
         id,
         address,
         user_agent,
@@ -152,6 +157,7 @@ function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
         expires_at: toTime(expires_at),
         current: id === sessionId,
       })),
+      next,
     };
   });
   app.delete('/sessions/:id', { schema: { params: IdParams } }, async (request) => {
@@ -164,11 +170,14 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { apiKeys, auditLog, spendReport } = parts;
 
-  app.get('/api-keys', async (request) => {
+  app.get('/api-keys', { schema: { querystring: ApiKeysQuery } }, async (request) => {
     const { accountId } = sessionOf(request);
-    const rows = await apiKeys.list(accountId);
-    const spend = await spendReport.ofKeys(accountId);
-    return { data: rows.map((row) => toApiKey(row, spend(row.id))) };
+    const { search } = request.query;
+    const options = { search, ...toPageOptions(request.query) };
+    const { data, next } = await apiKeys.list(accountId, options);
+    const ids = data.map(({ id }) => id);
+    const spend = await spendReport.ofKeys(accountId, ids);
+    return { data: data.map((row) => toApiKey(row, spend(row.id))), next };
   });
   app.post('/api-keys', { schema: { body: NewApiKey } }, async (request) => {
     const session = requireRole(request, 'owner', 'member');
@@ -180,7 +189,8 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
       limits: limits ?? {},
     };
     const { row, key } = await apiKeys.create(session.accountId, input, session);
-    return { ...toApiKey(row, spendReport.nothing()), key };
+    const made = { ...row, creator_email: session.email };
+    return { ...toApiKey(made, spendReport.nothing()), key };
   });
   app.patch(
     '/api-keys/:id',
@@ -192,7 +202,7 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
         ...(label == null ? {} : { label }),
         ...(limits == null ? {} : { limits }),
       });
-      const spend = await spendReport.ofKeys(session.accountId);
+      const spend = await spendReport.ofKeys(session.accountId, [row.id]);
       return toApiKey(row, spend(row.id));
     },
   );
@@ -201,9 +211,10 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
     return { ok: true };
   });
   app.get('/audit-events', { schema: { querystring: AuditQuery } }, async (request) => {
-    const { limit, user_id: userId, api_key_id: apiKeyId, ...rest } = request.query;
+    const { user_id: userId, api_key_id: apiKeyId, ...rest } = request.query;
     const { accountId } = sessionOf(request);
-    return auditLog.page(accountId, { ...rest, limit: Number(limit ?? 50), userId, apiKeyId });
+    const page = toPageOptions(request.query);
+    return auditLog.page(accountId, { ...rest, ...page, userId, apiKeyId });
   });
 }
 
@@ -227,35 +238,36 @@ function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { members, invitations, publicUrl } = parts;
 
-  app.get('/members', async (request) => {
-    const list = await members.list(sessionOf(request).accountId);
-    return {
-      data: list.map(({ userId, email, role, joinedAt }) => ({
-        id: userId,
-        email,
-        role,
-        joined_at: toTime(joinedAt),
-      })),
-    };
+  app.get('/members', { schema: { querystring: PageQuery } }, async (request) => {
+    const { accountId } = sessionOf(request);
+    const { data, next } = await members.list(accountId, toPageOptions(request.query));
+    return { data: data.map(toMember), next };
   });
   app.patch('/members/:id', { schema: { params: IdParams, body: RoleChange } }, async (request) => {
     await members.setRole(requireRole(request, 'owner'), request.params.id, request.body.role);
     return { ok: true };
   });
-  app.delete('/members/:id', { schema: { params: IdParams } }, async (request) => {
-    await members.remove(requireRole(request, 'owner'), request.params.id);
-    return { ok: true };
-  });
+  app.delete(
+    '/members/:id',
+    { schema: { params: IdParams, querystring: MemberRemoval } },
+    async (request) => {
+      const { keys = 'revoke' } = request.query;
+      const session = requireRole(request, 'owner');
+      return { ok: true, revoked_keys: await members.remove(session, request.params.id, keys) };
+    },
+  );
 
-  app.get('/invitations', async (request) => {
-    const rows = await invitations.list(requireRole(request, 'owner').accountId);
+  app.get('/invitations', { schema: { querystring: PageQuery } }, async (request) => {
+    const { accountId } = requireRole(request, 'owner');
+    const { data, next } = await invitations.list(accountId, toPageOptions(request.query));
     return {
-      data: rows.map(({ id, role, created_at, expires_at }) => ({
+      data: data.map(({ id, role, created_at, expires_at }) => ({
         id,
         role,
         created_at: toTime(created_at),
         expires_at: toTime(expires_at),
       })),
+      next,
     };
   });
   app.post('/invitations', { schema: { body: NewInvitation } }, async (request) => {
@@ -273,13 +285,22 @@ function memberRoutes(scope: FastifyInstance, parts: AccountParts): void {
 const toTime = (ms: number) => new Date(ms).toISOString();
 const toMaybeTime = (ms: number | null) => (ms === null ? null : toTime(ms));
 
-function toApiKey(row: ApiKeyRow, spend: Spend): ApiKey {
+const toMember = ({ id, email, role, created_at, api_keys }: MemberRow): Member => ({
+  id,
+  email,
+  role: role as Role,
+  joined_at: toTime(created_at),
+  api_keys,
+});
+
+function toApiKey(row: ListedApiKey, spend: Spend): ApiKey {
   return {
     id: row.id,
     label: row.label,
     hint: row.hint,
     scopes: JSON.parse(row.scopes),
     created_at: toTime(row.created_at),
+    created_by: row.created_by === null ? null : { id: row.created_by, email: row.creator_email },
     expires_at: toMaybeTime(row.expires_at),
     last_used_at: toMaybeTime(row.last_used_at),
     limits: toWireLimits(row),

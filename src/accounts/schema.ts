@@ -1,7 +1,7 @@
 // Wire types of the dashboard's endpoints. Times are ISO 8601.
 
 import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-import { roles, scopes } from './principal.ts';
+import { type Role, roles, scopes } from './principal.ts';
 
 const closed = { additionalProperties: false } as const;
 const Email = Type.String({
@@ -84,6 +84,15 @@ export const ApiKey = Type.Object({
   hint: Type.String(),
   scopes: Type.Array(OneOf(scopes)),
   created_at: Type.String(),
+  created_by: Type.Union([
+    Type.Object({
+      id: Type.String(),
+      email: Type.Union([Type.String(), Type.Null()], {
+        description: 'Null if the person is no longer a member.',
+      }),
+    }),
+    Type.Null(),
+  ]),
   expires_at: Type.Union([Type.String(), Type.Null()]),
   last_used_at: Type.Union([Type.String(), Type.Null()]),
   limits: Limits,
@@ -93,10 +102,51 @@ export const ApiKey = Type.Object({
   ),
 });
 
+/** The parameters of every list: `before` is the `next` of the last page. At most 500 rows, 50 by default. */
+export const page = {
+  before: Type.Optional(Type.String({ maxLength: 64 })),
+  limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
+};
+
+export const PageQuery = Type.Object(page, closed);
+
+export const ApiKeysQuery = Type.Object(
+  { ...page, search: Type.Optional(Type.String({ maxLength: 64, pattern: '^[^\\u0000]+$' })) },
+  closed,
+);
+
+/** What happens to the API keys that a removed member created. Default: revoke. */
+export const MemberRemoval = Type.Object(
+  { keys: Type.Optional(OneOf(['revoke', 'keep'] as const)) },
+  closed,
+);
+
+export interface AuditEvent {
+  id: string;
+  at: string;
+  action: string;
+  resource_id: string | null;
+  user_id: string | null;
+  /** Null if the person is no longer a member. */
+  user_email: string | null;
+  api_key_id: string | null;
+  api_key_label: string | null;
+  address: string;
+  details: Record<string, unknown>;
+}
+
+export interface Member {
+  id: string;
+  email: string;
+  role: Role;
+  joined_at: string;
+  /** Number of API keys that the member created and that are not revoked. */
+  api_keys: number;
+}
+
 export const AuditQuery = Type.Object(
   {
-    before: Type.Optional(Type.String({ maxLength: 64 })),
-    limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
+    ...page,
     action: Type.Optional(Type.String({ maxLength: 64, pattern: '^[a-z_]+\\.[a-z_]+$' })),
     user_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
     api_key_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
@@ -109,3 +159,4 @@ export const AuditQuery = Type.Object(
 export type Limits = Static<typeof Limits>;
 export type Spend = Static<typeof Spend>;
 export type ApiKey = Static<typeof ApiKey>;
+export type PageQuery = Static<typeof PageQuery>;

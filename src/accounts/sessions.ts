@@ -8,6 +8,7 @@ import { newId } from '#lib/ids.ts';
 import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import type { Audit } from './audit.ts';
+import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 
 export interface Visitor {
@@ -25,7 +26,7 @@ export interface Sessions {
     visitor: Visitor,
   ): Promise<StartedSession>;
   find(token: string, address: string): Promise<SessionPrincipal | undefined>;
-  list(userId: string): Promise<SessionRow[]>;
+  list(userId: string, page: PageOptions): Promise<Page<SessionRow>>;
   end(principal: SessionPrincipal, id: string): Promise<void>;
   /** Ends every session of the user except `keepId`. */
   endOthers(tx: Tx, userId: string, keepId: string | null): Promise<void>;
@@ -107,14 +108,13 @@ export function createSessions(
     return session;
   }
 
-  function list(userId: string) {
-    return db
+  function list(userId: string, page: PageOptions) {
+    const query = db
       .selectFrom('sessions')
       .selectAll()
       .where('user_id', '=', userId)
-      .where('expires_at', '>', clock.now())
-      .orderBy('created_at', 'desc')
-      .execute();
+      .where('expires_at', '>', clock.now());
+    return readPage(query, page, newestFirst);
   }
 
   async function end(principal: SessionPrincipal, id: string) {

@@ -2,9 +2,11 @@
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
+import { openExistingDatabase } from '#db/open.ts';
 import { createWorld, type World } from '#test/support/hostile/examples.ts';
 import { collectRoutes } from '#test/support/hostile/routes.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
 
 const api = '/dashboard/api';
 /** What people do to get in. */
@@ -17,28 +19,52 @@ const isManaging = (path: string) =>
 /** Seen by owners, and a shell, which is use. */
 const isClosed = (path: string) => /\/(invitations|terminal)$/.test(path);
 
+async function moveToAnotherAccount(server: TestServer, person: SessionFetch): Promise<void> {
+  const { id } = (await (await person(`${api}/me`)).json()) as { id: string };
+  const account_id = 'e'.repeat(32);
+  const db = await openExistingDatabase({ url: null, poolSize: 1, dataDir: server.dataDir });
+  const first = await db.selectFrom('accounts').selectAll().executeTakeFirstOrThrow();
+  await db
+    .insertInto('accounts')
+    .values({ ...first, id: account_id })
+    .execute();
+  await db.updateTable('memberships').set({ account_id }).where('user_id', '=', id).execute();
+  await db.updateTable('sessions').set({ account_id }).where('user_id', '=', id).execute();
+  await db.destroy();
+  // A session is cached for a second.
+  await until('the session is read again', async () => {
+    const me = (await (await person(`${api}/me`)).json()) as { account_id: string };
+    return me.account_id === account_id;
+  });
+}
+
 describe('roles', () => {
   let server: TestServer;
   let world: World;
   let routes: { method: string; path: string }[];
   let member: SessionFetch;
   let viewer: SessionFetch;
+  let owner: SessionFetch;
+  /** The owner of another account on the same database. */
+  let stranger: SessionFetch;
   before(async () => {
     const all = await collectRoutes(async () => {
       server = await startTestServer();
     });
-    const owner = await server.join('owner@example.com');
+    owner = await server.join('owner@example.com');
     world = await createWorld(server, owner);
     routes = all
       .map((route) => route.split(' ') as [string, string])
       .map(([method, path]) => ({ method, path }))
       .filter(({ path }) => /^\/(v1|api\/v1|dashboard\/api)\//.test(path));
-    const invite = async (role: string) => {
+    const invite = async (role: string, name = role) => {
       const invited = await owner(`${api}/invitations`, { json: { role } });
       const { link } = (await invited.json()) as { link: string };
-      return server.joinBy(link, `${role}@example.com`);
+      return server.joinBy(link, `${name}@example.com`);
     };
     [member, viewer] = [await invite('member'), await invite('viewer')];
+    stranger = await invite('owner', 'stranger');
+    await moveToAnotherAccount(server, stranger);
   });
 
   const isReading = ({ method }: { method: string }) => method === 'GET';
@@ -83,6 +109,29 @@ describe('roles', () => {
     assert(managing.length >= 12, `${managing.length} routes`);
     for (const route of managing) {
       assert.equal(await send(member, route), 403, `${route.method} ${route.path}`);
+    }
+  });
+
+  test('a member changes and revokes only the keys that the member created', async () => {
+    const create = async (session: SessionFetch) => {
+      const response = await session(`${api}/api-keys`, { json: { label: 'some' } });
+      return ((await response.json()) as { id: string }).id;
+    };
+    const change = { method: 'PATCH', json: { limits: { requests_per_minute: 5 } } };
+    for (const init of [change, { method: 'DELETE' }]) {
+      const [own, other] = [await create(member), await create(owner)];
+      const tries: [string, SessionFetch, string, number][] = [
+        ['a viewer', viewer, own, 403],
+        ['a member, own key', member, own, 200],
+        ['a member, other key', member, other, 403],
+        ['an owner, own key', owner, other, 200],
+        ['an owner, a member’s key', owner, await create(member), 200],
+        ['an owner of another account', stranger, await create(owner), 404],
+      ];
+      for (const [who, session, id, status] of tries) {
+        const response = await session(`${api}/api-keys/${id}`, init);
+        assert.equal(response.status, status, `${who}: ${init.method}`);
+      }
     }
   });
 

@@ -107,6 +107,53 @@ for (const database of databases) {
   });
 }
 
+test('people are listed, and removed with their keys unless these are kept', async () => {
+  const server = await startTestServer();
+  const owner = await server.join();
+  const env = { HOME: makeFolder(), MILLRACE_URL: server.url };
+  const run = (...words: string[]) => runMillrace(words, { env });
+  await runMillrace(['login'], { env, input: `${email}\n${password}\n` });
+  for (const name of ['ann', 'bob']) {
+    const invited = await owner(`${api}/invitations`, { json: { role: 'member' } });
+    const { link } = (await invited.json()) as { link: string };
+    const member = await server.joinBy(link, `${name}@example.com`);
+    await member(`${api}/api-keys`, { json: { label: `of ${name}` } });
+  }
+  assert.match((await run('users', 'list')).stdout, / {2}bob@example\.com +member +\S+ +1\n/);
+  assert.equal((await run('users', 'list', '--limit', '1')).stdout.split('\n').length, 3);
+  assert.match((await run('keys', 'list')).stdout, / {2}of ann .* ann@example\.com {2}/);
+  assert.equal((await run('keys', 'list', '--limit', '2')).stdout.split('\n').length, 4);
+
+  const asked = await run('users', 'remove', 'ann@example.com');
+  assert.match(
+    asked.stderr,
+    /^Remove ann@example\.com and revoke the 1 API key that they created\?/,
+  );
+  const removed = await run('users', 'remove', 'Ann@example.com', '--yes');
+  assert.equal(removed.stdout, 'Removed ann@example.com. API keys revoked: 1.\n', removed.stderr);
+  const kept = await run('users', 'remove', 'bob@example.com', '--keep-keys', '--yes');
+  assert.equal(kept.stdout, 'Removed bob@example.com. API keys revoked: 0.\n');
+  const keys = (await run('keys', 'list')).stdout;
+  assert.deepEqual(
+    [keys.includes('of ann'), / of bob .* a former member {2}/.test(keys)],
+    [false, true],
+  );
+  assert.equal((await run('users', 'remove', 'ann@example.com', '--yes')).code, 1);
+});
+
+test('the CLI is a known device after its first sign-in, also after it has signed out', async () => {
+  const server = await startTestServer({ config: { accounts: { login_attempts: 1 } } });
+  await server.join();
+  const env = { HOME: makeFolder(), MILLRACE_URL: server.url };
+  const signIn = () => runMillrace(['login'], { env, input: `${email}\n${password}\n` });
+  assert.equal((await signIn()).code, 0);
+  assert.equal((await runMillrace(['logout'], { env })).code, 0);
+  for (let n = 0; n < 3; n++) await login(server, 'a guess');
+  assert.equal((await login(server, password)).status, 429);
+  const again = await signIn();
+  assert.equal(again.code, 0, again.stderr);
+});
+
 test('a folder without a database is an error and stays empty', async () => {
   const dataDir = makeFolder();
   const { code, stderr } = await runMillrace(['users', 'reset', email, '--data-dir', dataDir]);

@@ -26,13 +26,6 @@ export interface Me {
   role: Role;
 }
 
-export interface Member {
-  id: string;
-  email: string;
-  role: Role;
-  joined_at: string;
-}
-
 export interface Invitation {
   id: string;
   role: Role;

@@ -2,10 +2,9 @@
 // the others.
 
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import type { ApiKey } from '#accounts/schema.ts';
+import type { ApiKey, Member } from '#accounts/schema.ts';
 import type { Filesystem, InstanceTypes, Ruleset, SshKey } from '#cloud/schema.ts';
 import { get, type List } from './api.ts';
-import type { Member } from './current-user.ts';
 
 export const apiKeysKey = ['api-keys'];
 export const filesystemsKey = ['filesystems'];
@@ -14,9 +13,11 @@ export const membersKey = ['members'];
 export const rulesetsKey = ['firewall-rulesets'];
 export const sshKeysKey = ['ssh-keys'];
 
-export const useApiKeys = () => useList<ApiKey>(apiKeysKey, '/dashboard/api/api-keys');
+export const apiKeysPath = '/dashboard/api/api-keys';
+export const useApiKeys = (search: string) =>
+  usePagedList<ApiKey>('api-keys', apiKeysPath, search === '' ? {} : { search });
 export const useFilesystems = () => useList<Filesystem>(filesystemsKey, '/api/v1/file-systems');
-export const useMembers = () => useList<Member>(membersKey, '/dashboard/api/members');
+export const useMembers = () => usePagedList<Member>('members', '/dashboard/api/members');
 export const useRulesets = () => useList<Ruleset>(rulesetsKey, '/api/v1/firewall-rulesets');
 export const useSshKeys = () => useList<SshKey>(sshKeysKey, '/api/v1/ssh-keys');
 
@@ -34,7 +35,11 @@ export function useList<T>(queryKey: string[], path: string) {
 const pageSize = '50';
 
 /** A list that is read page by page, newest first. */
-export function usePagedList<T>(queryKey: string, path: string, filters: Record<string, string>) {
+export function usePagedList<T>(
+  queryKey: string,
+  path: string,
+  filters: Record<string, string> = {},
+) {
   return useInfiniteQuery({
     queryKey: [queryKey, filters],
     initialPageParam: null as string | null,
@@ -44,5 +49,6 @@ export function usePagedList<T>(queryKey: string, path: string, filters: Record<
       return get<List<T> & { next: string | null }>(`${path}?${query}`);
     },
     getNextPageParam: ({ next }) => next,
+    select: ({ pages }) => pages.flatMap(({ data }) => data),
   });
 }

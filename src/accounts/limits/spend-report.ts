@@ -8,21 +8,22 @@ import type { Clock } from '#lib/clock.ts';
 
 export interface SpendReport {
   ofAccount(accountId: string): Promise<Spend>;
-  /** One query for all keys of an account. */
-  ofKeys(accountId: string): Promise<(keyId: string) => Spend>;
+  /** One query for all the keys. */
+  ofKeys(accountId: string, keyIds: readonly string[]): Promise<(keyId: string) => Spend>;
   nothing(): Spend;
 }
 
 export function createSpendReport(db: Database, clock: Clock): SpendReport {
   const month = () => toMonth(clock.now());
 
-  async function ofKeys(accountId: string) {
+  async function ofKeys(accountId: string, keyIds: readonly string[]) {
     const now = month();
     const rows = await db
       .selectFrom('spend')
       .selectAll()
       .where('account_id', '=', accountId)
       .where('month', '=', now)
+      .where('key_id', 'in', ['', ...keyIds])
       .execute();
     const byKey = new Map(
       rows.map(({ key_id, cost_nano, tokens, requests }) => [

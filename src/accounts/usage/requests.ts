@@ -1,8 +1,8 @@
 // Reads request rows: a page at a time, newest first, or all of a time span for export, oldest first.
 
 import { sql } from 'kysely';
+import { type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Database, UsageRequestRow, UsageStatus } from '#db/tables.ts';
-import { invalidBody } from '#lib/errors.ts';
 import { toDollars } from './dollars.ts';
 import type { UsageRequest, UsageRequestPage } from './schema.ts';
 
@@ -14,10 +14,7 @@ export interface RequestFilter {
 
 export interface UsageRequests {
   /** A page begins where the last one ended, even if requests arrived in between. */
-  page(
-    accountId: string,
-    filter: RequestFilter & { limit: number; before?: string | undefined },
-  ): Promise<UsageRequestPage>;
+  page(accountId: string, filter: RequestFilter & PageOptions): Promise<UsageRequestPage>;
   /** Requests that began in the span, 500 at a time. */
   between(
     accountId: string,
@@ -47,21 +44,10 @@ export function createUsageRequests(db: Database): UsageRequests {
 
   return {
     async page(accountId, { limit, before, ...filter }) {
-      let query = ofAccount(accountId, filter);
-      if (before !== undefined) {
-        const { at, id } = parseCursor(before);
-        query = query.where(sql<boolean>`(u.at, u.id) < (${at}, ${id})`);
-      }
-      const rows = await query
-        .orderBy('u.at', 'desc')
-        .orderBy('u.id', 'desc')
-        .limit(limit + 1)
-        .execute();
-      const last = rows[limit - 1];
-      return {
-        data: rows.slice(0, limit).map(toRequest),
-        next: rows.length > limit && last !== undefined ? `${last.at}.${last.id}` : null,
-      };
+      const order = { at: 'u.at', id: 'u.id', of: (row: { at: number; id: string }) => row };
+      const query = ofAccount(accountId, filter);
+      const { data, next } = await readPage(query, { limit, before }, order);
+      return { data: data.map(toRequest), next };
     },
 
     async *between(accountId, { from, to, ...filter }) {
@@ -81,14 +67,6 @@ export function createUsageRequests(db: Database): UsageRequests {
       }
     },
   };
-}
-
-function parseCursor(cursor: string): { at: number; id: string } {
-  const [, at, id] = /^(\d{1,15})\.([0-9a-f]{32})$/.exec(cursor) ?? [];
-  if (at === undefined || id === undefined) {
-    throw invalidBody('before is not a page mark of this list.', 'before');
-  }
-  return { at: Number(at), id };
 }
 
 const toRequest = (row: UsageRequestRow & { key_label: string | null }): UsageRequest => ({

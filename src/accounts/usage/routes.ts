@@ -4,6 +4,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Authenticator, sessionOf } from '#accounts/authenticate.ts';
+import { toPageOptions } from '#accounts/paging.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { toCsv } from './csv.ts';
@@ -40,9 +41,8 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
     return { ...span, from: toTime(span.from), to: toTime(span.to), data };
   });
   app.get('/usage/requests', { schema: { querystring: UsageRequestsQuery } }, async (request) => {
-    const { limit, ...filter } = request.query;
     const { accountId } = sessionOf(request);
-    return requests.page(accountId, { ...filter, limit: Number(limit ?? 50) });
+    return requests.page(accountId, { ...request.query, ...toPageOptions(request.query) });
   });
 
   // No HEAD route: it would read the whole export and discard it.

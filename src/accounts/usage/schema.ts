@@ -1,5 +1,6 @@
 // Wire types of the usage endpoints. Times are ISO 8601, money is US dollars.
 
+import { page } from '#accounts/schema.ts';
 import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -29,8 +30,7 @@ export const UsageExportQuery = Type.Object({ ...span, ...filter }, closed);
 
 export const UsageRequestsQuery = Type.Object(
   {
-    before: Type.Optional(Type.String({ maxLength: 64 })),
-    limit: Type.Optional(Type.String({ pattern: '^([1-9][0-9]?|[1-4][0-9][0-9]|500)$' })),
+    ...page,
     ...filter,
   },
   closed,

@@ -3,10 +3,12 @@
 import type { ApiKey } from '#accounts/schema.ts';
 import type { Client } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
+import { listAll } from '#cli/pages.ts';
 
 /** Throws a CliError if no key matches, or several do. */
 export async function getKey(client: Client, wanted: string): Promise<ApiKey> {
-  const { data } = await client.get<{ data: ApiKey[] }>('/dashboard/api/api-keys');
+  const path = '/dashboard/api/api-keys';
+  const data = await listAll<ApiKey>(client, path, { query: { search: wanted } });
   const matches = data.filter(({ id, label }) => id === wanted || label === wanted);
   const [only, second] = matches;
   if (only === undefined) {

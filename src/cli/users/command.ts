@@ -1,8 +1,14 @@
-// millrace users: help for people who can't sign in. Runs on the server's computer, with access to its database.
+// millrace users: the people in the account, and help for those who can't sign in.
 
 import { Command } from 'commander';
+import { listCommand } from './list.ts';
+import { removeCommand } from './remove.ts';
 import { resetCommand } from './reset.ts';
 
 export function usersCommand(): Command {
-  return new Command('users').description('Reset passwords').addCommand(resetCommand());
+  return new Command('users')
+    .description('List and remove people, and reset passwords')
+    .addCommand(listCommand())
+    .addCommand(removeCommand())
+    .addCommand(resetCommand());
 }

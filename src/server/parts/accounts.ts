@@ -60,7 +60,7 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
     passwordResets,
     signIn,
     authenticator: createAuthenticator(apiKeys, sessions, isHttps(config)),
-    members: createMembers(db, audit, sessions),
+    members: createMembers(db, audit, { sessions, apiKeys }),
     spendReport: createSpendReport(db, clock),
     auditLog: createAuditLog(db),
   };

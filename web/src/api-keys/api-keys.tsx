@@ -1,11 +1,13 @@
 // API keys: which programs have access, what each key may use and has used, and revoking access.
 
-import { Badge, Button, Code, Group, Text } from '@mantine/core';
+import { Badge, Button, Code, Group, Text, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { ApiKey } from '#accounts/schema.ts';
 import { type Column, DataTable, EmptyState, NameCell } from '../components/data-table.tsx';
+import { LoadMore } from '../components/filters.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
@@ -18,11 +20,12 @@ import { AccountLimitsDialog, EditKeyDialog } from './limits-dialogs.tsx';
 import { LimitsView, SpendView } from './limits-view.tsx';
 
 export default function ApiKeys() {
-  const { canUse, canManage } = useMe();
+  const { id: myId, canUse, canManage } = useMe();
+  const [search, setSearch] = useState('');
   const client = useQueryClient();
   const [location, navigate] = useLocation();
   const account = useAccountLimits();
-  const keys = useApiKeys();
+  const keys = useApiKeys(search);
   const revocation = useDelete<ApiKey>({
     action: 'Revoke',
     nameOf: ({ label }) => label,
@@ -42,27 +45,36 @@ export default function ApiKeys() {
       Create API key
     </Button>
   );
-  const edited = keys.data?.data.find(({ id }) => location === `/api-keys/${id}`);
+  const isMine = ({ created_by: by }: ApiKey) => canManage || by?.id === myId;
+  // A link may lead to a key that is not on the first page.
+  const [linkedId = ''] = /[0-9a-f]{32}$/.exec(location) ?? [];
+  const edited = useApiKeys(linkedId).data?.find((key) => key.id === linkedId && isMine(key));
   return (
     <Page
       title="API keys"
       description="An API key lets a program use this server on behalf of the account. A key is shown only once, when it is created."
-      actions={keys.data?.data.length !== 0 && create}
+      actions={(search !== '' || keys.data?.length !== 0) && create}
     >
+      {(search !== '' || keys.hasNextPage) && <KeySearch onSearch={setSearch} />}
       <DataTable
         label="API keys"
         query={keys}
-        rows={keys.data?.data}
-        columns={canUse ? [...columns, toActions(revocation.button)] : columns}
+        rows={keys.data}
+        columns={canUse ? [...columns, toActions(isMine, revocation.button)] : columns}
         skeletonRows={2}
         skeletonLines={3}
         empty={
-          <EmptyState title="No API keys yet" action={create}>
-            Programs send a key with every request, as <Code>Authorization: Bearer …</Code>. Create
-            one key per program, so that you can revoke each separately.
-          </EmptyState>
+          search === '' ? (
+            <EmptyState title="No API keys yet" action={create}>
+              Programs send a key with every request, as <Code>Authorization: Bearer …</Code>.
+              Create one key per program, so that you can revoke each separately.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No matching API keys">No label contains “{search}”.</EmptyState>
+          )
         }
       />
+      <LoadMore query={keys} />
       <AccountLimits />
       {canUse && location === '/api-keys/new' && (
         <CreateApiKeyDialog
@@ -88,29 +100,49 @@ const columns: Column<ApiKey>[] = [
   { name: 'Expires', cell: ({ expires_at }) => <Expiry at={expires_at} /> },
 ];
 
-const toActions = (revokeButton: (key: ApiKey) => ReactNode): Column<ApiKey> => ({
+/** Searches when the user has finished typing, so that each letter is not a request. */
+function KeySearch({ onSearch }: { onSearch: (text: string) => void }) {
+  const search = useDebouncedCallback(onSearch, 300);
+  return (
+    <TextInput
+      label="Search"
+      placeholder="Label"
+      maxLength={64}
+      maw={320}
+      onChange={({ currentTarget }) => search(currentTarget.value.trim())}
+    />
+  );
+}
+
+/** Members may change only their own keys. */
+const toActions = (
+  isMine: (key: ApiKey) => boolean,
+  revokeButton: (key: ApiKey) => ReactNode,
+): Column<ApiKey> => ({
   name: '',
-  cell: (key) => (
-    <Group gap={6} wrap="nowrap" justify="flex-end">
-      <Button
-        variant="default"
-        size="xs"
-        component={Link}
-        href={`/api-keys/${key.id}`}
-        aria-label={`Edit ${key.label}`}
-      >
-        Edit
-      </Button>
-      {revokeButton(key)}
-    </Group>
-  ),
+  cell: (key) =>
+    isMine(key) && (
+      <Group gap={6} wrap="nowrap" justify="flex-end">
+        <Button
+          variant="default"
+          size="xs"
+          component={Link}
+          href={`/api-keys/${key.id}`}
+          aria-label={`Edit ${key.label}`}
+        >
+          Edit
+        </Button>
+        {revokeButton(key)}
+      </Group>
+    ),
 });
 
-const Label = ({ apiKey: { label, hint, created_at } }: { apiKey: ApiKey }) => (
+const Label = ({ apiKey: { label, hint, created_at, created_by: by } }: { apiKey: ApiKey }) => (
   <NameCell name={label}>
     <Code className="one-line">{hint}</Code>
-    <Text size="xs" c="dimmed">
-      created <RelativeTime at={created_at} />
+    <Text size="xs" c="dimmed" className="breakable">
+      created <RelativeTime at={created_at} /> by{' '}
+      {by === null ? 'the server' : (by.email ?? 'a former member')}
     </Text>
   </NameCell>
 );

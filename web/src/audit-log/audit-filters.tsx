@@ -1,10 +1,10 @@
 // Filters of the audit log: action, actor and time.
 
-import type { ApiKey } from '#accounts/schema.ts';
+import { useKeyOptions } from '../api-keys/key-options.ts';
 import type { UrlState } from '../browser/url-state.ts';
 import { DateRangeForm } from '../components/date-range-form.tsx';
 import { Filters } from '../components/filters.tsx';
-import type { Member } from '../current-user.ts';
+import { useMembers } from '../queries.ts';
 import { actionNames } from './action-names.ts';
 
 const dayMs = 86_400_000;
@@ -19,13 +19,14 @@ interface AuditFiltersProps {
   urlState: UrlState;
   /** Actions in the log, which may include some that have no name. */
   loggedActions: string[];
-  members: Member[];
-  keys: ApiKey[];
 }
 
-export function AuditFilters({ urlState, loggedActions, members, keys }: AuditFiltersProps) {
-  const users = members.map(({ id, email }) => ({ value: `user_id:${id}`, label: email }));
-  const programs = keys.map(({ id, label }) => ({ value: `api_key_id:${id}`, label }));
+export function AuditFilters({ urlState, loggedActions }: AuditFiltersProps) {
+  const members = useMembers().data ?? [];
+  const [kind, id] = urlState.get('who')?.split(':') ?? [];
+  const keys = useKeyOptions((kind === 'api_key_id' && id) || null);
+  const users = members.map((member) => ({ value: `user_id:${member.id}`, label: member.email }));
+  const programs = keys.data.map(({ value, label }) => ({ value: `api_key_id:${value}`, label }));
   const actions = [...new Set([...Object.keys(actionNames), ...loggedActions])];
   const today = toDay(Date.now());
   const filters = [
@@ -41,6 +42,7 @@ export function AuditFilters({ urlState, loggedActions, members, keys }: AuditFi
         { group: 'Users', items: users },
         { group: 'API keys', items: programs },
       ],
+      onSearch: keys.onSearch,
     },
     { name: 'when', label: 'Time', data: times },
   ];

@@ -1,27 +1,15 @@
 // The audit log: every change, who made it and when, newest first.
 
 import { Text } from '@mantine/core';
-import type { ApiKey } from '#accounts/schema.ts';
+import type { AuditEvent } from '#accounts/schema.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import type { Member } from '../current-user.ts';
-import { useApiKeys, useMembers, usePagedList } from '../queries.ts';
+import { usePagedList } from '../queries.ts';
 import { actionNames } from './action-names.ts';
 import { AuditFilters, toAuditQuery } from './audit-filters.tsx';
-
-interface AuditEvent {
-  id: string;
-  at: string;
-  action: string;
-  resource_id: string | null;
-  user_id: string | null;
-  api_key_id: string | null;
-  address: string;
-  details: Record<string, unknown>;
-}
 
 export default function AuditLog() {
   const urlState = useUrlState('/audit-log');
@@ -29,22 +17,17 @@ export default function AuditLog() {
   const isFiltered = Object.keys(filters).length > 0;
   const path = '/dashboard/api/audit-events';
   const events = usePagedList<AuditEvent>('audit-events', path, filters);
-  const members = useMembers().data?.data ?? [];
-  const keys = useApiKeys().data?.data ?? [];
-  const rows = events.data?.pages.flatMap(({ data }) => data);
   return (
     <Page title="Audit log" description="Every change to the account, and who made it.">
       <AuditFilters
         urlState={urlState}
-        loggedActions={(rows ?? []).map(({ action }) => action)}
-        members={members}
-        keys={keys}
+        loggedActions={(events.data ?? []).map(({ action }) => action)}
       />
       <DataTable
         label="Audit log"
         query={events}
-        rows={rows}
-        columns={toColumns(members, keys)}
+        rows={events.data}
+        columns={columns}
         skeletonRows={8}
         empty={
           <EmptyState title={isFiltered ? 'No matching events' : 'No events yet'}>
@@ -59,12 +42,12 @@ export default function AuditLog() {
   );
 }
 
-const toColumns = (members: Member[], keys: ApiKey[]): Column<AuditEvent>[] => [
+const columns: Column<AuditEvent>[] = [
   { name: 'Time', cell: ({ at }) => <RelativeTime at={at} /> },
   { name: 'Action', cell: ({ action }) => actionNames[action] ?? action },
   {
     name: 'Actor',
-    cell: (event) => <div className="actor">{toActor(event, members, keys)}</div>,
+    cell: (event) => <div className="actor">{toActor(event)}</div>,
   },
   { name: 'IP address', cell: ({ address }) => (address === 'server' ? '–' : address) },
   {
@@ -78,14 +61,13 @@ const toColumns = (members: Member[], keys: ApiKey[]): Column<AuditEvent>[] => [
 ];
 
 /** The name of the user or key behind an event. If it has been deleted, the start of its id. */
-function toActor(event: AuditEvent, members: Member[], keys: ApiKey[]): string {
-  const { user_id, api_key_id, resource_id, action, address } = event;
+function toActor(event: AuditEvent): string {
+  const { user_id, user_email, api_key_id, api_key_label, resource_id, action, address } = event;
   const userId = user_id ?? (action.startsWith('user.') ? resource_id : null);
-  const user = members.find(({ id }) => id === userId);
-  if (userId !== null) return user?.email ?? `User ${userId.slice(0, 8)}`;
-  const key = keys.find(({ id }) => id === api_key_id);
-  if (api_key_id !== null) return `API key “${key?.label ?? api_key_id.slice(0, 8)}”`;
-  return address === 'server' ? 'Server' : 'Not signed in';
+  if (address === 'server') return 'Server';
+  if (userId !== null) return user_email ?? `User ${userId.slice(0, 8)}`;
+  if (api_key_id !== null) return `API key “${api_key_label ?? api_key_id.slice(0, 8)}”`;
+  return 'Not signed in';
 }
 
 function toDetailsText(details: Record<string, unknown>): string {

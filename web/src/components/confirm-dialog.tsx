@@ -19,7 +19,9 @@ export function ConfirmDialog({ title, children, action, onConfirm, onClose }: C
   return (
     <Modal opened onClose={onClose} title={title}>
       <Stack>
-        <Text size="sm">{children}</Text>
+        <Text size="sm" component="div">
+          {children}
+        </Text>
         <ErrorNotice error={confirm.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose} data-autofocus>

@@ -9,6 +9,8 @@ interface Filter {
   name: string;
   label: string;
   data: ComboboxData;
+  /** Called as the user types, if the server does the searching. */
+  onSearch?: (text: string) => void;
 }
 
 interface FiltersProps {
@@ -21,7 +23,7 @@ interface FiltersProps {
 
 export const Filters = ({ urlState, filters, reset = {}, children }: FiltersProps) => (
   <Group align="flex-end" gap="sm">
-    {filters.map(({ name, label, data }) => (
+    {filters.map(({ name, label, data, onSearch }) => (
       <Select
         key={name}
         label={label}
@@ -32,6 +34,7 @@ export const Filters = ({ urlState, filters, reset = {}, children }: FiltersProp
         clearable
         clearButtonProps={{ 'aria-label': `Clear the ${label} filter` }}
         searchable
+        {...(onSearch === undefined ? {} : { onSearchChange: onSearch })}
         w={210}
       />
     ))}
@@ -52,7 +55,7 @@ export function LoadMore({ query }: LoadMoreProps) {
         onClick={() => query.fetchNextPage()}
         loading={query.isFetchingNextPage}
       >
-        Load older
+        Load more
       </Button>
     </Group>
   );

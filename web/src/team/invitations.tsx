@@ -7,10 +7,11 @@ import { post } from '../api.ts';
 import { SecretField } from '../components/copy-button.tsx';
 import { DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { LoadMore } from '../components/filters.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
 import { type Invitation, type Role, roleDescription, roles } from '../current-user.ts';
-import { useList } from '../queries.ts';
+import { usePagedList } from '../queries.ts';
 
 const queryKey = ['invitations'];
 const path = '/dashboard/api/invitations';
@@ -18,7 +19,7 @@ const path = '/dashboard/api/invitations';
 export function Invitations() {
   const client = useQueryClient();
   const [role, setRole] = useState<Role>('member');
-  const invitations = useList<Invitation>(queryKey, path);
+  const invitations = usePagedList<Invitation>('invitations', path);
   const invite = useMutation({
     mutationFn: () => post<Invitation>(path, { role }),
     onSuccess: () => client.invalidateQueries({ queryKey }),
@@ -57,7 +58,7 @@ export function Invitations() {
         label="Open invitations"
         query={invitations}
         skeletonRows={1}
-        rows={invitations.data?.data}
+        rows={invitations.data}
         columns={[
           { name: 'Role', cell: (invitation) => invitation.role },
           { name: 'Expires', cell: ({ expires_at }) => <RelativeTime at={expires_at} /> },
@@ -69,6 +70,7 @@ export function Invitations() {
           </Text>
         }
       />
+      <LoadMore query={invitations} />
       {revocation.dialog}
     </Stack>
   );

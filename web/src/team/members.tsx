@@ -1,14 +1,17 @@
 // The account's members. Owners can change roles and remove members.
 
-import { Badge, Group, Select, Text } from '@mantine/core';
+import { Badge, Checkbox, Group, Select, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Member } from '#accounts/schema.ts';
 import { patch } from '../api.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { LoadMore } from '../components/filters.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
-import { type Member, meKey, type Role, roles, useMe } from '../current-user.ts';
-import { membersKey, useMembers } from '../queries.ts';
+import { meKey, type Role, roles, useMe } from '../current-user.ts';
+import { apiKeysKey, membersKey, useMembers } from '../queries.ts';
 
 /** Owners can change or remove themselves, so the signed-in user is fetched again as well. */
 const queryKeys = [membersKey, meKey];
@@ -19,6 +22,7 @@ export function Members() {
   const me = useMe();
   const client = useQueryClient();
   const members = useMembers();
+  const [revokesKeys, setRevokesKeys] = useState(true);
   const setRole = useMutation({
     mutationFn: ({ id, role }: { id: string; role: Role }) => patch(toPath({ id }), { role }),
     onSuccess: () =>
@@ -27,10 +31,12 @@ export function Members() {
   const removal = useDelete<Member>({
     action: 'Remove',
     nameOf: ({ email }) => email,
-    warning: () =>
-      'They are signed out immediately. Keys they created belong to the account and keep working.',
-    pathOf: toPath,
-    queryKeys,
+    warning: (member) => (
+      <RemovalWarning member={member} revokesKeys={revokesKeys} onChange={setRevokesKeys} />
+    ),
+    pathOf: (member) => `${toPath(member)}?keys=${revokesKeys ? 'revoke' : 'keep'}`,
+    queryKeys: [...queryKeys, apiKeysKey],
+    onDeleted: () => setRevokesKeys(true),
     doneMessage: ({ email }) => `${email} is no longer a member.`,
   });
   const columns: Column<Member>[] = [
@@ -63,14 +69,36 @@ export function Members() {
         label="People"
         query={members}
         skeletonRows={1}
-        rows={members.data?.data}
+        rows={members.data}
         columns={columns}
         empty={null}
       />
+      <LoadMore query={members} />
       {removal.dialog}
     </>
   );
 }
+
+interface RemovalWarningProps {
+  member: Member;
+  revokesKeys: boolean;
+  onChange: (revokesKeys: boolean) => void;
+}
+
+const RemovalWarning = ({ member, revokesKeys, onChange }: RemovalWarningProps) => (
+  <>
+    They are signed out immediately.
+    {member.api_keys > 0 && (
+      <Checkbox
+        mt="md"
+        label={`Revoke the ${member.api_keys} API ${member.api_keys === 1 ? 'key' : 'keys'} they created`}
+        description="Programs that use these keys lose access immediately. Keys that you keep belong to the account."
+        checked={revokesKeys}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />
+    )}
+  </>
+);
 
 const Email = ({ email, isMe }: { email: string; isMe: boolean }) => (
   <Group gap="xs">

@@ -5,16 +5,17 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { remove } from '../api.ts';
 import { DataTable } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { LoadMore } from '../components/filters.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import type { Session } from '../current-user.ts';
-import { useList } from '../queries.ts';
+import { usePagedList } from '../queries.ts';
 
 const queryKey = ['sessions'];
 const path = '/dashboard/api/sessions';
 
 export function Sessions() {
   const client = useQueryClient();
-  const sessions = useList<Session>(queryKey, path);
+  const sessions = usePagedList<Session>('sessions', path);
   const end = useMutation({
     mutationFn: (id: string) => remove(`${path}/${id}`),
     onSuccess: () => client.invalidateQueries({ queryKey }),
@@ -26,7 +27,7 @@ export function Sessions() {
         label="Your sessions"
         query={sessions}
         skeletonRows={1}
-        rows={sessions.data?.data}
+        rows={sessions.data}
         columns={[
           {
             name: 'Browser',
@@ -61,6 +62,7 @@ export function Sessions() {
         ]}
         empty={null}
       />
+      <LoadMore query={sessions} />
     </>
   );
 }

@@ -2,11 +2,12 @@
 
 import { Button, Group } from '@mantine/core';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
+import { useKeyOptions } from '../api-keys/key-options.ts';
 import type { UrlState } from '../browser/url-state.ts';
 import { DataTable, EmptyState } from '../components/data-table.tsx';
 import { Filters, LoadMore } from '../components/filters.tsx';
 import { useModels } from '../models/use-models.ts';
-import { useApiKeys, usePagedList } from '../queries.ts';
+import { usePagedList } from '../queries.ts';
 import { requestColumns, statuses } from './request-columns.tsx';
 import { stepMs } from './time-range.ts';
 import { toTimes } from './usage-query.ts';
@@ -33,7 +34,7 @@ export function RequestLog({ urlState }: { urlState: UrlState }) {
       <DataTable
         label="Requests"
         query={requests}
-        rows={requests.data?.pages.flatMap(({ data }) => data)}
+        rows={requests.data}
         columns={requestColumns}
         skeletonRows={8}
         empty={
@@ -70,13 +71,13 @@ function toLastDays(days: number) {
 
 function RequestFilters({ urlState }: { urlState: UrlState }) {
   const models = useModels();
-  const keys = useApiKeys();
+  const keys = useKeyOptions(urlState.get('key'));
   const filters = [
     { name: 'model', label: 'Model', data: models.data?.data.map(({ id }) => id) ?? [] },
     {
       name: 'key',
       label: 'API key',
-      data: keys.data?.data.map(({ id, label }) => ({ value: id, label })) ?? [],
+      ...keys,
     },
     {
       name: 'status',

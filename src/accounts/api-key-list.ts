@@ -1,0 +1,53 @@
+// Reads the API keys of an account with the people who created them: one key, or a page of them.
+
+import { sql } from 'kysely';
+import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
+import { type Page, type PageOptions, readPage } from './paging.ts';
+
+export interface ListedApiKey extends ApiKeyRow {
+  /** Null for a key that the server created, and if the person is no longer a member. */
+  creator_email: string | null;
+}
+
+export interface ApiKeyFilter extends PageOptions {
+  /** Part of a label, in any case, or a whole id. */
+  search?: string | undefined;
+}
+
+/** Keys that are not revoked, newest first. */
+export function listApiKeys(
+  db: Database,
+  accountId: string,
+  { search, ...page }: ApiKeyFilter,
+): Promise<Page<ListedApiKey>> {
+  let query = keysOf(db, accountId);
+  if (search !== undefined) {
+    const pattern = `%${search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
+    // SQLite's lower knows only ASCII: other letters are found as they are written.
+    query = query.where(
+      sql<boolean>`(k.id = ${search} or k.label = ${search} or lower(k.label) like ${pattern} escape '\\')`,
+    );
+  }
+  return readPage(query, page, {
+    at: 'k.created_at',
+    id: 'k.id',
+    of: ({ created_at, id }) => ({ at: created_at, id }),
+  });
+}
+
+/** Undefined if the account has no such key, or it is revoked. */
+export const findListedApiKey = (
+  db: Database | Tx,
+  accountId: string,
+  id: string,
+): Promise<ListedApiKey | undefined> =>
+  keysOf(db, accountId).where('k.id', '=', id).executeTakeFirst();
+
+const keysOf = (db: Database | Tx, accountId: string) =>
+  db
+    .selectFrom('api_keys as k')
+    .leftJoin('users as u', 'u.id', 'k.created_by')
+    .selectAll('k')
+    .select('u.email as creator_email')
+    .where('k.account_id', '=', accountId)
+    .where('k.revoked_at', 'is', null);

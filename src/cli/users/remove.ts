@@ -1,0 +1,36 @@
+// millrace users remove: ends a person's sessions and, unless told otherwise, the API keys that the person created.
+
+import { Command } from 'commander';
+import type { Member } from '#accounts/schema.ts';
+import { createClient } from '#cli/client.ts';
+import { CliError, toPrintable } from '#cli/output.ts';
+import { listAll } from '#cli/pages.ts';
+import { confirm } from '#cli/prompts.ts';
+
+export const membersPath = '/dashboard/api/members';
+
+export function removeCommand(): Command {
+  return new Command('remove')
+    .description('Remove a person from the account, sign them out and revoke their API keys')
+    .argument('<e-mail>', 'E-mail address or id, from `millrace users list`')
+    .option('--keep-keys', 'Keep the API keys that the person created')
+    .option('--yes', 'Do not ask for confirmation')
+    .action(async (wanted: string, { keepKeys, yes }: { keepKeys?: true; yes?: true }) => {
+      const client = createClient('session');
+      const members = await listAll<Member>(client, membersPath);
+      const member = members.find(
+        ({ id, email }) => id === wanted || email === wanted.toLowerCase(),
+      );
+      if (member === undefined) {
+        throw new CliError(`No member has the e-mail address or id ${wanted}.`);
+      }
+      const { id, email, api_keys: count } = member;
+      const keys = `${count} API ${count === 1 ? 'key' : 'keys'}`;
+      const consequence = keepKeys ? `keep the ${keys}` : `revoke the ${keys}`;
+      await confirm(`Remove ${email} and ${consequence} that they created?`, yes);
+      const result = await client.delete<{ revoked_keys: number }>(
+        `${membersPath}/${id}?keys=${keepKeys ? 'keep' : 'revoke'}`,
+      );
+      console.log(`Removed ${toPrintable(email)}. API keys revoked: ${result.revoked_keys}.`);
+    });
+}

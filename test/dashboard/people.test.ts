@@ -1,0 +1,84 @@
+// Forgotten passwords, the creators of keys, removing a member with their keys, and lists of many pages.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { noBrowser, openPage } from '#test/support/browser.ts';
+import {
+  type Dashboard,
+  openAs,
+  openDashboard,
+  signInAsOwner,
+  signOut,
+  waitForHome,
+} from '#test/support/dashboard.ts';
+import { runMillrace } from '#test/support/process.ts';
+
+describe('people and their keys', { skip: noBrowser }, () => {
+  let dashboard: Dashboard;
+  let owner: Page;
+  before(async () => {
+    dashboard = await openDashboard();
+    owner = dashboard.page;
+  });
+
+  const createKey = (page: Page, label: string) =>
+    page.context().request.post(`${dashboard.url}/dashboard/api/api-keys`, { data: { label } });
+
+  test('a reset link sets a new password and signs in, once', async () => {
+    const { dataDir, url } = dashboard;
+    const args = ['users', 'reset', 'owner@example.com', '--data-dir', dataDir, '--url', url];
+    const { stdout: link } = await runMillrace(args);
+    const { page } = await openPage();
+    await page.goto(link.trim());
+    await page.getByText('Choose a new password for owner@example.com.').waitFor();
+    await page.getByLabel('New password').fill('a new and better one');
+    await page.getByRole('button', { name: 'Set password' }).click();
+    await waitForHome(page);
+    await page.goto(link.trim());
+    await page.reload();
+    await page.getByRole('heading', { name: 'This link no longer works' }).waitFor();
+    await owner.reload();
+    await signInAsOwner(owner, 'a new and better one');
+    await waitForHome(owner);
+  });
+
+  test('a member sees who created each key, and edits only their own', async () => {
+    const member = await openAs(dashboard, 'member');
+    await createKey(member, 'hers');
+    await member.goto(`${dashboard.url}/#/api-keys`);
+    const row = (name: RegExp) => member.getByRole('row', { name });
+    await row(/hers.*by member@example\.com/s).waitFor();
+    await row(/first.*by the server/s).waitFor();
+    assert.equal(await member.getByRole('link', { name: 'Edit hers' }).count(), 1);
+    assert.equal(await member.getByRole('link', { name: 'Edit first' }).count(), 0);
+    assert.equal(await member.getByRole('button', { name: 'Revoke first' }).count(), 0);
+    await signOut(member);
+  });
+
+  test('removing a member offers to revoke their keys, which is the default', async () => {
+    await owner.goto(`${dashboard.url}/#/team`);
+    await owner.getByRole('button', { name: 'Remove member@example.com' }).click();
+    const choice = owner.getByRole('checkbox', { name: 'Revoke the 1 API key they created' });
+    assert.equal(await choice.isChecked(), true);
+    await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await owner.getByText('member@example.com is no longer a member.').waitFor();
+    await owner.goto(`${dashboard.url}/#/api-keys`);
+    await owner.getByRole('row', { name: /first/ }).waitFor();
+    assert.equal(await owner.getByRole('row', { name: /hers/ }).count(), 0);
+  });
+
+  test('more than a page of keys can be loaded and searched', async () => {
+    for (let n = 0; n < 60; n++) await createKey(owner, `program ${n}`);
+    await owner.reload();
+    const rows = owner.getByRole('table', { name: 'API keys' }).getByRole('row');
+    await owner.getByRole('row', { name: /program 59/ }).waitFor();
+    assert.equal(await rows.count(), 51, 'a page and the heading');
+    await owner.getByRole('button', { name: 'Load more' }).click();
+    await owner.getByRole('row', { name: /first/ }).waitFor();
+    await owner.reload();
+    await owner.getByLabel('Search').fill('FIRST');
+    await owner.getByRole('row', { name: /first/ }).waitFor();
+    await owner.getByRole('row', { name: /program 59/ }).waitFor({ state: 'detached' });
+  });
+});
