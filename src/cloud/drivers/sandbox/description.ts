@@ -27,7 +27,8 @@ export function describeIsolation(host: SandboxHost): string {
   if (host.mode === 'none') {
     return "NOT ISOLATED: machines are plain processes and see this host's files and network.";
   }
-  const root = host.mode === 'mapped' ? 'their own root' : 'one user and no root';
+  const ids = host.mappedBind ? 'their own root and ids' : 'their own root, SHARED ids';
+  const root = host.mode === 'mapped' ? ids : 'one user and no root';
   const filter = host.confine ? 'a seccomp filter' : 'NO seccomp filter';
   const limits = host.controlGroups
     ? `cgroup v${host.controlGroups.version} limits CPU, memory and processes, not disks`

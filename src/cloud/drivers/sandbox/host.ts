@@ -9,6 +9,7 @@ import {
   type ControlGroups,
   findControlGroups,
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { installMappedBind } from '#cloud/drivers/sandbox/machine/mapped-bind.ts';
 import { installConfine } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 
 const execute = promisify(execFile);
@@ -27,6 +28,8 @@ export interface SandboxHost {
   /** True if the server is root and has `ip` and `nft`: machines get an interface and rules are enforced. */
   readonly canRoute: boolean;
   readonly controlGroups: ControlGroups | null;
+  /** Path of the program that binds a directory with translated ids; null if machines share their ids. */
+  readonly mappedBind: string | null;
   /** Path of the program that installs the seccomp filter; null if this host can't. */
   readonly confine: string | null;
   readonly shell: string;
@@ -35,6 +38,9 @@ export interface SandboxHost {
   /** Path of OpenSSH's sftp server; null to use the built-in one. */
   readonly sftpServer: string | null;
 }
+
+/** Folders of the data directory that are mounted into machines. They must exist. */
+export const hostFolders = ['machines', 'filesystems'] as const;
 
 const programFolders = ['/usr/bin', '/usr/sbin', '/bin', '/sbin', '/usr/local/bin'];
 
@@ -57,6 +63,12 @@ export async function inspectHost(
     obstacle,
     canRoute: isolated && (await canMakeInterfaces()),
     controlGroups: isRoot ? await findControlGroups() : null,
+    mappedBind: isolated
+      ? await installMappedBind(
+          dataDir,
+          hostFolders.map((name) => path.join(dataDir, name)),
+        )
+      : null,
     confine: mode === 'none' ? null : await installConfine(dataDir, { nested }),
     shell: (await findFile(['/bin/bash', '/usr/bin/bash'])) ?? '/bin/sh',
     script: await findProgram('script'),

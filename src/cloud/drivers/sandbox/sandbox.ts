@@ -42,7 +42,7 @@ import {
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { describeHost } from './description.ts';
-import { inspectHost } from './host.ts';
+import { hostFolders, inspectHost } from './host.ts';
 
 export interface SandboxOptions {
   /** Holds machines in its `machines` folder and shared filesystems in `filesystems`. */
@@ -110,6 +110,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
 async function openContext(options: SandboxOptions): Promise<SandboxContext> {
   await mkdir(options.dataDir, { recursive: true });
   const dataDir = await realpath(options.dataDir);
+  for (const name of hostFolders) await mkdir(path.join(dataDir, name), { recursive: true });
   const found = await inspectHost(dataDir, {
     isolation: options.isolation ?? 'auto',
     nested: options.nested ?? false,
@@ -118,10 +119,7 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
   // Without isolation the machines' user must be able to traverse the path to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
   if (host.mode === 'none') await chmod(dataDir, folderMode);
-  for (const name of ['machines', 'filesystems']) {
-    await mkdir(path.join(dataDir, name), { recursive: true });
-    await chmod(path.join(dataDir, name), folderMode);
-  }
+  for (const name of hostFolders) await chmod(path.join(dataDir, name), folderMode);
   if (host.controlGroups) await removeLeftoverGroups(host.controlGroups);
   return {
     dataDir,

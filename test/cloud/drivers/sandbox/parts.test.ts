@@ -158,6 +158,7 @@ test('the description claims only what the host enforces', () => {
     canRoute: false,
     controlGroups: null,
     confine: null,
+    mappedBind: null,
     shell: '/bin/sh',
     script: null,
     sftpServer: null,
@@ -171,6 +172,10 @@ test('the description claims only what the host enforces', () => {
   assert.equal(describeNetwork({ ...host, obstacle: 'No.' }), '');
   assert.match(describeIsolation({ ...host, mode: 'none' }), /^NOT ISOLATED/);
   const controlGroups = { version: 2 as const, mounts: [] };
+  const mapped = { ...host, mode: 'mapped' as const };
+  assert.match(describeIsolation(mapped), /root, SHARED ids, NO seccomp filter/);
+  const full = { ...mapped, mappedBind: '/bind', confine: '/confine' };
+  assert.match(describeIsolation(full), /their own root and ids, a seccomp filter/);
   for (const changes of [
     { mode: 'mapped' as const, controlGroups },
     { mode: 'mapped' as const, controlGroups, canRoute: true },

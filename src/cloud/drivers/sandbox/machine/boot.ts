@@ -13,8 +13,9 @@ import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import type { SandboxContext } from './context.ts';
 import { joinFiles } from './control-groups.ts';
-import { idBase, idCount } from './disk.ts';
+import { diskIdBase, idCount } from './id-ranges.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
+import { openIdMap } from './mapped-bind.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
 
 const scripts = fileURLToPath(new URL('../scripts', import.meta.url));
@@ -58,16 +59,19 @@ export async function bootMachine(
           ...['--mount', '--propagation', 'private', '/bin/sh', path.join(scripts, 'stage.sh')],
         ];
   const environment = await bootEnvironment(host, dataDir, directory, record);
+  const idBase = record.idBase ?? diskIdBase;
+  const idMap = record.idBase === undefined ? null : await openIdMap(record.idBase);
   const log = await open(directory.bootLog, 'a');
   await log.chmod(0o644);
   const [program, argv] = leaveHostCommand(host, directory.id);
   const child = spawn(program, [...argv, ...unshare], {
     cwd: '/',
     detached: true,
-    stdio: ['pipe', 'pipe', log.fd],
+    stdio: ['pipe', 'pipe', log.fd, idMap?.fd ?? 'ignore'],
     env: environment,
   });
   await log.close();
+  await idMap?.close();
   child.on('error', () => {});
   child.stdin!.on('error', () => {});
   const timer = setTimeout(() => child.stdout!.destroy(), bootTimeoutMs);
@@ -121,7 +125,7 @@ async function bootEnvironment(
   host: SandboxHost,
   dataDir: string,
   directory: MachineDirectory,
-  { spec }: MachineRecord,
+  { spec, idBase }: MachineRecord,
 ): Promise<Record<string, string>> {
   const used = [dataDir, process.execPath, scripts];
   const staging = stagingPoints.find(
@@ -144,7 +148,8 @@ async function bootEnvironment(
     NODE: process.execPath,
     CONFINE: host.confine ?? '',
     NAME: spec.hostname,
-    ID_BASE: String(idBase),
+    ID_BASE: String(idBase ?? diskIdBase),
+    MAPPED_BIND: idBase === undefined ? '' : host.mappedBind!,
     DEVICES: (await gpuDevices(spec.gpus)).join(' '),
     GPUS: `CUDA_VISIBLE_DEVICES=${spec.gpus.join(',')}`,
     FILESYSTEMS: spec.filesystems.map(({ id }) => id).join(' '),

@@ -17,13 +17,11 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { IsolationMode } from '#cloud/drivers/sandbox/host.ts';
 import { findNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
+import { diskIdBase } from './id-ranges.ts';
 import type { MachineDirectory } from './machine-directory.ts';
 
 const execute = promisify(execFile);
 
-/** First of the 65,536 host ids that machines get in mode `mapped`. The host must not use them otherwise. */
-export const idBase = 770_000_000;
-export const idCount = 65_536;
 const ubuntu = 1000;
 
 export async function createDisk(
@@ -58,7 +56,7 @@ export async function createDisk(
   if (mode === 'mapped') await chmod(at('etc/shadow'), 0o640);
 
   if (mode === 'mapped') {
-    await execute('chown', ['-hR', `${idBase}:${idBase}`, aside]);
+    await execute('chown', ['-hR', `${diskIdBase}:${diskIdBase}`, aside]);
     await execute('chown', ['-hR', owner(mode), at('home/ubuntu')]);
   }
   if (mode === 'none') await execute('chown', ['-hR', owner(mode), aside]);
@@ -86,7 +84,7 @@ export async function removeTree(directory: string) {
 /** Returns the host's `uid:gid` for files that belong to `ubuntu` inside. */
 function owner(mode: IsolationMode): string {
   if (mode !== 'single' && process.getuid?.() === 0) {
-    return `${idBase + ubuntu}:${idBase + ubuntu}`;
+    return `${diskIdBase + ubuntu}:${diskIdBase + ubuntu}`;
   }
   return `${process.getuid?.()}:${process.getgid?.()}`;
 }

@@ -18,6 +18,7 @@ import type { SandboxContext } from './context.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
 import { createDisk, removeTree } from './disk.ts';
 import type { RunningMachine } from './enter.ts';
+import { chooseIdBase, findRunningBases } from './id-ranges.ts';
 import {
   findRecord,
   findRecordedProcess,
@@ -95,16 +96,24 @@ export async function startMachine(context: SandboxContext, spec: MachineSpec): 
   }
 }
 
-/** Writes the machine's record, keeping the address and host key of an earlier start. */
+/** Writes the machine's record, keeping the address, ids and host key of an earlier start. */
 async function recordMachine(
   context: SandboxContext,
   directory: MachineDirectory,
   spec: MachineSpec,
 ): Promise<MachineRecord> {
   const earlier = await findRecord(directory);
-  const record = {
+  const others = await findOtherRecords(context, spec.id);
+  const takeIds = async () => {
+    const running = await findRunningBases();
+    const known = new Set(others.map(({ idBase }) => idBase));
+    return chooseIdBase(spec.id, (base) => known.has(base) || running.has(base));
+  };
+  const record: MachineRecord = {
     spec,
-    ip: earlier?.ip ?? (await takeAddress(context, spec)),
+    ip: earlier?.ip ?? takeAddress(context, spec, others),
+    // A machine of an earlier version gets its own ids here: only its mounts change.
+    ...(context.host.mappedBind && { idBase: earlier?.idBase ?? (await takeIds()) }),
     hostKey: earlier?.hostKey ?? generateHostKey(),
   };
   await writeRecord(directory, record);
@@ -178,10 +187,18 @@ async function checkSpec({ dataDir, range }: SandboxContext, spec: MachineSpec) 
   }
 }
 
-async function takeAddress({ dataDir, range }: SandboxContext, spec: MachineSpec): Promise<string> {
-  const others = (await listMachineIds(dataDir)).filter((id) => id !== spec.id);
-  const records = await Promise.all(others.map((id) => findRecord(machineDirectory(dataDir, id))));
-  const taken = new Set(records.flatMap((record) => (record ? [record.ip] : [])));
+async function findOtherRecords({ dataDir }: SandboxContext, id: string): Promise<MachineRecord[]> {
+  const ids = (await listMachineIds(dataDir)).filter((each) => each !== id);
+  const records = await Promise.all(ids.map((each) => findRecord(machineDirectory(dataDir, each))));
+  return records.filter((record) => record !== undefined);
+}
+
+function takeAddress(
+  { range }: SandboxContext,
+  spec: MachineSpec,
+  others: readonly MachineRecord[],
+): string {
+  const taken = new Set(others.map(({ ip }) => ip));
   if (spec.ip === null) return chooseLoopbackAddress(range, spec.id, taken);
   if (taken.has(spec.ip))
     throw new DriverError('impossible', `${spec.ip} belongs to another machine.`);

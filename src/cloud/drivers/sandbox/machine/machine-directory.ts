@@ -14,6 +14,8 @@ const machineId = /^[0-9a-f]{32}$/;
 export interface MachineRecord {
   readonly spec: MachineSpec;
   readonly ip: string;
+  /** First of the machine's own ids on the host; undefined if it runs with the ids on disk. */
+  readonly idBase?: number;
   readonly hostKey: string;
 }
 

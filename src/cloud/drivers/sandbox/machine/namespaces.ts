@@ -3,7 +3,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
-import { idBase } from './disk.ts';
+import { diskIdBase } from './id-ranges.ts';
 import type { MachineProcess } from './machine-directory.ts';
 import { isAlive } from './process-identity.ts';
 
@@ -64,6 +64,6 @@ function identity(host: SandboxHost): string[] {
 /** Command prefix for mode `none`, where the operator may be root but machines must not be. */
 export function unisolatedEntrance(): string[] {
   if (process.getuid?.() !== 0) return [];
-  const id = String(idBase + 1000);
+  const id = String(diskIdBase + 1000);
   return ['setpriv', '--reuid', id, '--regid', id, '--clear-groups', '--no-new-privs', '--'];
 }

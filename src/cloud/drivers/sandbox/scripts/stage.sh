@@ -5,8 +5,14 @@
 # interrupted may still be running, so each change to the disk must be safe to make twice at once.
 set -eu
 umask 022
+
+# Binds a tree that tenants write. Its files have the ids on disk and appear with those of this machine.
+bind_tree() {
+  if [ -n "$MAPPED_BIND" ]; then "$MAPPED_BIND" "$1" "$2"; else mount --bind "$1" "$2"; fi
+}
+
 # $ROOT is world-traversable: the machine's root has no rights on the host.
-mount --bind "$MACHINE/disk" "$ROOT"
+bind_tree "$MACHINE/disk" "$ROOT"
 cd "$ROOT"
 
 for name in usr proc sys dev run; do
@@ -95,13 +101,17 @@ ln -s fd/2 dev/stderr
 
 for id in $FILESYSTEMS; do
   mkdir "run/machine/filesystems/$id"
-  mount --bind "$DATA/filesystems/$id" "run/machine/filesystems/$id"
+  bind_tree "$DATA/filesystems/$id" "run/machine/filesystems/$id"
 done
+# The user namespace that describes the translation.
+exec 3<&-
 
 namespaces="--mount --pid --uts --ipc --net --cgroup"
 if [ "$MODE" = mapped ]; then
   # The server writes the id map from outside: util-linux alone can't map a range.
-  exec unshare --user --keep-caps $namespaces --fork --propagation private \
+  # Limits that the kernel keeps per user count the owner of the namespace too, so that is not the host's root.
+  exec setpriv --reuid "$ID_BASE" --regid "$ID_BASE" --clear-groups \
+    unshare --user --keep-caps $namespaces --fork --propagation private \
     /bin/sh "$ROOT/run/machine/assemble"
 fi
 exec unshare $namespaces --fork --propagation private /bin/sh "$ROOT/run/machine/assemble"
