@@ -7,7 +7,12 @@ import { JobThreadClosed } from '#lib/async/job-thread.ts';
 import type { ChatRequest, CompletionRequest } from './schema.ts';
 
 export type Task =
-  | { readonly kind: 'chat'; readonly body: ChatRequest }
+  | {
+      readonly kind: 'chat';
+      readonly body: ChatRequest;
+      /** The response's tool call is sent as a function call. Not for engines. */
+      readonly usesFunctions?: boolean;
+    }
   | { readonly kind: 'completion'; readonly body: CompletionRequest };
 
 /** The prompts of a completion, each a sequence of its own. The schema refuses lists of mixed types. */

@@ -113,32 +113,30 @@ const RequestToolCall = Type.Object(
 
 export const ChatMessage = Type.Object(
   {
-    role: OneOf(['system', 'developer', 'user', 'assistant', 'tool']),
+    role: OneOf(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
     content: Maybe(Type.Union([Type.String(), Type.Array(ContentPart, { maxItems: 4096 })])),
     name: Maybe(Type.String({ maxLength: 512 })),
     tool_calls: Maybe(Type.Array(RequestToolCall, { maxItems: 512 })),
     tool_call_id: Maybe(Type.String()),
+    /** The predecessor of tool_calls. */
+    function_call: Maybe(Type.Object({ name: Type.String(), arguments: Type.String() }, open)),
   },
   open,
 );
 
 const toolName = { minLength: 1, maxLength: 64, pattern: '^[a-zA-Z0-9_-]+$' } as const;
 
-export const Tool = Type.Object(
+const CallableFunction = Type.Object(
   {
-    type: OneOf(['function']),
-    function: Type.Object(
-      {
-        name: Type.String(toolName),
-        description: Maybe(Type.String()),
-        parameters: Maybe(Type.Record(Type.String(), Type.Unknown())),
-        strict: Maybe(Type.Boolean()),
-      },
-      open,
-    ),
+    name: Type.String(toolName),
+    description: Maybe(Type.String()),
+    parameters: Maybe(Type.Record(Type.String(), Type.Unknown())),
+    strict: Maybe(Type.Boolean()),
   },
   open,
 );
+
+export const Tool = Type.Object({ type: OneOf(['function']), function: CallableFunction }, open);
 
 export const ChatRequest = Type.Object(
   {
@@ -158,6 +156,11 @@ export const ChatRequest = Type.Object(
       ]),
     ),
     parallel_tool_calls: Maybe(Type.Boolean()),
+    /** The predecessors of tools and tool_choice; see `legacy-functions.ts`. */
+    functions: Maybe(Type.Array(CallableFunction, { minItems: 1, maxItems: 128 })),
+    function_call: Maybe(
+      Type.Union([OneOf(['none', 'auto']), Type.Object({ name: Type.String() }, open)]),
+    ),
     continue_final_message: Maybe(Type.Boolean()),
     add_generation_prompt: Maybe(Type.Boolean()),
   },

@@ -38,6 +38,7 @@ function checkChat(body: ChatRequest): void {
     throw invalidValue('top_logprobs', 'top_logprobs needs logprobs to be true.');
   }
   if (body.continue_final_message === true) checkContinuation(body);
+  checkFunctions(body);
   checkTools(body);
 }
 
@@ -105,7 +106,8 @@ function checkConstraints(body: ChatRequest | CompletionRequest): void {
 function checkMessage(message: ChatMessage, index: number): void {
   const at = `messages[${index}]`;
   if (message.content == null) {
-    if (message.role !== 'assistant' || !message.tool_calls?.length) {
+    const hasCall = Boolean(message.tool_calls?.length) || message.function_call != null;
+    if (message.role !== 'assistant' || !hasCall) {
       throw missingParameter(`${at}.content`);
     }
   } else if (typeof message.content !== 'string') {
@@ -118,6 +120,7 @@ function checkMessage(message: ChatMessage, index: number): void {
   if (message.role === 'tool' && message.tool_call_id == null) {
     throw missingParameter(`${at}.tool_call_id`);
   }
+  if (message.role === 'function' && message.name == null) throw missingParameter(`${at}.name`);
 }
 
 function checkContinuation({ messages, add_generation_prompt }: ChatRequest): void {
@@ -135,13 +138,47 @@ function checkContinuation({ messages, add_generation_prompt }: ChatRequest): vo
   }
 }
 
+function checkFunctions(body: ChatRequest): void {
+  const { functions, function_call: choice, tools, tool_choice } = body;
+  if (functions == null && choice == null) return;
+  if (tools != null || tool_choice != null) {
+    throw invalidValue(
+      'functions',
+      'tools replaces functions and function_call: send only one of the two.',
+    );
+  }
+  const names = (functions ?? []).map(({ name }) => name);
+  checkNames(names, (index) => `functions[${index}].name`);
+  if (choice == null || choice === 'none') return;
+  if (names.length === 0) {
+    throw invalidValue('function_call', 'function_call is only allowed together with functions.');
+  }
+  if (typeof choice === 'object' && !names.includes(choice.name)) {
+    throw invalidValue(
+      'function_call.name',
+      'function_call names a function that is not in functions.',
+    );
+  }
+  if (typeof choice === 'object') refuseConstraint(body);
+}
+
+function checkNames(names: readonly string[], toParam: (index: number) => string): void {
+  const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
+  if (twice >= 0) throw invalidValue(toParam(twice), 'Two tools have the same name.');
+}
+
+/** Called if the request demands a tool call. */
+function refuseConstraint(body: ChatRequest): void {
+  const constraint = findConstraint(body);
+  if (constraint === null) return;
+  const [param = constraint.param] = constraint.param.split('.');
+  throw invalidValue(param, `An answer cannot be both a tool call and of a ${param}.`);
+}
+
 function checkTools(body: ChatRequest): void {
   const { tools, tool_choice: choice } = body;
   const names = (tools ?? []).map((tool) => tool.function.name);
-  const twice = names.findIndex((name, index) => names.indexOf(name) !== index);
-  if (twice >= 0) {
-    throw invalidValue(`tools[${twice}].function.name`, 'Two tools have the same name.');
-  }
+  checkNames(names, (index) => `tools[${index}].function.name`);
   if (choice == null || choice === 'none') return;
   if (names.length === 0) throw toolsMissing();
   if (typeof choice === 'object' && !names.includes(choice.function.name)) {
@@ -150,11 +187,7 @@ function checkTools(body: ChatRequest): void {
       'tool_choice names a tool that is not in tools.',
     );
   }
-  const constraint = choice === 'auto' ? null : findConstraint(body);
-  if (constraint !== null) {
-    const [param = constraint.param] = constraint.param.split('.');
-    throw invalidValue(param, `An answer cannot be both a tool call and of a ${param}.`);
-  }
+  if (choice !== 'auto') refuseConstraint(body);
 }
 
 const toolsMissing = (): InferenceError =>

@@ -12,6 +12,7 @@ import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import type { Task } from '#inference/engine.ts';
 import { codeOf, inferenceErrorFormat, modelNotFound } from '#inference/errors.ts';
+import { toToolRequest, usesFunctions } from '#inference/legacy-functions.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
 import {
   type InferenceRequest,
@@ -96,16 +97,27 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
   app.post(
     '/chat/completions',
     { schema: { tags, summary: 'Answer a conversation', body: ChatRequest }, validatorCompiler },
-    (request, reply) => serve(request, reply, { kind: 'chat', body: request.body }),
+    (request, reply) => {
+      const { body } = request;
+      checkTask({ kind: 'chat', body });
+      return serve(request, reply, {
+        kind: 'chat',
+        body: toToolRequest(body),
+        usesFunctions: usesFunctions(body),
+      });
+    },
   );
   app.post(
     '/completions',
     { schema: { tags, summary: 'Continue a text', body: CompletionRequest }, validatorCompiler },
-    (request, reply) => serve(request, reply, { kind: 'completion', body: request.body }),
+    (request, reply) => {
+      const task: Task = { kind: 'completion', body: request.body };
+      checkTask(task);
+      return serve(request, reply, task);
+    },
   );
 
   function serve(request: FastifyRequest, reply: FastifyReply, task: Task): Promise<void> {
-    checkTask(task);
     reply.hijack();
     return parts.serve(toInferenceRequest(request, reply), task);
   }

@@ -12,7 +12,14 @@ import {
   type EventStreams,
   eventStreamHeaders,
 } from '#http/sse.ts';
-import { type Call, type EngineChunk, type Task, WrittenResponse } from '#inference/engine.ts';
+import {
+  type Call,
+  type EngineChunk,
+  type EngineResponse,
+  type Task,
+  type WireEvents,
+  WrittenResponse,
+} from '#inference/engine.ts';
 import {
   codeOf,
   type InferenceError,
@@ -21,6 +28,7 @@ import {
   modelNotFound,
   toInferenceError,
 } from '#inference/errors.ts';
+import { toFunctionChoices, toFunctionResponse } from '#inference/legacy-functions.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import {
   elapsedMs,
@@ -37,7 +45,7 @@ import { estimateReservation } from './estimate-reservation.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
 import { openStream, type StreamParts } from './resumable-stream.ts';
-import { createTranscripts } from './transcript.ts';
+import { createTranscripts, parseEvents, toWireEvents } from './transcript.ts';
 
 export interface ServeOptions extends PlanParts, Omit<StreamParts, 'openTranscript'> {
   readonly limits: RequestLimiter;
@@ -163,7 +171,7 @@ function toCall({ clock }: ServeContext, admitted: AdmittedRequest, served: Cata
 
 async function serveWhole(
   context: ServeContext,
-  { request, headers, attempts, account, client }: AdmittedRequest,
+  { request, task, headers, attempts, account, client }: AdmittedRequest,
   plan: Plan,
   call: Call,
 ): Promise<void> {
@@ -173,7 +181,10 @@ async function serveWhole(
   await account.completeCounts();
   whole.usage = account.usage() ?? whole.usage;
   if (client.aborted) return;
-  if (whole instanceof WrittenResponse) sendWritten(request, headers, whole);
+  if (hasFunctions(task)) {
+    const parsed = whole instanceof WrittenResponse ? parseWritten(whole) : whole;
+    sendResponse(request, 200, headers, toResponse(call.envelope, toFunctionResponse(parsed)));
+  } else if (whole instanceof WrittenResponse) sendWritten(request, headers, whole);
   else sendResponse(request, 200, headers, toResponse(call.envelope, whole));
 }
 
@@ -189,9 +200,10 @@ async function serveStream(
   headers.push('openai-processing-ms', Math.round(elapsedMs(request)), ...eventStreamHeaders);
   const events = context.eventStreams.open(request.response, headers, client);
   const writer = new StreamWriter(events, admitted, call);
+  const toEvents = hasFunctions(task) ? toFunctionEvents : (item: WireEvents) => item;
   try {
     await stream.deliver((item) =>
-      typeof item === 'string' ? events.pass(item) : writer.sendChoices(item),
+      typeof item === 'string' ? events.pass(toEvents(item)) : writer.sendChoices(item),
     );
     await writer.sendUsage();
   } catch (error) {
@@ -206,6 +218,19 @@ async function serveStream(
   events.pass('data: [DONE]\n\n');
   events.end();
 }
+
+const hasFunctions = (task: Task) => task.kind === 'chat' && task.usesFunctions === true;
+
+/** A large response that must be changed is parsed after all. */
+function parseWritten({ before, usage, after }: WrittenResponse): EngineResponse {
+  const text = Buffer.concat([before, Buffer.from(JSON.stringify(usage)), after]).toString();
+  return JSON.parse(text) as EngineResponse;
+}
+
+const toFunctionEvents = (events: WireEvents): WireEvents =>
+  parseEvents(events)
+    .map((event) => toWireEvents({ ...event, choices: toFunctionChoices(event.choices ?? []) }))
+    .join('');
 
 /** Writes the events of a stream that its engine has not written itself. */
 class StreamWriter {
@@ -222,7 +247,9 @@ class StreamWriter {
   }
 
   sendChoices({ choices, usage }: EngineChunk): Promise<void> | undefined {
-    return choices.length === 0 ? undefined : this.#send({ choices, usage });
+    if (choices.length === 0) return undefined;
+    const isLegacy = hasFunctions(this.#admitted.task);
+    return this.#send({ choices: isLegacy ? toFunctionChoices(choices) : choices, usage });
   }
 
   /** Sends the usage event, if the request asks for one. */

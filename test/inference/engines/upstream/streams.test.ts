@@ -284,7 +284,7 @@ describe('streams of an upstream', () => {
         failure: 'rejected',
         code: 'context_length_exceeded',
         param: 'messages',
-        message: /4096 tokens.*9000 tokens/,
+        message: /4096 tokens.*9000 and/,
       });
     assert.throws(() => rewrite([Buffer.from('data: {"choices":[{"ind\n\n')]), {
       failure: 'unavailable',
