@@ -1,8 +1,10 @@
 // Finds API keys by their secret. Every request does this, so found keys are cached for a second: that is how long
-// a key revoked by another process may still work here.
+// a key revoked by another process may still work here. While the database is unavailable, keys that were found in
+// the last minutes keep working.
 
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import type { Scope } from './principal.ts';
@@ -17,8 +19,8 @@ export interface FoundApiKey {
 export interface ApiKeyLookup {
   /** Returns undefined for unknown, revoked and expired keys alike. */
   find(key: string): Promise<FoundApiKey | undefined>;
-  /** Clears the cache after a key was revoked. */
-  forget(): void;
+  /** Forgets a key after it was revoked; every key if there is no id. */
+  forget(keyId?: string): void;
   /** Writes the time of last use of keys used since the last flush. */
   flushLastUsed(): Promise<void>;
 }
@@ -26,11 +28,24 @@ export interface ApiKeyLookup {
 /** Maximum keys whose last use is written in one transaction, which waits for the disk once. */
 const flushRows = 100;
 
-export function createApiKeyLookup(db: Database, clock: Clock): ApiKeyLookup {
+export interface ApiKeyOptions {
+  /** How long a key may be used after it was last found, while the database is unavailable. Default: 0. */
+  readonly outageMs?: number;
+}
+
+export function createApiKeyLookup(
+  db: Database,
+  clock: Clock,
+  { outageMs = 0 }: ApiKeyOptions,
+): ApiKeyLookup {
   /**
    * Keyed by the API key itself, because hashing it again on every request costs more than the rest of the lookup.
    */
-  const cache = createLookupCache<FoundApiKey>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  const cache = createLookupCache<FoundApiKey>(clock, {
+    maxEntries: 10_000,
+    maxAgeMs: 1000,
+    maxStaleMs: Math.max(1000, outageMs),
+  });
   const lastUsed = new Map<string, number>();
 
   async function find(presented: string): Promise<FoundApiKey | undefined> {
@@ -43,10 +58,19 @@ export function createApiKeyLookup(db: Database, clock: Clock): ApiKeyLookup {
 
   async function load(presented: string): Promise<FoundApiKey | undefined> {
     const ticket = cache.ticket();
-    const key = await readKey(db, hashToken(presented));
-    if (key !== undefined) cache.set(presented, key, ticket);
-    return key;
+    try {
+      const key = await readKey(db, hashToken(presented));
+      if (key === undefined) cache.delete(presented);
+      else cache.set(presented, key, ticket);
+      return key;
+    } catch (error) {
+      const known = isDatabaseUnavailable(error) ? cache.getStale(presented) : undefined;
+      if (known === undefined) throw error;
+      return known;
+    }
   }
+
+  const forget = (keyId?: string) => cache.clear(({ id }) => keyId === undefined || id === keyId);
 
   async function flushLastUsed(): Promise<void> {
     // Sorted by id: servers that write at the same time then wait for each other and can't deadlock.
@@ -62,7 +86,7 @@ export function createApiKeyLookup(db: Database, clock: Clock): ApiKeyLookup {
     }
   }
 
-  return { find, forget: () => cache.clear(), flushLastUsed };
+  return { find, forget, flushLastUsed };
 }
 
 async function readKey(db: Database, hash: string): Promise<FoundApiKey | undefined> {

@@ -15,7 +15,7 @@ import {
   type ListedApiKey,
   listApiKeys,
 } from './api-key-list.ts';
-import { type ApiKeyLookup, createApiKeyLookup } from './api-key-lookup.ts';
+import { type ApiKeyLookup, type ApiKeyOptions, createApiKeyLookup } from './api-key-lookup.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import type { Page } from './paging.ts';
 import { type Scope, type SessionPrincipal, scopes } from './principal.ts';
@@ -67,10 +67,10 @@ export function createApiKeys(
   db: Database,
   clock: Clock,
   audit: Audit,
-  limitSettings: LimitSettings,
+  { limitSettings, ...options }: ApiKeyOptions & { limitSettings: LimitSettings },
 ): ApiKeys {
   const context: Context = { db, clock, audit, limitSettings };
-  const lookup = createApiKeyLookup(db, clock);
+  const lookup = createApiKeyLookup(db, clock, options);
   return {
     create: (accountId, input, actor) =>
       db.transaction().execute((tx) => insertKey(context, tx, { ...actor, accountId }, input)),
@@ -84,7 +84,7 @@ export function createApiKeys(
     },
     async revoke(principal, id) {
       await revokeKey(context, principal, id);
-      lookup.forget();
+      lookup.forget(id);
     },
     revokeAllOf: (tx, principal, userId) => revokeAllOf(context, tx, principal, userId),
     find: lookup.find,

@@ -172,6 +172,11 @@ const refusals: Record<RefusalCode, { code: string; message?: string; suggestion
   timed_out: { code: 'global/invalid-parameters', suggestion: 'Try again' },
   overloaded: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },
   shutting_down: { code: 'provider/internal-unavailable', suggestion: 'Try again shortly' },
+  database_unavailable: {
+    code: 'provider/internal-unavailable',
+    suggestion: 'Wait for the number of seconds in retry-after, then try again.',
+  },
+  disk_full: { code: 'provider/disk-full', suggestion: 'Ask your operator to free disk space.' },
   internal: {
     code: 'global/internal-error',
     message: 'An internal server error occurred.',

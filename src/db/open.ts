@@ -4,8 +4,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import { type Dialect, Kysely } from 'kysely';
+import { Refusal } from '#lib/errors.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { makeDataDirectory } from './data-directory.ts';
+import { DatabaseHealth } from './health.ts';
 import { isMigrated, migrate } from './migrate.ts';
 import { createSqliteDialect } from './sqlite.ts';
 import type { Database, Tables } from './tables.ts';
@@ -21,9 +23,10 @@ export interface DatabaseOptions {
 export async function openDatabase(
   options: DatabaseOptions,
   log?: FastifyBaseLogger,
+  health = new DatabaseHealth(log),
 ): Promise<Database> {
   makeDataDirectory(options.dataDir);
-  return open(options, (db) => migrate(db, log));
+  return open(options, health, (db) => migrate(db, log));
 }
 
 /** Opens the database of an installation beside its server, and changes no schema. Throws a StartError. */
@@ -33,7 +36,7 @@ export async function openExistingDatabase(options: DatabaseOptions): Promise<Da
       `There is no database in ${options.dataDir}. Name the server's with --data-dir or --config.`,
     );
   }
-  return open(options, async (db) => {
+  return open(options, new DatabaseHealth(), async (db) => {
     if (await isMigrated(db)) return;
     throw new Error('it belongs to another version of Millrace; start this version once first');
   });
@@ -41,25 +44,30 @@ export async function openExistingDatabase(options: DatabaseOptions): Promise<Da
 
 async function open(
   options: DatabaseOptions,
+  health: DatabaseHealth,
   prepare: (db: Database) => Promise<void>,
 ): Promise<Database> {
   let db: Database | undefined;
   try {
-    db = new Kysely<Tables>({ dialect: await createDialect(options) });
+    db = new Kysely<Tables>({ dialect: await createDialect(options, health) });
     await prepare(db);
     return db;
   } catch (error) {
     await db?.destroy().catch(() => {});
     // The URL holds a password, so it is not shown.
     const name = options.url === null ? sqliteFile(options.dataDir) : 'at database.url';
-    throw new StartError(`The database ${name} can't be used: ${toReason(error)}.`, error);
+    const cause = error instanceof Refusal ? error.cause : error;
+    throw new StartError(`The database ${name} can't be used: ${toReason(cause)}.`, cause);
   }
 }
 
 export const sqliteFile = (dataDir: string) => join(dataDir, 'millrace.db');
 
-async function createDialect({ url, poolSize, dataDir }: DatabaseOptions): Promise<Dialect> {
+async function createDialect(
+  { url, poolSize, dataDir }: DatabaseOptions,
+  health: DatabaseHealth,
+): Promise<Dialect> {
   if (url === null) return createSqliteDialect(sqliteFile(dataDir));
   const { createPostgresDialect } = await import('./postgres.ts');
-  return createPostgresDialect(url, poolSize);
+  return createPostgresDialect(url, poolSize, health);
 }

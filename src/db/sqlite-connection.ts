@@ -4,6 +4,7 @@
 
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
+import { diskFull } from '#lib/errors.ts';
 
 export interface SqliteConnection extends SqliteDatabase {
   inTransaction(): boolean;
@@ -17,6 +18,19 @@ export interface SqliteOptions {
 }
 
 const maxStatements = 512;
+const nothingChanged = Object.freeze({ changes: 0, lastInsertRowid: 0 });
+
+/** SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: the index of the write-ahead log could not grow. */
+const fullCodes = [13, 4874];
+
+function sayIfFull<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    const { errcode = 0 } = error as { errcode?: number };
+    throw fullCodes.includes(errcode) ? diskFull(error) : error;
+  }
+}
 
 export function openSqlite(
   file: string | URL,
@@ -33,8 +47,13 @@ export function openSqlite(
     const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
     const prepared = {
       reader: statement.columns().length > 0,
-      all: (parameters: readonly unknown[]) => statement.all(...values(parameters)),
-      run: (parameters: readonly unknown[]) => statement.run(...values(parameters)),
+      all: (parameters: readonly unknown[]) =>
+        sayIfFull(() => statement.all(...values(parameters))),
+      run(parameters: readonly unknown[]) {
+        // If the disk is full, SQLite may have rolled back by itself.
+        if (sql === 'rollback' && !database.isTransaction) return nothingChanged;
+        return sayIfFull(() => statement.run(...values(parameters)));
+      },
       iterate: (parameters: readonly unknown[]) => statement.iterate(...values(parameters)),
     };
     if (statements.size >= maxStatements) statements.clear();

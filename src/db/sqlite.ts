@@ -20,7 +20,7 @@ export function createSqliteDialect(file: string): Dialect {
 }
 
 /** Creates the file for its owner alone. SQLite gives the same mode to the files it creates beside it. */
-function createPrivately(file: string): void {
+export function createPrivately(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {

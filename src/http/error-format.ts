@@ -3,7 +3,9 @@
 
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Bodies, type BodyRules, createBodies, discard } from '#http/body/bodies.ts';
+import { isDiskFullCode } from '#lib/disk-space.ts';
 import {
+  diskFull,
   internal,
   invalidJson,
   methodNotAllowed,
@@ -89,6 +91,9 @@ function ignoreEmptyBody(request: FastifyRequest): void {
 }
 
 function renderKnown(format: ErrorFormat, error: unknown): Rendered | undefined {
+  if (isDiskFullCode((error as NodeJS.ErrnoException).code)) {
+    return format.renderRefusal(diskFull(error));
+  }
   return error instanceof Refusal ? format.renderRefusal(error) : format.renderOwn(error);
 }
 

@@ -153,6 +153,8 @@ const refusals: Record<RefusalCode, { type: string; code: string | null; retry?:
   misdirected: { type: 'invalid_request_error', code: 'misdirected_request' },
   overloaded: { type: 'service_unavailable_error', code: 'server_is_overloaded' },
   shutting_down: { type: 'service_unavailable_error', code: 'model_unavailable' },
+  database_unavailable: { type: 'service_unavailable_error', code: 'database_unavailable' },
+  disk_full: { type: 'server_error', code: 'disk_full', retry: false },
   internal: { type: 'server_error', code: 'internal_error' },
 };
 

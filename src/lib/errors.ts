@@ -18,6 +18,8 @@ export type RefusalCode =
   | 'misdirected'
   | 'overloaded'
   | 'shutting_down'
+  | 'database_unavailable'
+  | 'disk_full'
   | 'internal';
 
 const statuses: Record<RefusalCode, number> = {
@@ -37,6 +39,8 @@ const statuses: Record<RefusalCode, number> = {
   misdirected: 421,
   overloaded: 503,
   shutting_down: 503,
+  database_unavailable: 503,
+  disk_full: 507,
   internal: 500,
 };
 
@@ -114,6 +118,27 @@ export const rateLimited = (message: string, retryAfterMs: number) =>
 export const notFound = (what: string) => new Refusal('not_found', `${what} does not exist.`);
 
 export const conflict = (message: string) => new Refusal('conflict', message);
+
+export const databaseUnavailable = (cause: unknown) =>
+  new Refusal('database_unavailable', 'The database does not answer. Try again shortly.', {
+    retryAfterMs: 2000,
+    cause,
+  });
+
+export const isDatabaseUnavailable = (error: unknown): error is Refusal =>
+  error instanceof Refusal && error.code === 'database_unavailable';
+
+export const diskFull = (cause?: unknown) =>
+  new Refusal('disk_full', 'The disk of the server is full. Its operator must free some space.', {
+    cause,
+  });
+
+export const diskReserveReached = (freeBytes: number, reserveGib: number) =>
+  new Refusal(
+    'disk_full',
+    `The disk of the server is almost full: ${Math.round(freeBytes / 2 ** 20)} MiB are free, and ` +
+      `${reserveGib} GiB stay reserved (cloud.disk_reserve_gib). Its operator must free some space.`,
+  );
 
 export const internal = (cause: unknown) =>
   new Refusal('internal', 'Internal error. Find the request id in the server log.', {

@@ -1,5 +1,6 @@
 // Periodic background work. A chore that fails is logged and runs again at its next interval.
 
+import { isDatabaseUnavailable } from '#lib/errors.ts';
 import type { Parts } from '#server/parts/parts.ts';
 
 /** Starts all chores. Returns a function that stops them. */
@@ -8,11 +9,15 @@ export function startChores({ core, accounts, usage, models, cloud }: Parts): ()
 
   const every = (ms: number, chore: () => Promise<void>) =>
     setInterval(() => {
-      chore().catch((error) => log.error({ err: error }, 'background work failed'));
+      chore().catch((error) => {
+        // An outage is logged where it is noticed, once.
+        if (!isDatabaseUnavailable(error)) log.error({ err: error }, 'background work failed');
+      });
     }, ms).unref();
 
   const timers = [
     every(1_000, () => models.backends.tick()),
+    every(1_000, () => usage.drainSpool()),
     every(2_000, () => models.backends.live.refresh()),
     every(2_000, () => cloud.hosts.refresh()),
     every(5_000, () => models.weights.tidy()),

@@ -1,10 +1,8 @@
 // Endpoints for operators: health, metrics, and the API description for people and for programs.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { sql } from 'kysely';
 import type { Registry } from 'prom-client';
 import { readKey } from '#accounts/authenticate.ts';
-import type { Database } from '#db/tables.ts';
 import type { ObserveRequest } from '#http/access-log.ts';
 import { clientAddress } from '#http/client-address.ts';
 import type { HeaderList } from '#http/header-list.ts';
@@ -12,6 +10,7 @@ import { addHeaders } from '#http/response-headers.ts';
 import { forbidden, invalidCredentials, Refusal } from '#lib/errors.ts';
 import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
 import { renderDocs } from './docs-page.ts';
+import { checkReadiness, type ReadinessParts } from './readiness.ts';
 
 /**
  * What the server does with requests. While it is `leaving` it serves them, but is not ready, so that a load balancer
@@ -20,7 +19,7 @@ import { renderDocs } from './docs-page.ts';
 export type Phase = 'serving' | 'leaving' | 'draining';
 
 export interface OpsParts {
-  db: Database;
+  readiness: ReadinessParts;
   registry: Registry;
   phase(): Phase;
   metrics: MetricsAccess;
@@ -34,19 +33,18 @@ export interface MetricsAccess {
   isAllowed: ((address: string) => boolean) | null;
 }
 
-export function opsRoutes(app: FastifyInstance, { db, registry, phase, metrics }: OpsParts): void {
+export function opsRoutes(
+  app: FastifyInstance,
+  { readiness, registry, phase, metrics }: OpsParts,
+): void {
   /** Liveness: the process is running. */
   app.get('/healthz', async () => ({ status: 'ok' }));
 
   /** Readiness: the process can serve requests. */
   app.get('/readyz', async (_request, reply) => {
     if (phase() !== 'serving') return reply.code(503).send({ status: 'draining' });
-    try {
-      await Promise.race([sql`select 1`.execute(db), timeout(readyMs)]);
-      return { status: 'ok' };
-    } catch {
-      return reply.code(503).send({ status: 'database unavailable' });
-    }
+    const { status, isReady } = await checkReadiness(readiness);
+    return reply.code(isReady ? 200 : 503).send({ status });
   });
 
   app.get('/metrics', async (request, reply) => {
@@ -83,12 +81,6 @@ function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: Fast
   }
   if (!equalHashes(hashToken(key), keyHash)) throw invalidCredentials(maskSecret(key));
 }
-
-/** A database that takes longer counts as unavailable. */
-const readyMs = 2000;
-
-const timeout = (ms: number) =>
-  new Promise((_, reject) => setTimeout(reject, ms, new Error('too slow')).unref());
 
 /** nginx's status for a client that left before its response began: logged and counted, never sent. */
 const clientLeft = 499;

@@ -15,7 +15,7 @@ import {
   toUrl,
 } from '#server/options/address.ts';
 import { describeGpus, describeMachines, toCloudLimits } from '#server/options/cloud.ts';
-import { toKeyDefaults, toQueueLimits } from '#server/options/limits.ts';
+import { toKeyDefaults, toOutageMs, toQueueLimits } from '#server/options/limits.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { openParts, type Parts } from '#server/parts/parts.ts';
 import { createApp } from './app.ts';
@@ -71,6 +71,10 @@ export async function startServer(
   const state: ServerState = { phase: 'serving', url: '' };
   const app = await createServerApp(parts, state);
   const account = await accounts.signIn.ensureAccount();
+  // Before any request, so that budgets count what an outage left in the data directory.
+  await parts.usage.drainSpool().catch((error) => {
+    parts.core.log.error({ err: error }, 'usage of an earlier outage is not written yet');
+  });
   if (presetApiKey !== null) await accounts.apiKeys.preset(account.id, presetApiKey);
   await app.listen({ host: config.server.host, port: config.server.port });
   state.url = toUrl(config, app.server.address() as AddressInfo);
@@ -103,7 +107,7 @@ function createServerApp(
   { core, accounts, usage, models, serving, cloud, dashboard }: Parts,
   state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
-  const { config, clock, log, db, metrics, shared } = core;
+  const { config, clock, log, metrics, shared } = core;
   const { authenticator } = accounts;
   const { catalog } = models;
   return createApp({
@@ -111,7 +115,12 @@ function createServerApp(
     trustedProxies: config.server.trusted_proxies,
     https: readTls(config),
     allowedHosts: toAllowedHosts(config),
-    ops: { db, registry: metrics, phase: () => state.phase, metrics: toMetricsAccess(config) },
+    ops: {
+      readiness: { ...core, outageMs: toOutageMs(config) },
+      registry: metrics,
+      phase: () => state.phase,
+      metrics: toMetricsAccess(config),
+    },
     accounts: { ...accounts, publicUrl: () => state.url, secure: isHttps(config) },
     inference: {
       authenticator,

@@ -8,7 +8,7 @@ import {
   type ScriptedUpstreamOptions,
   startScriptedUpstream,
 } from '#inference/engines/scripted/server.ts';
-import { startTestServer, type TestServer } from './server.ts';
+import { startTestServer, type TestOptions, type TestServer } from './server.ts';
 
 export const gatewayModel = 'hermes3-8b';
 
@@ -22,6 +22,7 @@ export interface GatewayOptions {
   model?: ModelSettings;
   inference?: Partial<Config['inference']>;
   health?: Partial<Config['models']['health']>;
+  server?: TestOptions;
 }
 
 export interface Gateway {
@@ -44,7 +45,9 @@ export async function startGateway(test: TestContext, options: GatewayOptions): 
   }));
   const catalog = { [gatewayModel]: { ...options.model, backends } };
   const server = await startTestServer({
+    ...options.server,
     config: {
+      ...options.server?.config,
       models: { catalog, health: { probe_seconds: 3600, ...options.health } } as object,
       inference: options.inference ?? {},
     },

@@ -54,6 +54,13 @@ export async function readApplicableLimits(
   }
 }
 
+/** Limits that were read in an earlier month, for the month of `now`: nothing is spent in it yet. */
+export function inMonthOf(limits: ApplicableLimits, now: number): ApplicableLimits {
+  if (now < limits.monthEndsAt) return limits;
+  const scopes = limits.scopes.map((scope) => ({ ...scope, ...noCosts }));
+  return { scopes, month: toMonth(now), monthEndsAt: toMonthEnd(now) };
+}
+
 async function readCosts(
   db: Database,
   { accountId, otherServers, now }: ApplicableQuery,

@@ -1,5 +1,6 @@
 // The limits of keys and accounts as they are set. They are read on every request, so each read is cached for a
-// second: that is how much later a limit changed by another process applies here.
+// second: that is how much later a limit changed by another process applies here. While the database is unavailable,
+// limits that were read in the last minutes apply.
 
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
@@ -7,9 +8,11 @@ import type { Limits as WireLimits } from '#accounts/schema.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, LimitColumns } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { createLookupCache } from '#lib/memory/lookup-cache.ts';
 import {
   type ApplicableLimits,
+  inMonthOf,
   type OtherServers,
   readAccountLimits,
   readApplicableLimits,
@@ -36,16 +39,22 @@ export interface LimitDefaults {
 export interface LimitOptions extends LimitDefaults {
   /** Null if no other server uses the database. */
   otherServers: OtherServers | null;
+  /** How long limits apply after they were last read, while the database is unavailable. Default: 0. */
+  outageMs?: number;
 }
 
 export function createLimitSettings(
   db: Database,
   clock: Clock,
   audit: Audit,
-  { otherServers, ...defaults }: LimitOptions,
+  { otherServers, outageMs = 0, ...defaults }: LimitOptions,
 ): LimitSettings {
   let { keyDefaults } = defaults;
-  const cache = createLookupCache<ApplicableLimits>(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  const cache = createLookupCache<ApplicableLimits>(clock, {
+    maxEntries: 10_000,
+    maxAgeMs: 1000,
+    maxStaleMs: Math.max(1000, outageMs),
+  });
   /** Reads in progress, shared by concurrent callers. */
   const reads = new Map<string, Promise<ApplicableLimits>>();
 
@@ -65,13 +74,20 @@ export function createLimitSettings(
   async function read(id: string, accountId: string, keyId: string | null) {
     const ticket = cache.ticket();
     const query = { accountId, keyId, otherServers, now: clock.now() };
-    const found = await readApplicableLimits(db, query);
-    cache.set(id, found, ticket);
-    return found;
+    try {
+      const found = await readApplicableLimits(db, query);
+      cache.set(id, found, ticket);
+      return found;
+    } catch (error) {
+      const known = isDatabaseUnavailable(error) ? cache.getStale(id) : undefined;
+      if (known === undefined) throw error;
+      return inMonthOf(known, query.now);
+    }
   }
 
   function forget(): void {
-    cache.clear();
+    // An outage may follow before the changed limits are read: the old ones then apply, rather than none.
+    cache.clear(() => false);
     reads.clear();
   }
 

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Database } from '#db/tables.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
+import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { IndexedList } from '#lib/memory/indexed-list.ts';
 import { OpenEntry, type UsageEntry, type UsageFacts } from './entry.ts';
@@ -172,9 +173,15 @@ class Recorder implements UsageRecorder {
       });
   }
 
-  /** Must precede every write of a running request. The rows of ended requests do not wait for it. */
+  /**
+   * Must precede every write of a running request. The rows of ended requests do not wait for it. In an outage no
+   * server sees the rows, so none takes this one for dead.
+   */
   async #beat(): Promise<void> {
-    if (this.#open.size > 0) await this.#processes.beat();
+    if (this.#open.size === 0) return;
+    await this.#processes.beat().catch((error) => {
+      if (!isDatabaseUnavailable(error)) throw error;
+    });
   }
 
   #serialize(write: () => Promise<void>): Promise<void> {

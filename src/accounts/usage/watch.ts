@@ -3,8 +3,11 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { RecorderStatus } from './recorder.ts';
 
-export function watchUsage(registry: Registry, read: () => RecorderStatus): void {
-  const gauge = (name: string, help: string, value: (status: RecorderStatus) => number) =>
+export function watchUsage(
+  registry: Registry,
+  read: () => RecorderStatus & { spooled: number },
+): void {
+  const gauge = (name: string, help: string, value: (status: ReturnType<typeof read>) => number) =>
     new Gauge({
       name,
       help,
@@ -18,6 +21,11 @@ export function watchUsage(registry: Registry, read: () => RecorderStatus): void
     'millrace_usage_pending',
     'Ended requests that are not in the database yet.',
     (status) => status.pending,
+  );
+  gauge(
+    'millrace_usage_spooled',
+    'Requests whose row waits in the data directory for PostgreSQL.',
+    (status) => status.spooled,
   );
   gauge(
     'millrace_usage_dropped',

@@ -78,6 +78,20 @@ export const DatabaseSettings = Type.Object(
       maximum: 1000,
       description: 'Maximum number of connections to PostgreSQL.',
     }),
+    outage_minutes: Type.Integer({
+      default: 10,
+      minimum: 0,
+      maximum: 1440,
+      description:
+        'Minutes for which an API key keeps working after its last check while PostgreSQL does not answer. A key revoked meanwhile works as long. With 0, an outage of the database is one of the API.',
+    }),
+    outage_usage_mib: Type.Integer({
+      default: 256,
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        'Maximum size in MiB of the file in data_dir that keeps usage until PostgreSQL answers again. A request takes about half a KiB.',
+    }),
   },
   { ...section, description: 'The database.' },
 );

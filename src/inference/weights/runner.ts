@@ -1,9 +1,9 @@
 // Runs waiting pulls, a few at a time. Its state is in the database and on the disk at all times, so it may be
 // killed at any moment.
 
-import { statfs } from 'node:fs/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Database, WeightPullRow } from '#db/tables.ts';
+import { isDiskFullCode, readFreeBytes } from '#lib/disk-space.ts';
 import type { Bindings } from './bindings.ts';
 import { defaultRetryRules, download, type RetryRules } from './download.ts';
 import { diskFull, goneFromDisk, noSpace, PullError } from './errors.ts';
@@ -200,11 +200,6 @@ const toManifest = ({ repo, commit_id, files }: WeightPullRow): Manifest => ({
 function toSentence(error: unknown): string {
   if (error instanceof PullError) return error.message;
   const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ENOSPC' || code === 'EDQUOT') return diskFull().message;
+  if (isDiskFullCode(code)) return diskFull().message;
   return `The files can't be written (${code ?? 'unknown'}). The server's log says more.`;
-}
-
-async function readFreeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
 }

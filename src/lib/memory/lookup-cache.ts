@@ -6,37 +6,59 @@ import type { Clock } from '#lib/clock.ts';
 
 export interface LookupCache<Value> {
   get(key: string): Value | undefined;
+  /** Returns an entry up to `maxStaleMs` old, for when the database can't be asked. */
+  getStale(key: string): Value | undefined;
   /** Take a ticket before looking a value up, and pass it to `set`. `clear` makes earlier tickets void. */
   ticket(): number;
   set(key: string, value: Value, ticket: number): void;
-  clear(): void;
+  delete(key: string): void;
+  /** Makes `get` forget every entry. Those for which `isGone` returns true, by default all, are deleted. */
+  clear(isGone?: (value: Value) => boolean): void;
+}
+
+export interface LookupCacheOptions {
+  readonly maxEntries: number;
+  readonly maxAgeMs: number;
+  /** At least `maxAgeMs`, which is the default. */
+  readonly maxStaleMs?: number;
+}
+
+interface Entry<Value> {
+  readonly value: Value;
+  readonly storedAt: number;
+  readonly generation: number;
 }
 
 export function createLookupCache<Value>(
   clock: Clock,
-  options: { maxEntries: number; maxAgeMs: number },
+  { maxEntries, maxAgeMs, maxStaleMs = maxAgeMs }: LookupCacheOptions,
 ): LookupCache<Value> {
-  const entries = new LRUCache<string, { value: Value; storedAt: number }>({
-    max: options.maxEntries,
-  });
+  const entries = new LRUCache<string, Entry<Value>>({ max: maxEntries });
   let generation = 0;
+
+  function find(key: string, limitMs: number): Entry<Value> | undefined {
+    const entry = entries.get(key);
+    if (entry === undefined) return undefined;
+    const ageMs = clock.now() - entry.storedAt;
+    // A negative age means that the clock was set back, so that the real age is unknown.
+    if (ageMs < 0 || ageMs >= maxStaleMs) entries.delete(key);
+    return ageMs >= 0 && ageMs < limitMs ? entry : undefined;
+  }
+
   return {
     ticket: () => generation,
     get(key) {
-      const entry = entries.get(key);
-      if (entry === undefined) return undefined;
-      const ageMs = clock.now() - entry.storedAt;
-      // A negative age means that the clock was set back, so that the real age is unknown.
-      if (ageMs >= 0 && ageMs < options.maxAgeMs) return entry.value;
-      entries.delete(key);
-      return undefined;
+      const entry = find(key, maxAgeMs);
+      return entry?.generation === generation ? entry.value : undefined;
     },
+    getStale: (key) => find(key, maxStaleMs)?.value,
     set(key, value, ticket) {
-      if (ticket === generation) entries.set(key, { value, storedAt: clock.now() });
+      if (ticket === generation) entries.set(key, { value, storedAt: clock.now(), generation });
     },
-    clear() {
+    delete: (key) => entries.delete(key),
+    clear(isGone = () => true) {
       generation++;
-      entries.clear();
+      for (const [key, { value }] of entries.entries()) if (isGone(value)) entries.delete(key);
     },
   };
 }

@@ -18,6 +18,10 @@ export const toOtherServers = (
 ): OtherServers | null =>
   database.url === null ? null : { processId, silentMs: redis.url === null ? null : leaseMs / 2 };
 
+export const toOutageMs = ({ database }: Config) => database.outage_minutes * 60_000;
+
+export const toSpoolBytes = ({ database }: Config) => database.outage_usage_mib * 2 ** 20;
+
 export const toQueueLimits = ({ inference: { queue } }: Config) => ({
   maxLength: queue.length,
   maxWaitMs: queue.wait_seconds * 1000,

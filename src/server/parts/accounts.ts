@@ -1,5 +1,6 @@
 // The accounts part: API keys, sessions, members, limits, and the usage rows of every request.
 
+import { join } from 'node:path';
 import { createApiKeys } from '#accounts/api-keys.ts';
 import { createAuditLog } from '#accounts/audit-log.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
@@ -12,9 +13,11 @@ import { createPasswordResets } from '#accounts/password-resets.ts';
 import { createSessions } from '#accounts/sessions.ts';
 import { createSignIn } from '#accounts/sign-in.ts';
 import { createThrottle } from '#accounts/throttle.ts';
+import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
 import { createUsageRequests } from '#accounts/usage/requests.ts';
 import { createUsageRetention } from '#accounts/usage/retention.ts';
+import { openSpool } from '#accounts/usage/spool.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
@@ -24,6 +27,8 @@ import {
   toAccountDefaults,
   toKeyDefaults,
   toOtherServers,
+  toOutageMs,
+  toSpoolBytes,
   toUsageRetention,
 } from '#server/options/limits.ts';
 import type { Core } from './core.ts';
@@ -31,11 +36,13 @@ import type { Core } from './core.ts';
 export type Accounts = ReturnType<typeof openAccounts>;
 
 export function openAccounts({ config, clock, db, audit, processId }: Core) {
+  const outageMs = toOutageMs(config);
   const limitSettings = createLimitSettings(db, clock, audit, {
     keyDefaults: toKeyDefaults(config),
     otherServers: toOtherServers(config, processId),
+    outageMs,
   });
-  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
+  const apiKeys = createApiKeys(db, clock, audit, { limitSettings, outageMs });
   const throttle = createThrottle(db, clock);
   const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
   const sessions = createSessions(db, clock, audit, { sessionDays });
@@ -68,17 +75,21 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
 
 export type UsageParts = ReturnType<typeof openUsage>;
 
-/** With SQLite, usage is written by a thread of its own. */
+/** With SQLite, usage is written by a thread of its own. With PostgreSQL, it survives an outage in a file. */
 export function openUsage({ config, clock, db, log, sqlite, metrics, processId }: Core) {
   const inProcess = createUsageWriter(db);
-  const writer = sqlite === null ? inProcess : createUsageWriterThread(sqlite, inProcess);
+  const spool = openSpool(join(config.data_dir, 'usage-spool.db'), toSpoolBytes(config));
+  const spooling = createOutageWriter(inProcess, spool, log);
+  const writer = sqlite === null ? spooling : createUsageWriterThread(sqlite, inProcess);
   const rows = createUsageRecorder(
     { db, clock, log, writer },
     { singleServer: sqlite !== null, processId },
   );
-  watchUsage(metrics, () => rows.status());
+  watchUsage(metrics, () => ({ ...rows.status(), spooled: spool.count() }));
   return {
     rows,
+    /** Writes the rows that an outage of PostgreSQL left in the data directory. */
+    drainSpool: spooling.drain,
     retention: createUsageRetention(db, clock, toUsageRetention(config)),
     summaries: createUsageSummaries(db),
     requests: createUsageRequests(db),

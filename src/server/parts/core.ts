@@ -5,11 +5,14 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { type Audit, createAudit } from '#accounts/audit.ts';
 import type { Config } from '#config/schema.ts';
 import { type Checkpoints, createCheckpoints, emptyLog } from '#db/checkpoints.ts';
+import { DatabaseHealth } from '#db/health.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { createDiskSpace, type DiskSpace } from '#lib/disk-space.ts';
 import { newId } from '#lib/ids.ts';
 import { createLogSink } from '#lib/telemetry/log-sink.ts';
+import { watchHealth } from '#server/health-metrics.ts';
 import { openSharedState, type SharedState } from '#server/shared-state.ts';
 
 export interface Core {
@@ -17,6 +20,9 @@ export interface Core {
   readonly clock: Clock;
   readonly log: Logger;
   readonly db: Database;
+  readonly health: DatabaseHealth;
+  /** The disk of the data directory. */
+  readonly disk: DiskSpace;
   /** The path of the SQLite file; null with PostgreSQL. */
   readonly sqlite: string | null;
   /** Null with PostgreSQL. */
@@ -34,16 +40,21 @@ export async function openCore(config: Config, clock: Clock): Promise<Core> {
   const sink = createLogSink();
   const log = pino({ level: config.log.level, base: null }, sink);
   const { url, pool_size: poolSize } = config.database;
-  const db = await openDatabase({ url, poolSize, dataDir: config.data_dir }, log);
+  const health = new DatabaseHealth(log);
+  const db = await openDatabase({ url, poolSize, dataDir: config.data_dir }, log, health);
   const sqlite = url === null ? sqliteFile(config.data_dir) : null;
   const checkpoints = sqlite === null ? null : createCheckpoints(sqlite, log);
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });
+  const disk = createDiskSpace(config.data_dir);
+  watchHealth(metrics, health, disk);
   return {
     config,
     clock,
     log,
     db,
+    health,
+    disk,
     sqlite,
     checkpoints,
     audit: createAudit(clock),

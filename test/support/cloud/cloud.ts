@@ -117,7 +117,7 @@ export async function startCloud(
     keyDefaults: unlimited,
     otherServers: null,
   });
-  const apiKeys = createApiKeys(db, clock, audit, limitSettings);
+  const apiKeys = createApiKeys(db, clock, audit, { limitSettings });
   const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
   const invitations = new Invitations(db, clock, audit, { invitationDays: 1 });
   const throttle = createThrottle(db, clock);
