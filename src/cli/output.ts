@@ -1,4 +1,5 @@
-// What commands print: tables for people, JSON for programs, and the error that ends a command.
+// What commands print: tables for people, JSON for programs, and the error that ends a command, such as for a name
+// that matches nothing.
 
 /** Ends the command: prints the message, unless it is empty, to stderr and exits with the code. */
 export class CliError extends Error {
@@ -25,6 +26,18 @@ export function printTable(headers: string[], given: string[][]): void {
       .join('  ')
       .trimEnd();
   console.log([headers, ...rows].map(line).join('\n'));
+}
+
+/** The only item that matches. Throws a CliError if none does, or several do. `command` lists them all. */
+export function pickOnly<Item extends { readonly id: string }>(
+  matches: readonly Item[],
+  { noun, wanted, command }: { noun: string; wanted: string; command: string },
+): Item {
+  const [only, second] = matches;
+  if (only === undefined) throw new CliError(`There is no ${noun} ${wanted}. See \`${command}\`.`);
+  if (second === undefined) return only;
+  const ids = matches.map(({ id }) => id).join(', ');
+  throw new CliError(`${wanted} matches more than one ${noun}. Give the id: ${ids}.`);
 }
 
 export const printJson = (value: unknown) => console.log(JSON.stringify(value, null, 2));

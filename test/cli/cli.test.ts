@@ -95,7 +95,7 @@ describe('the CLI', () => {
       ],
     );
     const unknown = await runMillrace(['keys', 'revoke', 'cd', '--yes'], { env });
-    assert.match(unknown.stderr, /^No API key has the id or label cd\. /);
+    assert.match(unknown.stderr, /^There is no API key cd\. /);
     const revoked = await runMillrace(['keys', 'revoke', 'ci', '--yes'], { env });
     assert.equal(revoked.stdout, 'Revoked API key ci.\n', revoked.stderr);
     const refused = await runMillrace(['models', 'list'], {

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError } from '#cli/output.ts';
+import { pickOnly } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import type { Filesystem } from '#cloud/schema.ts';
 
@@ -14,9 +14,9 @@ export function deleteCommand(): Command {
     .action(async (wanted: string, { yes }: { yes?: true }) => {
       const client = createClient('any');
       const { data } = await client.get<{ data: Filesystem[] }>('/api/v1/file-systems');
-      const found = data.find(({ id, name }) => id === wanted || name === wanted);
-      if (found === undefined)
-        throw new CliError(`There is no filesystem ${wanted}. See \`millrace filesystems list\`.`);
+      const matches = data.filter(({ id, name }) => id === wanted || name === wanted);
+      const command = 'millrace filesystems list';
+      const found = pickOnly(matches, { noun: 'filesystem', wanted, command });
       await confirm(`Delete filesystem ${found.name} and everything in it?`, yes);
       await client.delete(`/api/v1/filesystems/${found.id}`);
       console.log(`Deleted filesystem ${found.name}.`);
