@@ -63,7 +63,7 @@ export async function createBackup(
   }
 }
 
-/** On the same disk as the target, so that the archive can be renamed to it. Only its owner can enter. */
+/** Creates a folder on the target's disk, so that the archive can be renamed to it. Only its owner can enter. */
 function makeFolderBeside(target: string): string {
   try {
     return mkdtempSync(join(dirname(target), `.${basename(target)}-`));

@@ -27,7 +27,7 @@ const ManifestSchema = Type.Object({
     Type.Object({
       path: OneOf(stateFiles),
       bytes: Type.Integer({ minimum: 0 }),
-      /** In hex. */
+      /** The checksum of the file in hex. */
       sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
     }),
     { minItems: 1, maxItems: stateFiles.length },

@@ -7,13 +7,13 @@ import { CliError } from './output.ts';
 export interface Client {
   readonly url: string;
   get<Answer>(path: string): Promise<Answer>;
-  /** For responses that are not JSON. */
+  /** Returns the response as it is, for one that is not JSON. */
   download(path: string): Promise<Response>;
   post<Answer>(path: string, body?: unknown): Promise<Answer>;
   patch<Answer>(path: string, body: unknown): Promise<Answer>;
   put<Answer>(path: string, body: unknown): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
-  /** Without a timeout, for requests that may take many minutes: a large upload, or a long operation. */
+  /** Posts without a timeout, for what may take many minutes: a large upload, or a long operation. */
   postLong<Answer>(path: string, body: LongBody): Promise<Answer>;
 }
 

@@ -73,7 +73,7 @@ function reportUnexpected(error: unknown): number {
   return 1;
 }
 
-/** Only the text: other members of an error can hold secrets, such as a database URL. */
+/** Returns only the text: other members of an error can hold secrets, such as a database URL. */
 const toStack = (error: unknown) =>
   error instanceof Error ? (error.stack ?? error.message) : String(error);
 

@@ -147,7 +147,7 @@ export function describeBytes(
   ].join('  ');
 }
 
-/** At most one line every five seconds, and the last state at the end. */
+/** Prints at most one line every five seconds, and the last state at the end. */
 export function createPlainLines(
   output: { write(text: string): unknown },
   now: () => number = Date.now,

@@ -32,6 +32,6 @@ export const regionWithoutFirewall = 'us-south-1';
 export const findRegion = (name: string): RegionInfo | undefined =>
   regions.find((region) => region.name === name);
 
-/** For region names from the database, which were validated when they were stored. */
+/** Takes a name from the database, which was validated when it was stored. */
 export const toRegion = (name: string): RegionInfo =>
   findRegion(name) ?? { name, description: name };

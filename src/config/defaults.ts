@@ -29,7 +29,7 @@ export function withDefaults(schema: TSchema, value: unknown): unknown {
   return filled;
 }
 
-/** For a plain value, a list, or a map with arbitrary names. */
+/** Fills in the entries of a list or a map with arbitrary names; a plain value stays as it is. */
 function withDefaultsOfEntries(
   { default: fallback, items, additionalProperties }: SchemaParts,
   value: unknown,

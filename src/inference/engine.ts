@@ -292,7 +292,7 @@ export type WireEvents = string;
 /** One event of a stream. The last event has no choices and carries the usage. */
 export interface EngineChunk {
   choices: (ChatChoiceDelta | CompletionChoice)[];
-  /** In other events the counts so far, if the request asks for `continuous_usage_stats`; otherwise null. */
+  /** The counts so far, if the request asks for `continuous_usage_stats`; otherwise null in all events but the last. */
   usage: Usage | null;
   /** Other members of an upstream's event. */
   rest?: Record<string, unknown>;
@@ -311,7 +311,7 @@ export interface EngineResponse {
  */
 export class WrittenResponse implements EngineResponse {
   [extra: string]: unknown;
-  /** Not known here. */
+  /** Empty: the choices are not known here. */
   readonly choices: EngineResponse['choices'] = [];
   usage: Usage;
   readonly before: Uint8Array;

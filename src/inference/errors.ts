@@ -22,7 +22,7 @@ export class InferenceError extends Error {
       code?: string;
       param?: string;
       headers?: Record<string, string>;
-      /** Only for the log. */
+      /** The original error, which is only logged. */
       cause?: unknown;
     } = {},
   ) {

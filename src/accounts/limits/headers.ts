@@ -46,7 +46,7 @@ function findTightest(
   return tightest;
 }
 
-/** In OpenAI's format: `6ms`, `1.5s`, `6m0s`. */
+/** Formats a duration as OpenAI does: `6ms`, `1.5s`, `6m0s`. */
 function toDuration(ms: number): string {
   if (ms < 1000) return `${ms}ms`;
   const minutes = Math.floor(ms / 60_000);

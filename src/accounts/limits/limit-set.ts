@@ -9,7 +9,7 @@ export interface LimitSet {
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;
   readonly concurrentRequests: number | null;
-  /** For a UTC calendar month. */
+  /** Maximum cost in a UTC calendar month. */
   readonly monthlyBudgetNano: number | null;
 }
 

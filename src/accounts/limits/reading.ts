@@ -1,6 +1,7 @@
 // Requests whose bodies are being read on this server. They are not reserved yet, because what they ask for is
 // not known, but take places among the concurrent requests of their key and account.
 
+import { KeyCounts } from '#lib/memory/key-counts.ts';
 import type { LimitScope } from './store.ts';
 
 /** A request whose body is being read. */
@@ -16,20 +17,12 @@ export interface Reading {
 }
 
 export function createReading(): Reading {
-  /** By scope. Only large bodies come by here, so that small requests pay one comparison. */
-  const counts = new Map<string, number>();
-
-  function add(scopes: readonly LimitScope[], change: number): void {
-    for (const { id } of scopes) {
-      const count = (counts.get(id) ?? 0) + change;
-      if (count === 0) counts.delete(id);
-      else counts.set(id, count);
-    }
-  }
+  /** Large bodies being read, by scope. Small requests pay one comparison. */
+  const counts = new KeyCounts();
 
   function lowerOne(scope: LimitScope): LimitScope {
     const { concurrentRequests: limit } = scope.limits;
-    const count = counts.get(scope.id) ?? 0;
+    const count = counts.get(scope.id);
     if (limit === null || count === 0) return scope;
     const concurrentRequests = Math.max(0, limit - count);
     return { ...scope, limits: { ...scope.limits, concurrentRequests } };
@@ -38,13 +31,13 @@ export function createReading(): Reading {
   return {
     lower: (scopes) => (counts.size === 0 ? scopes : scopes.map(lowerOne)),
     enter(scopes) {
-      add(scopes, 1);
+      for (const { id } of scopes) counts.add(id);
       let isOver = false;
       return {
         leave() {
           if (isOver) return;
           isOver = true;
-          add(scopes, -1);
+          for (const { id } of scopes) counts.remove(id);
         },
       };
     },

@@ -32,12 +32,12 @@ export const leaseMs = 30_000;
 
 export type LimitKind = 'budget' | 'requests' | 'tokens' | 'concurrent';
 
-/** In the order they are checked: a limit that waiting alone does not cure comes first. */
+/** The limits in the order they are checked: one that waiting alone does not cure comes first. */
 export const limitKinds: readonly LimitKind[] = ['budget', 'requests', 'tokens', 'concurrent'];
 
 /** The counters of a scope after a request was admitted, or as they were when it was refused. */
 export interface ScopeState {
-  /** As in leaky-bucket.ts, in units of rates.ts. */
+  /** The debt of leaky-bucket.ts, in units of rates.ts. */
   readonly requestDebt: number;
   readonly tokenDebt: number;
   /** The number of requests that run. */
@@ -51,7 +51,7 @@ export interface ScopeState {
 export interface ReserveResult {
   /** The first limit that refuses the request, and the index of its scope; null if it was admitted. */
   readonly refused: { readonly scope: number; readonly limit: LimitKind } | null;
-  /** In the order of the scopes. */
+  /** One state per scope, in their order. */
   readonly states: readonly ScopeState[];
   /**
    * Replaces the reserved amount by what was used, which may be more. Must be called once for an admitted request.

@@ -29,6 +29,6 @@ function toCell(value: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Without exponents, and with all nine decimals of money. */
+/** Writes a number without an exponent, and with all nine decimals of money. */
 const toNumber = (value: number) =>
   Number.isInteger(value) ? String(value) : value.toFixed(9).replace(/\.?0+$/, '');

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 /** `laptop.pem`, the name that the dashboard gives its downloads too. */
 const toPemName = (keyName: string) => `${keyName.replaceAll(/[^\w.-]+/g, '-')}.pem`;
 
-/** In ~/.ssh: a file in the current directory could end up in a commit or a package. */
+/** The file is in ~/.ssh: one in the current directory could end up in a commit or a package. */
 export const toPrivateKeyFile = (keyName: string) => join(homedir(), '.ssh', toPemName(keyName));
 
 /** Also looks in the current directory, for a key that was downloaded there. */

@@ -19,7 +19,7 @@ export interface HostDrivers {
 export type EndpointDrivers = Omit<HostDrivers, 'canOpen'>;
 
 export interface Enrolment {
-  /** As `lxc config trust add` or `incus config trust add` prints it. */
+  /** The token that `lxc config trust add` or `incus config trust add` prints. */
   readonly token: string;
   /** Which of the token's addresses to use; null tries each. */
   readonly url: string | null;

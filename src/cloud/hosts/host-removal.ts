@@ -52,7 +52,7 @@ export async function getHostRow(tx: Tx, name: string): Promise<HostRow> {
   return row;
 }
 
-/** For a host that will never answer again: nothing else could end its instances and their costs. */
+/** Forgets a host that will never answer again: nothing else could end its instances and their costs. */
 async function forgetAll(tx: Tx, { id, name }: HostRow, { clock, hosts }: RemovalContext) {
   if (hosts.all().some(({ row, online }) => row.id === id && online)) {
     throw conflict(`Host ${name} answers: terminate its instances instead of forgetting them.`);

@@ -22,7 +22,7 @@ export interface HostState {
 /** Settings of a host from the configuration file that its engine can't report. */
 export interface HostExtras {
   readonly profiles?: readonly string[];
-  /** For a bridge that the engine doesn't manage, or to leave part of its subnet unused. */
+  /** The addresses to use on a bridge that the engine doesn't manage, or to leave part of its subnet unused. */
   readonly addresses?: {
     readonly subnet: string;
     readonly gateway?: string;

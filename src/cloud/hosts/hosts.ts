@@ -72,7 +72,7 @@ export function createHosts(
     return node === null || nodes?.find(({ name }) => name === node)?.online !== false;
   }
 
-  /** In a mutex, so that an older read never replaces a newer one. */
+  /** Runs in a mutex, so that an older read never replaces a newer one. */
   const read = () =>
     mutex.run('read', async () => {
       rows = await db.selectFrom('hosts').selectAll().orderBy('created_at').orderBy('id').execute();

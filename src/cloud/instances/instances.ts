@@ -97,7 +97,7 @@ async function getInstance({ db, clock }: Context, accountId: string, id: string
 
 interface Update {
   readonly change: Partial<Pick<InstanceRow, 'name' | 'tags'>>;
-  /** For the audit log. */
+  /** The details for the audit log. */
   readonly details: Record<string, unknown>;
 }
 

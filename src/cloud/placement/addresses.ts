@@ -5,7 +5,7 @@ import { insufficientCapacity } from '#cloud/errors.ts';
 import type { Tx } from '#db/tables.ts';
 import type { Place } from './place.ts';
 
-/** Without the lowest block, which belongs to the host. */
+/** The loopback addresses for machines, without the lowest block, which belongs to the host. */
 const loopback: NonNullable<Place['addressPool']> = { first: '127.77.1.1', last: '127.77.255.254' };
 
 /** Returns an empty string if the driver chooses the address. */

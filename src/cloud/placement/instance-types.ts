@@ -18,7 +18,7 @@ export interface Offer {
 }
 
 export interface Offers {
-  /** In the order in which the API lists them. */
+  /** All offers, in the order in which the API lists them. */
   readonly all: readonly Offer[];
   find(name: string): Offer | undefined;
 }

@@ -76,7 +76,7 @@ export function createClaims(db: Database, clock: Clock, { leaseMs }: { leaseMs:
   };
 }
 
-/** For types only: both tables have the work columns, and no other column is used here. */
+/** Satisfies the types: both tables have the work columns, and no other column is used here. */
 const asInstances = (table: WorkTable) => table as 'instances';
 
 function findDue(

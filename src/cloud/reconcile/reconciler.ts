@@ -36,7 +36,7 @@ export interface ReconcilerParts {
   log: Logger;
 }
 
-/** For rows that other processes wrote or left; this process nudges its own reconciler. */
+/** How often to look for rows that other processes wrote or left; this process nudges its own reconciler. */
 const tickMs = 1_000;
 const observeMs = 2_000;
 

@@ -1,5 +1,5 @@
 // Which SSH keys were generated here: their private halves have a file whose name is known, those of pasted keys
-// do not. Of older ones nobody knows. Released: never edit, add a migration instead.
+// do not. It is not known of older ones. Released: never edit, add a migration instead.
 
 import { type Kysely, sql } from 'kysely';
 

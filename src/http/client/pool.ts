@@ -28,7 +28,7 @@ interface WaitingRequest {
 }
 
 const sweepIntervalMs = 1000;
-/** As much as Node reads at once. */
+/** The size of one read, which is as much as Node reads at once. */
 const packetBytes = 64 * 1024;
 
 export class Pool {

@@ -177,5 +177,5 @@ interface Check {
   errors?: ReturnType<typeof createValidator>['errors'];
 }
 
-/** Only for /openapi.json: a response schema used for serialization would drop members it does not know. */
+/** Documents a response in /openapi.json only: a schema used for serialization would drop members it does not know. */
 const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

@@ -82,7 +82,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   };
 }
 
-/** For local engines: they restart themselves and report when they can't. */
+/** The health of local engines, which restart themselves and report when they can't. */
 export const alwaysHealthy: HealthRecord = {
   state: () => 'healthy',
   retryAfterMs: () => 0,

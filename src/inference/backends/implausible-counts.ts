@@ -66,7 +66,7 @@ const toNames = (told: Record<string, number | null>) =>
     Object.entries(told).map(([name, count]) => [name, Number.isNaN(count) ? 'no count' : count]),
   );
 
-/** For local engines, whose counts are exact. */
+/** The record of local engines, whose counts are exact. */
 export const neverImplausible: ImplausibleRecord = {
   add() {},
   recent: () => 0,

@@ -38,13 +38,13 @@ export class BackendRegistry implements BackendList {
   readonly #weightsEngines: WeightsEngines;
   readonly #unsubscribe: () => void;
   readonly #leaving = new Set<ManagedBackend>();
-  /** For a request whose model has just left the catalog. */
+  /** The backends of requests whose model has just left the catalog. */
   readonly #orphanList: readonly ManagedBackend[];
   #configured: ConfiguredBackends;
   #liveSpecs: readonly UpstreamSpec[] = [];
   #drained: ReadonlySet<string> = new Set();
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
-  /** By the options of the engine: other options make a new backend. */
+  /** All backends by the options of their engine: other options make a new backend. */
   #known: ReadonlyMap<string, ManagedBackend> = new Map();
 
   constructor(

@@ -85,7 +85,7 @@ export const BackendView = Type.Object({
   requests_per_second: Type.Number(),
   /** The median of the last hundred. */
   first_token_ms: NullableNumber,
-  /** In the last five minutes. */
+  /** Failed requests in the last five minutes. */
   errors: Type.Integer(),
   /** Responses in the last 24 hours whose token counts could not be true and were counted here instead. */
   implausible_counts: Type.Integer(),

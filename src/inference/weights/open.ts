@@ -16,7 +16,7 @@ import { openStore, type Store } from './store.ts';
 
 export interface LocalWeights {
   readonly store: Store;
-  /** For a router: `bindings.find(modelId)` looks up weights, and `bindings.subscribe` reports changes. */
+  /** Tells a router which weights serve a model: `find` looks them up, and `subscribe` reports changes. */
   readonly bindings: Bindings;
   readonly pulls: Pulls;
   /** Resumes pulls that an earlier process left. */

@@ -22,7 +22,7 @@ export interface StoredFile extends ChosenFile {
   readonly target: string;
   /** Path of the partial file until then. */
   readonly part: string;
-  /** From 0 to `size`. */
+  /** Bytes of the file that are on disk, from 0 to `size`. */
   readonly bytesOnDisk: number;
   readonly isWhole: boolean;
 }

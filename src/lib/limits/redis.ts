@@ -16,7 +16,7 @@ export interface SharedRedis {
 
 const connectMs = 2000;
 const replyMs = 500;
-/** For commands other than scripts, such as those of connecting and quitting. */
+/** The timeout of commands other than scripts, such as those of connecting and quitting. */
 const commandMs = 2000;
 const maxRetryMs = 2000;
 

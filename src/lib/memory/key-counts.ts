@@ -3,6 +3,11 @@
 export class KeyCounts {
   readonly #counts = new Map<string, number>();
 
+  /** Keys with a count above zero. */
+  get size(): number {
+    return this.#counts.size;
+  }
+
   get(key: string): number {
     return this.#counts.get(key) ?? 0;
   }

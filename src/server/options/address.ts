@@ -1,4 +1,4 @@
-// Where the server is reached, how and by whom, from the configuration.
+// The addresses at which the server is reached, and which of them it trusts, from the configuration.
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';

@@ -31,7 +31,7 @@ export function writeScript(
     total_tokens: countWords(body.messages ?? body.prompt) + tokens * choices,
     prompt_tokens_details: null,
   };
-  /** As sent by llama-server; every server adds something of its own. */
+  /** A member that llama-server adds; every server adds some of its own. */
   const timings = { predicted_n: tokens };
   const isChat = kind === 'chat';
   const head = { id: isChat ? 'chatcmpl-scripted' : 'cmpl-scripted', created: 1_750_000_000 };

@@ -45,7 +45,7 @@ export function cannotEnforce({ param }: Constraint, server: UpstreamServer): En
 
 const isFormat = ({ param }: Constraint) => param.startsWith('response_format');
 
-/** As the client wrote it, unless in a form that only some servers know. */
+/** The format stays as the client wrote it, unless only some servers know its form. */
 function toFormat({ response_format: format }: Task['body'], constraint: Constraint): Members {
   const isKnown = format?.schema == null && isFormat(constraint);
   if (format != null && isKnown) return format;

@@ -67,7 +67,7 @@ export class EventQueue implements ResponseStream, AsyncIterableIterator<WireEve
     });
   }
 
-  /** For readers that look at each block. Most streams are read by `forEach`. */
+  /** Serves readers that look at each block. Most streams are read by `forEach`. */
   next(): Promise<IteratorResult<WireEvents>> {
     return new Promise((resolve, reject) => {
       if (this.#deliver(resolve, reject)) return;

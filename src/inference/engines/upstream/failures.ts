@@ -49,7 +49,7 @@ interface UpstreamFailure {
   readonly isBusy: boolean;
   readonly retryAfterMs: number | null;
   readonly task: Task;
-  /** For the log. */
+  /** The original error, which is only logged. */
   readonly cause: Error;
 }
 

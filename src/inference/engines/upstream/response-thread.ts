@@ -43,7 +43,7 @@ export type ResponseResult =
       readonly before: Uint8Array;
       readonly after: Uint8Array;
       readonly choices: number;
-      /** As the server reported it. */
+      /** The usage that the server reported, not checked yet. */
       readonly usage: unknown;
       /** The generated text; null if it is too long to be counted. */
       readonly generated: string | null;

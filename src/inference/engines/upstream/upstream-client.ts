@@ -110,7 +110,7 @@ const maxRetryAfterMs = 1000;
 
 export class UpstreamRequest implements ResponseHandler<ClientConnection>, Indexed {
   index = notListed;
-  /** In `performance.now()` milliseconds. */
+  /** The time at which the request fails, in `performance.now()` milliseconds. */
   deadlineMs: number;
   readonly #handler: ResponseHandler<UpstreamRequest>;
   readonly #signal: Cancellation;

@@ -46,7 +46,7 @@ export async function startSshServer(
   ports: readonly number[],
   log: (message: string) => void,
 ): Promise<SshServer> {
-  /** By the peer's address and port. */
+  /** The open connections, by the peer's address and port. */
   const peers = new Map<string, Peer>();
   const protocolServers = [fast, broad].map((algorithms) => {
     const server = new ssh2.Server({

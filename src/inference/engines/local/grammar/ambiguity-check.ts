@@ -28,7 +28,7 @@ export function createAmbiguityCheck(
   ruleOf: (conjunction: Conjunction) => string,
 ): AmbiguityCheck {
   const paths = new Map<string, string>();
-  /** For each rule, the rules that contain it, and how many of their alternatives may be open meanwhile. */
+  /** Maps each rule to the rules that contain it, and to how many of their alternatives may be open meanwhile. */
   const around = new Map<string, Map<string, number>>();
 
   const note = (inner: string, outer: string, open: number) => {

@@ -29,7 +29,7 @@ const maxCachedGrammars = 1000;
 const maxCachedLength = 16 * 1024 * 1024;
 
 export interface GrammarJob {
-  /** In the cache. */
+  /** The hash of the request, under which its grammar is cached. */
   readonly key: string;
   /** A GrammarRequest as JSON. */
   readonly request: string;

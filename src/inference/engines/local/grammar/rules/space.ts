@@ -3,7 +3,7 @@
 import { type Expression, text } from './gbnf.ts';
 import type { RuleBuilder } from './rule-builder.ts';
 
-/** At most one space, where people put one. More would let a weak model write spaces for ever. */
+/** Allows at most one space, where people put one. More would let a weak model write spaces for ever. */
 export function spaceRule(rules: RuleBuilder): Expression {
   const space = rules.shared('space', 'space', () => text(' '));
   return rules.repeat(space, 0, 1);

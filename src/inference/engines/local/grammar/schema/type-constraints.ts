@@ -50,7 +50,7 @@ export interface ArrayConstraint extends Common {
 
 export interface StringConstraint extends Common {
   readonly type: 'string';
-  /** In code points. */
+  /** The minimum length in code points. */
   readonly min: number;
   readonly max: number;
   readonly automaton: Automaton | null;
