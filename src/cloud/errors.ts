@@ -27,13 +27,28 @@ export const invalidParameters = (message: string) =>
 export const sshKeyNameTaken = (name: string) =>
   invalidParameters(`An SSH key is called '${name}' already; the name must be unique.`);
 
+const notFound = (message: string, suggestion: string) =>
+  new CloudError(404, 'global/not-found', message, suggestion);
+
 export const sshKeyNotFound = () =>
+  notFound('Specified SSH key does not exist.', 'Check the SSH key ID and try again.');
+
+export const resourceNotFound = () =>
+  notFound('The requested resource was not found.', 'Check the ID and try again.');
+
+export const ticketNotFound = () =>
+  notFound('Ticket not found.', 'Check the ticket ID and try again.');
+
+export const ticketsNotOffered = () =>
   new CloudError(
-    404,
-    'global/object-does-not-exist',
-    'Specified SSH key does not exist.',
-    'Check the SSH key ID and try again.',
+    403,
+    'global/forbidden',
+    'This cloud has no support tickets.',
+    'Contact your operator directly.',
   );
+
+export const fabricNotOffered = (region: string) =>
+  invalidParameters(`Region ${shorten(region)} has no fabric partitions.`);
 
 export const instanceNotFound = () =>
   new CloudError(

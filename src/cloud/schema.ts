@@ -128,7 +128,8 @@ export const Instance = Type.Object({
   firewall_rulesets: Type.Optional(Type.Array(Type.Object({ id: Type.String() }))),
 });
 
-export const Rename = Type.Object({ name: Maybe(Text(0, 64)) });
+/** Members that are absent or null stay as they are. The tags replace all former ones. */
+export const InstanceChange = Type.Object({ name: Maybe(Text(0, 64)), tags: Maybe(Tags) });
 
 /** An empty list is valid: one client sends it when nothing is left to terminate. */
 export const InstanceIds = Type.Object({ instance_ids: Type.Array(Id, { maxItems: 1000 }) });
@@ -233,6 +234,24 @@ export const AuditEvent = Type.Object({
   additional_details: Type.Object({}, { additionalProperties: true }),
 });
 
+const PageToken = Type.Union([Type.String(), Type.Null()]);
+const Never = Type.Array(Type.Object({}), { maxItems: 0 });
+
+export const MaintenanceEvents = Type.Object({ maintenance_events: Never, page_token: PageToken });
+export const TicketList = Type.Object({ tickets: Never, page_token: PageToken });
+export const TicketParams = Type.Object({ ticket_id: Id, attachment_id: Type.Optional(Id) });
+export const NewTicket = Type.Object({
+  subject: Text(1, 255),
+  description: Text(1, 65_536),
+  type: OneOf(['incident', 'service_request']),
+});
+
+const FabricName = Type.String({ pattern: '^[a-z0-9][a-z0-9\\-]{0,31}$' });
+export const NewFabric = Type.Object({ name: FabricName, region: Type.String({ maxLength: 128 }) });
+export const FabricChange = Type.Object({ name: FabricName });
+
+export type Tag = Static<typeof Tag>;
+export type InstanceChange = Static<typeof InstanceChange>;
 export type NewSshKey = Static<typeof NewSshKey>;
 export type SshKey = Static<typeof SshKey>;
 export type InstanceType = Static<typeof InstanceType>;

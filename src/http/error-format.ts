@@ -52,7 +52,7 @@ export function applyErrorFormat(
     send(reply, rendered, request, error);
   });
   const refuseUnknown = (request: FastifyRequest, reply: FastifyReply) => {
-    const path = request.url.split('?', 1)[0] as string;
+    const path = (request.url.split('?', 1)[0] as string).replaceAll(/\/{2,}/g, '/');
     const allowed = routes.methodsOf(path);
     if (allowed.length > 0) reply.header('allow', allowed.join(', '));
     const refusal =
@@ -136,15 +136,19 @@ function send(reply: FastifyReply, rendered: Rendered, request: FastifyRequest, 
 }
 
 function collectRoutes(app: FastifyInstance) {
-  const patterns: { matches: RegExp; method: string }[] = [];
+  const patterns: { matches: RegExp; method: string; isExact: boolean }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
     const source = url.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll(/:\w+/g, '[^/]+');
     const matches = new RegExp(`^${source.replaceAll('*', '.+')}/?$`);
-    for (const one of [method].flat()) patterns.push({ matches, method: one });
+    const isExact = !/[:*]/.test(url);
+    for (const one of [method].flat()) patterns.push({ matches, method: one, isExact });
   });
   return {
-    methodsOf: (path: string) => [
-      ...new Set(patterns.filter(({ matches }) => matches.test(path)).map(({ method }) => method)),
-    ],
+    /** The methods of the path's own routes. Routes with parameters count only if it has none. */
+    methodsOf(path: string): string[] {
+      const matching = patterns.filter(({ matches }) => matches.test(path));
+      const exact = matching.filter(({ isExact }) => isExact);
+      return [...new Set((exact.length > 0 ? exact : matching).map(({ method }) => method))];
+    },
   };
 }

@@ -65,7 +65,12 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     genReqId: nextId,
     trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
     ajv: { customOptions: validatorOptions },
-    routerOptions: { maxParamLength: 4096, ignoreTrailingSlash: true },
+    // Base URLs that end in a slash lead to paths such as /api/v1//instances.
+    routerOptions: {
+      maxParamLength: 4096,
+      ignoreTrailingSlash: true,
+      ignoreDuplicateSlashes: true,
+    },
     // app.ts refuses requests while draining, in each API's error format.
     return503OnClosing: false,
     forceCloseConnections: 'idle',

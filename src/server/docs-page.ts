@@ -31,7 +31,8 @@ td, th { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; vertical-align: t
 .method { display: inline-block; min-width: 4.5rem; font-weight: 700; }
 `;
 
-export function renderDocs(document: object): string {
+/** `url` is where programs read the same description. */
+export function renderDocs(document: object, url: string): string {
   const { paths = {} } = document as { paths?: Record<string, Record<string, Operation>> };
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -46,7 +47,7 @@ export function renderDocs(document: object): string {
 <title>Millrace API</title><style>${style}</style></head><body>
 <h1>Millrace API</h1>
 <p>Send your key as <code>Authorization: Bearer &lt;key&gt;</code>, or as the user name of HTTP Basic.
-The same description for programs is at <a href="/openapi.json">/openapi.json</a>.</p>
+The same description for programs is at <a href="${url}">${url}</a>.</p>
 ${parts.join('')}</body></html>`;
 }
 

@@ -52,6 +52,14 @@ export const openapi: FastifyDynamicSwaggerOptions = {
   },
 };
 
+/** The part of the description that is the cloud API. */
+export const toCloudOnly = <Document extends { paths?: object }>(document: Document) => ({
+  ...document,
+  paths: Object.fromEntries(
+    Object.entries(document.paths ?? {}).filter(([path]) => path.startsWith('/api/v1/')),
+  ),
+});
+
 type PathItem = Record<string, { summary?: string; responses?: object }>;
 
 function complete(path: string, item: PathItem): PathItem {

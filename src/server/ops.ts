@@ -10,6 +10,7 @@ import { addHeaders } from '#http/response-headers.ts';
 import { forbidden, invalidCredentials, Refusal } from '#lib/errors.ts';
 import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
 import { renderDocs } from './docs-page.ts';
+import { toCloudOnly } from './openapi.ts';
 import { checkReadiness, type ReadinessParts } from './readiness.ts';
 
 /**
@@ -53,11 +54,18 @@ export function opsRoutes(
     return registry.metrics();
   });
 
-  app.get('/openapi.json', async () => app.swagger());
+  describeAt(app, '', () => app.swagger());
+  // Clients of the original cloud look for its description here.
+  describeAt(app, '/api/v1', () => toCloudOnly(app.swagger()));
+}
 
+/** Serves a description for programs at `openapi.json`, and for people at `docs`. */
+function describeAt(app: FastifyInstance, prefix: string, describe: () => object): void {
+  const url = `${prefix}/openapi.json`;
+  app.get(url, async () => describe());
   let page: string | undefined;
-  app.get('/docs', async (_request, reply) => {
-    page ??= renderDocs(app.swagger());
+  app.get(`${prefix}/docs`, async (_request, reply) => {
+    page ??= renderDocs(describe(), url);
     reply.type('text/html; charset=utf-8');
     reply.header(
       'content-security-policy',

@@ -46,13 +46,17 @@ export async function openSharedState(
   };
   const redis = await openRedis(redisUrl, clock, warn);
   const store = createRedisStore(redis);
+  const sharedRates = createSharedRateLimiter(redis);
   return {
     limits: {
       reserve: withFallback(store.reserve, limits.reserve, onFallback),
       check: withFallback(store.check, limits.check, onFallback),
       close: store.close,
     },
-    rates: { take: withFallback(createSharedRateLimiter(redis).take, rates.take, onFallback) },
+    rates: {
+      take: withFallback(sharedRates.take, rates.take, onFallback),
+      giveBack: withFallback(sharedRates.giveBack, rates.giveBack, onFallback),
+    },
     async close() {
       await store.close();
       await redis.close();

@@ -18,6 +18,12 @@ const isApi = (path: string) => /^\/(v1|api\/v1|dashboard\/api)\//.test(path);
 /** Whether a route may respond with 503, which says that the model is overloaded. */
 const mayOverload = (route: string) => /^POST \/v1\/(chat\/)?completions$/.test(route);
 
+/** Operations of the contract that this cloud refuses whatever the body says. */
+const notOffered: Record<string, number[]> = {
+  'POST /api/v1/tickets': [403],
+  'POST /api/v1/fabric': [400],
+};
+
 for (const database of databases) {
   describe(`hostile input, on ${database}`, () => {
     let server: TestServer;
@@ -60,12 +66,13 @@ for (const database of databases) {
         const [method = '', path = ''] = route.split(' ');
         const { status, answer } = await send(
           method,
-          path.replace(':id', world.ids[3] ?? ''),
+          path.replaceAll(/:(ticket_|attachment_)?id/g, world.ids[3] ?? ''),
           { 'content-type': 'application/json', ...credentials('right', path) },
           Buffer.from(JSON.stringify(example)),
         );
         // An earlier example may have changed what exists and fits.
-        assert([200, 202, 404, 409].includes(status), `${route} → ${status} ${answer}`);
+        const expected = notOffered[route] ?? [200, 202, 404, 409];
+        assert(expected.includes(status), `${route} → ${status} ${answer}`);
       }
     });
 

@@ -69,6 +69,16 @@ describe('operations', () => {
     assert('tool_choice' in (schema?.properties ?? {}));
   });
 
+  test('the cloud API describes itself below its own base address, without a key', async () => {
+    const server = await startTestServer();
+    const described = await fetch(`${server.url}/api/v1/openapi.json`);
+    const { paths } = (await described.json()) as { paths: object };
+    assert('/api/v1/instances' in paths);
+    assert(Object.keys(paths).every((path) => path.startsWith('/api/v1/')));
+    const page = await (await fetch(`${server.url}/api/v1/docs`)).text();
+    assert(page.includes('href="/api/v1/openapi.json"') && !page.includes('/v1/chat'));
+  });
+
   test('each API has its own body limit', async () => {
     const server = await startTestServer();
     const send = async (path: string, bytes: number) => {

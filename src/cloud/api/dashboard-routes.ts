@@ -23,7 +23,7 @@ export interface CloudDashboardParts {
   cloud: {
     details: InstanceDetails;
     events: InstanceEvents;
-    instances: Pick<Instances, 'retag'>;
+    instances: Pick<Instances, 'change'>;
     usages: InstanceUsages;
   };
 }
@@ -72,7 +72,7 @@ export function cloudDashboardRoutes(
         throw invalidBody('A tag key occurs twice.', 'tags');
       }
       const id = toId(request.params.id);
-      return { data: await cloud.instances.retag(principal, id, tags).catch(hide) };
+      return { data: await cloud.instances.change(principal, id, { tags }).catch(hide) };
     },
   );
   eventRoutes(app, cloud.events);

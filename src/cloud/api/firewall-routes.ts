@@ -128,6 +128,10 @@ function rulesetRoutes(scope: FastifyInstance, rulesets: Rulesets): void {
         params: IdParams,
         response: ok(Type.Object({})),
       },
+      // The global ruleset can't be deleted: a 405, as for any other method that it lacks.
+      preValidation: async (request, reply) => {
+        if (request.params.id === 'global') return reply.callNotFound();
+      },
     },
     async (request) => {
       await rulesets.remove(principalOf(request), toId(request.params.id));

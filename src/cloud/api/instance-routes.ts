@@ -11,12 +11,12 @@ import type { Offers } from '#cloud/placement/instance-types.ts';
 import {
   IdParams,
   Instance,
+  InstanceChange,
   InstanceIds,
   InstanceTypes,
   Launch,
   LaunchedIds,
   ok,
-  Rename,
 } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire-id.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
@@ -62,20 +62,15 @@ export function instanceRoutes(scope: FastifyInstance, parts: InstanceRouteParts
     {
       schema: {
         tags,
-        summary: 'Rename an instance',
+        summary: 'Change the name and the tags of an instance',
         params: IdParams,
-        body: Rename,
+        body: InstanceChange,
         response: ok(Instance),
       },
     },
-    async (request) => {
-      const { accountId } = principalOf(request);
-      const id = toId(request.params.id);
-      const { name } = request.body;
-      // A body without a name changes nothing.
-      if (name == null) return { data: await instances.get(accountId, id) };
-      return { data: await instances.rename(principalOf(request), id, name || null) };
-    },
+    async (request) => ({
+      data: await instances.change(principalOf(request), toId(request.params.id), request.body),
+    }),
   );
   app.post(
     '/instance-operations/launch',

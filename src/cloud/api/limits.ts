@@ -1,7 +1,7 @@
 // Rate limits of an account (seed 8): one request per second, one launch per ten seconds. Requests of the
-// dashboard are not limited.
+// dashboard are not limited, and a launch that is refused does not count as one.
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
 import { rateLimited } from '#lib/errors.ts';
 import type { Rate, RateLimiter } from '#lib/limits/rate-limit.ts';
@@ -17,19 +17,30 @@ export function limitRequests(
   limiter: RateLimiter,
   limits: CloudLimits,
 ): void {
+  /** Launches that took their unit. */
+  const launching = new WeakSet<FastifyRequest>();
+  const { requests, launches } = limits;
+
   app.addHook('onRequest', async (request) => {
     if (request.is404) return;
     const principal = principalOf(request);
     if (principal.kind === 'session') return;
     const { accountId } = principal;
-    const isLaunch = request.routeOptions.url?.endsWith('/instance-operations/launch') ?? false;
-    const waitMs =
-      (limits.requests && (await limiter.take(`requests:${accountId}`, limits.requests))) ||
-      (isLaunch &&
-        limits.launches &&
-        (await limiter.take(`launches:${accountId}`, limits.launches))) ||
-      0;
-    if (waitMs === 0) return;
-    throw rateLimited('Too many requests: this account is over its request rate.', waitMs);
+    const take = async (rate: Rate | null, key: string) => {
+      const waitMs = rate === null ? 0 : await limiter.take(key, rate);
+      if (waitMs === 0) return;
+      throw rateLimited('Too many requests: this account is over its request rate.', waitMs);
+    };
+    await take(requests, `requests:${accountId}`);
+    if (!request.routeOptions.url?.endsWith('/instance-operations/launch')) return;
+    await take(launches, `launches:${accountId}`);
+    launching.add(request);
+  });
+
+  // A client that corrects a refused launch need not wait for the next one.
+  app.addHook('onSend', async (request, { statusCode }) => {
+    if (launches === null || !launching.has(request) || statusCode < 400 || statusCode > 499)
+      return;
+    await limiter.giveBack(`launches:${principalOf(request).accountId}`, launches);
   });
 }

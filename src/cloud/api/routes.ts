@@ -32,6 +32,7 @@ import type { AuditEvents } from './audit-events.ts';
 import { type FirewallRouteParts, firewallRoutes } from './firewall-routes.ts';
 import { type InstanceRouteParts, instanceRoutes } from './instance-routes.ts';
 import { type CloudLimits, limitRequests } from './limits.ts';
+import { supportRoutes } from './support-routes.ts';
 
 export interface CloudRouteParts {
   authenticator: Authenticator;
@@ -69,6 +70,7 @@ export function cloudRoutes(scope: FastifyInstance, parts: CloudRouteParts): voi
   sshKeyRoutes(scope, cloud.sshKeys);
   filesystemRoutes(scope, cloud.filesystems);
   firewallRoutes(scope, cloud);
+  supportRoutes(scope);
   catalogRoutes(scope, cloud.images, cloud.auditEvents);
 }
 

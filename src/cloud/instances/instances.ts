@@ -3,8 +3,8 @@
 
 import type { Audit, AuditAction } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
-import { instanceBusy, instanceNotFound } from '#cloud/errors.ts';
-import type { Instance, TagsChange } from '#cloud/schema.ts';
+import { instanceBusy, instanceNotFound, invalidParameters } from '#cloud/errors.ts';
+import type { Instance, InstanceChange, Tag } from '#cloud/schema.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
@@ -17,9 +17,8 @@ type RestartAction = 'restart' | 'power-cycle';
 export interface Instances {
   list(accountId: string): Promise<Instance[]>;
   get(accountId: string, id: string): Promise<Instance>;
-  rename(principal: Principal, id: string, name: string | null): Promise<Instance>;
-  /** Replaces all tags. */
-  retag(principal: Principal, id: string, tags: TagsChange['tags']): Promise<Instance>;
+  /** Changes the name, the tags, both or nothing. An empty name removes it. */
+  change(principal: Principal, id: string, change: InstanceChange): Promise<Instance>;
   /** Restarts all of them or none; `terminate` likewise. */
   restart(principal: Principal, ids: readonly string[], action: RestartAction): Promise<Instance[]>;
   terminate(principal: Principal, ids: readonly string[]): Promise<Instance[]>;
@@ -59,13 +58,7 @@ export function createInstances(db: Database, clock: Clock, parts: InstanceParts
       return viewInstances(db, rows);
     },
     get: (accountId, id) => getInstance(context, accountId, id),
-    rename: (principal, id, name) =>
-      update(context, principal, id, { change: { name }, details: { name } }),
-    retag(principal, id, tags) {
-      const kept = tags.map(({ key, value }) => ({ key, value }));
-      const details = { tags: kept.map(({ key, value }) => `${key}=${value}`) };
-      return update(context, principal, id, { change: { tags: JSON.stringify(kept) }, details });
-    },
+    change: (principal, id, change) => update(context, principal, id, change),
     restart: (principal, ids, action) =>
       command(context, principal, ids, async (tx, row) => {
         await restart(tx, row, action, clock.now());
@@ -95,29 +88,30 @@ async function getInstance({ db, clock }: Context, accountId: string, id: string
   return (await viewInstances(db, [row]))[0] as Instance;
 }
 
-interface Update {
-  readonly change: Partial<Pick<InstanceRow, 'name' | 'tags'>>;
-  /** The details for the audit log. */
-  readonly details: Record<string, unknown>;
-}
-
 async function update(
   context: Context,
   principal: Principal,
   id: string,
-  { change, details }: Update,
+  { name: newName, tags }: InstanceChange,
 ): Promise<Instance> {
   const { accountId } = principal;
+  if (newName == null && tags == null) return getInstance(context, accountId, id);
+  if (tags != null && new Set(tags.map(({ key }) => key)).size < tags.length) {
+    throw invalidParameters("Error in request body at 'tags': A tag key occurs twice");
+  }
+  const name = newName == null ? {} : { name: newName || null };
   await context.db.transaction().execute(async (tx) => {
     const row = await tx
       .updateTable('instances')
-      .set(change)
+      .set({ ...name, ...(tags != null && { tags: toTagsText(tags) }) })
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('status', '!=', 'terminated')
       .returning('id')
       .executeTakeFirst();
     if (row === undefined) throw instanceNotFound();
+    const shown = tags?.map(({ key, value }) => `${key}=${value}`);
+    const details = { ...name, ...(shown !== undefined && { tags: shown }) };
     const action = 'instance.updated';
     await context.audit.record(tx, principal, { action, resourceId: id, details });
   });
@@ -125,6 +119,9 @@ async function update(
   announce(context, accountId, [instance]);
   return instance;
 }
+
+const toTagsText = (tags: readonly Tag[]) =>
+  JSON.stringify(tags.map(({ key, value }) => ({ key, value })));
 
 /** Changes all of the instances or none. The lock on the account prevents deadlocks between commands. */
 async function command(

@@ -3,7 +3,7 @@
 
 import type { InstanceType } from '#cloud/schema.ts';
 import { type Place, splitNode } from './place.ts';
-import { type CatalogType, catalogModels, typeCatalog } from './type-catalog.ts';
+import { type CatalogType, catalogModels, toGpuCents, typeCatalog } from './type-catalog.ts';
 
 export interface Offer {
   readonly type: InstanceType;
@@ -32,7 +32,6 @@ export interface OfferOptions {
 }
 
 const centsPerVcpu = 5;
-const centsPerUnknownGpu = 100;
 
 export function createOffers(known: readonly Place[], options: OfferOptions): Offers {
   // The size of a node that has never been online is unknown.
@@ -122,7 +121,7 @@ function gpuOffer(model: string, count: number, memoryGib: number, able: readonl
   );
   const gpu = listed?.gpu ?? `${shorten(model)} (${memoryGib} GB)`;
   const type = toType(name, `${count}x ${gpu}${warning(able)}`, { ...given, gpus: count });
-  type.price_cents_per_hour = listed?.cents ?? count * centsPerUnknownGpu;
+  type.price_cents_per_hour = listed?.cents ?? count * toGpuCents(model, memoryGib);
   return { type, pool: 'gpu', gpuModel: model, ...given };
 }
 

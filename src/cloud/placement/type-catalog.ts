@@ -57,3 +57,36 @@ export const catalogModels: readonly (readonly [RegExp, string])[] = [
   [/^GH200\b.*$/, 'gh200'],
   [/^B200$/, 'b200_sxm6'],
 ];
+
+/** Cents per hour of one GPU whose type is not in the catalog, by family: the first pattern that matches decides. */
+const familyCents: readonly (readonly [RegExp, number])[] = [
+  [/\bG?B300\b/, 799],
+  [/\bG?B200\b/, 699],
+  [/\bB100\b/, 599],
+  [/\bGH200\b/, 229],
+  [/\bH200\b/, 479],
+  [/\bH[18]00\b.*(PCIe|NVL)/i, 329],
+  [/\bH[18]00\b/, 429],
+  [/\bMI3\d\dX?\b/, 349],
+  [/\bA[18]00\b.*80GB/i, 279],
+  [/\bA[18]00\b/, 199],
+  [/\bRTX PRO 6000\b/, 189],
+  [/\bL40S\b/, 159],
+  [/\bA10G?\b/, 129],
+  [/\bL40\b|\b6000 Ada\b/i, 139],
+  [/\bA40\b|\bA6000\b/, 109],
+  [/\bL4\b/, 79],
+  [/\bV100\b/, 79],
+  [/\bT4\b/, 49],
+];
+
+/** For GPUs of an unknown family, by their memory: the catalog's cards cost about so much. */
+const centsPerGib = 3;
+
+/** A MIG slice costs its share of a GPU's seven slices. */
+export function toGpuCents(model: string, memoryGib: number): number {
+  const slices = Number(/ MIG (\d)g\./.exec(model)?.[1] ?? 7);
+  const family = familyCents.find(([pattern]) => pattern.test(model))?.[1];
+  if (family === undefined) return Math.max(10, Math.round(memoryGib * centsPerGib));
+  return Math.ceil((family * slices) / 7);
+}

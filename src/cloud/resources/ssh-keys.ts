@@ -137,7 +137,8 @@ async function remove({ db, audit }: Context, principal: Principal, id: string):
       .select('id')
       .where('account_id', '=', accountId)
       .where('ssh_key_id', '=', id)
-      .where('status', '!=', 'terminated')
+      // Terraform terminates an instance and deletes its key at once, so a terminating one does not count.
+      .where('status', 'in', ['booting', 'active', 'unhealthy'])
       .executeTakeFirst();
     if (user !== undefined) throw keyInUse();
     const details = { name: row.name, fingerprint: row.fingerprint };

@@ -15,6 +15,8 @@ export interface HealthSettings {
 export interface HealthRecord extends Health {
   /** The backend responded to a probe: it may be tried if it was ejected, but only a request makes it healthy. */
   responded(): void;
+  /** True if the last result was the success of a request. */
+  isServing(): boolean;
   /** Reason of the last failure; null if healthy. */
   reason(): string | null;
   ejections(): number;
@@ -36,6 +38,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
   let ejections = 0;
   let ejectedUntil: number | null = null;
   let reason: string | null = null;
+  let isServing = false;
 
   function state(): ReturnType<Health['state']> {
     if (ejectedUntil === null) return 'healthy';
@@ -61,6 +64,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
     state,
     retryAfterMs: () => (ejectedUntil === null ? 0 : Math.max(0, ejectedUntil - clock.now())),
     succeeded() {
+      isServing = true;
       // The request was sent before the ejection, so it proves no more than a probe does.
       if (state() === 'ejected') return responded();
       failures = 0;
@@ -69,6 +73,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
       reason = null;
     },
     failed(why) {
+      isServing = false;
       const now = state();
       // Requests that were running at the ejection may fail too. They are not counted again.
       if (now === 'ejected') return;
@@ -77,6 +82,7 @@ export function createHealth(clock: Clock, options: HealthOptions): HealthRecord
       if (now === 'probation' || failures >= settings().ejectAfter) eject(why);
     },
     responded,
+    isServing: () => isServing,
     reason: () => reason,
     ejections: () => ejections,
   };
@@ -89,6 +95,7 @@ export const alwaysHealthy: HealthRecord = {
   succeeded() {},
   failed() {},
   responded() {},
+  isServing: () => true,
   reason: () => null,
   ejections: () => 0,
 };

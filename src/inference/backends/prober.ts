@@ -37,8 +37,9 @@ export function createProber(clock: Clock, options: ProberOptions): Prober {
       backend.health.responded();
     } catch (error) {
       if (stopped.signal.aborted) return;
-      if (isResponse(error)) backend.health.responded();
-      else backend.health.failed(toReason(error, signal));
+      const { health } = backend;
+      if (isResponse(error) || (isDoubtful(error) && health.isServing())) health.responded();
+      else health.failed(toReason(error, signal));
     } finally {
       probing.delete(backend);
     }
@@ -68,6 +69,9 @@ export function createProber(clock: Clock, options: ProberOptions): Prober {
 /** True if the upstream refused the request, as servers without a list of models do: it did respond. */
 const isResponse = (error: unknown) =>
   error instanceof EngineError && error.failure !== 'unavailable';
+
+/** True if only the list of models may be broken. Requests that succeed prove that the rest is not. */
+const isDoubtful = (error: unknown) => error instanceof EngineError && error.isDoubtful;
 
 const toReason = (error: unknown, signal: AbortSignal) =>
   signal.aborted

@@ -8,18 +8,21 @@ import { type LeakyBucket, leak, newBucket, waitFor } from './leaky-bucket.ts';
 export interface Rate {
   /** Milliseconds until one unit is available again. */
   readonly intervalMs: number;
-  /** Units that may be taken at once. */
+  /** Units that may be taken at once. A fraction above 1 lets a unit be taken by so much of the interval too early. */
   readonly burst: number;
 }
 
 export interface RateLimiter {
   /** Takes one unit. Returns 0 if it was granted, else the milliseconds until one is available. */
   take(key: string, rate: Rate): number | Promise<number>;
+  /** Returns a unit that was taken for nothing. */
+  giveBack(key: string, rate: Rate): void | Promise<void>;
 }
 
 /** A limiter in this process, which answers synchronously. */
 export interface LocalRateLimiter extends RateLimiter {
   take(key: string, rate: Rate): number;
+  giveBack(key: string, rate: Rate): void;
 }
 
 export function createRateLimiter(clock: Clock, maxKeys = 100_000): LocalRateLimiter {
@@ -35,6 +38,10 @@ export function createRateLimiter(clock: Clock, maxKeys = 100_000): LocalRateLim
       if (waitMs === 0) bucket.debt += intervalMs;
       buckets.set(key, bucket);
       return waitMs;
+    },
+    giveBack(key, { intervalMs }) {
+      const bucket = buckets.get(key);
+      if (bucket !== undefined) bucket.debt = Math.max(0, bucket.debt - intervalMs);
     },
   };
 }

@@ -16,10 +16,22 @@ redis.call('PEXPIRE', KEYS[1], math.max(1, math.ceil(debt)))
 return wait
 `;
 
+/** ARGV: now, the debt of one unit. */
+const giveBackScript = `
+local debt = tonumber(redis.call('HGET', KEYS[1], 'debt') or 0)
+if debt == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'debt', string.format('%.3f', math.max(0, debt - tonumber(ARGV[2]))))
+return 0
+`;
+
 export function createSharedRateLimiter(shared: SharedRedis): RateLimiter {
   const take = createScript(shared, takeScript);
+  const giveBack = createScript(shared, giveBackScript);
   return {
     take: async (key, { intervalMs, burst }) =>
       Number(await take([`millrace:bucket:${key}`], [shared.now(), intervalMs, burst])),
+    giveBack: async (key, { intervalMs }) => {
+      await giveBack([`millrace:bucket:${key}`], [shared.now(), intervalMs]);
+    },
   };
 }

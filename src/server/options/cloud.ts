@@ -39,11 +39,18 @@ export function toCloudOptions(
 
 export function toCloudLimits({ cloud }: Config) {
   if (!cloud.rate_limit) return { requests: null, launches: null };
+  const toRate = (intervalMs: number) => ({ intervalMs, burst: 1 + jitterMs / intervalMs });
   return {
-    requests: { intervalMs: 1000 / cloud.requests_per_second, burst: 1 },
-    launches: { intervalMs: cloud.launch_interval_seconds * 1000, burst: 1 },
+    requests: toRate(1000 / cloud.requests_per_second),
+    launches: toRate(cloud.launch_interval_seconds * 1000),
   };
 }
+
+/**
+ * A request may come this much too early, because a client that keeps the pace exactly is sometimes delayed on the way
+ * and then seems to hurry. The rate over a longer time stays the same.
+ */
+const jitterMs = 500;
 
 /** Says who may use this host's GPUs. Empty if it has none. */
 export function describeGpus(

@@ -219,6 +219,106 @@ for (const database of databases) {
       assert.deepEqual(data[0], { name: 'us-west-1', description: 'California, USA' });
     });
 
+    test('a key can be deleted as soon as its instance is terminating', async () => {
+      const { launchActive, call, settle } = await startCloud(database);
+      const id = await launchActive();
+      const [key] = (await call<SshKey[]>('GET', '/ssh-keys')).body.data;
+      const used = await call('DELETE', `/ssh-keys/${key?.id}`);
+      assert.deepEqual([used.status, used.body.error.code], [400, 'ssh-keys/key-in-use']);
+      await call('POST', '/instance-operations/terminate', { instance_ids: [id] });
+      assert.equal((await call('DELETE', `/ssh-keys/${key?.id}`)).status, 200);
+      const { data } = (await call<Instance>('GET', `/instances/${id}`)).body;
+      assert.deepEqual([data.status, data.ssh_key_names], ['terminating', ['laptop']]);
+      await settle();
+      const gone = (await call<Instance>('GET', `/instances/${id}`)).body.data;
+      assert.equal(gone.status, 'terminated');
+    });
+
+    test('a base address that ends in a slash works', async () => {
+      const { call } = await startCloud(database);
+      assert.equal((await call('GET', '//instances')).status, 200);
+      const wrong = await call('PUT', '//instances');
+      assert.deepEqual([wrong.status, wrong.headers.allow], [405, 'GET, HEAD']);
+    });
+
+    test('the global ruleset can be read and changed, not deleted', async () => {
+      const { call } = await startCloud(database);
+      for (const method of ['DELETE', 'PUT']) {
+        const { status, headers } = await call(method, '/firewall-rulesets/global');
+        assert.deepEqual([status, headers.allow], [405, 'GET, HEAD, PATCH'], method);
+      }
+      const { headers } = await call('PUT', `/firewall-rulesets/${'0'.repeat(32)}`);
+      assert.equal(headers.allow, 'GET, HEAD, PATCH, DELETE');
+    });
+
+    test('an instance gets a name and tags, each alone or both at once', async () => {
+      const { launch, call } = await startCloud(database);
+      const id = await launch();
+      const change = async (body: object) =>
+        (await call<Instance>('POST', `/instances/${id}`, body)).body.data;
+      const red = [{ key: 'team', value: 'red' }];
+      assert.deepEqual((await change({ tags: red })).tags, red);
+      const named = await change({ name: 'box' });
+      assert.deepEqual([named.name, named.tags], ['box', red]);
+      const both = await change({ name: '', tags: [] });
+      assert.deepEqual([both.name, both.tags], [undefined, undefined]);
+      assert.equal((await change({})).id, id);
+      const twice = await call('POST', `/instances/${id}`, { tags: [...red, ...red] });
+      assert.deepEqual([twice.status, twice.body.error.code], [400, 'global/invalid-parameters']);
+    });
+
+    test('what this cloud never has is empty, not found or not offered', async () => {
+      const { call } = await startCloud(database);
+      for (const path of ['/maintenance_events', '/maintenance-events']) {
+        const { body } = await call('GET', path);
+        assert.deepEqual(body.data, { maintenance_events: [], page_token: null });
+      }
+      assert.deepEqual((await call('GET', '/tickets')).body.data, {
+        tickets: [],
+        page_token: null,
+      });
+      const id = '0'.repeat(32);
+      const ticket = { subject: 'Help', description: 'It broke.', type: 'incident' };
+      const cases: [string, string, object | undefined, number, string][] = [
+        ['POST', '/tickets', ticket, 403, 'global/forbidden'],
+        ['POST', '/tickets', {}, 400, 'global/invalid-parameters'],
+        ['GET', `/tickets/${id}`, undefined, 404, 'global/not-found'],
+        ['GET', '/tickets/42', undefined, 400, 'global/invalid-parameters'],
+        ['PATCH', `/tickets/${id}`, { status: 'solved' }, 404, 'global/not-found'],
+        ['GET', `/tickets/${id}/attachments`, undefined, 404, 'global/not-found'],
+        ['GET', `/tickets/${id}/attachments/${id}/download`, undefined, 404, 'global/not-found'],
+        ['POST', '/fabric', { name: 'x', region: 'us-west-1' }, 400, 'global/invalid-parameters'],
+        ['POST', `/fabric/${id}`, { name: 'x' }, 404, 'global/not-found'],
+        ['DELETE', `/fabric/${id}`, undefined, 404, 'global/not-found'],
+      ];
+      for (const [method, path, json, status, code] of cases) {
+        const answer = await call(method, path, json);
+        assert.deepEqual(
+          [answer.status, answer.body.error.code],
+          [status, code],
+          `${method} ${path}`,
+        );
+        assert.equal(typeof answer.body.error.suggestion, 'string');
+      }
+    });
+
+    test('a launch that is refused does not use up the next one', async () => {
+      const limits = { requests: null, launches: { intervalMs: 10_000, burst: 1 } };
+      const { call } = await startCloud(database, { limits });
+      const body = {
+        region_name: 'us-nowhere-1',
+        instance_type_name: 'cpu_1x_general',
+        ssh_key_names: ['laptop'],
+      };
+      const launch = async (change: object = {}) =>
+        (await call('POST', '/instance-operations/launch', { ...body, ...change })).status;
+      assert.equal(await launch(), 400);
+      assert.equal(await launch({ ssh_key_names: [] }), 400);
+      assert.equal(await launch({ region_name: 'us-west-1' }), 200);
+      assert.equal(await launch({ region_name: 'us-west-1' }), 429);
+      assert.equal(await launch(), 429, 'a refusal for the rate gives nothing back');
+    });
+
     test('launches are limited to one in ten seconds, other calls to one a second', async () => {
       const limits = {
         requests: { intervalMs: 1000, burst: 1 },

@@ -145,6 +145,26 @@ describe('instance types', () => {
     assert.equal(types.gpu_1x_rtx_4090?.instance_type.description, '1x RTX 4090 (24 GB)');
   });
 
+  test('gpus that the catalog lacks are priced by their family, then by their memory', async () => {
+    const priceOf = async (model: string, memoryGib: number) => {
+      const report = { vcpus: 16, gpus: [{ address: 'a', model, memoryGib }] };
+      const types = await typesOf(await startCloud('sqlite', { driver: { report } }));
+      const own = Object.entries(types).find(
+        ([name, { regions_with_capacity_available: places }]) =>
+          name.startsWith('gpu_') && places.length > 0,
+      );
+      return own?.[1].instance_type.price_cents_per_hour;
+    };
+    assert.equal(await priceOf('NVIDIA H200', 141), 479);
+    assert.equal(await priceOf('NVIDIA H100 NVL', 94), 329);
+    assert.equal(await priceOf('NVIDIA A100 80GB PCIe', 80), 279);
+    assert.equal(await priceOf('NVIDIA A10', 24), 129);
+    assert.equal(await priceOf('Tesla T4', 16), 49);
+    assert.equal(await priceOf('NVIDIA H200 MIG 1g.18gb', 18), 69, 'a seventh, rounded up');
+    assert.equal(await priceOf('NVIDIA GeForce RTX 4090', 24), 72);
+    assert.equal(await priceOf('Somebody X1', 1), 10);
+  });
+
   test('emulation gives the catalog capacity, says so, and is bounded', async () => {
     const cloud = await startCloud('sqlite', { emulate: true, emulatedInstances: 2 });
     const types = await typesOf(cloud);

@@ -128,6 +128,25 @@ describe('probes', () => {
     assert.equal(backend.health.state(), 'healthy');
   });
 
+  it('of a list of models that is broken eject nothing whose requests succeed', async () => {
+    const { clock, prober, backend } = start(async () => {
+      throw new EngineError('unavailable', 'The backend responded with status 500.', {
+        isDoubtful: true,
+      });
+    });
+    const probe = async (times: number) => {
+      for (let round = 0; round < times; round++) {
+        await prober.tick();
+        clock.turn(10_000);
+      }
+      return backend.health.state();
+    };
+    backend.health.succeeded();
+    assert.equal(await probe(5), 'healthy');
+    backend.health.failed('The backend aborted its response.');
+    assert.equal(await probe(1), 'ejected', 'no request succeeded since');
+  });
+
   it('that the end of the server cuts off say nothing about the backend', async () => {
     const { clock, prober, backend } = start(
       (_options, signal) =>

@@ -162,7 +162,7 @@ export async function startCloud(
   const cloud = await make();
   const app = Fastify({
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
-    routerOptions: { maxParamLength: 512 },
+    routerOptions: { maxParamLength: 512, ignoreDuplicateSlashes: true },
   });
   await app.register(cookie);
   const parts = {

@@ -24,7 +24,7 @@ export const paths: Record<Task['kind'], string> = {
  */
 export function toRequestBody(
   task: Task,
-  { model, server }: { model: string; server: UpstreamServer },
+  { model, server, url }: { model: string; server: UpstreamServer; url: string },
   streams: boolean,
 ): string {
   const { kind, body } = task;
@@ -32,7 +32,7 @@ export function toRequestBody(
     ...body,
     ...toLong(body),
     ...(kind === 'chat' && body.continue_final_message === true && continuesMessage),
-    ...(oldLimits.includes(server) && toOldLimit(task)),
+    ...toOldLimit(task, server, url),
     ...(server === 'llama-server' && toLlamaServer(body)),
     ...(server === 'sglang' && toSglang(body)),
     ...toConstrained(task, server),
@@ -83,13 +83,17 @@ function toLong(body: Record<string, unknown> & WithRawIntegers): Record<string,
 /** Implied by `continue_final_message`, but not on every server. */
 const continuesMessage = { add_generation_prompt: false };
 
-/** Ollama and older llama-servers know only `max_tokens`, and would otherwise generate without end. */
-const oldLimits: readonly UpstreamServer[] = ['ollama', 'llama-server'];
-
-function toOldLimit({ kind, body }: Task): Record<string, unknown> {
+/**
+ * Ollama, older llama-servers and many others know only `max_tokens`, and would otherwise generate without end. OpenAI
+ * itself refuses requests that have both.
+ */
+function toOldLimit({ kind, body }: Task, server: UpstreamServer, url: string) {
   const limit = kind === 'chat' ? body.max_completion_tokens : null;
-  return limit == null ? {} : { max_tokens: limit };
+  if (limit == null || server === 'vllm' || server === 'sglang') return null;
+  return server === 'openai' && openAi.test(url) ? null : { max_tokens: limit };
 }
+
+const openAi = /^https:\/\/([^/]+\.)?openai\.(azure\.)?com[:/]/i;
 
 /** Sets SGLang's own member for keeping the stop string in the output. */
 function toSglang(body: Task['body']): Record<string, unknown> {

@@ -149,7 +149,8 @@ export async function probeUpstream(
     // A hosted service may have no list. The probe succeeds, because the server responded.
     if (status === 404 || status === 405 || status === 501)
       throw new EngineError('rejected', 'The backend has no list of models at this address.');
-    if (status !== 200) throw unavailable(`responded with status ${status}`);
+    if (status !== 200)
+      throw unavailable(`responded with status ${status}`, undefined, status === 500);
     if (options.server === 'sglang') await checkReady(client, signal);
     const rows = parseModels(text);
     const latencyMs = Math.round(performance.now() - startMs);

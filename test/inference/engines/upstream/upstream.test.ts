@@ -24,6 +24,7 @@ import { until } from '#test/support/until.ts';
 import { createPair, newTrust, upstreamOptions } from '#test/support/upstream.ts';
 
 const reason = new Error('The client left');
+const url = 'http://10.0.0.1/v1';
 
 async function readAll(engine: Engine, task = chat('Hi'), call = newCall()): Promise<string> {
   let text = '';
@@ -68,7 +69,7 @@ describe('the upstream engine', () => {
       const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","seed":${seed}}`));
       const task = { kind: 'completion', body } as Task;
       checkTask(task);
-      const sent = toRequestBody(task, { model: 'm', server: 'vllm' }, false);
+      const sent = toRequestBody(task, { model: 'm', server: 'vllm', url }, false);
       assert.equal(/"seed":(-?\d+)/.exec(sent)?.[1], seed);
     }
   });
@@ -103,27 +104,31 @@ describe('the upstream engine', () => {
     const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","mine":${long},"other":1}`));
     const task = { kind: 'completion', body } as Task;
     checkTask(task);
-    const sent = toRequestBody(task, { model: 'm', server: 'vllm' }, false);
+    const sent = toRequestBody(task, { model: 'm', server: 'vllm', url }, false);
     assert.equal(/"mine":(\d+),"other":1/.exec(sent)?.[1], long);
   });
 
   test('tells servers that know only the old word for a limit', () => {
-    const sentTo = (server: UpstreamServer, limits: object) => {
+    const sentTo = (server: UpstreamServer, limits: object, to = url) => {
       const body = JSON.parse(
-        toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server }, true),
+        toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server, url: to }, true),
       );
       return [body.max_tokens, body.max_completion_tokens];
     };
     const limits = { max_tokens: 3, max_completion_tokens: 10 };
-    for (const server of ['ollama', 'llama-server'] as const)
+    for (const server of ['ollama', 'llama-server', 'openai'] as const)
       assert.deepEqual(sentTo(server, limits), [10, 10]);
-    assert.deepEqual(sentTo('openai', limits), [3, 10]);
+    for (const to of ['https://api.openai.com/v1', 'https://me.openai.azure.com/openai/v1'])
+      assert.deepEqual(sentTo('openai', limits, to), [3, 10], 'which refuses both at once');
+    assert.deepEqual(sentTo('openai', limits, 'https://api.openai.com.example/v1'), [10, 10]);
+    assert.deepEqual(sentTo('vllm', limits), [3, 10]);
     assert.deepEqual(sentTo('ollama', { max_tokens: 3 }), [3, undefined]);
   });
 
   test('tells SGLang its own word for a stop string that stays', () => {
     const sent = (body: object) =>
-      JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang' }, false)).no_stop_trim;
+      JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang', url }, false))
+        .no_stop_trim;
     assert.equal(sent({ messages: [], include_stop_str_in_output: true }), true);
     assert.equal(
       sent({ messages: [], include_stop_str_in_output: true, no_stop_trim: false }),
@@ -142,7 +147,10 @@ describe('the upstream engine', () => {
       tool_choice: tool('g'),
     });
     const sentTo = (server: 'llama-server' | 'vllm') =>
-      JSON.parse(toRequestBody(task, { model: 'm', server }, false)) as Record<string, unknown>;
+      JSON.parse(toRequestBody(task, { model: 'm', server, url }, false)) as Record<
+        string,
+        unknown
+      >;
     const { repeat_penalty, tools, tool_choice } = sentTo('llama-server');
     assert.deepEqual(
       { repeat_penalty, tools, tool_choice },
@@ -502,6 +510,21 @@ describe('the upstream engine', () => {
       [null, null],
       [null, null],
     ]);
+  });
+
+  test('a probe doubts a server only if its list of models fails with 500', async (t) => {
+    let status = 500;
+    const server = createServer((_request, response) => {
+      response.statusCode = status;
+      response.end('{}');
+    });
+    const port = await listen(t, server);
+    const { signal } = new AbortController();
+    const probe = () => probeUpstream(upstreamOptions(`http://127.0.0.1:${port}/v1`), signal);
+    await assert.rejects(probe(), { failure: 'unavailable', isDoubtful: true });
+    // A proxy whose server is down.
+    status = 502;
+    await assert.rejects(probe(), { failure: 'unavailable', isDoubtful: false });
   });
 
   test('a probe tells the models, the window and the time it took', async (t) => {
