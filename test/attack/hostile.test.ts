@@ -14,7 +14,7 @@ import { type SessionFetch, startTestServer, type TestServer } from '#test/suppo
 import { until } from '#test/support/until.ts';
 
 /** Whether a path belongs to an API. The other paths are pages and files, which are JSON only if they fail. */
-const isApi = (path: string) => /^\/(v1|api\/v1|dashboard\/api)\//.test(path);
+const isApi = (path: string) => /^\/(v1|api\/v1|dashboard\/api)\/(?!docs$)/.test(path);
 /** Whether a route may respond with 503, which says that the model is overloaded. */
 const mayOverload = (route: string) => /^POST \/v1\/(chat\/)?completions$/.test(route);
 
@@ -185,34 +185,37 @@ describe('hostile bytes', () => {
   const rawRequests: [string, string][] = [
     [
       'two content lengths',
-      'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx',
+      'POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx',
     ],
     [
       'both framings',
-      'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+      'POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
     ['bytes that are not HTTP', 'hello there\r\n\r\n'],
-    ['endless headers', `GET /v1/models HTTP/1.1\r\nhost: x\r\n${'x-a: b\r\n'.repeat(5000)}\r\n`],
+    [
+      'endless headers',
+      `GET /v1/models HTTP/1.1\r\nhost: localhost\r\n${'x-a: b\r\n'.repeat(5000)}\r\n`,
+    ],
     [
       'a header of 100 kB',
-      `GET /api/v1/instances HTTP/1.1\r\nhost: x\r\nx-a: ${'b'.repeat(100_000)}\r\n\r\n`,
+      `GET /api/v1/instances HTTP/1.1\r\nhost: localhost\r\nx-a: ${'b'.repeat(100_000)}\r\n\r\n`,
     ],
     [
       'duplicate authorization',
-      'GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\nconnection: close\r\n\r\n',
+      'GET /v1/models HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\nconnection: close\r\n\r\n',
     ],
-    ['a zero byte in the path', 'GET /v1/mod\u0000els HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['a zero byte in the path', 'GET /v1/mod\u0000els HTTP/1.1\r\nhost: localhost\r\n\r\n'],
   ];
   rawRequests.push(
     [
       'an unknown expectation',
-      'GET /v1/models HTTP/1.1\r\nhost: x\r\nexpect: tea\r\nconnection: close\r\n\r\n',
+      'GET /v1/models HTTP/1.1\r\nhost: localhost\r\nexpect: tea\r\nconnection: close\r\n\r\n',
     ],
     ['a tunnel', 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n'],
     ['no host', 'GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n'],
     [
       'a method of another protocol',
-      'QUERY /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
+      'QUERY /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',
     ],
   );
   for (const [name, bytes] of rawRequests) {
@@ -230,7 +233,7 @@ describe('hostile bytes', () => {
       ...{ max_tokens: 200, ignore_eos: true },
     });
     const answer = await sendRaw(
-      `POST /v1/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.key}\r\n` +
+      `POST /v1/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.key}\r\n` +
         `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       'hello there\r\n\r\n',
     );

@@ -135,35 +135,53 @@ describe('isolation of sandboxes', { skip: noSsh, timeout: 300_000 }, () => {
     assert.equal(readFileSync(path.join(folder, 'pids.max'), 'utf8').trim(), '2048');
   });
 
-  test('descriptors that the server inherited are closed in machines', async () => {
-    const module = new URL('../../../../src/cloud/drivers/sandbox/sandbox.ts', import.meta.url)
-      .href;
-    const program = path.join(
-      import.meta.dirname,
-      '../../../support/conformance/driver-process.ts',
-    );
-    const argv = [process.execPath, program, module, 'createSandboxDriver'];
-    const inherit = 'exec 3</etc 77</etc 251</etc; exec "$@"';
+  /** Runs a machine by a driver whose process a shell script starts, and calls `check` with it. */
+  async function withDriverIn(
+    shell: readonly [string, ...string[]],
+    check: (ssh: (command: string) => Promise<{ stdout: string }>) => Promise<void>,
+  ): Promise<void> {
+    const folder = '../../../../src/cloud/drivers/sandbox';
+    const module = new URL(`${folder}/sandbox.ts`, import.meta.url).href;
+    const program = '../../../support/conformance/driver-process.ts';
+    const argv = [process.execPath, path.join(import.meta.dirname, program), module];
     const options = JSON.stringify({ dataDir: fixture.dataDir });
-    const server = spawn('bash', ['-c', inherit, 'bash', ...argv, options], {
+    const [command, ...first] = shell;
+    const server = spawn(command, [...first, 'bash', ...argv, 'createSandboxDriver', options], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     try {
       const lines = createInterface({ input: server.stdout });
       await once(lines, 'line');
-      const wanted = fixture.spec();
-      server.stdin.write(`${JSON.stringify(wanted)}\n`);
+      server.stdin.write(`${JSON.stringify(fixture.spec())}\n`);
       const [line] = await once(lines, 'line');
-      const list = 'ls -l /proc/self/fd /proc/1/fd 2>/dev/null';
-      for (const command of [list, `sudo ${list}`]) {
-        const answer = await fixture.client.ssh(JSON.parse(line), command);
-        assert.doesNotMatch(answer.stdout, /-> \/etc/);
-      }
-      assert.match((await fixture.client.ssh(JSON.parse(line), list)).stdout, /0 -> /);
+      await check((inside) => fixture.client.ssh(JSON.parse(line), inside));
     } finally {
       server.kill();
       await once(server, 'exit');
     }
+  }
+
+  test('descriptors that the server inherited are closed in machines', async () => {
+    const inherit = 'exec 3</etc 77</etc 251</etc; exec "$@"';
+    await withDriverIn(['bash', '-c', inherit], async (ssh) => {
+      const list = 'ls -l /proc/self/fd /proc/1/fd 2>/dev/null';
+      for (const command of [list, `sudo ${list}`]) {
+        assert.doesNotMatch((await ssh(command)).stdout, /-> \/etc/);
+      }
+      assert.match((await ssh(list)).stdout, /0 -> /);
+    });
+  });
+
+  test("the host's CUDA tools are in the search path", {
+    skip: !isRoot && 'needs root',
+  }, async () => {
+    const install = 'mount -t tmpfs none /usr/local; mkdir -p /usr/local/cuda/bin; exec "$@"';
+    await withDriverIn(['unshare', '--mount', 'bash', '-c', install], async (ssh) => {
+      for (const start of ['', `bash -l -c '$0 $1' `, 'sudo ', 'sudo -i ']) {
+        assert.match((await ssh(`${start}printenv PATH`)).stdout, /:\/usr\/local\/cuda\/bin\n$/);
+      }
+    });
+    assert.doesNotMatch((await inside('echo $PATH')).text, /cuda/);
   });
 
   test('nothing of a terminated machine is left on the host', async () => {

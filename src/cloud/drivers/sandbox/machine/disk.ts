@@ -105,6 +105,7 @@ async function writeSettings(etc: string, hostname: string, mode: IsolationMode)
     'resolv.conf': (await findNameservers()).map((server) => `nameserver ${server}\n`).join(''),
     profile: [
       'export PATH=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      '[ ! -d /usr/local/cuda/bin ] || PATH=$PATH:/usr/local/cuda/bin',
       '[ -z "$BASH" ] || [ ! -r /etc/bash.bashrc ] || . /etc/bash.bashrc',
       'for file in /etc/profile.d/*.sh; do [ ! -r "$file" ] || . "$file"; done\n',
     ].join('\n'),

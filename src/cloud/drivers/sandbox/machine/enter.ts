@@ -18,6 +18,9 @@ export interface RunningMachine {
   readonly namespaces: Namespaces;
 }
 
+/** Shell code that adds the tools of the host's CUDA toolkit, such as nvcc, to the search path if it has them. */
+const findCuda = '[ ! -d /usr/local/cuda/bin ] || PATH=$PATH:/usr/local/cuda/bin';
+
 export interface Command {
   readonly argv: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
@@ -26,7 +29,7 @@ export interface Command {
 }
 
 const searchPath = '/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const startAtHome = 'umask 022; cd "$HOME" 2>/dev/null || cd /; exec "$@"';
+const startAtHome = `umask 022; ${findCuda}; cd "$HOME" 2>/dev/null || cd /; exec "$@"`;
 
 /** Returns the program and arguments to spawn on the host with `outerEnvironment`. */
 export function enterCommand(machine: RunningMachine, command: Command): [string, string[]] {

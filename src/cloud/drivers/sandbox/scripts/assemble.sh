@@ -56,6 +56,7 @@ read -r answer && [ "$answer" = go ] || exit 1
 # Standard error is the boot log, which the server opened.
 exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+[ ! -d /usr/local/cuda/bin ] || path=$path:/usr/local/cuda/bin
 # Installs the seccomp filter, which all processes of the machine inherit.
 confine=${CONFINE:+/run/machine/confine}
 if [ "$MODE" = mapped ]; then

@@ -46,6 +46,7 @@ elif [ $shell = yes ]; then
 fi
 [ $# -gt 0 ] || usage "missing command"
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+[ ! -d /usr/local/cuda/bin ] || path=$path:/usr/local/cuda/bin
 set -- "HOME=$home" "USER=${entry%%:*}" "LOGNAME=${entry%%:*}" "SHELL=$user_shell" \
   "SUDO_USER=$(id -un)" "SUDO_UID=$(id -u)" "SUDO_GID=$(id -g)" "PATH=$path" "$@"
 [ $keep = yes ] || set -- -i "TERM=${TERM:-dumb}" "LANG=${LANG:-C.UTF-8}" "$@"
