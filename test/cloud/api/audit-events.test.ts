@@ -11,7 +11,7 @@ process.env.TZ = 'Asia/Tokyo';
 
 for (const database of databases) {
   describe(`audit events on ${database}`, () => {
-    test('every change of the cloud is in the log, with what it touched', async () => {
+    test('every change of a cloud resource is logged with the resources it touched', async () => {
       const { call, launchActive, settle } = await startCloud(database);
       const region = 'us-west-1';
       const id = await launchActive();
@@ -68,7 +68,7 @@ for (const database of databases) {
       });
     });
 
-    test('pages have the token beside data, null on the last, and together hold everything once', async () => {
+    test('a page has its token beside data, the last has null, and together they list everything once', async () => {
       const { call, clock } = await startCloud(database);
       for (let count = 0; count < 120; count++) {
         if (count % 7 === 0) clock.turn(1);
@@ -85,7 +85,7 @@ for (const database of databases) {
       assert.equal(new Set(ids).size, 120);
     });
 
-    test('start and end are inclusive, and values that are none are refused', async () => {
+    test('start and end are inclusive, and invalid values are refused', async () => {
       const { call, clock } = await startCloud(database);
       clock.turn(60_000);
       await call('PUT', '/firewall-rules', { data: [] });

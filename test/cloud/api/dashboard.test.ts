@@ -25,7 +25,7 @@ async function launch(session: SessionFetch, key: object = { public_key: publicK
 
 for (const database of databases) {
   describe(`the dashboard's cloud on ${database}`, () => {
-    test('tags of a machine that exists are replaced, announced and written down', async () => {
+    test('tags of a running instance are replaced, announced and audited', async () => {
       const cloud = { driver: 'scripted', rate_limit: false } as const;
       const server = await startTestServer({ database, config: { cloud } });
       const session = await server.join();
@@ -53,7 +53,7 @@ for (const database of databases) {
       assert.deepEqual(data.at(-1)?.details, { tags: ['team=vision', 'spare='] });
     });
 
-    test('usage is seconds times price, cut to the span that was asked for', async () => {
+    test('usage is seconds times price, within the requested period', async () => {
       const clock = createHandClock();
       const cloud = { driver: 'scripted', rate_limit: false } as const;
       const server = await startTestServer({ database, clock, config: { cloud } });
@@ -98,7 +98,7 @@ for (const database of databases) {
       }
     });
 
-    test('it is known whose private key has a file, and whose was only pasted', async () => {
+    test('a key says whether it was generated here or pasted', async () => {
       const cloud = { driver: 'scripted', rate_limit: false } as const;
       const session = await (await startTestServer({ database, config: { cloud } })).join();
       const pasted = await launch(session);
@@ -109,7 +109,7 @@ for (const database of databases) {
       assert.deepEqual(files, { [pasted]: false, [generated]: true });
     });
 
-    test('the event stream tells of changes as they happen, and ends with the server', async () => {
+    test('the event stream reports changes as they happen, and ends when the server stops', async () => {
       const server = await startTestServer({
         database,
         config: { cloud: { driver: 'scripted', rate_limit: false } },
@@ -137,7 +137,7 @@ for (const database of databases) {
       for await (const _ of open.body ?? []);
     });
 
-    test('machines go on after the server was started again', async () => {
+    test('machines continue after a restart of the server', async () => {
       const config = { cloud: { driver: 'scripted', rate_limit: false } } as const;
       const server = await startTestServer({ database, config });
       const session = await server.join();

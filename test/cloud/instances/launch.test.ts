@@ -143,7 +143,7 @@ const refusals: Refusal[] = [
 
 for (const database of databases) {
   describe(`launching on ${database}`, () => {
-    test('bad input is refused in the contract’s words and leaves nothing behind', async () => {
+    test('bad input is refused with the contract’s messages and leaves nothing behind', async () => {
       const cloud = await startCloud(database);
       for (const { what, over, status = 400, code, message } of refusals) {
         const answer = await launch(cloud, over);
@@ -161,7 +161,7 @@ for (const database of databases) {
       assert.deepEqual(events, []);
     });
 
-    test('everything that can be given is given to the machine and shown again', async () => {
+    test('every launch option reaches the machine and is shown in the instance', async () => {
       const cloud = await startCloud(database);
       const { body: made } = await cloud.call<Filesystem>('POST', '/filesystems', {
         name: 'data-1',
@@ -216,7 +216,7 @@ for (const database of databases) {
       assert.equal(spec?.firewall.at(-1)?.sourceNetwork, '10.0.0.1/32');
     });
 
-    test('1 MB of user_data is taken, however much longer JSON makes it', async () => {
+    test('1 MB of user_data is accepted, however long its JSON encoding is', async () => {
       const cloud = await startCloud(database);
       for (const letter of ['x', '"', '\u0001']) {
         const user_data = letter.repeat(1_048_576);
@@ -243,7 +243,7 @@ for (const database of databases) {
       }
     });
 
-    test('two filesystems can not have one mount point', async () => {
+    test('two filesystems can’t share a mount point', async () => {
       const cloud = await startCloud(database);
       const region = 'us-west-1';
       const ids = [];
@@ -261,7 +261,7 @@ for (const database of databases) {
       assert.equal(status, 400);
     });
 
-    test('a filesystem is looked for before capacity, and one elsewhere does not exist', async () => {
+    test('a filesystem is checked before capacity, and one in another region counts as missing', async () => {
       const cloud = await startCloud(database);
       await cloud.call('POST', '/filesystems', { name: 'far', region: 'us-east-1' });
       const over = { instance_type_name: 'gpu_1x_a10', file_system_names: ['far'] };

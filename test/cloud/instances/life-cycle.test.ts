@@ -8,7 +8,7 @@ import { databases } from '#test/support/databases.ts';
 
 for (const database of databases) {
   describe(`an instance's life on ${database}`, () => {
-    test('it boots without an ip, then with one, then is active', async () => {
+    test('an instance boots without an address, then with one, and then is active', async () => {
       const { launch, instance, cloud, clock } = await startCloud(database);
       const id = await launch({ hostname: 'slow' });
       const seen = [];
@@ -24,7 +24,7 @@ for (const database of databases) {
       );
     });
 
-    test('even a machine that is there at once is seen booting with its ip', async () => {
+    test('an instance whose machine is up at once is still seen booting with its address', async () => {
       const { launch, instance, cloud, clock, driver } = await startCloud(database);
       const id = await launch();
       await cloud.reconciler.settle();
@@ -60,7 +60,7 @@ for (const database of databases) {
       assert.equal(driver.find(id)?.boots, 2);
     });
 
-    test('a power cycle echoes the instance, and it comes back', async () => {
+    test('a power cycle returns the instance, which becomes active again', async () => {
       const { call, launchActive, instance, driver, settle } = await startCloud(database);
       const id = await launchActive();
       const { body } = await call<{ power_cycled_instances: Instance[] }>(
@@ -109,7 +109,7 @@ for (const database of databases) {
       assert(!driver.calls.includes(`launch ${early}`));
     });
 
-    test('a machine that dies by itself is unhealthy with a reason, and active when it is back', async () => {
+    test('an instance whose machine stops is unhealthy with a reason, and active once it is back', async () => {
       const { launchActive, instance, driver, cloud, accountId } = await startCloud(database);
       const id = await launchActive();
       driver.kill(id, 'The kernel killed its first process.');
@@ -123,7 +123,7 @@ for (const database of databases) {
       assert.equal((await cloud.details.list(accountId))[0]?.status_reason, null);
     });
 
-    test('a machine that dies at boot is unhealthy, and a restart brings it up', async () => {
+    test('an instance whose machine stops at boot is unhealthy, and a restart brings it up', async () => {
       const { call, launch, instance, settle } = await startCloud(database);
       const id = await launch({ hostname: 'dies-after-launch' });
       await settle();
@@ -133,7 +133,7 @@ for (const database of databases) {
       assert.equal((await instance(id)).status, 'active');
     });
 
-    test('a machine that vanished is unhealthy', async () => {
+    test('an instance whose machine vanished is unhealthy', async () => {
       const { launchActive, instance, driver, cloud } = await startCloud(database);
       const id = await launchActive();
       await driver.terminate(id);
@@ -141,7 +141,7 @@ for (const database of databases) {
       assert.equal((await instance(id)).status, 'unhealthy');
     });
 
-    test('a launch that fails is tried again, later each time', async () => {
+    test('a failed launch is retried with growing delays', async () => {
       const { launch, instance, driver, db, cloud, settle, clock } = await startCloud(database);
       const id = await launch({ hostname: 'fails-twice' });
       await cloud.reconciler.settle();
@@ -157,7 +157,7 @@ for (const database of databases) {
       assert.equal(driver.calls.filter((call) => call === `launch ${id}`).length, 3);
     });
 
-    test('a launch that can never work is unhealthy with the driver’s reason', async () => {
+    test('an instance whose launch can never succeed is unhealthy with the driver’s reason', async () => {
       const { launch, instance, settle, cloud, accountId } = await startCloud(database);
       const id = await launch({ hostname: 'impossible' });
       await settle();
@@ -166,7 +166,7 @@ for (const database of databases) {
       assert.match(detail?.status_reason ?? '', /never run this machine/);
     });
 
-    test('a machine that does not come up in time is unhealthy, and active if it comes up later', async () => {
+    test('an instance whose machine misses the boot timeout is unhealthy, and active if it comes up later', async () => {
       const { launch, instance, driver, settle, cloud, clock } = await startCloud(database);
       const id = await launch();
       const real = driver.launch;
@@ -183,7 +183,7 @@ for (const database of databases) {
       assert.equal((await instance(id)).status, 'active');
     });
 
-    test('a restart that keeps failing is given up, with the reason', async () => {
+    test('a restart that keeps failing is given up with the reason', async () => {
       const { call, launchActive, instance, driver, settle, cloud, accountId } =
         await startCloud(database);
       const id = await launchActive();
@@ -199,7 +199,7 @@ for (const database of databases) {
       assert.equal(detail?.status_reason, 'The switch is stuck.');
     });
 
-    test('a launch that the driver forgot is asked for again', async () => {
+    test('a launch that the driver forgot is repeated', async () => {
       const { launch, instance, settle } = await startCloud(database);
       const id = await launch({ hostname: 'forgets' });
       await settle();

@@ -75,7 +75,7 @@ describe('images', { skip: noLxd, timeout: 240_000 }, () => {
     );
   });
 
-  test('a tarball and a split image are sent, are on offer at once, and boot', async () => {
+  test('a tarball and a split image are uploaded, offered at once, and boot', async () => {
     const folder = makeFolder();
     const tarball = await buildHostImage(folder, { templates: false });
     const whole = await run('import', tarball, '--alias', 'unified', '--host', 'far');
@@ -126,7 +126,7 @@ describe('images', { skip: noLxd, timeout: 240_000 }, () => {
     await until('it is gone', async () => (await show()).status === 'terminated', 60_000);
   });
 
-  test('an upload is passed on as it comes: its size does not count here', async () => {
+  test('an upload is streamed to the host, so its size takes no memory here', async () => {
     const chunk = Buffer.alloc(1024 * 1024);
     const before = process.memoryUsage().rss;
     let most = 0;
@@ -148,7 +148,7 @@ describe('images', { skip: noLxd, timeout: 240_000 }, () => {
     assert(!(await list()).some((one) => one.endsWith(' junk')));
   });
 
-  test('what can’t be is said: no such remote, no such host, no such file, no right', async () => {
+  test('an unknown remote, host or file and a missing permission are reported', async () => {
     const remote = await run('import', '--remote', 'moon:debian/12', '--alias', 'x');
     assert.equal(remote.code, 1);
     assert.match(remote.stderr, /^"moon" is none of images, ubuntu/);

@@ -76,7 +76,7 @@ const anyPlaces = fc.array(
 );
 
 describe('placement', () => {
-  test('whatever the hosts and the order: all that is placed fits, all that fits is placed', () => {
+  test('for any hosts and order, what is placed fits, and what fits is placed', () => {
     fc.assert(
       fc.property(anyPlaces, fc.array(fc.nat(), { maxLength: 60 }), (shapes, picks) => {
         const places = shapes.map(({ gpus, model, ...shape }, index) =>
@@ -112,7 +112,7 @@ describe('placement', () => {
     );
   });
 
-  test('a CPU machine goes to the place with most free, a GPU machine to the tightest', () => {
+  test('a CPU instance goes to the place with the most room, a GPU instance to the tightest', () => {
     const places = [
       place({ hostId: 'large', vcpus: 64, memoryGib: 256, gpus: gpusOf(8) }),
       place({ hostId: 'small', vcpus: 16, memoryGib: 64, gpus: gpusOf(2) }),
@@ -135,7 +135,7 @@ describe('placement', () => {
     assert.equal(put('gpu_1x_h200'), undefined);
   });
 
-  test('slices are types of their own, and who has a GPU has its slices', () => {
+  test('slices are instance types of their own, and a GPU in use takes its slices', () => {
     const [pci] = ['0000:41:00.0'];
     const slice = (uuid: string) => ({
       address: `${pci}/${uuid}`,
@@ -159,7 +159,7 @@ describe('placement', () => {
     assert.deepEqual(freeGpus(wholeOffer, whole, taken(`${pci}/MIG-1`)), [], 'a slice of it is');
   });
 
-  test('one name is one size: the least of what any place would give', () => {
+  test('a type has one size: the smallest that any place would give', () => {
     const places = [place({ vcpus: 8, memoryGib: 64 }), place({ hostId: 'b', vcpus: 4 })];
     const { find } = createOffers(places, options);
     assert.equal(find('cpu_4x_general')?.memoryGib, 32);
@@ -193,7 +193,7 @@ for (const database of databases) {
     assert.equal(await countFree(), 1);
   });
 
-  test(`of 200 launches at once no two hold one GPU, on ${database}`, async () => {
+  test(`200 concurrent launches never assign a GPU twice, on ${database}`, async () => {
     const cloud = await startCloud(database, {
       instancesPerAccount: 1000,
       driver: { report: { vcpus: 16, memoryGib: 64, gpus: gpusOf(4) } },

@@ -13,7 +13,7 @@ const create = (cloud: TestCloud, name: string) =>
 
 for (const database of databases) {
   describe(`filesystems on ${database}`, () => {
-    test('one is made, measured and removed by the reconciler', async () => {
+    test('the reconciler creates, measures and removes a filesystem', async () => {
       const cloud = await startCloud(database);
       const { id } = (await create(cloud, 'data')).body.data;
       await cloud.cloud.reconciler.settle();
@@ -32,7 +32,7 @@ for (const database of databases) {
       assert.equal(again.body.error.message, 'Filesystem was not found.');
     });
 
-    test('a name is taken once, also by fifty at once, and is free again after a delete', async () => {
+    test('a name is taken once, even by fifty concurrent requests, and is free again after a delete', async () => {
       const cloud = await startCloud(database);
       const answers = await Promise.all(Array.from({ length: 50 }, () => create(cloud, 'data')));
       const made = answers.filter(({ status }) => status === 200);
@@ -44,7 +44,7 @@ for (const database of databases) {
       assert.equal((await create(cloud, 'data')).status, 200);
     });
 
-    test('an account has 24 at most', async () => {
+    test('an account has at most 24 filesystems', async () => {
       const cloud = await startCloud(database, { filesystemsPerAccount: 2 });
       await create(cloud, 'one');
       await create(cloud, 'two');
@@ -64,7 +64,7 @@ for (const database of databases) {
       assert.equal(body.error.message, 'Region moon-1 does not exist');
     });
 
-    test('one in use cannot be deleted until its instance is gone, not just terminating', async () => {
+    test("a filesystem in use can't be deleted until its instance is gone, not just terminating", async () => {
       const cloud = await startCloud(database);
       const { id } = (await create(cloud, 'data')).body.data;
       const instance = await cloud.launchActive({ file_system_names: ['data'] });

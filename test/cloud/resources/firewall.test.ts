@@ -21,7 +21,7 @@ const createRuleset = (cloud: TestCloud, region = 'us-west-1') =>
 
 for (const database of databases) {
   describe(`the firewall on ${database}`, () => {
-    test('an account begins with ssh and ping open', async () => {
+    test('a new account allows ssh and ping', async () => {
       const { call } = await startCloud(database);
       const { data } = (await call<FirewallRule[]>('GET', '/firewall-rules')).body;
       assert.deepEqual(
@@ -34,7 +34,7 @@ for (const database of databases) {
       assert.equal('port_range' in (data[1] as object), false);
     });
 
-    test('PUT replaces everything, and the global ruleset is the same set', async () => {
+    test('PUT replaces all rules, and the global ruleset has the same ones', async () => {
       const cloud = await startCloud(database);
       const icmp = { protocol: 'icmp', source_network: '10.1.2.3', description: '' };
       const { status, body } = await put(cloud, [{ ...web, extra: 1 }, icmp]);
@@ -50,7 +50,7 @@ for (const database of databases) {
       assert.deepEqual((await cloud.call('GET', '/firewall-rules')).body.data, [web]);
     });
 
-    test('rules that make no sense are refused, and the old ones stay', async () => {
+    test('invalid rules are refused, and the old ones stay', async () => {
       const cloud = await startCloud(database);
       await put(cloud, [web]);
       const bad = [
@@ -78,7 +78,7 @@ for (const database of databases) {
       assert.equal((await put(cloud, Array(20).fill(web))).status, 200);
     });
 
-    test('a refusal names the rule where the request has it', async () => {
+    test('a refusal names the rule by its path in the request', async () => {
       const cloud = await startCloud(database);
       const rules = [web, { ...web, port_range: [10, 9] }];
       const old = await put(cloud, rules);
@@ -87,7 +87,7 @@ for (const database of databases) {
       assert.match(changed.body.error.message, /at 'rules\[1\]\.port_range': /);
     });
 
-    test('changed rules reach machines that run, and those that are still booting', async () => {
+    test('changed rules reach running and booting machines', async () => {
       const cloud = await startCloud(database);
       const { id } = (await createRuleset(cloud)).body.data;
       const running = await cloud.launchActive({ firewall_rulesets: [{ id }] });
@@ -105,7 +105,7 @@ for (const database of databases) {
       assert.equal((await cloud.instance(booting)).status, 'active');
     });
 
-    test('rules that changed while a machine was down are applied when it is back', async () => {
+    test('rules that changed while a machine was down are applied once it is back', async () => {
       const cloud = await startCloud(database);
       const id = await cloud.launchActive();
       cloud.driver.kill(id, 'It fell.');
@@ -119,7 +119,7 @@ for (const database of databases) {
       assert.deepEqual(cloud.driver.find(id)?.spec.firewall, []);
     });
 
-    test('a ruleset in use names its instances and cannot be deleted', async () => {
+    test('a ruleset in use can’t be deleted, and the refusal names its instances', async () => {
       const cloud = await startCloud(database);
       const made = (await createRuleset(cloud)).body.data;
       assert.deepEqual(Object.keys(made).toSorted(), [
@@ -147,7 +147,7 @@ for (const database of databases) {
       );
     });
 
-    test('a ruleset of another region is refused at launch, and its quota holds', async () => {
+    test('a ruleset of another region is refused at launch, and the quota of rulesets holds', async () => {
       const cloud = await startCloud(database, { rulesetsPerAccount: 1 });
       const { id } = (await createRuleset(cloud, 'us-east-1')).body.data;
       const { status } = await cloud.call('POST', '/instance-operations/launch', {
@@ -160,7 +160,7 @@ for (const database of databases) {
       assert.equal((await createRuleset(cloud)).body.error.code, 'global/quota-exceeded');
     });
 
-    test('rules, commands and the reconciler at once never get into each other’s way', async () => {
+    test('concurrent rules, commands and reconciliation do not disturb each other', async () => {
       const cloud = await startCloud(database);
       const ids: string[] = [];
       for (let count = 0; count < 6; count++) ids.push(await cloud.launch());

@@ -21,7 +21,7 @@ describe('incus driver, cloud-init', { skip, timeout: 180_000 }, () => {
     await fixture.close();
   });
 
-  test('user data reaches cloud-init as it was sent, with our name, keys and address beside it', async () => {
+  test('user data reaches cloud-init unchanged, beside our name, keys and address', async () => {
     const userData = `#cloud-config
 locale: false
 ssh_authorized_keys: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOJnMnx3ht3NE+n5IuVRnClzrQbTe1w6oyVeS3fFMC0I theirs']

@@ -125,7 +125,7 @@ describe('a cluster of three', { skip: noLxd, timeout: 420_000 }, () => {
     return rows.find(({ roles }) => roles.includes('database-leader'))?.server_name ?? '';
   };
 
-  test('the cluster and its group are two hosts, and a member is given away by one of them', async () => {
+  test('a cluster and its group are two hosts, and each member is offered by only one of them', async () => {
     await until('both answer', async () =>
       (await listHosts()).every(({ status }) => status === 'online'),
     );
@@ -146,7 +146,7 @@ describe('a cluster of three', { skip: noLxd, timeout: 420_000 }, () => {
     }
   });
 
-  test('machines go to the members we choose, and to the one that has their filesystem', async () => {
+  test('machines go to the chosen member, or to the one that has their filesystem', async () => {
     const volume = { name: 'shared', region: wholeRegion };
     assert.equal((await server.fetch('/api/v1/filesystems', { json: volume })).status, 200);
     const file_system_names = ['shared'];
@@ -177,7 +177,7 @@ describe('a cluster of three', { skip: noLxd, timeout: 420_000 }, () => {
     );
   });
 
-  test('a dead member has no capacity, its machines are unhealthy and say why, and all comes back', async () => {
+  test('a dead member has no capacity and its instances are unhealthy with a reason, until it is back', async () => {
     assert((await regionsWithRoom()).includes(groupRegion));
     await member('n3').kill();
     await reach('grouped', 'unhealthy');
@@ -191,7 +191,7 @@ describe('a cluster of three', { skip: noLxd, timeout: 420_000 }, () => {
     await until('there is room again', async () => (await regionsWithRoom()).includes(groupRegion));
   });
 
-  test('the leader’s death leaves an API that works, and a launch succeeds', async (context) => {
+  test('after the leader’s death the API works and a launch succeeds', async (context) => {
     const dead = await leader(member('n1'));
     const [other = ''] = ['n3', 'n2'].filter((name) => name !== dead);
     context.diagnostic(`the leader is ${dead}; the server was told of n1`);

@@ -9,7 +9,7 @@ import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 
 const kills = Number(process.env.MILLRACE_TEST_LXD_KILLS ?? 8);
 
-describe('the cloud on LXD, killed', { skip: noLxd, timeout: 240_000 }, () => {
+describe('the cloud on LXD when its process is killed', { skip: noLxd, timeout: 240_000 }, () => {
   let lxd: Lxd;
   before(async () => {
     lxd = await startSmallLxd();

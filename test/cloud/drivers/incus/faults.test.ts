@@ -24,7 +24,7 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
 
   const throughProxy = () => fixture.open({ endpoint: { url: `unix:${proxy.path}` } });
 
-  test('a launch that the daemon’s end cut off is told, cleaned and done again', async () => {
+  test('a launch cut off by the daemon’s end is reported, cleaned up and repeated', async () => {
     const { lxd, spec } = fixture;
     const driver = await throughProxy();
     const wanted = spec();
@@ -46,7 +46,7 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
     await driver.terminate(wanted.id);
   });
 
-  test('machines outlive the daemon and are known again when it is back', async () => {
+  test('machines outlive the daemon and are recognised once it is back', async () => {
     const { driver, lxd } = fixture;
     const machine = await fixture.launch();
     await lxd.kill();
@@ -113,7 +113,7 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
     await driver.terminate(machine.id);
   });
 
-  test('a machine that does not heed a restart is power-cycled', async () => {
+  test('a machine that ignores a restart is power-cycled', async () => {
     const { driver } = fixture;
     const machine = await fixture.launch();
     const path = `/1.0/instances/${instanceName(machine.id)}/state`;
@@ -128,7 +128,7 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
     await driver.terminate(machine.id);
   });
 
-  test('work that fails after it was accepted is told with its reason, and leaves nothing', async () => {
+  test('an operation that fails after it was accepted is reported with its reason, and leaves nothing behind', async () => {
     const { driver, spec } = fixture;
     const noSuchGpu = spec({ gpus: ['0000:81:00.0'] });
     await assert.rejects(driver.launch(noSuchGpu), { failure: 'impossible' });
@@ -145,7 +145,7 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
     await driver.terminate(first.id);
   });
 
-  test('machines of another installation are not ours', async () => {
+  test('machines of another installation are ignored', async () => {
     const { driver } = fixture;
     const other = await fixture.open({ owner: 'another-owner' });
     const machine = await fixture.launch();

@@ -34,7 +34,7 @@ describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
     network: lxd.network,
   });
 
-  test('a token makes the endpoint trust our certificate, and says where it is', async () => {
+  test('a token makes the endpoint trust our certificate, and holds its address', async () => {
     enrolled = await enrol(await makeToken(lxd, 'first'), identity);
     assert.equal(enrolled.url, lxd.httpsUrl);
     const listed = await lxd.request<string[]>('GET', '/1.0/certificates');
@@ -66,14 +66,14 @@ describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
     assert.equal(parseToken(token).addresses.length, 1);
   });
 
-  test('a server with another certificate is not spoken to', async () => {
+  test('no request is sent to a server with another certificate', async () => {
     const serverFingerprint = '0'.repeat(64);
     await assert.rejects(createIncusDriver(options({ serverFingerprint })), /fingerprint/);
     const [reachability] = await checkEndpoint(options({ serverFingerprint }));
     assert.equal(reachability?.ok, false);
   });
 
-  test('a certificate that was not enrolled is reachable but not trusted', async () => {
+  test('an endpoint that does not trust our certificate is reported as reachable but not trusted', async () => {
     const stranger = createIdentity('stranger');
     const checks = await checkEndpoint(options(stranger));
     assert.deepEqual(

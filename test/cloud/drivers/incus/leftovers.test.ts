@@ -12,7 +12,7 @@ import { noLxd } from '#test/support/lxd/lxd-daemon.ts';
 import { bridgeOf, processesOf, slotFolder, subnetOf, sweep } from '#test/support/lxd/lxd-slot.ts';
 
 describe('a killed test run', { skip: noLxd, timeout: 60_000 }, () => {
-  test('leaves no process, interface, route or folder behind for long', async () => {
+  test('its processes, interfaces, routes and folders are removed by the next run', async () => {
     const fixture = fileURLToPath(
       new URL('../../../support/cloud/incus-fixture.ts', import.meta.url),
     );

@@ -45,7 +45,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await driver.terminate(machine.id);
   });
 
-  test('an address outside the network, or the gateway’s own, can never be given', async () => {
+  test('an address outside the network, or the gateway’s own, is refused for good', async () => {
     for (const ip of ['127.77.1.1', fixture.lxd.gateway]) {
       const wanted = fixture.spec({ ip });
       await assert.rejects(fixture.driver.launch(wanted), { failure: 'impossible' });
@@ -63,7 +63,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await driver.terminate(machine.id);
   });
 
-  test('disks and filesystems on a pool that can are limited and measured', async () => {
+  test('disks and filesystems are limited and measured on a pool with quotas', async () => {
     const pool = await fixture.lxd.addBtrfsPool();
     const driver = await fixture.open({ pool });
     const id = 'f'.repeat(32);
@@ -88,14 +88,14 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     assert.equal(await driver.filesystemUsage(id), null);
   });
 
-  test('a pool of directories says that it can’t tell what a filesystem holds', async () => {
+  test('a directory pool reports that it can’t measure a filesystem', async () => {
     const id = 'e'.repeat(32);
     await fixture.driver.createFilesystem(id);
     assert.equal(await fixture.driver.filesystemUsage(id), null);
     await fixture.driver.deleteFilesystem(id);
   });
 
-  test('folders of a mounted storage are filesystems with one owner inside and outside', async () => {
+  test('folders of mounted storage serve as filesystems, with the same owner inside and outside', async () => {
     const storage = `${fixture.lxd.folder}/storage`;
     mkdirSync(storage);
     const driver = await fixture.open({ hostPaths: { onHosts: storage, here: storage } });
@@ -144,7 +144,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     assert.deepEqual((await fixture.lxd.request<{ ingress: unknown[] }>('GET', acl)).ingress, []);
   });
 
-  test('rules written by several servers at once are all kept', async () => {
+  test('concurrent rules of several servers are all kept', async () => {
     const plan = fixture.driver.addressRange();
     const client = createDaemonClient({ url: `unix:${fixture.lxd.socket}` }, 'default');
     const servers = await Promise.all(
@@ -165,7 +165,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await client.close();
   });
 
-  test('machines on one bridge do not reach each other, nor take another’s address', async () => {
+  test('machines on one bridge can’t reach each other, nor take another’s address', async () => {
     const [one, other] = await Promise.all([fixture.launch(), fixture.launch()]);
     const knock = (at: string, seconds = 2) =>
       `timeout ${seconds} bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
@@ -181,7 +181,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await Promise.all([one, other].map(({ id }) => fixture.driver.terminate(id)));
   });
 
-  test('user data may be as large as the API lets it be', async () => {
+  test('user data may be as large as the API allows', async () => {
     const userData = `#!/bin/sh\n# ${'x'.repeat(1_000_000)}\ntouch /home/ubuntu/large\n`;
     const machine = await fixture.launch({ userData });
     await until('it ran', async () => (await fixture.client.ssh(machine, 'ls large')).code === 0);
@@ -269,7 +269,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await driver.terminate(machine.id);
   });
 
-  test('accelerators given by device node are listed and appear in the machine alone', async () => {
+  test('accelerators given by device node are listed, and only they appear in the machine', async () => {
     const node = { address: '/dev/zero', model: 'NVIDIA H100 80GB HBM3', memoryGib: 80 };
     const driver = await fixture.open({ gpus: { deviceNodes: [node] } });
     assert.deepEqual((await driver.describe()).gpus, [node]);

@@ -120,14 +120,14 @@ describe('parts of the incus driver', () => {
     assert.throws(() => toGpu('GPU-uuid', 0), { failure: 'impossible' });
   });
 
-  test('limits come from the type, the disk’s among them', () => {
+  test('limits come from the instance type, including the disk’s', () => {
     const { config, devices } = instance('container');
     assert.equal(config['limits.cpu'], '4');
     assert.equal(config['limits.memory'], '16GiB');
     assert.equal(devices.root?.size, '100GiB');
   });
 
-  test('keys and name go beside the user’s data, which stays as it was sent', () => {
+  test('keys and name are added beside the user data, which stays unchanged', () => {
     const { config } = toMachineSeed(spec, plan, '10.77.0.3');
     assert.equal(config['cloud-init.user-data'], spec.userData);
     assert.deepEqual(parse(config['user.meta-data']!), {
@@ -139,7 +139,7 @@ describe('parts of the incus driver', () => {
     assert.match(foreign['cloud-init.network-config']!, /10\.77\.0\.3\/29/);
   });
 
-  test('an address is the same for the same id, never the gateway’s, and none is given twice', () => {
+  test('an id always gets the same address, never the gateway’s, and no address is given twice', () => {
     const taken = new Set<string>();
     for (let count = 0; count < 5; count += 1) {
       const address = chooseNetworkAddress(plan, spec.id, taken);
@@ -150,7 +150,7 @@ describe('parts of the incus driver', () => {
     assert.throws(() => chooseNetworkAddress(plan, spec.id, taken), { failure: 'unavailable' });
   });
 
-  test('rules become entries for the machine’s address; the host may always look at ssh', () => {
+  test('rules become entries for the machine’s address, and the host may always connect to ssh', () => {
     const rules = toAclRules('x', '10.77.0.3', '10.77.0.1', [
       { protocol: 'all', portRange: [80, 90], sourceNetwork: '0.0.0.0/0' },
       { protocol: 'icmp', portRange: null, sourceNetwork: '192.0.2.0/24' },
@@ -175,7 +175,7 @@ describe('parts of the incus driver', () => {
     });
   });
 
-  test('events name their instance, and anything else is passed over', () => {
+  test('events name their instance, and other messages are ignored', () => {
     const event = (type: string, source: string) => JSON.stringify({ type, metadata: { source } });
     assert.equal(parseInstance(event('lifecycle', '/1.0/instances/a?project=p')), 'a');
     assert.equal(parseInstance(event('lifecycle', '/1.0/instances/a/snapshots/b')), 'a');
@@ -184,7 +184,7 @@ describe('parts of the incus driver', () => {
     assert.equal(parseInstance('not json'), undefined);
   });
 
-  test('what a daemon refuses for good is told apart from its bad moments', () => {
+  test('a daemon’s permanent refusals are distinguished from temporary failures', () => {
     assert.equal(new DaemonError(400, 'Invalid devices: …').failure, 'impossible');
     assert.equal(
       new DaemonError(400, 'DaemonInstance is busy running a create operation').failure,
