@@ -13,7 +13,7 @@ import { createRandom } from '#test/support/random.ts';
 const task: Task = { kind: 'completion', body: { model: 'm', prompt: 'x' } };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('whatever comes, goes and leaves: places are used, none twice, and every request has an end', async () => {
+test('under any arrivals and departures slots are used, none twice, and every request ends', async () => {
   for (let round = 0; round < 20; round++) {
     const random = createRandom(propertySeed + round);
     const clock = createHandClock();
@@ -107,7 +107,7 @@ test('whatever comes, goes and leaves: places are used, none twice, and every re
   }
 });
 
-test('between callers of one priority no turn is more than one ahead, in the order of each', () => {
+test('callers of one priority are at most one turn apart, each in its own order', () => {
   for (let round = 0; round < 50; round++) {
     const random = createRandom(propertySeed + round);
     const queue = new FairQueue<{ caller: string; at: number }>();

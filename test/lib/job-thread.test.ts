@@ -37,7 +37,7 @@ const from = (caller: string, signal = new AbortController().signal) => ({
 
 const isRefused = (error: unknown) => error instanceof QueueRefusal && error.reason === 'full';
 
-test('a job runs in another thread, which the next job finds again', async (t) => {
+test('a job runs in another thread, which the next job uses again', async (t) => {
   const jobs = startJobs(t);
   const first = await jobs.run('one', from('a'));
   const second = await jobs.run('two', from('b'));
@@ -58,7 +58,7 @@ test('a caller with many jobs delays another caller by one', async (t) => {
   assert.deepEqual(done, ['a1', 'a2', 'b1', 'a3', 'a4']);
 });
 
-test('a full queue refuses the caller that fills it, and makes place for another', async (t) => {
+test('a full queue refuses the caller that fills it, and makes room for another', async (t) => {
   const jobs = startJobs(t, { maxLength: 2 });
   const running = jobs.run('a1', from('a'));
   const waiting = jobs.run('a2', from('a'));
@@ -141,7 +141,7 @@ test('a job that takes too much memory ends its thread and not the process', asy
   assert.equal((await next).question, 'two');
 });
 
-test('closing fails what waits and runs, and what comes later', async (t) => {
+test('closing fails waiting, running and later jobs', async (t) => {
   const jobs = startJobs(t);
   const all = [jobs.run('loop', from('a')), jobs.run('waiting', from('a'))];
   await Promise.all([jobs.close(), ...all.map((job) => assert.rejects(job, /was closed/))]);

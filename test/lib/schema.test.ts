@@ -6,7 +6,7 @@ import { cloudErrorFormat } from '#cloud/errors.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
 import { toViolation } from '#lib/schema/validation-error.ts';
 
-test('a bound that is refused itself is not called the least or the most', () => {
+test('an exclusive bound is not called the minimum or maximum', () => {
   const said = (keyword: string, format: typeof cloudErrorFormat) => {
     const violation = toViolation([{ instancePath: '/x', keyword, params: { limit: 5 } }]);
     return (

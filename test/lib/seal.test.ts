@@ -20,7 +20,7 @@ function makeFolder(): string {
 }
 
 describe('a sealed secret', () => {
-  it('opens with its key at its place, and neither elsewhere nor changed', () => {
+  it('opens with its key in its place, and neither elsewhere nor changed', () => {
     const seal = createSeal(() => randomBytes(32));
     const sealed = seal.close('sk-ümlaut', 'row 1');
     assert.equal(seal.open(sealed, 'row 1'), 'sk-ümlaut');
@@ -34,7 +34,7 @@ describe('a sealed secret', () => {
     for (const short of ['', 'AAAA']) assert.throws(() => seal.open(short, 'row 1'));
   });
 
-  it('the key is made at the first use, for its owner alone, and stays', () => {
+  it('the key is created at first use, readable only by its owner, and stays', () => {
     const folder = makeFolder();
     const seal = createSeal(() => readSealKey(null, folder));
     assert.deepEqual(readdirSync(folder), []);

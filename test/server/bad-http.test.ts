@@ -1,4 +1,4 @@
-// What clients see on the wire, on bare sockets against a whole server: odd and broken HTTP, requests in pieces,
+// What clients see on the wire, on bare sockets against a whole server: unusual and broken HTTP, requests in pieces,
 // pipelining, bodies that never come, clients that leave, and TLS.
 
 import assert from 'node:assert/strict';
@@ -30,35 +30,36 @@ function toRequest(key: string, body: string, more = '', start = `POST ${path} H
   return `${head}Content-Type: application/json\r\n${more}${length}\r\n${body}`;
 }
 
-function open({ url }: { url: string }): { socket: Socket; heard(): string } {
+function open({ url }: { url: string }): { socket: Socket; received(): string } {
   const socket = connect(Number(new URL(url).port), '127.0.0.1').setNoDelay();
-  let heard = '';
+  let received = '';
   socket.on('data', (data: Buffer) => {
-    heard += data.toString('latin1');
+    received += data.toString('latin1');
   });
   socket.on('error', () => {});
-  return { socket, heard: () => heard };
+  return { socket, received: () => received };
 }
 
-/** All that is heard until the connection ends. The client ends its side after the first response. */
-async function converse(server: TestServer, pieces: readonly string[]): Promise<string> {
-  const { socket, heard } = open(server);
+/** Returns everything received until the connection ends. The client ends its side after the first response. */
+async function exchange(server: TestServer, pieces: readonly string[]): Promise<string> {
+  const { socket, received } = open(server);
   const closed = once(socket, 'close');
   socket.once('data', () => socket.end());
   await once(socket, 'connect');
   for (const piece of pieces)
     await new Promise<unknown>((done) => socket.write(piece, 'latin1', done));
   await closed;
-  return heard();
+  return received();
 }
 
-const statuses = (heard: string) => [...heard.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, one]) => one);
+const statuses = (received: string) =>
+  [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, one]) => one);
 
-/** The same text in pieces, cut at these places. */
+/** Splits a text at these positions. */
 const cut = (text: string, ...places: number[]) =>
   [0, ...places].map((from, index) => text.slice(from, places[index] ?? text.length));
 
-describe('odd and broken HTTP', () => {
+describe('unusual and broken HTTP', () => {
   let server: TestServer;
   let usual: string;
   before(async () => {
@@ -66,33 +67,29 @@ describe('odd and broken HTTP', () => {
     usual = toRequest(server.key, unknownModel);
   });
 
-  /** 404 is the answer of the route: the request was understood. */
+  /** 404 is the route's response: the request was parsed. */
   const cases: [string, (key: string) => string, status: string][] = [
-    ['an empty line first', (key) => `\r\n${toRequest(key, unknownModel)}`, '404'],
-    ['an empty line behind it', (key) => `${toRequest(key, unknownModel)}\r\n`, '404'],
+    ['an empty line before it', (key) => `\r\n${toRequest(key, unknownModel)}`, '404'],
+    ['an empty line after it', (key) => `${toRequest(key, unknownModel)}\r\n`, '404'],
     ['an empty header', (key) => toRequest(key, unknownModel, 'X-Odd:\r\n'), '404'],
-    ['a header twice', (key) => toRequest(key, unknownModel, 'X-Odd: 1\r\nx-odd: 2\r\n'), '404'],
+    ['a repeated header', (key) => toRequest(key, unknownModel, 'X-Odd: 1\r\nx-odd: 2\r\n'), '404'],
+    ['a header named __proto__', (key) => toRequest(key, unknownModel, '__proto__: 2\r\n'), '404'],
     [
-      'a header named as objects have it',
-      (key) => toRequest(key, unknownModel, '__proto__: 2\r\n'),
-      '404',
-    ],
-    [
-      'an upgrade nobody wants',
+      'an upgrade that is not supported',
       (key) => toRequest(key, unknownModel, 'Connection: upgrade\r\nUpgrade: h2c\r\n'),
       '404',
     ],
-    ['chunks', (key) => toChunked(key, ''), '404'],
+    ['a chunked body', (key) => toChunked(key, ''), '404'],
     ['a long head', (key) => toRequest(key, unknownModel, `X-Odd: ${'o'.repeat(9000)}\r\n`), '404'],
     [
-      'a head beyond all bounds',
+      'a head over the maximum',
       (key) => toRequest(key, unknownModel, `X-Odd: ${'o'.repeat(20_000)}\r\n`),
       '431',
     ],
-    ['chunks and a length', (key) => toChunked(key, 'Content-Length: 2\r\n'), '400'],
-    ['a length twice', (key) => toRequest(key, unknownModel, 'Content-Length: 3\r\n'), '400'],
+    ['a chunked body with a length', (key) => toChunked(key, 'Content-Length: 2\r\n'), '400'],
+    ['two lengths', (key) => toRequest(key, unknownModel, 'Content-Length: 3\r\n'), '400'],
     [
-      'a length that is no number',
+      'a length that is not a number',
       (key) => toRequest(key, unknownModel).replace(/(Length: )\d+/, '$12e1'),
       '400',
     ],
@@ -114,29 +111,29 @@ describe('odd and broken HTTP', () => {
       .replace(unknownModel, `${unknownModel.length.toString(16)}\r\n${unknownModel}\r\n0\r\n\r\n`);
 
   for (const [name, write, status] of cases)
-    test(`${name}: ${status}, in the words of this API`, async () => {
+    test(`${name} is ${status} in this API's error format`, async () => {
       const request = write(server.key);
       const blank = request.indexOf('\r\n\r\n');
       for (const places of [[], [Math.floor(blank / 2)], [blank + 2], [blank + 4]]) {
-        const heard = await converse(server, cut(request, ...places));
-        assert.deepEqual(statuses(heard), [status], `cut at ${places}: ${heard}`);
-        assert.deepEqual(Object.keys(JSON.parse(heard.split('\r\n\r\n')[1] ?? '').error), [
+        const received = await exchange(server, cut(request, ...places));
+        assert.deepEqual(statuses(received), [status], `cut at ${places}: ${received}`);
+        assert.deepEqual(Object.keys(JSON.parse(received.split('\r\n\r\n')[1] ?? '').error), [
           ...['message', 'type', 'param', 'code'],
         ]);
       }
     });
 
-  test('a request cut anywhere is the same request', async () => {
-    const expected = comparable(await converse(server, [usual]));
+  test('a request is the same wherever it is split', async () => {
+    const expected = comparable(await exchange(server, [usual]));
     assert.match(expected, /^HTTP\/1\.1 404 .*model_not_found/s);
     for (let at = 1; at < usual.length; at += 3)
-      assert.equal(comparable(await converse(server, cut(usual, at))), expected, `cut at ${at}`);
+      assert.equal(comparable(await exchange(server, cut(usual, at))), expected, `cut at ${at}`);
   });
 
-  const comparable = (heard: string) =>
-    heard.replaceAll(/(date|x-request-id|openai-processing-ms): [^\r]+/gi, '$1: any');
+  const comparable = (received: string) =>
+    received.replaceAll(/(date|x-request-id|openai-processing-ms): [^\r]+/gi, '$1: any');
 
-  test('random faults in random pieces are never a 5xx, and the server goes on', async () => {
+  test('random faults in random pieces never cause a 5xx, and the server continues', async () => {
     const random = createRandom(propertySeed);
     const pick = (from: string | readonly string[]) => from[random(from.length)] as string;
     const lines = ['X-Odd: 1\r\n', 'content-length: 3\r\n', 'Connection: close\r\n', ' folded\r\n'];
@@ -157,26 +154,26 @@ describe('odd and broken HTTP', () => {
       }
       const places = Array.from({ length: random(4) }, () => random(request.length));
       const pieces = cut(request, ...places.sort((a, b) => a - b));
-      const { socket, heard } = open(server);
+      const { socket, received } = open(server);
       for (const piece of pieces)
         if (piece !== '') await new Promise<unknown>((done) => socket.write(piece, 'latin1', done));
       // A fault in a length may leave the server waiting for more.
       socket.end();
       await once(socket, 'close');
-      const where = `round ${round}: ${JSON.stringify(pieces)}: ${heard()}`;
-      for (const status of statuses(heard())) assert.match(status ?? '', /^4\d\d$/, where);
+      const where = `round ${round}: ${JSON.stringify(pieces)}: ${received()}`;
+      for (const status of statuses(received())) assert.match(status ?? '', /^4\d\d$/, where);
     }
     assert.equal((await server.fetch('/v1/models')).status, 200);
   });
 
-  test('a body that breaks off is a 400 in the words of this API, and leaves a row', async () => {
+  test('a body that breaks off is a 400 in this API’s error format, and is recorded', async () => {
     // A server of its own: refused requests leave a bounded number of rows per minute.
     const server = await startTestServer();
     const session = await server.join();
-    const { socket, heard } = open(server);
+    const { socket, received } = open(server);
     socket.end(toRequest(server.key, unknownModel).slice(0, -9));
     await once(socket, 'close');
-    const [head, text = ''] = heard().split('\r\n\r\n');
+    const [head, text = ''] = received().split('\r\n\r\n');
     assert.match(head ?? '', /^HTTP\/1\.1 400 Bad Request/);
     assert.deepEqual(JSON.parse(text).error, {
       message: 'The request ended before it was complete.',
@@ -191,45 +188,45 @@ describe('odd and broken HTTP', () => {
     });
   });
 
-  test('a body that does not come in time is a 408 in the words of this API', async (context) => {
+  test('a body that does not arrive in time is a 408 in this API’s error format', async (context) => {
     const limits = { requestTimeout: 100, headersTimeout: 100, connectionsCheckingInterval: 20 };
     const slow = createServer(limits).on('clientError', createBadHttpHandler());
-    const { socket, heard } = open({ url: `http://x:${await listen(context, slow)}` });
+    const { socket, received } = open({ url: `http://x:${await listen(context, slow)}` });
     socket.write(usual.slice(0, -9));
     await once(socket, 'close');
-    assert.match(heard(), /^HTTP\/1\.1 408 Request Timeout\r\n/);
-    assert.equal(JSON.parse(heard().split('\r\n\r\n')[1] ?? '').error.code, 'request_timeout');
+    assert.match(received(), /^HTTP\/1\.1 408 Request Timeout\r\n/);
+    assert.equal(JSON.parse(received().split('\r\n\r\n')[1] ?? '').error.code, 'request_timeout');
   });
 });
 
 describe('one connection', () => {
-  test('bytes that are no HTTP are answered after every request before them', async (context) => {
+  test('bytes that are not HTTP are refused after every request before them', async (context) => {
     const { server } = await startGateway(context, { upstreams: [{ delayMs: 50 }] });
-    const { socket, heard } = open(server);
+    const { socket, received } = open(server);
     const chat = toRequest(server.key, JSON.stringify({ model, messages }));
     socket.write(`${chat}${chat}JUNK\0\r\n\r\n`);
     await once(socket, 'close');
-    assert.deepEqual(statuses(heard()), ['200', '200', '400']);
-    assert.equal(heard().split('"object":"chat.completion"').length - 1, 2);
+    assert.deepEqual(statuses(received()), ['200', '200', '400']);
+    assert.equal(received().split('"object":"chat.completion"').length - 1, 2);
   });
 
-  test('two requests at once are answered in their order', async (context) => {
+  test('pipelined requests are answered in order', async (context) => {
     const { server } = await startGateway(context, { upstreams: [{ eventDelayMs: 5 }] });
-    const { socket, heard } = open(server);
+    const { socket, received } = open(server);
     const stream = JSON.stringify({ model, messages, stream: true });
     socket.write(toRequest(server.key, stream) + toRequest(server.key, unknownModel));
-    await until('both came', () => heard().includes('model_not_found'));
-    assert(heard().indexOf('[DONE]') < heard().indexOf('404 Not Found'));
+    await until('both came', () => received().includes('model_not_found'));
+    assert(received().indexOf('[DONE]') < received().indexOf('404 Not Found'));
     socket.destroy();
   });
 
-  test('a client that leaves is seen, also one that has sent its next request', async (context) => {
+  test('a client’s disconnect is noticed, even after its next request was sent', async (context) => {
     const gateway = await startGateway(context, { upstreams: [{ behaviour: 'never-ends' }] });
     const [upstream] = gateway.upstreams;
     const stream = JSON.stringify({ model, messages, stream: true });
-    const { socket, heard } = open(gateway.server);
+    const { socket, received } = open(gateway.server);
     socket.write(toRequest(gateway.server.key, stream));
-    await until('it has begun', () => heard().includes('data: '));
+    await until('it has begun', () => received().includes('data: '));
     socket.write(toRequest(gateway.server.key, unknownModel), () => socket.destroy());
     await until('the backend is let go', () => upstream?.requests[0]?.state === 'left');
     await until('it is counted as begun', () => isCounted(200));
@@ -248,7 +245,7 @@ describe('one connection', () => {
     }
   });
 
-  test('an encrypted one has the same streams', async () => {
+  test('a TLS connection has the same streams', async () => {
     const identity = createIdentity('localhost', Date.now());
     const folder = makeFolder();
     const files = { tls_certificate: join(folder, 'tls.crt'), tls_key: join(folder, 'tls.key') };

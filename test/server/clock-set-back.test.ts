@@ -9,7 +9,7 @@ import { createHandClock } from '#test/support/clock.ts';
 
 const hourMs = 3_600_000;
 
-test('a rate waits for no longer than its own interval', () => {
+test('a rate limit waits no longer than its own interval', () => {
   const clock = createHandClock();
   const { take } = createRateLimiter(clock);
   const rate = { intervalMs: 1000, burst: 2 };
@@ -22,7 +22,7 @@ test('a rate waits for no longer than its own interval', () => {
   assert.equal(take('a', rate), 0);
 });
 
-test('what was remembered for a second is looked up again', () => {
+test('what was cached for a second is looked up again', () => {
   const clock = createHandClock();
   const cache = createLookupCache<string>(clock, { maxEntries: 2, maxAgeMs: 1000 });
   cache.set('key', 'valid', cache.ticket());

@@ -153,7 +153,7 @@ describe('the Host header', () => {
     assert.deepEqual(await ask(any, '/v1/models', 'any.example'), [200, undefined]);
   });
 
-  test('is required by HTTP/1.1, and its absence is an error in the words of the API', async () => {
+  test('is required by HTTP/1.1, and its absence is an error in the API’s format', async () => {
     const server = await startTestServer();
     const without = (version: string, path: string) =>
       talk(

@@ -10,7 +10,7 @@ import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts
 import { startTestServer } from '#test/support/server.ts';
 
 describe('operations', () => {
-  test('health, readiness and metrics answer without a key', async () => {
+  test('health, readiness and metrics need no key', async () => {
     const server = await startTestServer();
     assert.deepEqual(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' });
     assert.deepEqual(await (await fetch(`${server.url}/readyz`)).json(), { status: 'ok' });
@@ -142,7 +142,7 @@ describe('operations', () => {
     }
   });
 
-  test('SIGTERM lets a running answer finish, refuses new ones, and exits 0', async () => {
+  test('SIGTERM lets a running response finish, refuses new requests, and exits 0', async () => {
     const server = await serveMillrace();
     const key = /First API key\s+(\S+)/.exec(server.stdout())?.[1] ?? '';
     const body = JSON.stringify({

@@ -8,7 +8,7 @@ import { databases } from '#test/support/databases.ts';
 
 for (const database of databases) {
   describe(`the contract on ${database}`, () => {
-    test('an instance has exactly the members clients know, and omits what it has not', async () => {
+    test('an instance has exactly the members clients know, and omits those without a value', async () => {
       const { launch, instance, settle } = await startCloud(database);
       const id = await launch();
       const booting = await instance(id);
@@ -51,7 +51,7 @@ for (const database of databases) {
       assert.deepEqual(active.actions.terminate, { available: true });
     });
 
-    test('a booting instance can be terminated once its machine was asked for', async () => {
+    test('a booting instance can be terminated once its machine was requested', async () => {
       const { launch, instance, cloud } = await startCloud(database);
       const id = await launch({ hostname: 'slow' });
       await cloud.reconciler.settle();
@@ -89,7 +89,7 @@ for (const database of databases) {
       assert.equal(actions.restart.available, true);
     });
 
-    test('an empty terminate list is fine, and a double terminate too', async () => {
+    test('terminating an empty list, or an instance twice, succeeds', async () => {
       const { launchActive, call } = await startCloud(database);
       const path = '/instance-operations/terminate';
       const empty = await call('POST', path, { instance_ids: [] });
@@ -105,7 +105,7 @@ for (const database of databases) {
       }
     });
 
-    test('a path id that is no UUID is a 400, an unknown one a 404, dashes are fine', async () => {
+    test('a path id that is not a UUID gets 400, an unknown one 404, and one with dashes is accepted', async () => {
       const { launch, call } = await startCloud(database);
       const id = await launch();
       for (const path of ['/instances/my-box', '/ssh-keys/x', '/firewall-rulesets/%2e%2e%2fx']) {
@@ -126,7 +126,7 @@ for (const database of databases) {
       assert.equal(bad.status, 400);
     });
 
-    test('an instance is renamed by POST, and an empty name is none', async () => {
+    test('POST renames an instance, and an empty name removes its name', async () => {
       const { launch, call } = await startCloud(database);
       const path = `/instances/${await launch({ name: 'old' })}`;
       assert.equal((await call<Instance>('POST', path, { name: 'new' })).body.data.name, 'new');
@@ -135,7 +135,7 @@ for (const database of databases) {
       assert.equal('name' in data, false);
     });
 
-    test('JSON is read whatever the content type, and none is needed', async () => {
+    test('JSON is read whatever the content type, and without one', async () => {
       const { app, key } = await startCloud(database);
       const types = [undefined, 'text/plain;charset=UTF-8', 'application/x-www-form-urlencoded'];
       for (const [index, type] of types.entries()) {
@@ -152,7 +152,7 @@ for (const database of databases) {
       }
     });
 
-    test('a key that a living instance was launched with cannot be deleted', async () => {
+    test("a key that a running instance was launched with can't be deleted", async () => {
       const { call, launchActive, settle } = await startCloud(database);
       const { body } = await call<SshKey[]>('GET', '/ssh-keys');
       const path = `/ssh-keys/${body.data[0]?.id}`;
@@ -177,7 +177,7 @@ for (const database of databases) {
       assert.deepEqual(JSON.parse(body), { data: {} });
     });
 
-    test('filesystems are listed with a hyphen and made without one', async () => {
+    test('filesystems are listed at /file-systems and created at /filesystems', async () => {
       const { call } = await startCloud(database);
       const wrong = await call('POST', '/file-systems', { name: 'a', region: 'us-west-1' });
       assert.equal(wrong.status, 405);
@@ -201,7 +201,7 @@ for (const database of databases) {
       assert.equal((await call('GET', '/clusters')).status, 404);
     });
 
-    test('images have a row per region with the same id, and say what they really are', async () => {
+    test('an image has the same id in every region, and describes what it really is', async () => {
       const { call } = await startCloud(database);
       const { data } = (await call<Image[]>('GET', '/images')).body;
       const stack = data.filter(({ family }) => family === 'lambda-stack-24-04');
@@ -319,7 +319,7 @@ for (const database of databases) {
       assert.equal(await launch(), 429, 'a refusal for the rate gives nothing back');
     });
 
-    test('launches are limited to one in ten seconds, other calls to one a second', async () => {
+    test('launches are limited to one per ten seconds, other requests to one per second', async () => {
       const limits = {
         requests: { intervalMs: 1000, burst: 1 },
         launches: { intervalMs: 10_000, burst: 1 },

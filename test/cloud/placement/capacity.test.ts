@@ -40,7 +40,7 @@ const typesOf = async ({ call }: TestCloud) =>
 
 for (const database of databases) {
   describe(`capacity on ${database}`, () => {
-    test('of fifty launches at once exactly those are admitted that fit', async () => {
+    test('of fifty concurrent launches, exactly those that fit are admitted', async () => {
       const cloud = await startCloud(database, { driver: { report: { vcpus: 16 } } });
       const admitted = await launchMany(cloud, 'cpu_2x_general', 50);
       assert.equal(admitted.length, 8);
@@ -51,7 +51,7 @@ for (const database of databases) {
       assert.deepEqual(types.cpu_1x_general?.regions_with_capacity_available, []);
     });
 
-    test('a gpu is given to one instance at a time, and no cpu machine can strand it', async () => {
+    test('a GPU is assigned to one instance at a time, and no CPU instance can strand it', async () => {
       const report = { vcpus: 16, memoryGib: 64, gpus: gpus(4) };
       const cloud = await startCloud(database, { driver: { report } });
       assert.equal((await launchMany(cloud, 'cpu_8x_general', 3)).length, 1);
@@ -63,7 +63,7 @@ for (const database of databases) {
       assert.equal((await launchMany(cloud, 'gpu_2x_h200', 2)).length, 0);
     });
 
-    test('capacity comes back when the machine is gone, not before', async () => {
+    test('capacity is freed once the machine is gone, not before', async () => {
       const report = { vcpus: 4, gpus: gpus(1) };
       const cloud = await startCloud(database, { driver: { report } });
       const [id = ''] = await launchMany(cloud, 'gpu_1x_h200', 1);
@@ -74,7 +74,7 @@ for (const database of databases) {
       assert.equal((await launchMany(cloud, 'gpu_1x_h200', 1)).length, 1);
     });
 
-    test('the quota of an account holds under fifty launches at once', async () => {
+    test('the quota of an account holds under fifty concurrent launches', async () => {
       const cloud = await startCloud(database, {
         instancesPerAccount: 3,
         driver: { report: { vcpus: 64 } },
@@ -92,7 +92,7 @@ for (const database of databases) {
 }
 
 describe('instance types', () => {
-  test('the host is cut into sizes, and the catalog is listed without capacity', async () => {
+  test('the host is divided into sizes, and the catalog is listed without capacity', async () => {
     const cloud = await startCloud('sqlite', { driver: { report: { vcpus: 6, memoryGib: 24 } } });
     const types = await typesOf(cloud);
     const sizes = Object.keys(types).filter((name) => name.startsWith('cpu_'));
@@ -131,7 +131,7 @@ describe('instance types', () => {
     assert.equal(names.at(-1), 'cpu_8x_general');
   });
 
-  test("the host's own gpus take the catalog's names and prices where it has them", async () => {
+  test("the host's GPUs take names and prices from the catalog where it has them", async () => {
     const report = {
       vcpus: 16,
       gpus: [
@@ -165,7 +165,7 @@ describe('instance types', () => {
     assert.equal(await priceOf('Somebody X1', 1), 10);
   });
 
-  test('emulation gives the catalog capacity, says so, and is bounded', async () => {
+  test("emulation gives the catalog's types capacity, describes it, and is bounded", async () => {
     const cloud = await startCloud('sqlite', { emulate: true, emulatedInstances: 2 });
     const types = await typesOf(cloud);
     const { instance_type, regions_with_capacity_available } = types.gpu_8x_h100_sxm5 ?? {};
@@ -174,13 +174,13 @@ describe('instance types', () => {
     assert.equal((await launchMany(cloud, 'gpu_8x_h100_sxm5', 5)).length, 2);
   });
 
-  test('types without isolation say so', async () => {
+  test('types without isolation say so in their description', async () => {
     const cloud = await startCloud('sqlite', { driver: { report: { isolated: false } } });
     const { cpu_1x_general } = await typesOf(cloud);
     assert.match(cpu_1x_general?.instance_type.description ?? '', /not isolated/);
   });
 
-  test("prices are the operator's to set", async () => {
+  test('the operator sets prices', async () => {
     const cloud = await startCloud('sqlite', { prices: { cpu_1x_general: 7 } });
     assert.equal((await typesOf(cloud)).cpu_1x_general?.instance_type.price_cents_per_hour, 7);
   });

@@ -47,7 +47,7 @@ function makePublicKeys(): Record<string, string> {
 
 for (const database of databases) {
   describe(`ssh keys on ${database}`, () => {
-    test('public keys of every spelling are taken and come back as one OpenSSH line', async () => {
+    test('public keys in every format are accepted and returned as one OpenSSH line', async () => {
       const server = await startTestServer({ database });
       for (const [name, public_key] of Object.entries(makePublicKeys())) {
         const { status, body } = await add(server, { name, public_key });
@@ -66,7 +66,7 @@ for (const database of databases) {
       assert.equal(list.data.length, 6);
     });
 
-    test('a generated private key is PEM, fits its public key, and is shown once', async () => {
+    test('a generated private key is PEM, matches its public key, and is shown once', async () => {
       const server = await startTestServer({ database });
       const { body } = await add(server, { name: 'made' });
       const { data } = body as unknown as { data: { public_key: string; private_key: string } };
@@ -77,7 +77,7 @@ for (const database of databases) {
       assert(!(await (await server.fetch(path)).text()).includes('PRIVATE'));
     });
 
-    test('names are unique, material is not', async () => {
+    test('names are unique, keys need not be', async () => {
       const server = await startTestServer({ database });
       assert.equal((await add(server, { name: 'a', public_key: ed25519 })).status, 200);
       const twice = await add(server, { name: 'a', public_key: ed25519 });
@@ -87,7 +87,7 @@ for (const database of databases) {
       assert.equal((await add(server, { name: 'b', public_key: ed25519 })).status, 200);
     });
 
-    test('a deleted key is gone; an unknown id is a 404 and a wrong one a 400', async () => {
+    test('a deleted key is gone; an unknown id gets 404 and an invalid one 400', async () => {
       const server = await startTestServer({ database });
       const { body } = await add(server, { name: 'a', public_key: ed25519 });
       const { id } = (body as unknown as { data: { id: string } }).data;
@@ -106,7 +106,7 @@ for (const database of databases) {
       );
     });
 
-    test('the limit of keys holds exactly under 50 parallel creations', async () => {
+    test('the limit of keys holds under 50 concurrent requests', async () => {
       const config = { cloud: { ssh_keys_per_account: 20 } };
       const server = await startTestServer({ database, config });
       const answers = await Promise.all(
@@ -131,7 +131,7 @@ describe('the cloud surface', () => {
     assert.equal(parse(renderExample()).cloud.ssh_keys_per_account, 1024);
   });
 
-  test('a private key pasted by mistake is refused and appears in no answer', async () => {
+  test('a private key pasted by mistake is refused and appears in no response', async () => {
     const server = await startTestServer();
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     for (const type of ['pkcs1', 'pkcs8'] as const) {
@@ -160,7 +160,7 @@ describe('the cloud surface', () => {
     assert.equal(generated, 1);
   });
 
-  test('keys that are no keys are refused in sentences', async () => {
+  test('an invalid key is refused with the reason', async () => {
     const server = await startTestServer();
     const cases: [string, RegExp][] = [
       ['hello', /not a public key/],
@@ -196,7 +196,7 @@ describe('the cloud surface', () => {
     }
   });
 
-  test('bad input is refused with its place, in pydantic’s words', async () => {
+  test('bad input is refused with its path, as pydantic words it', async () => {
     const server = await startTestServer();
     const cases: [object, string][] = [
       [{}, "Error in request body at 'name': Field required"],
@@ -223,7 +223,7 @@ describe('the cloud surface', () => {
     }
   });
 
-  test('refusals are in the cloud’s dialect: paths, methods, JSON, size, keys', async () => {
+  test('unknown paths and methods, bad JSON, large bodies and bad keys are refused in the cloud’s error format', async () => {
     const server = await startTestServer();
     const tries: [string, Parameters<TestServer['fetch']>[1], number, string][] = [
       ['/api/v1/clusters', {}, 404, 'global/not-found'],
@@ -259,7 +259,7 @@ describe('the cloud surface', () => {
     });
   });
 
-  test('lists answer in shape', async () => {
+  test('lists have the contract’s form', async () => {
     const server = await startTestServer();
     for (const name of ['instances', 'file-systems', 'images', 'regions']) {
       const { data } = (await (await server.fetch(`/api/v1/${name}`)).json()) as { data: unknown };
@@ -285,7 +285,7 @@ describe('the cloud surface', () => {
     assert.equal((await server.fetch('/api/v1/instances')).status, 429, 'a faster one is');
   });
 
-  test('an account gets one request a second, told when to come back; people in the dashboard are free', async () => {
+  test('an account gets one request per second with a retry-after; the dashboard is not limited', async () => {
     const clock = createHandClock();
     const server = await startTestServer({ clock, config: { cloud: { rate_limit: true } } });
     const call = () => server.fetch('/api/v1/instances');

@@ -63,7 +63,7 @@ function startScripted(gpu: GpuLease['gpu'] = 'auto') {
 }
 
 suite('a GPU that fails', () => {
-  test('while the model is loaded is not tried again, and no request is lost', async () => {
+  test('while the model is loaded is not retried, and no request is lost', async () => {
     const { supervisor, processes, seen, failures, leases } = startScripted();
     supervisor.ensure();
     await settled();
@@ -99,7 +99,7 @@ suite('a GPU that fails', () => {
     assert.equal(processes[2]?.options?.gpu, false, 'it is not tried again');
   });
 
-  test('because the model can not be loaded on it is not tried again', async () => {
+  test('because the model can’t be loaded on it is not retried', async () => {
     const { supervisor, processes, unable } = startScripted();
     supervisor.ensure();
     await settled();

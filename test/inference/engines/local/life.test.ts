@@ -80,7 +80,7 @@ describe('the child', () => {
     await until(() => !isAlive(pid));
   });
 
-  test('is let go when idle', async (t) => {
+  test('ends when idle', async (t) => {
     const lazy = createBuiltinFor(t, { idleMs: 50 });
     await lazy.preload();
     const { pid } = lazy.status();
@@ -89,7 +89,7 @@ describe('the child', () => {
     await until(() => !isAlive(pid ?? 0));
   });
 
-  test('that can not load says why, and is not tried again at once', async (t) => {
+  test('that can’t load says why, and is not retried at once', async (t) => {
     const missing = createBuiltinFor(t, { modelPath: '/nowhere/model.gguf' });
     await assert.rejects(chatOf(missing, 'Hello!'), (error: EngineError) => {
       return error.failure === 'unavailable' && /could not be loaded/.test(error.message);
@@ -118,7 +118,7 @@ describe('the child', () => {
     });
   });
 
-  test('closed for good fails what runs and what comes', async (t) => {
+  test('that is closed fails running and later requests', async (t) => {
     const closing = createBuiltinFor(t);
     const running = closing.respond(endless('Once'), call());
     const failed = assert.rejects(running, failsWith('unavailable'));
@@ -163,7 +163,7 @@ describe('an abort', () => {
     await until(isIdle);
   });
 
-  test("of a plain answer, and before it is sent, is the signal's reason", async () => {
+  test("of a plain request, or before it is sent, rejects with the signal's reason", async () => {
     const abort = new AbortController();
     const own = new AbortController();
     const answer = engine.respond(endless('Twice'), call({ signal: own.signal }));
@@ -176,14 +176,14 @@ describe('an abort', () => {
     await assert.rejects(engine.respond(endless('Twice'), call({ signal: abort.signal })), reason);
   });
 
-  test('of a consumer that stops reading is seen too', async () => {
+  test('by a consumer that stops reading frees the sequence too', async () => {
     for await (const _ of await engine.stream(endless('Thrice'), call())) break;
     await until(isIdle);
   });
 });
 
 describe('the queue', () => {
-  test('is bounded, and says when to come back', async () => {
+  test('is bounded, and its refusal has a retry-after', async () => {
     const abort = new AbortController();
     const signal = abort.signal;
     const running = [1, 2].map((at) => engine.respond(endless(`Run ${at}`), call({ signal })));
@@ -200,7 +200,7 @@ describe('the queue', () => {
     await until(isIdle);
   });
 
-  test('lets nobody wait longer than allowed', async (t) => {
+  test('refuses requests that wait too long', async (t) => {
     const hurried = createBuiltinFor(t, { sequences: 1, queue: { maxLength: 8, maxWaitMs: 300 } });
     await hurried.preload();
     const abort = new AbortController();
@@ -263,7 +263,7 @@ describe('the queue', () => {
   });
 });
 
-test('a long prompt that comes back is read from the cache', async () => {
+test('a long prompt that is repeated is read from the cache', async () => {
   const task = chat({ messages: toMessages('Count the sheep. '.repeat(60)), max_tokens: 2 });
   const first = await engine.respond(task, call());
   const again = await engine.respond(task, call());

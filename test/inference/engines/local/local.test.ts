@@ -21,7 +21,7 @@ after(() => engine.close());
 const story = 'Tell me a story about a brave little mouse.';
 
 describe('an answer', () => {
-  test('comes from the model, with exact usage', async () => {
+  test('is from the model, with exact usage', async () => {
     const { choices, usage } = await chatOf(engine, 'What is the capital of France?');
     assert.equal(choices[0]?.message.content, 'The capital of France is Paris.');
     assert.equal(choices[0]?.finish_reason, 'stop');
@@ -33,7 +33,7 @@ describe('an answer', () => {
     assert.equal(usage.prompt_tokens, counted);
   });
 
-  test('streamed says the same as the plain one, with the same totals', async () => {
+  test('has the same text and totals streamed and plain', async () => {
     for (const task of [
       chat({ messages: toMessages(story), max_tokens: 30, n: 2 }),
       completion({
@@ -73,7 +73,7 @@ describe('an answer', () => {
     }
   });
 
-  test('tells the counts so far while it is generated', async () => {
+  test('reports the counts so far while it is generated', async () => {
     const seen: number[] = [];
     const onUsage = (usage: { completion_tokens: number }) => seen.push(usage.completion_tokens);
     const answer = await engine.respond(
@@ -90,7 +90,7 @@ describe('an answer', () => {
 });
 
 describe('usage', () => {
-  test('of best_of candidates is told while they are held back, also to who leaves', async () => {
+  test('of best_of candidates is reported while they are held back, even if the client leaves', async () => {
     const seen: number[] = [];
     const controller = new AbortController();
     const onUsage = (usage: { completion_tokens: number }) => {
@@ -120,7 +120,7 @@ describe('usage', () => {
 });
 
 describe('sampling', () => {
-  test('at temperature 0 repeats itself, alone, from the cache and among others', async () => {
+  test('at temperature 0 is deterministic, alone, from the cache and beside others', async () => {
     const ask = () => chatOf(engine, { messages: toMessages(story), max_tokens: 60 });
     const alone = (await ask()).choices[0]?.message.content;
     const cached = await ask();
@@ -134,7 +134,7 @@ describe('sampling', () => {
     assert.equal((among[1] as Awaited<ReturnType<typeof ask>>).choices[0]?.message.content, alone);
   });
 
-  test('with a seed repeats itself, and choices of one request differ', async () => {
+  test('with a seed is deterministic, and choices of one request differ', async () => {
     const body = { prompt: 'My favourite', seed: 7, temperature: 1.2, n: 3, max_tokens: 16 };
     const first = (await completionOf(engine, body)).choices.map(({ text }) => text);
     const second = (await completionOf(engine, body)).choices.map(({ text }) => text);
@@ -144,7 +144,7 @@ describe('sampling', () => {
     assert.equal(third.choices[0]?.text, first[1]);
   });
 
-  test('takes seeds of the whole 64 bits, and its choices differ there too', async () => {
+  test('accepts 64-bit seeds, and its choices differ there too', async () => {
     const body = { prompt: 'My favourite', temperature: 1.2, n: 3, max_tokens: 16 };
     for (const seed of [2 ** 63, -(2 ** 63)]) {
       const first = (await completionOf(engine, { ...body, seed })).choices.map((it) => it.text);
@@ -154,7 +154,7 @@ describe('sampling', () => {
     }
   });
 
-  test('without a seed differs from time to time', async () => {
+  test('without a seed varies', async () => {
     const body = { prompt: 'My favourite', temperature: 1.5, n: 4, max_tokens: 12 };
     const { choices } = await completionOf(engine, body);
     assert.ok(new Set(choices.map(({ text }) => text)).size > 1);
@@ -201,7 +201,7 @@ describe('sampling', () => {
     );
   });
 
-  test('is moved off repetition by each of the three penalties', async () => {
+  test('repeats less with each of the three penalties', async () => {
     const body = { prompt: 'The sky is', max_tokens: 40 };
     const plain = (await completionOf(engine, body)).choices[0]?.text ?? '';
     assert.ok(repeats(plain) > 4, plain);
@@ -215,7 +215,7 @@ describe('sampling', () => {
     }
   });
 
-  test('of best_of candidates answers the likeliest', async () => {
+  test('of best_of candidates returns the likeliest', async () => {
     const body = { prompt: 'My favourite', seed: 11, temperature: 1.5, max_tokens: 8 };
     const all = await completionOf(engine, { ...body, n: 4, logprobs: 0 });
     const mean = (choice: (typeof all.choices)[number]) =>

@@ -19,7 +19,7 @@ const engine = createBuiltin();
 after(() => engine.close());
 
 describe('an end', () => {
-  test('by a stop string is where a reading of the whole text would have put it', async () => {
+  test('by a stop string is where it is in the whole text', async () => {
     const body = { prompt: 'Once upon a time', max_tokens: 60 };
     const whole = (await completionOf(engine, body)).choices[0]?.text ?? '';
     let seed = 42;
@@ -48,7 +48,7 @@ describe('an end', () => {
     );
   });
 
-  test('by a stop token says which; a natural end says null; a limit says length', async () => {
+  test('by a stop token names it, a natural end is null, and a limit is length', async () => {
     const scored = await completionOf(engine, {
       prompt: 'The sky is blue',
       prompt_logprobs: 0,
@@ -66,7 +66,7 @@ describe('an end', () => {
     assert.equal(cut.usage.completion_tokens, 3);
   });
 
-  test('comes neither before min_tokens nor at all when the end token is ignored', async () => {
+  test('does not come before min_tokens, nor at all if the end token is ignored', async () => {
     const body = { messages: toMessages('Hello!'), max_tokens: 50 };
     const short = await chatOf(engine, body);
     assert.ok(short.usage.completion_tokens < 30);
@@ -189,7 +189,7 @@ describe('scores', () => {
     }
   });
 
-  test('of an echoed prompt come without a token generated when none is wanted', async () => {
+  test('of an echoed prompt need no generated token', async () => {
     const body = { prompt: ['The sky is blue', 'Once'], echo: true, logprobs: 1, n: 2 };
     const some = await completionOf(engine, { ...body, max_tokens: 1 });
     const none = await completionOf(engine, { ...body, max_tokens: 0 });
@@ -222,7 +222,7 @@ describe('scores', () => {
 });
 
 describe('a grammar', () => {
-  test('holds the answer to its form', async () => {
+  test('constrains the response', async () => {
     const { choices } = await chatOf(engine, {
       messages: toMessages('Is water wet?'),
       temperature: 1,
@@ -232,7 +232,7 @@ describe('a grammar', () => {
     assert.equal(choices[0]?.finish_reason, 'stop');
   });
 
-  test("that can not be built is the request's fault", async () => {
+  test("that can't be built is the request's fault", async () => {
     await assert.rejects(
       engine.respond(
         chat({ messages: toMessages('Hi'), response_format: toFormat('root ::= (') }),
@@ -273,7 +273,7 @@ describe('a tool call', () => {
     assert.deepEqual(JSON.parse(text), { city: 'Paris' });
   });
 
-  test('is forced by required and by a name, and never made under none', async () => {
+  test('is forced by required or a name, and never made with none', async () => {
     const other = { ...body, messages: toMessages('Hello!') };
     for (const tool_choice of [
       'required' as const,
@@ -289,7 +289,7 @@ describe('a tool call', () => {
     assert.equal(none.choices[0]?.finish_reason, 'stop');
   });
 
-  test('is not broken off by a stop string, forced or not', async () => {
+  test('is not cut by a stop string, forced or not', async () => {
     for (const tool_choice of ['auto', 'required'] as const)
       for (const stop of ['"', 'P', 'city', '}', ['>never', '{"', ':']]) {
         const { choices } = await chatOf(engine, { ...body, tool_choice, stop });
@@ -309,7 +309,7 @@ describe('a tool call', () => {
     );
   });
 
-  test('and its result come back as messages', async () => {
+  test('and its result can be sent back as messages', async () => {
     const { choices } = await chatOf(engine, {
       tools: [weatherTool],
       messages: [

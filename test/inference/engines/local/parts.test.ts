@@ -29,7 +29,7 @@ function randomOf(seed: number): (below: number) => number {
 }
 
 describe('a text stream', () => {
-  test('gives the same text and stop however the bytes are cut', () => {
+  test('gives the same text and stop however the bytes are split', () => {
     const random = randomOf(7);
     const alphabet = ['a', 'b', 'é', '日', '👧', ' '];
     const word = (length: number) =>
@@ -56,7 +56,7 @@ describe('a text stream', () => {
     }
   });
 
-  test('shows bytes that are no text as replacement characters, at the end too', () => {
+  test('shows invalid bytes as replacement characters, at the end too', () => {
     const stream = createTextStream([], false, null);
     assert.equal(stream.push(Uint8Array.of(0xff)).text, '\ufffd');
     assert.equal(stream.push(Uint8Array.of(0xe6, 0x97)).text, '');
@@ -107,7 +107,7 @@ describe('a tool call stream', () => {
     ],
   ];
   for (const [text, expected] of cases)
-    test(`reads ${JSON.stringify(text)} the same at any cut`, () => {
+    test(`reads ${JSON.stringify(text)} the same wherever it is split`, () => {
       for (const parts of cuts(text)) assert.deepEqual(read(parts), expected);
     });
 });
@@ -115,7 +115,7 @@ describe('a tool call stream', () => {
 describe('the window', () => {
   const rules = { own: 100, requested: 1000, standIn: true };
 
-  test('leaves room to answer, a quarter at most', () => {
+  test('leaves room for the response, at most a quarter', () => {
     assert.equal(fit(rules, 500, null, 'prompt').maxPromptTokens, 75);
     assert.equal(fit(rules, 500, 5, 'prompt').maxPromptTokens, 95);
     assert.equal(fit(rules, 500, null, 'prompt').toMaxTokens(75), 25);
@@ -141,7 +141,7 @@ describe('the window', () => {
   });
 });
 
-test('a fair queue serves callers in turn and skips what may not go', () => {
+test('a fair queue serves callers in turn and skips items that may not go', () => {
   const queue = new FairQueue<number>();
   for (const item of [1, 2, 3]) queue.push('greedy', item);
   queue.push('modest', 10);
@@ -199,12 +199,12 @@ describe('a chat template', () => {
     "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}";
   const specialText = { bos_token: '<s>', eos_token: '</s>' };
 
-  test('that does not know developers is given a system message', () => {
+  test('that has no developer role is given a system message', () => {
     const rendered = createChatTemplate(plain, specialText).render(prompt);
     assert.equal(rendered, '[system]Be brief.[user]Hi[assistant]');
   });
 
-  test('that does not know tools has them told to the model, calls and all', () => {
+  test('that has no tools gets them and their calls in a message', () => {
     const rendered = createChatTemplate(plain, specialText).render({
       ...prompt,
       messages: [
@@ -223,7 +223,7 @@ describe('a chat template', () => {
     assert.match(rendered, /<tool_call>\{"name":"look","arguments":\{"at":1\}\}<\/tool_call>/);
   });
 
-  test('that trims or drops the last message does so only where the answer does not go on', () => {
+  test('that trims or drops the last message does so only if it is not continued', () => {
     const messages = [{ role: 'assistant', content: 'Once upon \n' }];
     const continued = { ...prompt, messages, continues: true, addsGenerationPrompt: false };
     const trims = "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] | trim }};{% endfor %}";
@@ -235,14 +235,14 @@ describe('a chat template', () => {
     );
   });
 
-  test('that is absent is the common one, and its start token is known', () => {
+  test('that is absent is replaced by the common one, whose start token is known', () => {
     const rendered = createChatTemplate(null, specialText).render(prompt);
     assert.match(rendered, /<\|im_start\|>system\nBe brief\.<\|im_end\|>/);
     const start = createChatTemplate('{{ bos_token }}', specialText).render(prompt);
     assert.equal(start, '<s>');
   });
 
-  test('that refuses the messages, or can not be read, makes the request wrong', () => {
+  test('that refuses the messages, or can’t be read, is the request’s fault', () => {
     for (const source of ["{{ raise_exception('No developers') }}", '{% if %}'])
       assert.throws(
         () => createChatTemplate(source, specialText).render(prompt),

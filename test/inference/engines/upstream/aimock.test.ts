@@ -10,7 +10,7 @@ import { chat, weatherTool } from '#test/support/builtin.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import { upstreamOptions } from '#test/support/upstream.ts';
 
-describe('the upstream engine before aimock', () => {
+describe('the upstream engine with aimock', () => {
   const mock = new LLMock({ port: 0 });
   let engine: Engine;
 
@@ -50,7 +50,7 @@ describe('the upstream engine before aimock', () => {
     }
   });
 
-  test('tool calls come whole out of their pieces', async () => {
+  test('tool calls are assembled from their pieces', async () => {
     for (const { choices } of await both('weather')) {
       const [choice] = choices;
       assert.ok(choice !== undefined && 'message' in choice);
@@ -62,7 +62,7 @@ describe('the upstream engine before aimock', () => {
     }
   });
 
-  test('a stream that it cuts off is unavailable, its 429 overload, its 404 not the client’s', async () => {
+  test('a stream cut off is unavailable, a 429 is overload, and a 404 is not the client’s fault', async () => {
     const streamed = async (content: string) => {
       for await (const _ of await engine.stream(chat(content), newCall()));
     };

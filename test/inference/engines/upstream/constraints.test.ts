@@ -154,7 +154,7 @@ describe('a constraint on the output', () => {
       });
     }
 
-  test('that is not there leaves the request as it is', () => {
+  test('that is absent leaves the request unchanged', () => {
     const body = { response_format: { type: 'text' as const } };
     assert.deepEqual(sentBy('ollama', chat(body)), body);
     assert.deepEqual(sentBy('ollama', completion({})), {});

@@ -200,7 +200,7 @@ const overflows: [string, number, object, (number | null)[]][] = [
 
 describe('refusals of an upstream', () => {
   for (const [server, status, body, numbers] of overflows)
-    test(`a prompt that does not fit is told the same way by ${server}`, () => {
+    test(`a prompt that does not fit is reported the same way for ${server}`, () => {
       for (const asking of [task, completion]) {
         const { failure, code, param, message } = failureOf(status, body, {}, asking);
         assert.equal(failure, 'rejected');
@@ -220,7 +220,7 @@ describe('refusals of an upstream', () => {
       }
     });
 
-  test('what is wrong with a request is passed on with its place', () => {
+  test('a server’s complaint about a request is passed on with its parameter', () => {
     const details = {
       detail: [{ loc: ['body', 'messages', 0, 'content'], msg: 'Field required', type: 'missing' }],
     };
@@ -273,7 +273,7 @@ describe('refusals of an upstream', () => {
     assert.equal(toInferenceError(failureOf(413, '<html>'), 'm')?.status, 413);
   });
 
-  test('only an engine that says in JSON that it failed may have been given a request nobody can serve', () => {
+  test('only a failure that an engine reports in JSON may be the request’s fault', () => {
     const doubtful = (status: number, body: unknown) => failureOf(status, body).isDoubtful;
     assert.equal(doubtful(500, { error: { message: 'list index out of range' } }), true);
     assert.equal(doubtful(500, '<html>'), false);
@@ -282,7 +282,7 @@ describe('refusals of an upstream', () => {
     assert.equal(doubtful(503, { error: { message: 'Loading model' } }), false);
   });
 
-  test('what a server does not take is told as the contract tells it', () => {
+  test('a request that a server does not support is refused as the contract says', () => {
     const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,' } };
     const content = [{ type: 'text', text: 'What is it?' }, picture];
     const seeing: Task = {
@@ -323,7 +323,7 @@ describe('refusals of an upstream', () => {
     assert.deepEqual([suffix.code, suffix.param], ['unsupported_parameter', 'suffix']);
   });
 
-  test('where a server is and how it is entered stays out of what clients are told', () => {
+  test('a server’s address and credentials do not appear in errors for clients', () => {
     const said = failureOf(
       400,
       vllm(
@@ -334,7 +334,7 @@ describe('refusals of an upstream', () => {
     assert.doesNotMatch(said, /10\.0|internal|12345678|opt|key=/);
   });
 
-  test('our own mistakes are not told as the client’s', () => {
+  test('mistakes of the gateway are not reported as the client’s', () => {
     const bodies: [number, unknown][] = [
       [401, { error: { message: 'Incorrect API key provided: sk-1', code: 'invalid_api_key' } }],
       [403, { detail: 'Forbidden' }],
@@ -355,7 +355,7 @@ describe('refusals of an upstream', () => {
     assert.match(unknown.message, /does not know its model/);
   });
 
-  test('a mistake of the client’s that a server takes for its own is still the client’s', () => {
+  test('a client’s mistake that a server reports as its own stays the client’s', () => {
     const said = [
       'Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]',
       'tools param requires --jinja flag',
@@ -373,12 +373,12 @@ describe('refusals of an upstream', () => {
     assert.doesNotMatch(leak.message, /registry|tiny/);
   });
 
-  test('a cache that others have filled is overload, and no prompt that is too long', () => {
+  test('a KV cache that other requests fill counts as overload, not as a long prompt', () => {
     const shared = { error: { code: 500, message: 'Context size has been exceeded.' } };
     assert.equal(failureOf(500, shared).failure, 'overloaded');
   });
 
-  test('overload is told apart from failure, with its time', () => {
+  test('overload is distinguished from failure, with its retry-after', () => {
     const busy = failureOf(429, {}, { 'retry-after': '3' });
     assert.deepEqual([busy.failure, busy.retryAfterMs], ['overloaded', 3000]);
     assert.equal(failureOf(503, {}, { 'retry-after-ms': '250' }).retryAfterMs, 250);
@@ -394,13 +394,13 @@ describe('refusals of an upstream', () => {
     assert.equal(toInferenceError(failureOf(504, ''), 'm')?.code, 'upstream_timeout');
   });
 
-  test('what a server echoes of a request is not for the log', () => {
+  test('parts of a request that a server echoes are not logged', () => {
     const { cause } = failureOf(500, { error: { message: 'secret prompt', type: 'boom' } });
     assert.match(String(cause), /boom/);
     assert.doesNotMatch(String(cause), /secret/);
   });
 
-  test('nonsense is refused with a failure of the engine', () => {
+  test('an invalid error body becomes an engine failure', () => {
     const names = [
       'error',
       'errors',

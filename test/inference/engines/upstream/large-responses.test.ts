@@ -131,7 +131,7 @@ function toBytes(answer: EngineResponse, task: Task): string {
 }
 
 for (const [name, one] of Object.entries(answers)) {
-  test(`a large response is the same by both ways: ${name}`, async (t) => {
+  test(`a large response is the same in the thread and inline: ${name}`, async (t) => {
     const { inline, threaded } = await startEngines(t, one);
     const told: Usage[] = [];
     const call = () => newCall({ onUsage: (soFar) => told.push(soFar) }, one.task.kind);
@@ -145,7 +145,7 @@ for (const [name, one] of Object.entries(answers)) {
 }
 
 for (const [name, one] of Object.entries(failures)) {
-  test(`a large response fails the same by both ways: ${name}`, async (t) => {
+  test(`a large response fails the same way in the thread and inline: ${name}`, async (t) => {
     const engines = Object.values(await startEngines(t, one));
     const [here, there] = await Promise.all(
       engines.map((engine) =>

@@ -120,7 +120,7 @@ const delta = fc.oneof(
 );
 
 describe('streams of an upstream', () => {
-  test('survive any chunking: text of any bytes, tool calls, every style and line end', () => {
+  test('are read in any chunking: text of any bytes, tool calls, every style and line end', () => {
     const everything = fc.record({
       style: fc.constantFrom(...Object.keys(styles)),
       deltas: fc.array(delta, { minLength: 1, maxLength: 12 }),
@@ -162,7 +162,7 @@ describe('streams of an upstream', () => {
     fc.assert(property, { seed: propertySeed, numRuns: 400 });
   });
 
-  test('keep what the server adds to its envelope', () => {
+  test('keep members that the server adds to its envelope', () => {
     for (const [style, expected] of [
       ['llama-server', { system_fingerprint: 'b6800' }],
       ['openai', { system_fingerprint: 'fp_1', service_tier: 'default' }],
@@ -177,7 +177,7 @@ describe('streams of an upstream', () => {
     }
   });
 
-  test('follow an envelope that changes on the way', () => {
+  test('follow an envelope that changes during the stream', () => {
     const wire = [1, 1, 2, 2, 3].map(
       (created, index) =>
         `data: ${JSON.stringify({ choices: [choiceOf({ content: `${index}` })], created })}\n\n`,
@@ -189,7 +189,7 @@ describe('streams of an upstream', () => {
     );
   });
 
-  test('hide usage that comes with the last choice or with each, and tell it', () => {
+  test('remove usage from the events that carry it, and report it', () => {
     const write = styles.vllm as (typeof styles)[string];
     const wire = [1, 2, 3].map((tokens) => {
       const counts = { prompt_tokens: 3, completion_tokens: tokens, total_tokens: 3 + tokens };
@@ -226,7 +226,7 @@ describe('streams of an upstream', () => {
     assert.equal(feed([]), false);
   });
 
-  test('with fewer choices than were asked for may end so, but not be cut off there', () => {
+  test('with fewer choices than requested may end, but not be cut off', () => {
     const write = styles.vllm as (typeof styles)[string];
     const wire = Buffer.from(`data: ${write([choiceOf({ content: 'x' }, 'stop')])}\n\n`);
     const prompts: Task = { kind: 'completion', body: { model: 'm', prompt: ['a', 'b'] } };
@@ -247,7 +247,7 @@ describe('streams of an upstream', () => {
     );
   });
 
-  test('tell what a server says besides its choices, up to a bound', () => {
+  test('pass on what a server sends besides its choices, up to a bound', () => {
     const write = styles.vllm as (typeof styles)[string];
     const told: Record<string, unknown>[] = [];
     const call = newCall({ envelope, onRest: (members) => told.push(members) });
@@ -276,7 +276,7 @@ describe('streams of an upstream', () => {
     }
   });
 
-  test('throw what a server says went wrong, in either of its forms', () => {
+  test('throw the error that a server reports, in either of its forms', () => {
     const overflow =
       '{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}';
     for (const field of ['data', 'error'])
@@ -291,7 +291,7 @@ describe('streams of an upstream', () => {
     });
   });
 
-  test('count what was generated until they broke off: by the counter, or an event a token', async () => {
+  test('count what was generated before they broke off, by the counter or one token per event', async () => {
     const write = styles.vllm as (typeof styles)[string];
     const words = Array.from({ length: 100 }, (_, index) => `wörd${index} `);
     const wire = [
@@ -304,7 +304,7 @@ describe('streams of an upstream', () => {
     assert.equal(await rewrite(wire, chat(), byWord).generated.total(false), 102);
   });
 
-  test('are put right where servers are careless', async () => {
+  test('are corrected where servers omit members', async () => {
     const write = styles.vllm as (typeof styles)[string];
     const careless = (choice: object | null) =>
       `data: ${write(choice === null ? [] : [choice])}\n\n`;
@@ -333,7 +333,7 @@ describe('streams of an upstream', () => {
     assert(!rewrite([Buffer.from(wire.join(''))]).rewriter.hasFinished());
   });
 
-  test('of vLLM, whose first event is unlike the others, are learned once', () => {
+  test('of vLLM, whose first event differs from the others, are learned once', () => {
     const event = (choice: string, more = '') =>
       Buffer.from(
         `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":17,"model":"tiny","choices":[{"index":0,${choice}}]${more}}\n\n`,
@@ -370,7 +370,7 @@ describe('streams of an upstream', () => {
     assert.equal(template?.known.size, 2, 'the first event and the last are known');
   });
 
-  test('that a server breaks off are failures, whatever it calls their end', () => {
+  test('that a server breaks off are failures, whatever finish reason it gives', () => {
     const write = styles.vllm as (typeof styles)[string];
     for (const reason of ['abort', 'error']) {
       const wire = [choiceOf({ content: 'a' }), { ...choiceOf({}), finish_reason: reason }];
@@ -379,7 +379,7 @@ describe('streams of an upstream', () => {
     }
   });
 
-  test('open a call with arguments, also where the server sends only its name', () => {
+  test('open a tool call with arguments, even if the server sends only its name', () => {
     const write = styles.vllm as (typeof styles)[string];
     const call = (more: object) => choiceOf({ tool_calls: [{ index: 0, ...more }] });
     const wire = [
@@ -400,7 +400,7 @@ describe('streams of an upstream', () => {
     ]);
   });
 
-  test('of several choices add up what llama-server counts one by one', () => {
+  test('of several choices add up the counts that llama-server reports per choice', () => {
     const write = styles['llama-server'] as (typeof styles)[string];
     const wire = [
       'null',
@@ -427,7 +427,7 @@ describe('streams of an upstream', () => {
     assert.deepEqual(totals([...ending, inAll]).slice(-2), [12, 12], 'the sum is not added');
   });
 
-  test('are counted here as long as a server says nothing but zeros', async () => {
+  test('are counted here if a server reports only zeros', async () => {
     const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     const write = styles.vllm as (typeof styles)[string];
     const wire = ['a', 'b', 'c'].map((content) =>
@@ -437,7 +437,7 @@ describe('streams of an upstream', () => {
     assert.deepEqual([told, await generated.total(false)], [[], 3]);
   });
 
-  test('of llama-server have the members that it leaves out, parsed or not', () => {
+  test('of llama-server get the members that it omits, parsed or not', () => {
     const write = styles['llama-server'] as (typeof styles)[string];
     const feed = (task: Task, choices: object[]) =>
       rewrite(
@@ -488,7 +488,7 @@ describe('streams of an upstream', () => {
     );
   });
 
-  test('tell what else a server says of its usage', () => {
+  test('pass on other members of a server’s usage', () => {
     const details = { cached_tokens: 1, created_cache_tokens: 2 };
     const more = {
       ...usage,
@@ -500,7 +500,7 @@ describe('streams of an upstream', () => {
     assert.deepEqual(told, [more]);
   });
 
-  test('of nonsense end in an error of the engine, or in nothing', async () => {
+  test('of invalid data end in an engine error or without events', async () => {
     const scored: Task = { kind: 'completion', body: { model: 'm', prompt: 'a', logprobs: 1 } };
     const score = fc.constantFrom('null', '5', '{"token":null}', '{"token":"a","top_logprobs":3}');
     const scores = fc.oneof(
@@ -542,7 +542,7 @@ describe('streams of an upstream', () => {
     await fc.assert(property, { seed: propertySeed, numRuns: 1000 });
   });
 
-  test('refuse an event beyond all measure', () => {
+  test('refuse an event over the maximum size', () => {
     const pieces = Array.from({ length: 20 }, () => Buffer.alloc(64 * 1024, 'x'));
     assert.throws(() => rewrite([Buffer.from('data: "'), ...pieces]), /too large/);
   });

@@ -33,7 +33,7 @@ async function readAll(engine: Engine, task = chat('Hi'), call = newCall()): Pro
 }
 
 describe('the upstream engine', () => {
-  test('passes every member on, and replaces only the name of the model', async (t) => {
+  test('passes on every member, and replaces only the model’s name', async (t) => {
     const overrides = { apiKey: 'secret', headers: { 'x-team': 'mill' } };
     const { upstream, engine } = await createPair(t, { apiKey: 'secret' }, overrides);
     const body = {
@@ -64,7 +64,7 @@ describe('the upstream engine', () => {
     assert.equal(upstream.requests[1]?.path, '/v1/completions');
   });
 
-  test('sends seeds of 64 bits digit by digit', () => {
+  test('sends 64-bit seeds unchanged', () => {
     for (const seed of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '7']) {
       const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","seed":${seed}}`));
       const task = { kind: 'completion', body } as Task;
@@ -74,7 +74,7 @@ describe('the upstream engine', () => {
     }
   });
 
-  test('takes a long seed from where it stands, and no other number for it', () => {
+  test('reads a long seed from its own member, and no other number for it', () => {
     const long = '9223372036854775807';
     const seedOf = (members: string) => {
       const body = parseJson(
@@ -99,7 +99,7 @@ describe('the upstream engine', () => {
     );
   });
 
-  test('sends other numbers too long for one as they came', () => {
+  test('sends other long numbers unchanged', () => {
     const long = '12345678901234567890';
     const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","mine":${long},"other":1}`));
     const task = { kind: 'completion', body } as Task;
@@ -108,7 +108,7 @@ describe('the upstream engine', () => {
     assert.equal(/"mine":(\d+),"other":1/.exec(sent)?.[1], long);
   });
 
-  test('tells servers that know only the old word for a limit', () => {
+  test('sends the old name of the token limit to servers that know only that', () => {
     const sentTo = (server: UpstreamServer, limits: object, to = url) => {
       const body = JSON.parse(
         toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server, url: to }, true),
@@ -125,7 +125,7 @@ describe('the upstream engine', () => {
     assert.deepEqual(sentTo('ollama', { max_tokens: 3 }), [3, undefined]);
   });
 
-  test('tells SGLang its own word for a stop string that stays', () => {
+  test('translates include_stop_str_in_output for SGLang', () => {
     const sent = (body: object) =>
       JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang', url }, false))
         .no_stop_trim;
@@ -137,7 +137,7 @@ describe('the upstream engine', () => {
     assert.equal(sent({ messages: [] }), undefined);
   });
 
-  test('tells llama-server what it calls otherwise, and others nothing', () => {
+  test('translates members that llama-server names differently, and only for it', () => {
     const tool = (name: string) => ({ type: 'function' as const, function: { name } });
     const task = chat({
       messages: [{ role: 'assistant', content: 'Once' }],
@@ -159,7 +159,7 @@ describe('the upstream engine', () => {
     assert.deepEqual(sentTo('vllm'), { ...task.body, model: 'm', add_generation_prompt: false });
   });
 
-  test('a text without a limit goes on to its end, also where that is not what a server makes of it', async (t) => {
+  test('a completion without a limit runs to its end, even on servers with a default limit', async (t) => {
     const bodies: Record<string, unknown>[] = [];
     let hasTokenize = true;
     const server = createServer(async (request, response) => {
@@ -198,7 +198,7 @@ describe('the upstream engine', () => {
       assert.equal(await limitOf(name, text), undefined);
   });
 
-  test('gives plain answers with the members that the contract promises', async (t) => {
+  test('returns plain responses with the members that the contract promises', async (t) => {
     const { engine } = await createPair(t, { words: 3 });
     const answer = await engine.respond(chat('Hi'), newCall());
     assert.deepEqual(answer.choices, [
@@ -218,7 +218,7 @@ describe('the upstream engine', () => {
     assert.equal(answer.usage.completion_tokens, 3);
   });
 
-  test('a plain answer of nonsense is the server’s failure, and an empty word for its end is none', async () => {
+  test('an invalid plain response is the server’s failure, but an empty finish reason is not', async () => {
     const scored = completion({ prompt: 'a', logprobs: 1 });
     const read = (task: Task, choice: unknown) => {
       const text = JSON.stringify({ choices: [choice], usage: { completion_tokens: 1 } });
@@ -240,7 +240,7 @@ describe('the upstream engine', () => {
     assert.equal(choices[0]?.finish_reason, 'stop');
   });
 
-  test('a stream of two choices that is cut off before the second is not whole', async (t) => {
+  test('a stream that is cut off before its second choice is incomplete', async (t) => {
     const choice = { index: 0, delta: { content: 'Hi' }, logprobs: null, finish_reason: 'stop' };
     const server = createServer((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -255,7 +255,7 @@ describe('the upstream engine', () => {
     await readAll(engine, chat({ messages: [] }));
   });
 
-  test('streams in as many pieces as the network makes, down to single bytes', async (t) => {
+  test('reads streams in pieces of any size, down to single bytes', async (t) => {
     const { engine } = await createPair(t, { words: 12, pieceBytes: 1 });
     const chunks = await readStream(await engine.stream(chat('Hi'), newCall()));
     const text = chunks.map(({ choices: [choice] }) =>
@@ -295,7 +295,7 @@ describe('the upstream engine', () => {
       assert.match(await readAll(engine), /finish_reason":"stop"/);
     });
 
-  test('too slow a server is a 504 to the client, and no server a 502', async (t) => {
+  test('a server that is too slow gives a 504, and an unreachable one a 502', async (t) => {
     const { upstream, engine } = await createPair(t, {}, { timeouts: short });
     upstream.behave('slow-headers');
     const slow = await engine.respond(chat('Hi'), newCall()).catch((error: unknown) => error);
@@ -306,7 +306,7 @@ describe('the upstream engine', () => {
   });
 
   for (const behaviour of ['dies-after-first-chunk', 'half-a-chunk', 'fails-in-stream'] as const)
-    test(`what came before a stream that ${behaviour} is handed on, and counted`, async (t) => {
+    test(`what came before a stream that ${behaviour} is passed on and counted`, async (t) => {
       const { engine } = await createPair(t, { behaviour });
       const told: Usage[] = [];
       const call = newCall({ onUsage: (soFar) => told.push(soFar) });
@@ -357,7 +357,7 @@ describe('the upstream engine', () => {
     await until('its socket closes', () => upstream.requests[0]?.state === 'left');
   });
 
-  test('a stream ends with its end, and a server that talks on is cut off', async (t) => {
+  test('a stream ends at its last event, and a server that sends more is cut off', async (t) => {
     const script = { behaviour: 'talks-after-the-end', words: 5 } as const;
     const { upstream, engine } = await createPair(t, script, { timeouts: short });
     const text = await readAll(engine);
@@ -371,7 +371,7 @@ describe('the upstream engine', () => {
     await until('its socket closes', () => upstream.requests[0]?.state === 'left');
   });
 
-  test('a slow reader holds the server back and loses nothing', async (t) => {
+  test('a slow reader applies backpressure to the server and loses nothing', async (t) => {
     const { upstream, engine } = await createPair(t, { words: 40_000 });
     const stream = await engine.stream(chat('Hi'), newCall());
     const reader = stream[Symbol.asyncIterator]();
@@ -391,7 +391,7 @@ describe('the upstream engine', () => {
     assert.match(last, /finish_reason":"stop"/);
   });
 
-  test('closing fails what runs', async (t) => {
+  test('closing fails running requests', async (t) => {
     const { upstream, engine } = await createPair(t, { behaviour: 'slow-headers' });
     const answer = engine.respond(chat('Hi'), newCall());
     const failed = assert.rejects(answer, { failure: 'unavailable' });
@@ -400,7 +400,7 @@ describe('the upstream engine', () => {
     await failed;
   });
 
-  test('counts prompts by asking the server, where the server can count', async (t) => {
+  test('counts prompts on the server if it can count', async (t) => {
     const { upstream, engine } = await createPair(t);
     const { signal } = new AbortController();
     const words = chat('one two three');
@@ -421,7 +421,7 @@ describe('the upstream engine', () => {
     assert.equal(await unable.countPromptTokens(words, signal), null);
   });
 
-  test('counts what the template makes of a chat, with what the template is told', async (t) => {
+  test('counts a chat as the template renders it, with the template’s arguments', async (t) => {
     const bodies: unknown[] = [];
     const server = createServer(async (request, response) => {
       bodies.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
@@ -449,7 +449,7 @@ describe('the upstream engine', () => {
     }
   });
 
-  test('an SGLang that warms up or was told to end is not ready, whatever else it answers', async (t) => {
+  test('an SGLang that warms up or shuts down is not ready, whatever else it responds', async (t) => {
     let status = 200;
     const server = createServer(({ url }, response) => {
       response.statusCode = url === '/ready' ? status : 200;
@@ -468,7 +468,7 @@ describe('the upstream engine', () => {
     await probe('sglang');
   });
 
-  test('says as others do which stop string ended a text of SGLang', async (t) => {
+  test('reports SGLang’s matched stop string as other servers do', async (t) => {
     const matched: unknown[] = ['ain', 835, 3, null];
     let stop: unknown = null;
     const server = createServer(async (request, response) => {
@@ -527,7 +527,7 @@ describe('the upstream engine', () => {
     await assert.rejects(probe(), { failure: 'unavailable', isDoubtful: false });
   });
 
-  test('a probe tells the models, the window and the time it took', async (t) => {
+  test('a probe reports the models, the context window and its duration', async (t) => {
     const { upstream } = await createPair(t, { apiKey: 'k' });
     const { signal } = new AbortController();
     const options = upstreamOptions(upstream.url, { apiKey: 'k' });

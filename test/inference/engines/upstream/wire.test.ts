@@ -75,7 +75,7 @@ describe('upstreams on the wire', () => {
     ['closed', (socket: Socket) => socket.destroy()],
     ['reset', (socket: Socket) => socket.resetAndDestroy()],
   ] as const) {
-    test(`a kept connection that is ${how} as it is used again costs no request`, async (t) => {
+    test(`an idle connection that is ${how} when it is reused costs no request`, async (t) => {
       const { url, seen } = await serveRaw(t, (socket, nth) => {
         if (nth === 1) socket.write(raw(json, answer));
         else close(socket);
@@ -87,20 +87,20 @@ describe('upstreams on the wire', () => {
     });
   }
 
-  test('a new connection that is closed without an answer is a failure, and not tried again', async (t) => {
+  test('a new connection that is closed without a response fails the request, without a retry', async (t) => {
     const { url, seen } = await serveRaw(t, (socket) => socket.end());
     await assert.rejects(engineFor(t, url).say(), { failure: 'unavailable' });
     assert.equal(seen.requests, 1);
   });
 
-  test('HTTP/1.0, whose answers end with the connection, is understood', async (t) => {
+  test('HTTP/1.0 responses, which end with the connection, are read', async (t) => {
     const { url } = await serveRaw(t, (socket) => {
       socket.end(`HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${events}`);
     });
     assert.deepEqual(await engineFor(t, url).stream(), ['Hi', '']);
   });
 
-  test('trailers after a stream are no part of it', async (t) => {
+  test('trailers after a stream are ignored', async (t) => {
     const { url } = await serveRaw(t, (socket) => {
       const size = Buffer.byteLength(events).toString(16);
       const head =
@@ -110,7 +110,7 @@ describe('upstreams on the wire', () => {
     assert.deepEqual(await engineFor(t, url).stream(), ['Hi', '']);
   });
 
-  test('an answer that is compressed unasked fails at once and says so', async (t) => {
+  test('a response that is compressed without being asked for fails at once with that reason', async (t) => {
     const asked: unknown[] = [];
     const port = await serve(t, (request, response) => {
       asked.push(request.headers['accept-encoding']);
@@ -123,7 +123,7 @@ describe('upstreams on the wire', () => {
     assert.deepEqual(asked, ['identity', 'identity']);
   });
 
-  test('a redirect is not followed: a key is for one address', async (t) => {
+  test('a redirect is not followed, because a key belongs to one address', async (t) => {
     const port = await serve(t, (_, response) => {
       response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end();
     });
@@ -132,7 +132,7 @@ describe('upstreams on the wire', () => {
       await assert.rejects(ask(), { failure: 'unavailable', message: /status 307/ });
   });
 
-  test('IPv6, paths and slashes at the end are taken as they are meant', async (t) => {
+  test('URLs with IPv6 addresses, paths and trailing slashes work', async (t) => {
     const paths: unknown[] = [];
     const listener: RequestListener = (request, response) => {
       paths.push(request.url);
@@ -144,7 +144,7 @@ describe('upstreams on the wire', () => {
     assert.deepEqual(paths, ['/deep/api/v1/chat/completions', '/chat/completions']);
   });
 
-  test('a configured header replaces ours in any case, and the key replaces it', async (t) => {
+  test('a configured header replaces ours in any letter case, and the key replaces both', async (t) => {
     const seen: string[][] = [];
     const port = await serve(t, (request, response) => {
       seen.push(request.rawHeaders);
@@ -157,7 +157,7 @@ describe('upstreams on the wire', () => {
     assert(seen[0]?.includes('Bearer k') && seen[0].includes('mine'));
   });
 
-  test('a certificate that nobody signed, and no TLS at all, are told as such', async (t) => {
+  test('an unsigned certificate and a missing TLS are reported as such', async (t) => {
     const secure = createSecureServer({ cert: certificate, key: certificateKey });
     const port = await listen(t, secure);
     await assert.rejects(engineFor(t, `https://127.0.0.1:${port}`).say(), {
@@ -172,7 +172,7 @@ describe('upstreams on the wire', () => {
     await assert.rejects(engineFor(t, 'http://127.0.0.1:9').say(), { message: /not listening/ });
   });
 
-  test('a server with a certificate that is trusted is asked over TLS', async (t) => {
+  test('a server with a trusted certificate is used over TLS', async (t) => {
     const before = getCACertificates('default');
     setDefaultCACertificates([...before, certificate]);
     t.after(() => setDefaultCACertificates(before));
@@ -192,14 +192,14 @@ describe('upstreams on the wire', () => {
     assert.equal(connections, 1);
   });
 
-  test('a service without a list of models is there all the same', async (t) => {
+  test('a server without a model list counts as available', async (t) => {
     const port = await serve(t, (_, response) => response.writeHead(404).end('Not Found'));
     const options = upstreamOptions(`http://127.0.0.1:${port}`);
     const { signal } = new AbortController();
     await assert.rejects(probeUpstream(options, signal), { failure: 'rejected' });
   });
 
-  test('how much context a server holds is read where it tells', async (t) => {
+  test('the context window is read from wherever the server reports it', async (t) => {
     const rows: Record<string, object> = {
       '/v1/models': {
         data: [
@@ -227,7 +227,7 @@ describe('upstreams on the wire', () => {
     assert.equal(await windowOf('ollama', 'cold'), null, 'not loaded yet');
   });
 
-  test('llama-server’s count of one choice is not taken for all of them', async (t) => {
+  test('llama-server’s count of one choice is not used for all choices', async (t) => {
     const choice = (index: number) => ({ index, text: 'one two ', finish_reason: 'stop' });
     const body = JSON.stringify({
       choices: [choice(0), choice(1)],

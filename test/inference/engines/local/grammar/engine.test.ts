@@ -132,7 +132,7 @@ for (const [index, { options }] of toolCalls.entries()) {
   });
 }
 
-test('nearly every answer comes to its end within the token limit', () => {
+test('nearly every response ends within the token limit', () => {
   const completed = outcomes.filter((outcome) => outcome.completed);
   const open = outcomes.filter((outcome) => !outcome.completed).map(({ text }) => text);
   assert.equal(outcomes.length, (subjects.length + toolCalls.length) * 2);

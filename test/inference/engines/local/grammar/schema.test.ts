@@ -10,7 +10,7 @@ import { belongs } from '#test/support/grammar/gbnf-text.ts';
 import { createValidator } from '#test/support/grammar/json-validator.ts';
 
 for (const { name, schema, accepts, rejects } of grammarCases) {
-  test(`a grammar can write what its schema means: ${name}`, () => {
+  test(`a grammar can write what its schema allows: ${name}`, () => {
     const grammar = readGrammar(toGrammar(schema));
     const validate = createValidator(schema);
     for (const text of accepts) {
@@ -44,7 +44,7 @@ test('a small schema gives a small grammar', () => {
   );
 });
 
-test('the JSON object grammar takes objects only', () => {
+test('the JSON object grammar accepts only objects', () => {
   const grammar = readGrammar(jsonObjectGrammar);
   for (const text of ['{}', '{"a": 1}', '{"a":{"b":[null, "x"]},"c": -0.5e3}']) {
     assert.ok(belongs(grammar, text), text);

@@ -44,7 +44,7 @@ describe('a regular expression', () => {
         assert.match(write({ random, length: 20, repeat: 5, extreme: round % 2 === 0 }), whole);
     });
 
-  test('that can not be used is refused with a reason', () => {
+  test('that can’t be used is refused with a reason', () => {
     assert.equal(
       refusalOf({ kind: 'regex', value: '(' }),
       'the pattern is not a regular expression',

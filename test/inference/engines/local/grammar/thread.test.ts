@@ -36,12 +36,12 @@ const requests: Record<string, GrammarRequest> = {
 };
 
 for (const [name, request] of Object.entries(requests)) {
-  test(`the thread compiles as the compiler does: ${name}`, async (t) => {
+  test(`the thread compiles like the compiler: ${name}`, async (t) => {
     assert.deepEqual(await startThread(t)(request), compileGrammar(request));
   });
 }
 
-test('the loop turns while a grammar is compiled', async (t) => {
+test('the event loop turns while a grammar is compiled', async (t) => {
   let isCompiled = false;
   const compiling = startThread(t)(requests.tools!).then(() => {
     isCompiled = true;

@@ -33,7 +33,7 @@ test('one call is written with or without newlines inside its tags', () => {
   assert.ok(!belongs(grammar, '<tool_call>{"name": "other", "arguments": {}}</tool_call>'));
 });
 
-test('parallel calls are one to sixteen, each on its own line', () => {
+test('one to sixteen parallel calls are written, each on its own line', () => {
   const grammar = readGrammar(toToolGrammar(tools, { parallel: true }));
   const calls = (count: number) =>
     Array.from({ length: count }, () => `<tool_call>${weather}</tool_call>`).join('\n');
