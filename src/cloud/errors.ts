@@ -69,10 +69,11 @@ export const quotaExceeded = () =>
 const doesNotExist = (message: string, suggestion: string) =>
   new CloudError(404, 'global/object-does-not-exist', message, suggestion);
 
+/** The published description allows no other code here; `ssh-keys/key-in-use` was that of older versions. */
 export const keyInUse = () =>
   new CloudError(
     400,
-    'ssh-keys/key-in-use',
+    'global/invalid-parameters',
     'Key is currently in use, cannot delete',
     'Terminate the instances that were launched with it first.',
   );
