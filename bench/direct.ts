@@ -18,6 +18,7 @@ export async function openDirect(
     {
       gpu: false,
       device: null,
+      kernels: null,
       sequences: 8,
       contextSize: 2048,
       maxMemoryBytes: null,

@@ -22,10 +22,19 @@ const mayImport: Record<string, string[]> = {
   db: ['lib'],
   config: ['lib', 'cloud/regions.ts', 'inference/models/builtin-models.ts'],
   backup: ['db', 'lib'],
+  gpu: [],
   accounts: ['db', 'http', 'lib'],
   inference: ['accounts', 'db', 'http', 'lib'],
   cloud: ['accounts', 'db', 'http', 'lib'],
-  cli: ['config', 'backup', 'lib', 'server/start.ts', 'server/reset-link.ts', 'package.json'],
+  cli: [
+    'config',
+    'backup',
+    'gpu',
+    'lib',
+    'server/start.ts',
+    'server/reset-link.ts',
+    'package.json',
+  ],
 };
 
 /** Wire types: the CLI and the dashboard may import them from every part. */

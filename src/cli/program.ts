@@ -6,6 +6,7 @@ import { backupCommand } from '#cli/backup/create.ts';
 import { restoreCommand } from '#cli/backup/restore.ts';
 import { configCommand } from '#cli/config/command.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
+import { gpuCommand } from '#cli/gpu/build.ts';
 import { hostsCommand } from '#cli/hosts/command.ts';
 import { imagesCommand } from '#cli/images/command.ts';
 import { instancesCommand } from '#cli/instances/command.ts';
@@ -31,6 +32,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(serveCommand())
     .addCommand(configCommand())
     .addCommand(backupCommand())
+    .addCommand(gpuCommand())
     .addCommand(restoreCommand())
     .addCommand(usersCommand())
     .addCommand(loginCommand())

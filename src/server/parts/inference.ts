@@ -2,6 +2,7 @@
 
 import { createRequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Config } from '#config/schema.ts';
+import { findKernels } from '#gpu/kernels.ts';
 import { openBackends } from '#inference/backends/open.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import {
@@ -114,6 +115,7 @@ function openLocalEngine(
     queue: shared.queue,
     // The built-in model is so small that a GPU would only be kept from larger ones and from machines.
     borrowGpu: model.modelPath === builtinModel.modelPath ? borrowNoGpu : shared.borrowGpu,
+    findKernels: () => findKernels(config.data_dir),
     idleMs: config.inference.idle_minutes * 60_000,
     threads: config.inference.threads,
     onEvent(event) {

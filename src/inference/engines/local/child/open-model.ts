@@ -98,10 +98,13 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
 async function startLlama(options: ModelOptions): Promise<Llama> {
   // CUDA reads it when it is loaded. The server's machines may have the other GPUs.
   if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
+  const hasOwnKernels = options.gpu === 'auto' && options.kernels !== null;
+  // llama.cpp loads this library besides those of the package, of which only the CPU's are wanted then.
+  if (hasOwnKernels) process.env.GGML_BACKEND_PATH = options.kernels as string;
   const llama = await getLlama({
     build: 'never',
     skipDownload: true,
-    gpu: options.gpu,
+    gpu: hasOwnKernels ? false : options.gpu,
     maxThreads: 1,
     logLevel: LlamaLogLevel.error,
   });

@@ -35,6 +35,8 @@ export interface LocalEngineOptions {
   contextSize?: number | null;
   /** Called at each load. Default: the model runs on the CPU. */
   borrowGpu?: () => Promise<GpuLease>;
+  /** CUDA kernels to use instead of the prebuilt ones, called at each load. Null or absent: the prebuilt ones. */
+  findKernels?: () => string | null;
   /** Temperature of a request that sets none. Default 1. */
   temperature?: number;
   /** The child is ended after this time without a request. Null or absent keeps it. */
@@ -154,6 +156,7 @@ function toChildOptions(
 ): Omit<ChildOptions, 'gpu' | 'device'> {
   return {
     modelPath: options.modelPath,
+    kernels: options.findKernels?.() ?? null,
     threads: options.threads ?? null,
     sequences: options.sequences ?? defaultSequences,
     contextSize: options.contextSize ?? null,

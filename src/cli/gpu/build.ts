@@ -1,0 +1,55 @@
+// millrace gpu build: compiles the CUDA kernels of models for this computer's GPUs.
+
+import { Command } from 'commander';
+import { findInstallation, type InstallationOptions } from '#cli/backup/installation.ts';
+import { CliError } from '#cli/output.ts';
+import { createPlainLines } from '#cli/progress.ts';
+
+export function gpuCommand(): Command {
+  const build = new Command('build')
+    .description("compile the CUDA kernels of models for this computer's GPUs (about five minutes)")
+    .option(
+      '--arch <capability...>',
+      'compute capabilities such as 90; default: those of the GPUs here',
+    )
+    .option(
+      '--config <file>',
+      'the configuration of the server; default: millrace.yaml if it exists',
+    )
+    .option('--data-dir <path>', 'the data directory; also MILLRACE_DATA_DIR')
+    .addHelpText(
+      'after',
+      '\nNeeded on T4, A100, H100 and H200 if the driver is older than CUDA 13.1. Needs git, cmake, a C++ compiler and\nthe CUDA toolkit. The result is kept in the data directory. Run it again after an upgrade of Millrace.',
+    )
+    .action(buildHere);
+  return new Command('gpu').description('GPUs for models on this computer').addCommand(build);
+}
+
+type Options = InstallationOptions & { arch?: string[] };
+
+async function buildHere(options: Options): Promise<void> {
+  const architectures = options.arch ?? [];
+  const wrong = architectures.find((one) => !/^\d{2,3}a?$/.test(one));
+  if (wrong !== undefined) throw new CliError(`--arch must be a number such as 90, got ${wrong}.`);
+  const { data_dir: dataDir } = findInstallation(options);
+  const { buildKernels, GpuBuildError } = await import('#gpu/build.ts');
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => controller.abort());
+  const lines = createPlainLines(process.stderr);
+  try {
+    const built = await buildKernels({
+      dataDir,
+      architectures,
+      onLine: (line) => lines.show(line.trim()),
+      signal: controller.signal,
+    });
+    lines.end();
+    console.log(
+      `Built kernels for compute capability ${built.architectures.join(', ')}: ${built.file}.\nModels use them from their next load on; no restart is needed.`,
+    );
+  } catch (error) {
+    if (controller.signal.aborted) throw new CliError('Interrupted. Nothing was changed.', 130);
+    if (error instanceof GpuBuildError) throw new CliError(error.message);
+    throw error;
+  }
+}

@@ -1,0 +1,130 @@
+// Compiles llama.cpp's CUDA kernels for the GPUs of this computer, from the source inside node-llama-cpp. On T4, A100,
+// H100 and H200 the prebuilt kernels need a driver of CUDA 13.1 or later: for these chips they contain only PTX 9.1.
+
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import { findLlamaFolder, gpuFolder, kernelsFile } from './kernels.ts';
+
+const execute = promisify(execFile);
+
+/** Its message says what is missing or has failed, and what to do. */
+export class GpuBuildError extends Error {}
+
+export interface BuildOptions {
+  readonly dataDir: string;
+  /** Compute capabilities such as `90`. If empty, those of this computer's GPUs. */
+  readonly architectures: readonly string[];
+  /** Called with each line that the compilers print. */
+  readonly onLine: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface BuiltKernels {
+  readonly file: string;
+  readonly architectures: readonly string[];
+}
+
+/** Kernels that were built before are replaced once the new ones are complete. */
+export async function buildKernels(options: BuildOptions): Promise<BuiltKernels> {
+  const { dataDir } = options;
+  const compiler = await requireTools();
+  const architectures =
+    options.architectures.length > 0 ? options.architectures : await readArchitectures();
+  mkdirSync(gpuFolder(dataDir), { recursive: true, mode: 0o700 });
+  const folder = mkdtempSync(join(gpuFolder(dataDir), 'build-'));
+  try {
+    const [source, output] = [join(folder, 'source'), join(folder, 'output')];
+    const bundle = join(findLlamaFolder(), 'gitRelease.bundle');
+    await run('git', ['clone', '--quiet', bundle, source], options);
+    const settings = [...cmakeSettings, `-DCMAKE_CUDA_ARCHITECTURES=${architectures.join(';')}`];
+    const chosen = compiler === null ? [] : [`-DCMAKE_CUDA_COMPILER=${compiler}`];
+    await run('cmake', ['-S', source, '-B', output, ...settings, ...chosen], options);
+    const jobs = String(availableParallelism());
+    await run('cmake', ['--build', output, '--target', 'ggml-cuda', '--parallel', jobs], options);
+    const file = kernelsFile(dataDir);
+    renameSync(join(output, 'bin', 'libggml-cuda.so'), file);
+    return { file, architectures };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** As the libraries in the package were built, so that they accept the kernels. */
+const cmakeSettings = [
+  '-DCMAKE_BUILD_TYPE=Release',
+  '-DGGML_CUDA=ON',
+  '-DGGML_NATIVE=OFF',
+  '-DGGML_BACKEND_DL=ON',
+  '-DBUILD_SHARED_LIBS=ON',
+  '-DLLAMA_BUILD_TESTS=OFF',
+  '-DLLAMA_BUILD_EXAMPLES=OFF',
+  '-DLLAMA_BUILD_TOOLS=OFF',
+  '-DLLAMA_BUILD_SERVER=OFF',
+  '-DLLAMA_OPENSSL=OFF',
+];
+
+/** Where NVIDIA's packages install the toolkit, without adding it to the search path. */
+const usualCompiler = '/usr/local/cuda/bin/nvcc';
+
+/** Returns the path of nvcc; null if it is in the search path. */
+async function requireTools(): Promise<string | null> {
+  const missing: string[] = [];
+  for (const tool of ['git', 'cmake', 'c++']) if (!(await canRun(tool))) missing.push(tool);
+  const hasCompiler = await canRun('nvcc');
+  if (!hasCompiler && !existsSync(usualCompiler)) missing.push('nvcc');
+  if (missing.length === 0) return hasCompiler ? null : usualCompiler;
+  throw new GpuBuildError(
+    `The build needs ${missing.join(', ')}. On Debian and Ubuntu, \`apt install git cmake g++\` installs the first three; nvcc is part of NVIDIA's CUDA toolkit, whose version must not be newer than the driver's.`,
+  );
+}
+
+const canRun = (tool: string) =>
+  execute(tool, ['--version']).then(
+    () => true,
+    () => false,
+  );
+
+/** Reads the compute capabilities of this computer's GPUs, such as `90` for an H100. */
+async function readArchitectures(): Promise<string[]> {
+  const query = ['--query-gpu=compute_cap', '--format=csv,noheader'];
+  const text = await execute('nvidia-smi', query, { timeout: 20_000 }).then(
+    ({ stdout }) => stdout,
+    () => '',
+  );
+  const found = [...text.matchAll(/^\s*(\d+)\.(\d+)\s*$/gm)].map(
+    ([, major, minor]) => `${major}${minor}`,
+  );
+  if (found.length > 0) return [...new Set(found)];
+  throw new GpuBuildError(
+    'nvidia-smi found no GPU. Install the NVIDIA driver, or name the compute capability: --arch 90 for an H100 or H200, 80 for an A100, 75 for a T4.',
+  );
+}
+
+/** Runs a program until it exits, and hands on the lines that it prints. */
+async function run(
+  program: string,
+  args: readonly string[],
+  { onLine, signal }: BuildOptions,
+): Promise<void> {
+  signal.throwIfAborted();
+  // A group of its own: a signal must reach the compilers that cmake has started, too.
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const stop = () => process.kill(-(child.pid as number), 'SIGTERM');
+  signal.addEventListener('abort', stop, { once: true });
+  const last: string[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    createInterface({ input: stream }).on('line', (line) => {
+      if (last.push(line) > 20) last.shift();
+      onLine(line);
+    });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject).once('close', resolve);
+  }).finally(() => signal.removeEventListener('abort', stop));
+  signal.throwIfAborted();
+  if (code !== 0)
+    throw new GpuBuildError(`${program} failed with status ${code}:\n${last.join('\n')}`);
+}
