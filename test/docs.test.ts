@@ -29,6 +29,15 @@ describe('documentation', () => {
     assert.deepEqual(broken, []);
   });
 
+  test('every file of attacks is listed in their README', () => {
+    const attacks = files.filter((file) => /^test\/attack\/.*\.ts$/.test(file));
+    const readme = read('test/attack/README.md');
+    assert.deepEqual(
+      attacks.filter((file) => !readme.includes(`| \`${file.slice('test/attack/'.length)}\` |`)),
+      [],
+    );
+  });
+
   test('every table has a header without empty cells', () => {
     const headless = pages.flatMap((page) =>
       read(page)

@@ -10,6 +10,7 @@ import { createWorld, owner, repo, type World } from '#test/support/hostile/exam
 import { type HostileRequest, hostileRequest, mutate } from '#test/support/hostile/input.ts';
 import { collectRoutes } from '#test/support/hostile/routes.ts';
 import { startHub } from '#test/support/hub.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -81,7 +82,7 @@ for (const database of databases) {
     }, async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(hostileRequest, { minLength: 20, maxLength: 20 }), attackAtOnce),
-        { numRuns: 250, seed: 20_261_115, endOnFailure: true },
+        { numRuns: 250 * propertyRuns, seed: propertySeed, endOnFailure: true },
       );
       assert.equal((await fetch(`${server.url}/healthz`)).status, 200);
       assert.equal((await server.fetch('/v1/models')).status, 200);

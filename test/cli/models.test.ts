@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { toDuration, toSize } from '#cli/format.ts';
 import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
+import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -24,8 +24,8 @@ let home: string;
 before(async () => {
   hub = await startHub();
   hub.add(repo, {
-    'Llama-3.2-3B-Instruct-Q4_K_M.gguf': randomBytes(200_000),
-    'Llama-3.2-3B-Instruct-Q8_0.gguf': randomBytes(400_000),
+    'Llama-3.2-3B-Instruct-Q4_K_M.gguf': randomGguf(200_000),
+    'Llama-3.2-3B-Instruct-Q8_0.gguf': randomGguf(400_000),
   });
   server = await startTestServer({
     config: { models: { hub_url: hub.url, disk_reserve_gib: 0 }, inference: { preload: false } },

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { spawn } from '@lydell/node-pty';
+import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
@@ -20,7 +21,7 @@ describe('the CLI on a terminal', () => {
 
   before(async () => {
     hub = await startHub();
-    hub.add('owner/weights', { 'weights-Q4_K_M.gguf': Buffer.alloc(200_000, 1) });
+    hub.add('owner/weights', { 'weights-Q4_K_M.gguf': randomGguf(200_000) });
     const server = await serveMillrace(['--hub-url', hub.url]);
     env = { HOME: makeFolder(), MILLRACE_URL: server.url, PATH: process.env.PATH ?? '' };
     const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';

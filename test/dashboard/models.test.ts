@@ -1,11 +1,11 @@
 // Weights are pulled from a hub on loopback, serve their model, and are removed again.
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard } from '#test/support/dashboard.ts';
+import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 
 const model = 'llama3.2-3b-instruct';
@@ -18,7 +18,7 @@ describe('models', { skip: noBrowser }, () => {
   let page: Page;
   before(async () => {
     hub = await startHub();
-    hub.add(repo, { [file]: randomBytes(400_000) });
+    hub.add(repo, { [file]: randomGguf(400_000) });
     dashboard = await openDashboard(['--hub-url', hub.url]);
     ({ page } = dashboard);
     await page.getByRole('link', { name: 'Models', exact: true }).click();

@@ -2,3 +2,6 @@
 // try other cases: MILLRACE_TEST_SEED=$RANDOM npm test.
 
 export const propertySeed = Number(process.env.MILLRACE_TEST_SEED ?? 20_261_115);
+
+/** How many times as many cases as usual are tried. */
+export const propertyRuns = Number(process.env.MILLRACE_TEST_RUNS ?? 1);

@@ -4,7 +4,8 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endedEarly, PullError, wrongChecksum, wrongSize } from './errors.ts';
+import { checkGguf, GgufError } from '#inference/gguf-check.ts';
+import { endedEarly, notSound, PullError, wrongChecksum, wrongSize } from './errors.ts';
 import type { Hub } from './hub.ts';
 import type { StoredFile } from './store.ts';
 
@@ -45,6 +46,7 @@ export async function download(
       await fetchRest(hub, { ...from, path: file.path }, growing, options);
       if (growing.digest() !== file.sha256) throw wrongChecksum(file.path);
     }
+    await checkContent(file);
     await handle.sync();
   } catch (error) {
     if (error instanceof PullError && error.code === 'corrupt')
@@ -54,6 +56,14 @@ export async function download(
     await handle.close();
   }
   await rename(file.part, file.target);
+}
+
+async function checkContent({ path, part }: StoredFile): Promise<void> {
+  try {
+    await checkGguf(part);
+  } catch (error) {
+    throw error instanceof GgufError ? notSound(path, error.message) : error;
+  }
 }
 
 async function fetchRest(

@@ -67,6 +67,9 @@ export const wrongChecksum = (file: string) =>
 export const wrongSize = (file: string, bytes: number) =>
   new PullError('corrupt', `${file} is not the ${bytes} bytes that the hub states.`);
 
+export const notSound = (file: string, why: string) =>
+  new PullError('corrupt', `${file} ${why}. It was thrown away. Pull other weights.`);
+
 export const noChecksum = (file: string) =>
   new PullError(
     'corrupt',

@@ -2,20 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
+import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
 import { password } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
 const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
 const file = 'Llama-3.2-3B-Instruct-Q4_K_M.gguf';
-const bytes = randomBytes(400_000);
+const bytes = randomGguf(400_000);
 const children: ChildProcess[] = [];
 
 after(async () => {

@@ -1,9 +1,9 @@
 // The endpoints: who may, what they answer, and progress as it happens.
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
+import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
 import { type SessionFetch, startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
@@ -11,7 +11,7 @@ import { until } from '#test/support/until.ts';
 const model = 'llama3.2-3b-instruct';
 const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
 const name = `${repo.replace('/', '--')}/Llama-3.2-3B-Instruct-Q4_K_M.gguf`;
-const bytes = randomBytes(200_000);
+const bytes = randomGguf(200_000);
 const root = '/dashboard/api/weights';
 
 async function start() {

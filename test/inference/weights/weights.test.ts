@@ -7,6 +7,7 @@ import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { databases } from '#test/support/databases.ts';
+import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
 import { until } from '#test/support/until.ts';
 import { openTestWeights, type TestWeights } from '#test/support/weights.ts';
@@ -15,7 +16,7 @@ const model = 'llama3.1-8b-instruct';
 const repo = 'bartowski/Meta-Llama-3.1-8B-Instruct-GGUF';
 const file = 'Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf';
 const name = `${repo.replace('/', '--')}/${file}`;
-const bytes = randomBytes(300_000);
+const bytes = randomGguf(300_000);
 
 async function startKnownHub() {
   const hub = await startHub();
@@ -88,7 +89,7 @@ for (const database of databases) {
     it('no more pulls run at once than configured', async () => {
       const hub = await startHub();
       const files = ['a', 'b', 'c', 'd', 'e'].map((letter) => `${letter}.gguf`);
-      hub.add('o/n', Object.fromEntries(files.map((one) => [one, randomBytes(50_000)])));
+      hub.add('o/n', Object.fromEntries(files.map((one) => [one, randomGguf(50_000)])));
       hub.pauseAfter(1_000);
       const weights = await openTestWeights(hub, { database, concurrency: 2 });
       const pulls = [];
@@ -197,7 +198,7 @@ describe('fetching', () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     await once(weights, { model });
-    const newer = randomBytes(bytes.length);
+    const newer = randomGguf(bytes.length);
     hub.add(repo, { [file]: newer });
     const served: (string | undefined)[] = [];
     weights.bindings.subscribe((id) => served.push(weights.bindings.find(id)?.checksum));
@@ -219,7 +220,7 @@ describe('fetching', () => {
   it('split weights come with all their parts, and the first is what an engine opens', async () => {
     const hub = await startHub();
     const parts = [1, 2, 3].map((part) => `Q4_K_M/big-Q4_K_M-0000${part}-of-00003.gguf`);
-    const contents = parts.map(() => randomBytes(40_000));
+    const contents = parts.map(() => randomGguf(40_000));
     hub.add(
       'o/n',
       Object.fromEntries(parts.map((part, index) => [part, contents[index] as Buffer])),
@@ -291,7 +292,7 @@ describe('refusing', () => {
 
   it('room that another pull is still to fill is not given twice', async () => {
     const hub = await startKnownHub();
-    hub.add('o/n', { 'other.gguf': randomBytes(200_000) });
+    hub.add('o/n', { 'other.gguf': randomGguf(200_000) });
     hub.pauseAfter(10);
     const weights = await openTestWeights(hub, { freeBytes: async () => 400_000 });
     const { id } = await weights.pulls.create(weights.person, { model });

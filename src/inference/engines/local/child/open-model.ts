@@ -10,6 +10,7 @@ import {
 } from 'node-llama-cpp';
 import { EngineError } from '#inference/engine.ts';
 import { defaultContextSize, type ModelOptions } from '#inference/engines/local/protocol.ts';
+import { checkModelFiles, GgufError } from '#inference/gguf-check.ts';
 import type {
   Binding,
   Grammar,
@@ -44,8 +45,9 @@ interface NativeClasses {
   AddonGrammarEvaluationState: new (model: RawModel, grammar: Grammar) => GrammarState;
 }
 
-/** Throws EngineError `overloaded` if the model needs more memory than `maxMemoryBytes`. */
+/** Throws EngineError: `overloaded` if the model needs more memory than `maxMemoryBytes`, or its file is not sound. */
 export async function openModel(options: ModelOptions): Promise<Binding> {
+  await checkFile(options.modelPath);
   const info = await readGgufFileInfo(options.modelPath);
   const facts = info.architectureMetadata as ArchitectureFacts;
   const window = Math.min(
@@ -93,6 +95,17 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
     gpu: llama.gpu,
     ...createSamplerPool(llama, rawModel),
   };
+}
+
+/** Neither the package's parser nor llama.cpp bounds what it takes from a file. */
+async function checkFile(path: string): Promise<void> {
+  try {
+    await checkModelFiles(path);
+  } catch (error) {
+    if (!(error instanceof GgufError)) throw error;
+    const message = `The file of the model ${error.message}.`;
+    throw new EngineError('unavailable', message, { code: 'invalid_model_file' });
+  }
 }
 
 async function startLlama(options: ModelOptions): Promise<Llama> {

@@ -176,8 +176,8 @@ function startChild(state: SupervisorState): void {
       lease?.release();
       events.event({ kind: 'exited', reason: unable?.message ?? reason, expected });
       if (child !== state.child) return;
-      // A refusal of our own, such as too little memory, is not the GPU's fault.
-      const refused = unable !== null && unable.failure !== 'unavailable';
+      // A refusal of our own, such as too little memory or a bad file, is not the GPU's fault.
+      const refused = unable !== null && (unable.failure !== 'unavailable' || unable.code !== null);
       if (state.loaded || expected || refused || (lease?.gpu ?? false) === false)
         return lose(state, toExitError(state, reason), expected);
       state.gpuFailed = true;
