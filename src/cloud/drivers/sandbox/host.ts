@@ -30,6 +30,8 @@ export interface SandboxHost {
   readonly controlGroups: ControlGroups | null;
   /** Path of the program that binds a directory with translated ids; null if machines share their ids. */
   readonly mappedBind: string | null;
+  /** True if machines may create namespaces of their own. */
+  readonly nested: boolean;
   /** Path of the program that installs the seccomp filter; null if this host can't. */
   readonly confine: string | null;
   readonly shell: string;
@@ -69,6 +71,7 @@ export async function inspectHost(
           hostFolders.map((name) => path.join(dataDir, name)),
         )
       : null,
+    nested,
     confine: mode === 'none' ? null : await installConfine(dataDir, { nested }),
     shell: (await findFile(['/bin/bash', '/usr/bin/bash'])) ?? '/bin/sh',
     script: await findProgram('script'),

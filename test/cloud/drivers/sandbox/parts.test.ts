@@ -158,6 +158,7 @@ test('the description claims only what the host enforces', () => {
     canRoute: false,
     controlGroups: null,
     confine: null,
+    nested: false,
     mappedBind: null,
     shell: '/bin/sh',
     script: null,

@@ -12,8 +12,8 @@ import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import type { SandboxContext } from './context.ts';
-import { joinFiles } from './control-groups.ts';
 import { diskIdBase, idCount } from './id-ranges.ts';
+import { leaveHostCommand, toUserLimits } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import { openIdMap } from './mapped-bind.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
@@ -23,23 +23,6 @@ const bootTimeoutMs = 30_000;
 
 /** World-traversable directories; one becomes the staging point in a private mount namespace. */
 const stagingPoints = ['/mnt', '/media', '/srv', '/opt'];
-
-/**
- * Joins the control groups first, so that no process of the machine ever runs outside them, and closes the
- * descriptors that this process inherited from its parent: an open directory of the host would be a way out.
- * Descriptor 3 is kept for the forwarding agent. Needs bash: other shells can't close descriptors above 9.
- */
-const leaveHost = [
-  'while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift',
-  'cd /proc/self/fd && for fd in *; do [ "$fd" -le 3 ] || eval "exec $fd>&-"; done',
-  'cd / && exec "$@"',
-].join('\n');
-
-export function leaveHostCommand(host: SandboxHost, id: string): [program: string, argv: string[]] {
-  const joins = host.controlGroups ? joinFiles(host.controlGroups, id) : [];
-  // Bash takes a socket on standard input for a network login and would read the operator's .bashrc.
-  return [host.shell, ['--norc', '-c', leaveHost, 'bash', ...joins, '--']];
-}
 
 export type BootContext = Pick<SandboxContext, 'host' | 'dataDir'>;
 
@@ -63,7 +46,7 @@ export async function bootMachine(
   const idMap = record.idBase === undefined ? null : await openIdMap(record.idBase);
   const log = await open(directory.bootLog, 'a');
   await log.chmod(0o644);
-  const [program, argv] = leaveHostCommand(host, directory.id);
+  const [program, argv] = leaveHostCommand(host, record.spec);
   const child = spawn(program, [...argv, ...unshare], {
     cwd: '/',
     detached: true,
@@ -148,6 +131,7 @@ async function bootEnvironment(
     NODE: process.execPath,
     CONFINE: host.confine ?? '',
     NAME: spec.hostname,
+    USER_LIMITS: toUserLimits(host),
     ID_BASE: String(idBase ?? diskIdBase),
     MAPPED_BIND: idBase === undefined ? '' : host.mappedBind!,
     DEVICES: (await gpuDevices(spec.gpus)).join(' '),

@@ -61,10 +61,15 @@ export function joinFiles(groups: ControlGroups, id: string): string[] {
   return groups.mounts.map((mount) => path.join(mount, parent, id, 'cgroup.procs'));
 }
 
+/** Maximum number of processes and threads of a machine. */
+export function processLimit(vcpus: number): number {
+  return Math.max(2, vcpus) * processesPerVcpu;
+}
+
 export async function createGroups(groups: ControlGroups, id: string, limits: GroupLimits) {
   const memoryBytes = String(Math.round(limits.memoryGib * 1024 ** 3));
   const quota = String(Math.round(limits.vcpus * periodMicroseconds));
-  const processes = String(Math.max(2, limits.vcpus) * processesPerVcpu);
+  const processes = String(processLimit(limits.vcpus));
   for (const mount of groups.mounts) await mkdir(path.join(mount, parent, id), { recursive: true });
   const settings: [string, string][] =
     groups.version === 2

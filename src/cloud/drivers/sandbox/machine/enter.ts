@@ -4,7 +4,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { toPrefix } from '#cloud/drivers/sandbox/seccomp/confine.ts';
-import { leaveHostCommand } from './boot.ts';
+import { leaveHostCommand } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import type { Namespaces } from './namespaces.ts';
 import { findChild } from './process-identity.ts';
@@ -46,7 +46,7 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     ...command.environment,
     ...(host.mode === 'none' && { MILLRACE_MACHINE: directory.id }),
   };
-  const [program, argv] = leaveHostCommand(host, directory.id);
+  const [program, argv] = leaveHostCommand(host, record.spec);
   return [
     program,
     [

@@ -6,6 +6,9 @@ import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
 /** Prefix of every machine's interface on the host; the first digits of the machine's id follow. */
 export const interfacePrefix = 'mr-';
 
+/** Connections of one machine that the host tracks at a time. The host's table is shared by all machines. */
+export const maxConnections = 4096;
+
 export interface RulesetSubject {
   readonly id: string;
   /** Loopback address on the host. All ports but the ssh ports are redirected to the private address. */
@@ -57,6 +60,9 @@ table ${table} {
     iifname ${device} ip saddr != ${subject.privateIp} drop
     iifname ${device} ip daddr 127.0.0.0/8 drop
   }
+  chain counted {
+    ct state new ct count over ${maxConnections} drop
+  }
   chain inbound {
     ct state established,related accept
     ${rules.map(toRule).join('\n    ')}
@@ -77,10 +83,12 @@ table ${table} {
   }
   chain from_machine {
     type filter hook forward priority -10; policy accept;
+    iifname ${device} jump counted
     iifname ${device} jump outbound
   }
   chain to_machine {
     type filter hook postrouting priority -10; policy accept;
+    oifname ${device} jump counted
     oifname ${device} jump inbound
   }
   chain lead_inside {

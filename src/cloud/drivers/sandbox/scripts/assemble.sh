@@ -16,7 +16,13 @@ fi
 cd "$ROOT"
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys 2>/dev/null || true
-mount -t devpts -o newinstance,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts
+mount -t devpts -o newinstance,max=256,ptmxmode=0666,mode=620,nosuid,noexec devpts dev/pts
+echo "$USER_LIMITS" | while read -r name value; do
+  [ ! -e "proc/sys/user/$name" ] || echo "$value" >"proc/sys/user/$name"
+done
+# Read-only, because the machine's root could raise these limits again.
+mount --bind proc/sys/user proc/sys/user
+mount -o remount,bind,ro,nosuid,nodev,noexec proc/sys/user
 # The hostname program refuses a trailing hyphen, which the API allows.
 hostname "${NAME%"${NAME##*[!-]}"}" ||
   echo "The machine keeps this host's name: the hostname program is missing." >&2

@@ -1,0 +1,138 @@
+// One machine uses up everything that the kernel counts, while another machine and the host go on as before.
+
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { after, before, describe, test } from 'node:test';
+import { maxConnections } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
+import {
+  createFixture,
+  type Fixture,
+  isRoot,
+  type Launched,
+  noSsh,
+  sshOpen,
+} from '#test/support/cloud/sandbox-fixture.ts';
+import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { until } from '#test/support/until.ts';
+
+const skip = noSsh || (!isRoot && 'needs root') || missingProgram('perl', 'script');
+const prctl = process.arch === 'x64' ? 157 : 167;
+const inotifyInit = process.arch === 'x64' ? 294 : 26;
+
+describe('limits of a machine', { skip, timeout: 60_000 }, () => {
+  let fixture: Fixture;
+  let greedy: Launched;
+  let neighbour: Launched;
+  before(async () => {
+    fixture = await createFixture();
+    const everyUdpPort = {
+      protocol: 'udp',
+      portRange: [1, 65_535],
+      sourceNetwork: '0.0.0.0/0',
+    } as const;
+    [greedy, neighbour] = await Promise.all([
+      fixture.launch({ hostname: 'greedy', firewall: [sshOpen, everyUdpPort] }),
+      fixture.launch({ hostname: 'neighbour' }),
+    ]);
+  });
+  after(() => fixture.close());
+
+  const inside = async (machine: Launched, command: string) =>
+    (await fixture.client.ssh(machine, command)).stdout.trim();
+
+  /** Runs perl in the greedy machine until it has counted what it got, and keeps it there during `check`. */
+  async function whileHeld(perl: string, check: (count: number) => Promise<void>) {
+    const command = `perl -e '$| = 1; my ($n, @held) = (0); ${perl}; print "$n\\n"; <STDIN>'`;
+    await until('the machine works', async () => (await inside(greedy, 'echo ok')) === 'ok');
+    const child = fixture.client.spawnSsh(greedy, [command], { stdio: 'pipe' });
+    try {
+      const lines = createInterface({ input: child.stdout! });
+      const [line] = await Promise.race([once(lines, 'line'), once(lines, 'close')]);
+      await check(Number(line));
+    } finally {
+      child.stdin!.end();
+      await once(child, 'close');
+    }
+  }
+
+  /** True if a session with a terminal works in the neighbour. */
+  async function neighbourHasTerminal(): Promise<boolean> {
+    const terminal = await fixture.driver.attachTerminal(neighbour.id, { columns: 80, rows: 24 });
+    const exit = new Promise<number>((resolve) => terminal!.onExit(({ code }) => resolve(code)));
+    terminal!.write(Buffer.from('test -t 0 && exit 7\r'));
+    return (await exit) === 7;
+  }
+
+  test('pseudo-terminals', async () => {
+    await whileHeld('$n++ while open($held[$n], "+<", "/dev/ptmx")', async (count) => {
+      assert(count > 100 && count <= 256, String(count));
+      assert(await neighbourHasTerminal());
+      assert.equal((await run('script', ['-qec', 'true', '/dev/null'])).code, 0);
+    });
+  });
+
+  test('inotify instances, which root inside can not raise', async () => {
+    const take = `$n++ while syscall(${inotifyInit}, 0) >= 0`;
+    const raise = 'sudo sh -c "echo 9999 > /proc/sys/user/max_inotify_instances"';
+    assert.notEqual((await fixture.client.ssh(greedy, raise)).code, 0);
+    await whileHeld(take, async (count) => {
+      assert(count > 50 && count <= 128, String(count));
+      const one = `perl -e 'print syscall(${inotifyInit}, 0) >= 0 ? "one" : $!'`;
+      assert.equal(await inside(neighbour, one), 'one');
+      assert.equal((await run('sh', ['-c', one])).stdout, 'one');
+    });
+  });
+
+  test('processes', async () => {
+    const endWithParent = `syscall(${prctl}, 1, 9)`;
+    const fork = `while (defined(my $p = fork)) { $p or do { ${endWithParent}; sleep 1000; exit }; $n++ }`;
+    await whileHeld(fork, async (count) => {
+      assert(count > 100 && count <= 2048, String(count));
+      assert.equal(await inside(neighbour, 'echo "$(echo fine)"'), 'fine');
+    });
+  });
+
+  test('open files', async () => {
+    const open = '$n++ while open($held[$n], "<", "/dev/null")';
+    await whileHeld(open, async (count) => {
+      assert(count <= 65_536, String(count));
+      assert.equal(await inside(neighbour, 'cat /etc/hostname'), 'neighbour');
+    });
+  });
+
+  test('tracked connections', {
+    skip: missingProgram('ip', 'nft') || !existsSync('/proc/net/nf_conntrack'),
+  }, async () => {
+    const sockets = Array.from({ length: maxConnections + 300 }, () => createSocket('udp4'));
+    const tracked = () =>
+      readFileSync('/proc/net/nf_conntrack', 'utf8')
+        .split('\n')
+        .filter((line) => line.includes(` src=${greedy.privateIp} `)).length;
+    try {
+      for (const [index, socket] of sockets.entries()) {
+        socket.on('error', () => {});
+        await new Promise((resolve) => socket.send('x', 1024 + index, greedy.privateIp, resolve));
+      }
+      const count = tracked();
+      assert(count > maxConnections / 2 && count <= maxConnections, String(count));
+    } finally {
+      for (const socket of sockets) socket.close();
+    }
+    assert.equal(await inside(neighbour, 'echo fine'), 'fine');
+  });
+
+  test('core files, and the order in which the kernel ends processes', async () => {
+    assert.equal(await inside(greedy, 'ulimit -c; ulimit -Hc'), '0\n0');
+    assert.equal(
+      await inside(greedy, 'cat /proc/self/oom_score_adj /proc/1/oom_score_adj'),
+      '500\n500',
+    );
+    await until(
+      'the greedy machine works again',
+      async () => (await inside(greedy, 'echo ok')) === 'ok',
+    );
+  });
+});
