@@ -37,6 +37,7 @@ import type { Database } from '#db/tables.ts';
 import { BodyRoom } from '#http/body/room.ts';
 import { newId } from '#lib/ids.ts';
 import { createRateLimiter } from '#lib/limits/rate-limit.ts';
+import { validatorOptions } from '#lib/schema/validator.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
 import { createDatabase, type DatabaseKind, stopOwnPostgres } from '#test/support/databases.ts';
 
@@ -161,7 +162,7 @@ export async function startCloud(
   };
   const cloud = await make();
   const app = Fastify({
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
+    ajv: { customOptions: validatorOptions },
     routerOptions: { maxParamLength: 512, ignoreDuplicateSlashes: true },
   });
   await app.register(cookie);

@@ -8,6 +8,7 @@ import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
 import { createSshClient } from '#test/support/conformance/ssh-client.ts';
 import { type Lxd, startLxd } from '#test/support/lxd/lxd.ts';
 import { until } from '#test/support/until.ts';
+import { newMachineSpec } from './machine-spec.ts';
 
 export type Running = Extract<MachineState, { state: 'running' }>;
 
@@ -43,25 +44,8 @@ export async function createFixture() {
     return driver;
   }
 
-  function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
-    const id = randomBytes(16).toString('hex');
-    return {
-      id,
-      node: null,
-      hostname: `i-${id.slice(0, 8)}`,
-      ip: null,
-      vcpus: 1,
-      memoryGib: 1,
-      storageGib: 1,
-      gpus: [],
-      authorizedKeys: [client.publicKey],
-      filesystems: [],
-      userData: null,
-      image: 'default',
-      firewall: [],
-      ...changes,
-    };
-  }
+  const spec = (changes: Partial<MachineSpec> = {}) =>
+    newMachineSpec(client.publicKey, { storageGib: 1, firewall: [], ...changes });
 
   const driver = await open();
 

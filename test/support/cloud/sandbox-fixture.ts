@@ -4,42 +4,21 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { InboundRule, MachineSpec } from '#cloud/drivers/driver.ts';
+import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import { createSandboxDriver, type SandboxOptions } from '#cloud/drivers/sandbox/sandbox.ts';
 import { createSshClient, missingProgram } from '#test/support/conformance/ssh-client.ts';
+import { newMachineSpec } from './machine-spec.ts';
 
 export const noSsh = missingProgram('ssh', 'ssh-keygen');
 export const isRoot = process.getuid?.() === 0;
-
-export const sshOpen: InboundRule = {
-  protocol: 'tcp',
-  portRange: [22, 22],
-  sourceNetwork: '0.0.0.0/0',
-};
 
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
   const client = createSshClient();
   const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
   const driver = await createSandboxDriver({ dataDir, ...options });
 
-  function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
-    return {
-      id: randomBytes(16).toString('hex'),
-      node: null,
-      hostname: 'machine',
-      ip: null,
-      vcpus: 1,
-      memoryGib: 1,
-      storageGib: 8,
-      gpus: [],
-      authorizedKeys: [client.publicKey],
-      filesystems: [],
-      userData: null,
-      image: 'default',
-      firewall: [sshOpen],
-      ...changes,
-    };
-  }
+  const spec = (changes: Partial<MachineSpec> = {}) =>
+    newMachineSpec(client.publicKey, { hostname: 'machine', ...changes });
 
   async function launch(changes: Partial<MachineSpec> = {}) {
     const wanted = spec(changes);

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Driver, MachineSpec, MachineState } from '#cloud/drivers/driver.ts';
+import { newMachineSpec } from '#test/support/cloud/machine-spec.ts';
 import { until } from '#test/support/until.ts';
 import { createSshClient, type SshClient } from './ssh-client.ts';
 
@@ -43,25 +44,7 @@ export function checkDriver(subject: DriverSubject) {
       client.close();
     });
 
-    function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
-      const id = randomBytes(16).toString('hex');
-      return {
-        id,
-        node: null,
-        hostname: `i-${id.slice(0, 8)}`,
-        ip: null,
-        vcpus: 1,
-        memoryGib: 1,
-        storageGib: 8,
-        gpus: [],
-        authorizedKeys: [client.publicKey],
-        filesystems: [],
-        userData: null,
-        image: 'default',
-        firewall: [{ protocol: 'tcp', portRange: [22, 22], sourceNetwork: '0.0.0.0/0' }],
-        ...changes,
-      };
-    }
+    const spec = (changes: Partial<MachineSpec> = {}) => newMachineSpec(client.publicKey, changes);
 
     async function running(id: string, of: Driver = driver): Promise<Running> {
       let state = await of.inspect(id);

@@ -6,13 +6,13 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
+import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
   isRoot,
   type Launched,
   noSsh,
-  sshOpen,
 } from '#test/support/cloud/sandbox-fixture.ts';
 import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
 import { until } from '#test/support/until.ts';

@@ -10,13 +10,13 @@ import { after, before, describe, test } from 'node:test';
 import { spawn as spawnTerminal } from '@lydell/node-pty';
 import ssh2 from 'ssh2';
 import { createSandboxDriver } from '#cloud/drivers/sandbox/sandbox.ts';
+import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
   isRoot,
   type Launched,
   noSsh,
-  sshOpen,
 } from '#test/support/cloud/sandbox-fixture.ts';
 import { createSshClient, missingProgram, run } from '#test/support/conformance/ssh-client.ts';
 import { until } from '#test/support/until.ts';
