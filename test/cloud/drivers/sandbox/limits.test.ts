@@ -7,13 +7,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { maxConnections } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
+import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
   isRoot,
   type Launched,
   noSsh,
-  sshOpen,
 } from '#test/support/cloud/sandbox-fixture.ts';
 import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
 import { until } from '#test/support/until.ts';
