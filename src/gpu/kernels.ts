@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 /** The folder of node-llama-cpp that has llama.cpp's source and the name of its release. */
 export const findLlamaFolder = (): string =>
-  join(dirname(fileURLToPath(import.meta.resolve('node-llama-cpp/package.json'))), 'llama');
+  join(dirname(fileURLToPath(import.meta.resolve('node-llama-cpp'))), '..', 'llama');
 
 export const gpuFolder = (dataDir: string) => join(dataDir, 'gpu');
 
