@@ -64,17 +64,6 @@ export function createAuthenticator(
 ): Authenticator {
   const cookieName = sessionCookie(secure);
 
-  /** Returns without a promise if the key is cached, because every request takes this path. */
-  function withKey(request: FastifyRequest, key: string): Promise<KeyPrincipal> | KeyPrincipal {
-    const found = apiKeys.find(key);
-    const toPrincipal = (one: Awaited<typeof found>): KeyPrincipal => {
-      if (one === undefined) throw invalidCredentials(maskSecret(key));
-      const { id, accountId, scopes } = one;
-      return { kind: 'key', keyId: id, accountId, scopes, address: clientAddress(request) };
-    };
-    return found instanceof Promise ? found.then(toPrincipal) : toPrincipal(found);
-  }
-
   async function withSession(request: FastifyRequest, token: string): Promise<SessionPrincipal> {
     const session = await sessions.find(token, clientAddress(request));
     if (session === undefined) throw noCredentials();
@@ -86,7 +75,7 @@ export function createAuthenticator(
 
   function authenticate(request: FastifyRequest): Promise<Principal> | Principal {
     const key = readKey(request.headers.authorization);
-    if (key !== null) return withKey(request, key);
+    if (key !== null) return withKey(apiKeys, request, key);
     const token = readSession(request, cookieName);
     if (token) return withSession(request, token);
     throw noCredentials();
@@ -118,15 +107,7 @@ export function createAuthenticator(
 
   return {
     requireScope: (app, scope) =>
-      guard(app, (principal, request) => {
-        if (principal.kind === 'session') {
-          if (principal.role === 'viewer' && !isSafe(request)) {
-            throw forbidden('A viewer may look, but not use or change anything.');
-          }
-        } else if (!principal.scopes.includes(scope)) {
-          throw forbidden(`This API key lacks the scope "${scope}".`);
-        }
-      }),
+      guard(app, (principal, request) => checkScope(principal, request, scope)),
     requireSession: (app) =>
       guard(app, (principal) => {
         if (principal.kind !== 'session') {
@@ -138,6 +119,31 @@ export function createAuthenticator(
       return token ? sessions.find(token, request.ip) : undefined;
     },
   };
+}
+
+/** Returns without a promise if the key is cached, because every request takes this path. */
+function withKey(
+  apiKeys: ApiKeys,
+  request: FastifyRequest,
+  key: string,
+): Promise<KeyPrincipal> | KeyPrincipal {
+  const found = apiKeys.find(key);
+  const toPrincipal = (one: Awaited<typeof found>): KeyPrincipal => {
+    if (one === undefined) throw invalidCredentials(maskSecret(key));
+    const { id, accountId, scopes } = one;
+    return { kind: 'key', keyId: id, accountId, scopes, address: clientAddress(request) };
+  };
+  return found instanceof Promise ? found.then(toPrincipal) : toPrincipal(found);
+}
+
+function checkScope(principal: Principal, request: FastifyRequest, scope: Scope): void {
+  if (principal.kind === 'session') {
+    if (principal.role === 'viewer' && !isSafe(request)) {
+      throw forbidden('A viewer may look, but not use or change anything.');
+    }
+  } else if (!principal.scopes.includes(scope)) {
+    throw forbidden(`This API key lacks the scope "${scope}".`);
+  }
 }
 
 const isSafe = (request: FastifyRequest) => request.method === 'GET' || request.method === 'HEAD';

@@ -31,28 +31,6 @@ export function createMembers(
   audit: Audit,
   { sessions, apiKeys }: { sessions: Sessions; apiKeys: ApiKeys },
 ): Members {
-  function list(accountId: string, page: PageOptions) {
-    const keys = db
-      .selectFrom('api_keys')
-      .select(({ fn }) => ['created_by', fn.countAll<number>().as('count')])
-      .where('account_id', '=', accountId)
-      .where('revoked_at', 'is', null)
-      .groupBy('created_by')
-      .as('keys');
-    const query = db
-      .selectFrom('memberships as m')
-      .innerJoin('users', 'users.id', 'm.user_id')
-      .leftJoin(keys, 'keys.created_by', 'm.user_id')
-      .select(['users.id', 'users.email', 'm.role', 'm.created_at'])
-      .select(sql<number>`coalesce(keys.count, 0)`.as('api_keys'))
-      .where('m.account_id', '=', accountId);
-    return readPage(query, page, {
-      at: 'm.created_at',
-      id: 'users.id',
-      of: ({ created_at, id }) => ({ at: created_at, id }),
-    });
-  }
-
   async function setRole(principal: SessionPrincipal, userId: string, role: Role) {
     await db.transaction().execute(async (tx) => {
       const before = await takeMember(tx, principal, userId);
@@ -106,28 +84,50 @@ export function createMembers(
     return revoked;
   }
 
-  /** Returns the member's role with the account locked, so that two owners can't remove each other at once. */
-  async function takeMember(tx: Tx, principal: SessionPrincipal, userId: string): Promise<Role> {
-    await lockAccount(tx, principal.accountId);
-    const row = await tx
-      .selectFrom('memberships')
-      .select('role')
-      .where('account_id', '=', principal.accountId)
-      .where('user_id', '=', userId)
-      .executeTakeFirst();
-    if (row === undefined) throw notFound('This member');
-    return row.role as Role;
-  }
+  return { list: (accountId, page) => listMembers(db, accountId, page), setRole, remove };
+}
 
-  async function keepAnOwner(tx: Tx, accountId: string): Promise<void> {
-    const { count } = await tx
-      .selectFrom('memberships')
-      .select((row) => row.fn.countAll<number>().as('count'))
-      .where('account_id', '=', accountId)
-      .where('role', '=', 'owner')
-      .executeTakeFirstOrThrow();
-    if (count < 2) throw forbidden('The account needs an owner. Make somebody else one first.');
-  }
+function listMembers(db: Database, accountId: string, page: PageOptions) {
+  const keys = db
+    .selectFrom('api_keys')
+    .select(({ fn }) => ['created_by', fn.countAll<number>().as('count')])
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .groupBy('created_by')
+    .as('keys');
+  const query = db
+    .selectFrom('memberships as m')
+    .innerJoin('users', 'users.id', 'm.user_id')
+    .leftJoin(keys, 'keys.created_by', 'm.user_id')
+    .select(['users.id', 'users.email', 'm.role', 'm.created_at'])
+    .select(sql<number>`coalesce(keys.count, 0)`.as('api_keys'))
+    .where('m.account_id', '=', accountId);
+  return readPage(query, page, {
+    at: 'm.created_at',
+    id: 'users.id',
+    of: ({ created_at, id }) => ({ at: created_at, id }),
+  });
+}
 
-  return { list, setRole, remove };
+/** Returns the member's role with the account locked, so that two owners can't remove each other at once. */
+async function takeMember(tx: Tx, principal: SessionPrincipal, userId: string): Promise<Role> {
+  await lockAccount(tx, principal.accountId);
+  const row = await tx
+    .selectFrom('memberships')
+    .select('role')
+    .where('account_id', '=', principal.accountId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst();
+  if (row === undefined) throw notFound('This member');
+  return row.role as Role;
+}
+
+async function keepAnOwner(tx: Tx, accountId: string): Promise<void> {
+  const { count } = await tx
+    .selectFrom('memberships')
+    .select((row) => row.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('role', '=', 'owner')
+    .executeTakeFirstOrThrow();
+  if (count < 2) throw forbidden('The account needs an owner. Make another member one first.');
 }

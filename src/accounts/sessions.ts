@@ -5,7 +5,7 @@ import type { Database, SessionRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
-import { createLookupCache } from '#lib/memory/lookup-cache.ts';
+import { createLookupCache, type LookupCache } from '#lib/memory/lookup-cache.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import type { Audit } from './audit.ts';
 import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
@@ -18,45 +18,36 @@ export interface Visitor {
   device?: string | undefined;
 }
 
-export interface Sessions {
-  /** The returned value is the only copy of the token: the database stores its hash. */
-  start(
-    tx: Tx,
-    who: { userId: string; accountId: string },
-    visitor: Visitor,
-  ): Promise<StartedSession>;
-  find(token: string, address: string): Promise<SessionPrincipal | undefined>;
-  list(userId: string, page: PageOptions): Promise<Page<SessionRow>>;
-  end(principal: SessionPrincipal, id: string): Promise<void>;
-  /** Ends every session of the user except `keepId`. */
-  endOthers(tx: Tx, userId: string, keepId: string | null): Promise<void>;
-  /** Clears the cache after roles or sessions have changed. */
-  forget(): void;
-  sweep(): Promise<void>;
-}
-
 export interface StartedSession {
   token: string;
   expiresAt: number;
 }
 
-export function createSessions(
-  db: Database,
-  clock: Clock,
-  audit: Audit,
-  options: { sessionDays: number },
-): Sessions {
-  const found = createLookupCache<Omit<SessionPrincipal, 'address'> & { expiresAt: number }>(
-    clock,
-    {
-      maxEntries: 10_000,
-      maxAgeMs: 1000,
-    },
-  );
+type CachedSession = Omit<SessionPrincipal, 'address'> & { expiresAt: number };
 
-  async function start(tx: Tx, who: { userId: string; accountId: string }, visitor: Visitor) {
+export class Sessions {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #audit: Audit;
+  readonly #sessionMs: number;
+  readonly #found: LookupCache<CachedSession>;
+
+  constructor(db: Database, clock: Clock, audit: Audit, options: { sessionDays: number }) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#audit = audit;
+    this.#sessionMs = options.sessionDays * 86_400_000;
+    this.#found = createLookupCache(clock, { maxEntries: 10_000, maxAgeMs: 1000 });
+  }
+
+  /** The returned value is the only copy of the token: the database stores its hash. */
+  async start(
+    tx: Tx,
+    who: { userId: string; accountId: string },
+    visitor: Visitor,
+  ): Promise<StartedSession> {
     const token = newToken();
-    const expiresAt = clock.now() + options.sessionDays * 86_400_000;
+    const expiresAt = this.#clock.now() + this.#sessionMs;
     await tx
       .insertInto('sessions')
       .values({
@@ -66,23 +57,23 @@ export function createSessions(
         account_id: who.accountId,
         address: visitor.address,
         user_agent: visitor.userAgent.slice(0, 256),
-        created_at: clock.now(),
+        created_at: this.#clock.now(),
         expires_at: expiresAt,
       })
       .execute();
     return { token, expiresAt };
   }
 
-  async function find(token: string, address: string): Promise<SessionPrincipal | undefined> {
+  async find(token: string, address: string): Promise<SessionPrincipal | undefined> {
     const hash = hashToken(token);
-    const session = found.get(hash) ?? (await look(hash));
-    if (session === undefined || session.expiresAt <= clock.now()) return undefined;
+    const session = this.#found.get(hash) ?? (await this.#look(hash));
+    if (session === undefined || session.expiresAt <= this.#clock.now()) return undefined;
     return { ...session, address };
   }
 
-  async function look(hash: string) {
-    const ticket = found.ticket();
-    const row = await db
+  async #look(hash: string) {
+    const ticket = this.#found.ticket();
+    const row = await this.#db
       .selectFrom('sessions')
       .innerJoin('users', 'users.id', 'sessions.user_id')
       .innerJoin('memberships', (join) =>
@@ -104,21 +95,21 @@ export function createSessions(
       role: row.role as Role,
       expiresAt: row.expires_at,
     };
-    found.set(hash, session, ticket);
+    this.#found.set(hash, session, ticket);
     return session;
   }
 
-  function list(userId: string, page: PageOptions) {
-    const query = db
+  list(userId: string, page: PageOptions): Promise<Page<SessionRow>> {
+    const query = this.#db
       .selectFrom('sessions')
       .selectAll()
       .where('user_id', '=', userId)
-      .where('expires_at', '>', clock.now());
+      .where('expires_at', '>', this.#clock.now());
     return readPage(query, page, newestFirst);
   }
 
-  async function end(principal: SessionPrincipal, id: string) {
-    await db.transaction().execute(async (tx) => {
+  async end(principal: SessionPrincipal, id: string): Promise<void> {
+    await this.#db.transaction().execute(async (tx) => {
       const { numDeletedRows } = await tx
         .deleteFrom('sessions')
         .where('id', '=', id)
@@ -126,20 +117,24 @@ export function createSessions(
         .executeTakeFirst();
       if (numDeletedRows === 0n) throw notFound('This session');
       const action = id === principal.sessionId ? 'user.logged_out' : 'session.ended';
-      await audit.record(tx, principal, { action, resourceId: id });
+      await this.#audit.record(tx, principal, { action, resourceId: id });
     });
-    found.clear();
+    this.#found.clear();
   }
 
-  async function endOthers(tx: Tx, userId: string, keepId: string | null) {
+  /** Ends every session of the user except `keepId`. */
+  async endOthers(tx: Tx, userId: string, keepId: string | null): Promise<void> {
     let query = tx.deleteFrom('sessions').where('user_id', '=', userId);
     if (keepId !== null) query = query.where('id', '!=', keepId);
     await query.execute();
   }
 
-  async function sweep() {
-    await db.deleteFrom('sessions').where('expires_at', '<=', clock.now()).execute();
+  /** Clears the cache after roles or sessions have changed. */
+  forget(): void {
+    this.#found.clear();
   }
 
-  return { start, find, list, end, endOthers, forget: () => found.clear(), sweep };
+  async sweep(): Promise<void> {
+    await this.#db.deleteFrom('sessions').where('expires_at', '<=', this.#clock.now()).execute();
+  }
 }

@@ -1,4 +1,5 @@
-// Joining, signing in, and changing and resetting passwords. Also creates the installation's only account on the first start.
+// Joining, signing in, and changing and resetting passwords. Also creates the installation's only account on the
+// first start.
 
 import { type LimitSet, toColumns, unlimited } from '#accounts/limits/limit-set.ts';
 import type { Database, Tx, UserRow } from '#db/tables.ts';
@@ -14,18 +15,6 @@ import type { SessionPrincipal } from './principal.ts';
 import type { Sessions, StartedSession, Visitor } from './sessions.ts';
 import { type Attempt, type Throttle, toNetwork } from './throttle.ts';
 
-export interface SignIn {
-  /** Returns the account of this installation. `created` is true if this call created it. */
-  ensureAccount(): Promise<{ id: string; created: boolean }>;
-  /** Uses up an invitation: creates a user, a membership and a session. */
-  join(token: string, email: string, password: string, visitor: Visitor): Promise<SignedIn>;
-  login(email: string, password: string, visitor: Visitor): Promise<SignedIn>;
-  /** Uses up a reset link: sets the password, ends the person's sessions and starts one. */
-  reset(token: string, password: string, visitor: Visitor): Promise<SignedIn>;
-  /** Also ends the person's other sessions. */
-  changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void>;
-}
-
 export interface SignedIn extends StartedSession {
   /** Token by which the browser or CLI is recognised at its next sign-in. */
   device: string;
@@ -38,6 +27,11 @@ interface SignInParts {
   throttle: Throttle;
   invitations: Invitations;
   passwordResets: PasswordResets;
+}
+
+interface SignInOptions {
+  loginAttempts: number;
+  accountLimits?: LimitSet;
 }
 
 /** Fixed, so that replicas that start at once on a new database create one account rather than several. */
@@ -55,49 +49,56 @@ const tooManySignIns = (waitMs: number) =>
     waitMs,
   );
 
-export function createSignIn(
-  db: Database,
-  clock: Clock,
-  parts: SignInParts,
-  options: { loginAttempts: number; accountLimits?: LimitSet },
-): SignIn {
-  const { audit, sessions, devices, throttle, invitations, passwordResets } = parts;
+export class SignIn {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #parts: SignInParts;
+  readonly #options: SignInOptions;
   /** Verified if no such user exists, so that the response takes as long as for a wrong password. */
-  let decoy: Promise<string> | undefined;
+  #decoy: Promise<string> | undefined;
 
-  async function ensureAccount() {
-    return db.transaction().execute(async (tx) => {
+  constructor(db: Database, clock: Clock, parts: SignInParts, options: SignInOptions) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  /** Returns the account of this installation. `created` is true if this call created it. */
+  async ensureAccount(): Promise<{ id: string; created: boolean }> {
+    return this.#db.transaction().execute(async (tx) => {
       const { numInsertedOrUpdatedRows } = await tx
         .insertInto('accounts')
         .values({
           id: firstAccountId,
           name: 'Default',
-          created_at: clock.now(),
-          ...toColumns(options.accountLimits ?? unlimited),
+          created_at: this.#clock.now(),
+          ...toColumns(this.#options.accountLimits ?? unlimited),
         })
         .onConflict((onConflict) => onConflict.column('id').doNothing())
         .executeTakeFirst();
       const created = numInsertedOrUpdatedRows === 1n;
       const actor = { ...system, accountId: firstAccountId };
       const entry = { action: 'account.created' as const, resourceId: firstAccountId };
-      if (created) await audit.record(tx, actor, entry);
+      if (created) await this.#parts.audit.record(tx, actor, entry);
       return { id: firstAccountId, created };
     });
   }
 
-  async function join(token: string, email: string, password: string, visitor: Visitor) {
+  /** Uses up an invitation: creates a user, a membership and a session. */
+  async join(token: string, email: string, password: string, visitor: Visitor): Promise<SignedIn> {
     checkPassword(password);
-    await attemptLink(visitor);
+    await this.#attemptLink(visitor);
     // Hashing costs memory and time, so the link is checked first.
-    await invitations.get(token);
+    await this.#parts.invitations.get(token);
     const passwordHash = await hashPassword(password);
-    return db.transaction().execute(async (tx) => {
-      const invitation = await invitations.take(tx, token);
+    return this.#db.transaction().execute(async (tx) => {
+      const invitation = await this.#parts.invitations.take(tx, token);
       const user: UserRow = {
         id: newId(),
         email: email.toLowerCase(),
         password_hash: passwordHash,
-        created_at: clock.now(),
+        created_at: this.#clock.now(),
       };
       const { numInsertedOrUpdatedRows } = await tx
         .insertInto('users')
@@ -109,63 +110,74 @@ export function createSignIn(
         account_id: invitation.account_id,
         user_id: user.id,
         role: invitation.role,
-        created_at: clock.now(),
+        created_at: this.#clock.now(),
       };
       await tx.insertInto('memberships').values(membership).execute();
       const actor = toActor(visitor, invitation.account_id, user.id);
-      await audit.record(tx, actor, {
+      await this.#parts.audit.record(tx, actor, {
         action: 'user.joined',
         resourceId: user.id,
         details: { email: user.email, role: invitation.role },
       });
-      return start(tx, { userId: user.id, accountId: invitation.account_id }, visitor);
+      return this.#start(tx, { userId: user.id, accountId: invitation.account_id }, visitor);
     });
   }
 
-  async function attemptLink(visitor: Visitor): Promise<void> {
+  async #attemptLink(visitor: Visitor): Promise<void> {
     const subject = toNetwork(visitor.address);
-    const { waitMs } = await throttle.attempt({ kind: 'join-from', subject, limit: joinAttempts });
+    const { waitMs } = await this.#parts.throttle.attempt({
+      kind: 'join-from',
+      subject,
+      limit: joinAttempts,
+    });
     if (waitMs > 0) throw rateLimited('Too many attempts with links. Try again later.', waitMs);
   }
 
-  async function start(tx: Tx, who: { userId: string; accountId: string }, visitor: Visitor) {
-    const session = await sessions.start(tx, who, visitor);
-    return { ...session, device: await devices.remember(tx, who.userId, visitor.device) };
+  async #start(tx: Tx, who: { userId: string; accountId: string }, visitor: Visitor) {
+    const session = await this.#parts.sessions.start(tx, who, visitor);
+    return {
+      ...session,
+      device: await this.#parts.devices.remember(tx, who.userId, visitor.device),
+    };
   }
 
-  async function login(email: string, password: string, visitor: Visitor) {
+  async login(email: string, password: string, visitor: Visitor): Promise<SignedIn> {
     const address = email.toLowerCase();
-    const attempts = await toAttempts(address, visitor);
+    const attempts = await this.#toAttempts(address, visitor);
     for (const attempt of attempts) {
-      const { waitMs, isFirst } = await throttle.attempt(attempt);
+      const { waitMs, isFirst } = await this.#parts.throttle.attempt(attempt);
       if (waitMs === 0) continue;
       const entry = { action: 'user.login_throttled' as const, details: { email: address } };
       // Logged once per window, so that attempts can't fill the disk with audit entries.
       if (isFirst) {
-        await audit.record(db, toActor(visitor, await findAccount(address), null), entry);
+        await this.#parts.audit.record(
+          this.#db,
+          toActor(visitor, await findAccount(this.#db, address), null),
+          entry,
+        );
       }
       throw tooManySignIns(waitMs);
     }
-    const user = await db
+    const user = await this.#db
       .selectFrom('users')
       .innerJoin('memberships', 'memberships.user_id', 'users.id')
       .selectAll('users')
       .select('memberships.account_id')
       .where('users.email', '=', address)
       .executeTakeFirst();
-    decoy ??= hashPassword(newToken());
-    const right = await verifyPassword(password, user?.password_hash ?? (await decoy));
+    this.#decoy ??= hashPassword(newToken());
+    const right = await verifyPassword(password, user?.password_hash ?? (await this.#decoy));
     const actor = toActor(visitor, user?.account_id ?? null, null);
     const details = { email: address };
     if (user === undefined || !right) {
-      await audit.record(db, actor, { action: 'user.login_failed', details });
+      await this.#parts.audit.record(this.#db, actor, { action: 'user.login_failed', details });
       throw wrongLogin();
     }
-    for (const attempt of attempts) await throttle.forgive(attempt);
-    return db.transaction().execute(async (tx) => {
+    for (const attempt of attempts) await this.#parts.throttle.forgive(attempt);
+    return this.#db.transaction().execute(async (tx) => {
       const entry = { action: 'user.login_succeeded' as const, resourceId: user.id, details };
-      await audit.record(tx, toActor(visitor, user.account_id, user.id), entry);
-      return start(tx, { userId: user.id, accountId: user.account_id }, visitor);
+      await this.#parts.audit.record(tx, toActor(visitor, user.account_id, user.id), entry);
+      return this.#start(tx, { userId: user.id, accountId: user.account_id }, visitor);
     });
   }
 
@@ -173,9 +185,9 @@ export function createSignIn(
    * What a sign-in counts against. Strangers share the attempts of a user, so that many addresses get few guesses.
    * A device that has signed in as the user has attempts of its own, which strangers can't use up.
    */
-  async function toAttempts(email: string, { address, device }: Visitor): Promise<Attempt[]> {
-    const limit = options.loginAttempts;
-    if (device !== undefined && (await devices.isKnown(device, email))) {
+  async #toAttempts(email: string, { address, device }: Visitor): Promise<Attempt[]> {
+    const limit = this.#options.loginAttempts;
+    if (device !== undefined && (await this.#parts.devices.isKnown(device, email))) {
       return [{ kind: 'login-device', subject: device, limit }];
     }
     const network = toNetwork(address);
@@ -186,75 +198,80 @@ export function createSignIn(
     ];
   }
 
-  async function reset(token: string, password: string, visitor: Visitor) {
+  /** Uses up a reset link: sets the password, ends the person's sessions and starts one. */
+  async reset(token: string, password: string, visitor: Visitor): Promise<SignedIn> {
     checkPassword(password);
-    await attemptLink(visitor);
+    await this.#attemptLink(visitor);
     // Hashing costs memory and time, so the link is checked first.
-    await passwordResets.get(token);
+    await this.#parts.passwordResets.get(token);
     const passwordHash = await hashPassword(password);
-    const signedIn = await db.transaction().execute(async (tx) => {
-      const { userId, accountId, email } = await passwordResets.take(tx, token);
+    const signedIn = await this.#db.transaction().execute(async (tx) => {
+      const { userId, accountId, email } = await this.#parts.passwordResets.take(tx, token);
       await tx
         .updateTable('users')
         .set({ password_hash: passwordHash })
         .where('id', '=', userId)
         .execute();
-      await sessions.endOthers(tx, userId, null);
-      await devices.forget(tx, userId);
-      await audit.record(tx, toActor(visitor, accountId, userId), {
+      await this.#parts.sessions.endOthers(tx, userId, null);
+      await this.#parts.devices.forget(tx, userId);
+      await this.#parts.audit.record(tx, toActor(visitor, accountId, userId), {
         action: 'user.password_reset',
         resourceId: userId,
         details: { email },
       });
-      return start(tx, { userId, accountId }, visitor);
+      return this.#start(tx, { userId, accountId }, visitor);
     });
-    sessions.forget();
+    this.#parts.sessions.forget();
     return signedIn;
   }
 
-  async function changePassword(principal: SessionPrincipal, current: string, next: string) {
+  /** Also ends the person's other sessions. */
+  async changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void> {
     const attempt: Attempt = {
       kind: 'password',
       subject: principal.userId,
-      limit: options.loginAttempts,
+      limit: this.#options.loginAttempts,
     };
-    const { waitMs } = await throttle.attempt(attempt);
+    const { waitMs } = await this.#parts.throttle.attempt(attempt);
     if (waitMs > 0) throw rateLimited('Too many attempts. Try again later.', waitMs);
     checkPassword(next);
-    const user = await db
+    const user = await this.#db
       .selectFrom('users')
       .selectAll()
       .where('id', '=', principal.userId)
       .executeTakeFirstOrThrow();
     if (!(await verifyPassword(current, user.password_hash))) {
-      await audit.record(db, principal, { action: 'user.password_change_failed' });
+      await this.#parts.audit.record(this.#db, principal, {
+        action: 'user.password_change_failed',
+      });
       throw invalidBody('The current password is wrong.', 'current_password');
     }
-    await throttle.forgive(attempt);
+    await this.#parts.throttle.forgive(attempt);
     const passwordHash = await hashPassword(next);
-    await db.transaction().execute(async (tx) => {
+    await this.#db.transaction().execute(async (tx) => {
       await tx
         .updateTable('users')
         .set({ password_hash: passwordHash })
         .where('id', '=', user.id)
         .execute();
-      await sessions.endOthers(tx, user.id, principal.sessionId);
-      await audit.record(tx, principal, { action: 'user.password_changed', resourceId: user.id });
+      await this.#parts.sessions.endOthers(tx, user.id, principal.sessionId);
+      await this.#parts.audit.record(tx, principal, {
+        action: 'user.password_changed',
+        resourceId: user.id,
+      });
     });
-    sessions.forget();
+    this.#parts.sessions.forget();
   }
+}
 
-  async function findAccount(email: string): Promise<string | null> {
-    const row = await db
-      .selectFrom('users')
-      .innerJoin('memberships', 'memberships.user_id', 'users.id')
-      .select('memberships.account_id')
-      .where('users.email', '=', email)
-      .executeTakeFirst();
-    return row?.account_id ?? null;
-  }
-
-  return { ensureAccount, join, login, reset, changePassword };
+async function findAccount(db: Database, email: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('users')
+    .innerJoin('memberships', 'memberships.user_id', 'users.id')
+    .select('memberships.account_id')
+    .where('users.email', '=', email)
+    .executeTakeFirst();
+  return row?.account_id ?? null;
 }
 
 const toActor = (visitor: Visitor, accountId: string | null, userId: string | null): Actor => ({

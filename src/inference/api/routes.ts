@@ -42,6 +42,8 @@ export interface InferenceParts {
   allowedOrigins: readonly string[];
 }
 
+const tags = ['Inference'];
+
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const { catalog, fixedHeaders, allowedOrigins } = parts;
@@ -58,42 +60,7 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
     done();
   });
-  const tags = ['Inference'];
-
-  // The list changes only with the configuration, so it is rendered once for each. A string rather than bytes,
-  // because Node sends it in one write together with the headers.
-  let listed: readonly CatalogEntry[] = [];
-  let list = '';
-  app.get(
-    '/models',
-    { schema: { tags, summary: 'List models', response: doc(ModelList) } },
-    (_, reply) => {
-      if (listed !== catalog.list()) {
-        listed = catalog.list();
-        list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
-      }
-      reply.type('application/json; charset=utf-8').send(list);
-    },
-  );
-  app.get(
-    '/models/:model',
-    {
-      schema: {
-        tags,
-        summary: 'Get one model',
-        params: Type.Object({ model: Type.String() }),
-        response: doc(Model),
-      },
-    },
-    async (request) => toModel(getEntry(request.params.model)),
-  );
-  // Ids may have slashes, which clients write as they are or as %2F.
-  app.get(
-    '/models/*',
-    { schema: { hide: true, params: Type.Object({ '*': Type.String() }) } },
-    async (request) => toModel(getEntry(request.params['*'])),
-  );
-
+  modelRoutes(scope, catalog);
   app.post(
     '/chat/completions',
     { schema: { tags, summary: 'Answer a conversation', body: ChatRequest }, validatorCompiler },
@@ -142,6 +109,43 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     const code = destroyed && !complete ? 'incomplete_request' : codeOf(rendered);
     parts.accounting.refused(identity, kind, modelIn(request.body), code);
   }
+}
+
+function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  // The list changes only with the configuration, so it is rendered once for each. A string rather than bytes,
+  // because Node sends it in one write together with the headers.
+  let listed: readonly CatalogEntry[] = [];
+  let list = '';
+  app.get(
+    '/models',
+    { schema: { tags, summary: 'List models', response: doc(ModelList) } },
+    (_, reply) => {
+      if (listed !== catalog.list()) {
+        listed = catalog.list();
+        list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
+      }
+      reply.type('application/json; charset=utf-8').send(list);
+    },
+  );
+  app.get(
+    '/models/:model',
+    {
+      schema: {
+        tags,
+        summary: 'Get one model',
+        params: Type.Object({ model: Type.String() }),
+        response: doc(Model),
+      },
+    },
+    async (request) => toModel(getEntry(request.params.model)),
+  );
+  // Ids may have slashes, which clients write as they are or as %2F.
+  app.get(
+    '/models/*',
+    { schema: { hide: true, params: Type.Object({ '*': Type.String() }) } },
+    async (request) => toModel(getEntry(request.params['*'])),
+  );
 
   function getEntry(model: string): CatalogEntry {
     const entry = catalog.find(model);

@@ -10,8 +10,8 @@ import { createLimitSettings } from '#accounts/limits/settings.ts';
 import { createSpendReport } from '#accounts/limits/spend-report.ts';
 import { createMembers } from '#accounts/members.ts';
 import { createPasswordResets } from '#accounts/password-resets.ts';
-import { createSessions } from '#accounts/sessions.ts';
-import { createSignIn } from '#accounts/sign-in.ts';
+import { Sessions } from '#accounts/sessions.ts';
+import { SignIn } from '#accounts/sign-in.ts';
 import { createThrottle } from '#accounts/throttle.ts';
 import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
@@ -45,11 +45,11 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
   const apiKeys = createApiKeys(db, clock, audit, { limitSettings, outageMs });
   const throttle = createThrottle(db, clock);
   const { session_days: sessionDays, invitation_days: invitationDays } = config.accounts;
-  const sessions = createSessions(db, clock, audit, { sessionDays });
+  const sessions = new Sessions(db, clock, audit, { sessionDays });
   const invitations = new Invitations(db, clock, audit, { invitationDays });
   const devices = createDevices(db, clock);
   const passwordResets = createPasswordResets(db, clock, audit);
-  const signIn = createSignIn(
+  const signIn = new SignIn(
     db,
     clock,
     { audit, sessions, devices, throttle, invitations, passwordResets },

@@ -18,8 +18,8 @@ import { Invitations } from '#accounts/invitations.ts';
 import { unlimited } from '#accounts/limits/limit-set.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
 import { createPasswordResets } from '#accounts/password-resets.ts';
-import { createSessions } from '#accounts/sessions.ts';
-import { createSignIn } from '#accounts/sign-in.ts';
+import { Sessions } from '#accounts/sessions.ts';
+import { SignIn } from '#accounts/sign-in.ts';
 import { createThrottle } from '#accounts/throttle.ts';
 import type { CloudLimits } from '#cloud/api/limits.ts';
 import { cloudRoutes } from '#cloud/api/routes.ts';
@@ -119,10 +119,10 @@ export async function startCloud(
     otherServers: null,
   });
   const apiKeys = createApiKeys(db, clock, audit, { limitSettings });
-  const sessions = createSessions(db, clock, audit, { sessionDays: 1 });
+  const sessions = new Sessions(db, clock, audit, { sessionDays: 1 });
   const invitations = new Invitations(db, clock, audit, { invitationDays: 1 });
   const throttle = createThrottle(db, clock);
-  const signIn = createSignIn(
+  const signIn = new SignIn(
     db,
     clock,
     {
