@@ -31,9 +31,10 @@ export function describeIsolation(host: SandboxHost): string {
   const root = host.mode === 'mapped' ? ids : 'one user and no root';
   const filter = host.confine ? 'a seccomp filter' : 'NO seccomp filter';
   const limits = host.controlGroups
-    ? `cgroup v${host.controlGroups.version} limits CPU, memory and processes, not disks`
-    : 'no CPU, memory, process or disk limits';
-  return `Linux namespaces with ${root}, ${filter}; ${limits}.`;
+    ? `cgroup v${host.controlGroups.version} limits CPU, memory and processes`
+    : 'no CPU, memory or process limits';
+  const disks = host.diskImages ? 'disk sizes enforced' : 'disks checked every minute';
+  return `Linux namespaces with ${root}, ${filter}; ${limits}; ${disks}.`;
 }
 
 /** Empty if this host can't run machines. */

@@ -9,6 +9,7 @@ import {
   type ControlGroups,
   findControlGroups,
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { canUseImages } from '#cloud/drivers/sandbox/machine/disk-image.ts';
 import { installMappedBind } from '#cloud/drivers/sandbox/machine/mapped-bind.ts';
 import { installConfine } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 
@@ -28,6 +29,8 @@ export interface SandboxHost {
   /** True if the server is root and has `ip` and `nft`: machines get an interface and rules are enforced. */
   readonly canRoute: boolean;
   readonly controlGroups: ControlGroups | null;
+  /** True if the sizes of disks are enforced; otherwise machines that exceed theirs are stopped. */
+  readonly diskImages: boolean;
   /** Path of the program that binds a directory with translated ids; null if machines share their ids. */
   readonly mappedBind: string | null;
   /** True if machines may create namespaces of their own. */
@@ -71,6 +74,7 @@ export async function inspectHost(
           hostFolders.map((name) => path.join(dataDir, name)),
         )
       : null,
+    diskImages: isolated && (await canUseImages(dataDir)),
     nested,
     confine: mode === 'none' ? null : await installConfine(dataDir, { nested }),
     shell: (await findFile(['/bin/bash', '/usr/bin/bash'])) ?? '/bin/sh',

@@ -13,6 +13,7 @@ import {
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { createShare, removeTree } from '#cloud/drivers/sandbox/machine/disk.ts';
+import { watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
 import {
   isRunning,
   removeMachine,
@@ -56,6 +57,8 @@ export interface SandboxOptions {
   readonly addresses?: AddressRange;
   /** `auto` uses OpenSSH's sftp server where the host has it; `own` always uses the built-in one. */
   readonly sftpServer?: 'auto' | 'own';
+  /** `auto` makes disk images where the host can; `directories` makes new disks without them. */
+  readonly disks?: 'auto' | 'directories';
   readonly log?: (message: string) => void;
 }
 
@@ -75,6 +78,9 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       .adopt(id)
       .catch((error: Error) => log(`machine ${id} was not adopted: ${error.message}`));
   }
+  const unwatch = watchDisks(context, (id, reason) =>
+    locks.run(id, () => stopBecause(context, served, id, reason)),
+  );
   return {
     name: 'sandbox',
     describe: () => describeHost(context),
@@ -103,7 +109,10 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       if (!known) return undefined;
       return openSandboxTerminal(known.machine, { ...size, command: null, type: 'xterm-256color' });
     },
-    close: served.close,
+    async close() {
+      unwatch();
+      await served.close();
+    },
   };
 }
 
@@ -115,7 +124,11 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
     isolation: options.isolation ?? 'auto',
     nested: options.nested ?? false,
   });
-  const host = options.sftpServer === 'own' ? { ...found, sftpServer: null } : found;
+  const host = {
+    ...found,
+    ...(options.sftpServer === 'own' && { sftpServer: null }),
+    ...(options.disks === 'directories' && { diskImages: false }),
+  };
   // Without isolation the machines' user must be able to traverse the path to its home.
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
   if (host.mode === 'none') await chmod(dataDir, folderMode);
@@ -168,7 +181,23 @@ async function inspect(
     adoptLater();
     return { state: 'starting', ip: record.ip };
   }
-  return { state: 'stopped', reason: 'Its processes ended, or this host was restarted.' };
+  const reason = record.stopped ?? 'Its processes ended, or this host was restarted.';
+  return { state: 'stopped', reason };
+}
+
+async function stopBecause(
+  context: SandboxContext,
+  served: ServedMachines,
+  id: string,
+  reason: string,
+) {
+  const directory = machineDirectory(context.dataDir, id);
+  const record = await findRecord(directory);
+  // It was terminated meanwhile.
+  if (!record) return;
+  await writeRecord(directory, { ...record, stopped: reason });
+  await served.release(id);
+  await stopMachine(context, id);
 }
 
 async function setFirewall(

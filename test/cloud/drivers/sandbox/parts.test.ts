@@ -158,6 +158,7 @@ test('the description claims only what the host enforces', () => {
     canRoute: false,
     controlGroups: null,
     confine: null,
+    diskImages: false,
     nested: false,
     mappedBind: null,
     shell: '/bin/sh',
@@ -166,7 +167,7 @@ test('the description claims only what the host enforces', () => {
   };
   assert.match(
     describeIsolation(host),
-    /no root, NO seccomp filter; no CPU, memory, process or disk limits/,
+    /no root, NO seccomp filter; no CPU, memory or process limits; disks checked/,
   );
   assert.match(describeNetwork(host), /No outbound network, because the server is not root/);
   assert.match(describeIsolation({ ...host, obstacle: 'No.' }), /can't run here/);
@@ -175,8 +176,11 @@ test('the description claims only what the host enforces', () => {
   const controlGroups = { version: 2 as const, mounts: [] };
   const mapped = { ...host, mode: 'mapped' as const };
   assert.match(describeIsolation(mapped), /root, SHARED ids, NO seccomp filter/);
-  const full = { ...mapped, mappedBind: '/bind', confine: '/confine' };
-  assert.match(describeIsolation(full), /their own root and ids, a seccomp filter/);
+  const full = { ...mapped, mappedBind: '/bind', confine: '/confine', diskImages: true };
+  assert.match(
+    describeIsolation(full),
+    /their own root and ids, a seccomp filter; .* disk sizes enforced/,
+  );
   for (const changes of [
     { mode: 'mapped' as const, controlGroups },
     { mode: 'mapped' as const, controlGroups, canRoute: true },

@@ -1,5 +1,5 @@
-// A machine's disk is a directory that becomes its root. It is built under another name and renamed when
-// complete, so that a crash leaves no disk or a whole one. Once a tenant has used it, it is never accessed by
+// A machine's disk becomes its root: an image where the host can enforce its size, otherwise a directory. It is
+// built under another name and renamed when complete, so that a crash leaves no disk or a whole one. Once a tenant has used it, it is never accessed by
 // path again.
 
 import { execFile } from 'node:child_process';
@@ -15,8 +15,10 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { IsolationMode } from '#cloud/drivers/sandbox/host.ts';
+import type { MachineSpec } from '#cloud/drivers/driver.ts';
+import type { IsolationMode, SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { findNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
+import { createImage } from './disk-image.ts';
 import { diskIdBase } from './id-ranges.ts';
 import type { MachineDirectory } from './machine-directory.ts';
 
@@ -26,12 +28,19 @@ const ubuntu = 1000;
 
 export async function createDisk(
   directory: MachineDirectory,
-  hostname: string,
-  mode: IsolationMode,
+  { hostname, storageGib }: MachineSpec,
+  { mode, diskImages }: SandboxHost,
 ) {
-  if (await exists(directory.disk)) return;
+  if ((await exists(directory.disk)) || (await exists(directory.diskImage))) return;
   const aside = `${directory.disk}.new`;
   await removeTree(aside);
+  await createTree(aside, hostname, mode);
+  if (!diskImages) return rename(aside, directory.disk);
+  await createImage(directory.diskImage, aside, storageGib);
+  await removeTree(aside);
+}
+
+async function createTree(aside: string, hostname: string, mode: IsolationMode) {
   await mkdir(aside, { recursive: true });
   const at = (name: string) => path.join(aside, name);
 
@@ -60,7 +69,6 @@ export async function createDisk(
     await execute('chown', ['-hR', owner(mode), at('home/ubuntu')]);
   }
   if (mode === 'none') await execute('chown', ['-hR', owner(mode), aside]);
-  await rename(aside, directory.disk);
 }
 
 /** Creates a shared filesystem: an empty directory owned by the machines' `ubuntu`. */

@@ -77,7 +77,7 @@ export async function startMachine(context: SandboxContext, spec: MachineSpec): 
   const record = await context.locks.run('addresses', () =>
     recordMachine(context, directory, spec),
   );
-  await createDisk(directory, spec.hostname, host.mode);
+  await createDisk(directory, spec, host);
   if (host.mode === 'none') await checkHomeReachable(directory);
   if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
   if (host.controlGroups) await createGroups(host.controlGroups, spec.id, spec);

@@ -17,12 +17,16 @@ export interface MachineRecord {
   /** First of the machine's own ids on the host; undefined if it runs with the ids on disk. */
   readonly idBase?: number;
   readonly hostKey: string;
+  /** Why this server stopped the machine; undefined if it did not. */
+  readonly stopped?: string;
 }
 
 export interface MachineDirectory {
   readonly id: string;
   readonly path: string;
+  /** The disk as a directory; absent if it is an image. */
   readonly disk: string;
+  readonly diskImage: string;
   readonly bootLog: string;
   readonly firstBoot: string;
 }
@@ -34,6 +38,7 @@ export function machineDirectory(dataDir: string, id: string): MachineDirectory 
     id,
     path: directory,
     disk: path.join(directory, 'disk'),
+    diskImage: path.join(directory, 'disk.img'),
     bootLog: path.join(directory, 'boot.log'),
     firstBoot: path.join(directory, 'first-boot'),
   };

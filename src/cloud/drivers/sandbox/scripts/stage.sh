@@ -12,7 +12,14 @@ bind_tree() {
 }
 
 # $ROOT is world-traversable: the machine's root has no rights on the host.
-bind_tree "$MACHINE/disk" "$ROOT"
+if [ -f "$MACHINE/disk.img" ]; then
+  # Locked, because two loop devices for one image would corrupt it; the second mount reuses the first's device.
+  # `discard` gives deleted files' space back to the host.
+  flock "$MACHINE/disk.img" mount -t ext4 -o loop,discard,noinit_itable,nodev "$MACHINE/disk.img" "$ROOT"
+  bind_tree "$ROOT" "$ROOT"
+else
+  bind_tree "$MACHINE/disk" "$ROOT"
+fi
 cd "$ROOT"
 
 for name in usr proc sys dev run; do
