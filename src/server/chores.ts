@@ -1,6 +1,5 @@
 // Periodic background work. A chore that fails is logged and runs again at its next interval.
 
-import { isDatabaseUnavailable } from '#lib/errors.ts';
 import type { Parts } from '#server/parts/parts.ts';
 
 /** Starts all chores. Returns a function that stops them. */
@@ -9,10 +8,7 @@ export function startChores({ core, accounts, usage, models, cloud }: Parts): ()
 
   const every = (ms: number, chore: () => Promise<void>) =>
     setInterval(() => {
-      chore().catch((error) => {
-        // An outage is logged where it is noticed, once.
-        if (!isDatabaseUnavailable(error)) log.error({ err: error }, 'background work failed');
-      });
+      chore().catch((error) => log.error({ err: error }, 'background work failed'));
     }, ms).unref();
 
   const timers = [

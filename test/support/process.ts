@@ -47,14 +47,15 @@ export function runMillrace(
   return ended;
 }
 
-/** Starts `millrace serve` on a free port and waits for the start-up table. */
+/** Starts `millrace serve` on a free port and waits for the start-up table. `log` is a file instead of a pipe. */
 export async function serveMillrace(
   args: string[] = [],
   env: Record<string, string> = {},
+  log: number | 'pipe' = 'pipe',
 ): Promise<RunningProcess> {
   const dataDir = makeFolder();
   const all = ['serve', '--port', '0', '--data-dir', dataDir, ...args];
-  const { child, ended, stdout, stderr } = start(all, env);
+  const { child, ended, stdout, stderr } = start(all, env, undefined, log);
   const table = new Promise<string>((resolve) => {
     child.stdout?.on('data', () => {
       const url = /Inference API\s+(\S+)\/v1/.exec(stdout())?.[1];
@@ -66,17 +67,23 @@ export async function serveMillrace(
   return { child, url, dataDir, stdout, stderr, ended };
 }
 
-function start(args: string[], env: Record<string, string>, cwd?: string) {
+function start(
+  args: string[],
+  env: Record<string, string>,
+  cwd?: string,
+  log: number | 'pipe' = 'pipe',
+) {
   const child = spawn(join(root, 'millrace'), args, {
     cwd: cwd ?? makeFolder(),
     env: { PATH: process.env.PATH ?? '', HOME: makeFolder(), ...env },
+    stdio: ['pipe', 'pipe', log],
   });
   children.push(child);
   let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk) => {
+  child.stdout?.on('data', (chunk) => {
     stdout += chunk;
   });
-  child.stderr.on('data', (chunk) => {
+  child.stderr?.on('data', (chunk) => {
     stderr += chunk;
   });
   const ended = new Promise<Finished>((resolve) => {

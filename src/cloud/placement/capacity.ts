@@ -28,6 +28,14 @@ export interface CapacityParts {
   places(): readonly Place[];
   /** Maximum number of emulated instances that exist at once. */
   maxEmulated: number;
+  /** The host whose disk is almost full, if there is one. Nothing is launched there. */
+  fullHost(): Promise<FullHost | null>;
+}
+
+export interface FullHost {
+  readonly hostId: string;
+  /** For a launch that only this host could take. */
+  readonly error: Error;
 }
 
 const nothing: Allocated = { vcpus: 0, memoryGib: 0, gpus: new Set() };
@@ -39,7 +47,8 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
   return {
     async available() {
       const counted = await countAllocated(db);
-      const places = parts.places();
+      const full = await parts.fullHost();
+      const places = parts.places().filter(({ hostId }) => hostId !== full?.hostId);
       return (offer) => {
         if (!hasRoom(offer, counted)) return [];
         const fitting = places.filter((place) => fits(offer, place, counted.on(place)));
@@ -56,8 +65,13 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
       const open = await tx.selectFrom('hosts').select('id').where('draining', '=', 0).execute();
       const hosts = new Set(open.map(({ id }) => id));
       const places = parts.places().filter((place) => hosts.has(place.hostId) && allows(place));
-      const place = choosePlace(offer, places, counted.on);
-      if (place === undefined) throw insufficientCapacity();
+      const full = await parts.fullHost();
+      const roomy = places.filter(({ hostId }) => hostId !== full?.hostId);
+      const place = choosePlace(offer, roomy, counted.on);
+      if (place === undefined) {
+        const isDiskAtFault = choosePlace(offer, places, counted.on) !== undefined;
+        throw full !== null && isDiskAtFault ? full.error : insufficientCapacity();
+      }
       const gpus = freeGpus(offer, place, counted.on(place)).slice(0, offer.type.specs.gpus);
       return {
         place,

@@ -56,6 +56,13 @@ const ownHost = {
     description:
       'What runs instances on this computer. sandbox uses Linux namespaces. none runs them only on other hosts. scripted is for tests: it records instances and runs nothing.',
   }),
+  disk_reserve_gib: Type.Number({
+    default: 1,
+    minimum: 0,
+    maximum: 1_000_000,
+    description:
+      'Free disk space in GiB, in data_dir, below which nothing is launched on this computer.',
+  }),
   host_name: NullableString("Name of this host. If null, the computer's hostname."),
 };
 

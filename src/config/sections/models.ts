@@ -181,7 +181,8 @@ export const ModelSettings = Type.Object(
       default: 5,
       minimum: 0,
       maximum: 1_000_000,
-      description: 'Disk space that a pull must leave free, in GiB.',
+      description:
+        'Disk space that pulls leave free, in GiB. A pull that would need it is refused, and one that runs stops.',
     }),
     catalog: Type.Record(Type.String(), CatalogModelSettings, {
       propertyNames: { pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$' },

@@ -32,6 +32,8 @@ export interface RunnerParts {
 interface Job {
   readonly controller: AbortController;
   bytes: number;
+  /** Why this process stopped it; null if it was cancelled or runs. */
+  failure: PullError | null;
   finished: Promise<void>;
 }
 
@@ -113,6 +115,7 @@ export class Runner {
       const job: Job = {
         controller: new AbortController(),
         bytes: row.bytes_done,
+        failure: null,
         finished: Promise.resolve(),
       };
       this.#jobs.set(row.id, job);
@@ -125,7 +128,12 @@ export class Runner {
 
   async #run(row: WeightPullRow, job: Job): Promise<void> {
     const { db, log, rows, bindings } = this.#parts;
-    const beating = setInterval(() => beat(this.#parts, row.id, job), this.#beatMs);
+    const beating = setInterval(() => {
+      beat(this.#parts, row.id, job);
+      this.#stopAtReserve(row, job).catch((error) =>
+        log.warn({ err: error }, 'free space unknown'),
+      );
+    }, this.#beatMs);
     try {
       await this.#fetchAll(row, job);
       if (!(await rows.beat(row.id, row.bytes_total))) return;
@@ -173,11 +181,21 @@ export class Runner {
     const bytesDone = job.bytes;
     if (this.#stopping) {
       await rows.leave(row.id, { state: 'queued', bytesDone });
-    } else if (!job.controller.signal.aborted) {
-      if (!(error instanceof PullError))
-        log.error({ err: error, pull_id: row.id }, 'a pull failed');
-      await rows.leave(row.id, { state: 'failed', bytesDone, error: toSentence(error) });
+    } else if (job.failure !== null || !job.controller.signal.aborted) {
+      const reason = job.failure ?? error;
+      if (!(reason instanceof PullError))
+        log.error({ err: reason, pull_id: row.id }, 'a pull failed');
+      await rows.leave(row.id, { state: 'failed', bytesDone, error: toSentence(reason) });
     }
+  }
+
+  /** Other files may grow while weights are pulled, so the reserve is checked again all the time. */
+  async #stopAtReserve(row: WeightPullRow, job: Job): Promise<void> {
+    const { folder, diskReserveBytes, freeBytes = readFreeBytes } = this.#options;
+    const free = await freeBytes(folder);
+    if (free >= diskReserveBytes) return;
+    job.failure = noSpace(row.bytes_total - job.bytes, free, diskReserveBytes);
+    job.controller.abort();
   }
 }
 

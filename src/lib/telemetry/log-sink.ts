@@ -1,8 +1,8 @@
 // Writes log lines to standard error in blocks, at most 250 ms late. One write per line would cost as much as a
-// small request. Lines are buffered here because sonic-boom measures its whole buffer again for each line, and
-// as bytes because strings that live this long are promoted by the garbage collector.
+// small request. Lines are buffered as bytes, because strings that live this long are promoted by the garbage
+// collector. Not by sonic-boom: it has no bound by default, and on a full disk its flush never returns.
 
-import { pino } from 'pino';
+import { write, writeSync } from 'node:fs';
 
 export interface LogSink {
   write(line: string): void;
@@ -10,44 +10,99 @@ export interface LogSink {
   close(): void;
 }
 
+const stderr = 2;
 const blockBytes = 65_536;
 const delayMs = 250;
 /** UTF-8 bytes per UTF-16 code unit. */
 const maxBytesPerUnit = 3;
+/** Maximum blocks that wait for a disk that is full or a reader that is slow. Later lines are lost, and counted. */
+const maxBlocks = 64;
+const retryMs = 100;
+/** How often the last flush waits `retryMs` for a slow reader. */
+const maxLastRetries = 20;
 
 export function createLogSink(): LogSink {
-  const out = pino.destination({ dest: 2, sync: false });
   const block = Buffer.allocUnsafeSlow(blockBytes);
+  const waiting: Buffer[] = [];
   let length = 0;
   let timer: NodeJS.Timeout | null = null;
+  let isWriting = false;
+  let lostBytes = 0;
 
   function flush(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (length === 0) return;
-    const text = block.toString('utf8', 0, length);
+    if (length > 0) queue(Buffer.from(block.subarray(0, length)));
     length = 0;
-    out.write(text);
   }
 
-  /** sonic-boom's own exit hook only writes what it was given before. */
+  function queue(bytes: Buffer): void {
+    if (waiting.length >= maxBlocks) {
+      lostBytes += bytes.length;
+      return;
+    }
+    if (lostBytes > 0) waiting.push(sayLost(lostBytes));
+    lostBytes = 0;
+    waiting.push(bytes);
+    send();
+  }
+
+  function send(): void {
+    const [first] = waiting;
+    if (isWriting || first === undefined) return;
+    isWriting = true;
+    write(stderr, first, (error, written) => {
+      isWriting = false;
+      // The disk is full, or the reader is slow.
+      if (error !== null) return void setTimeout(send, retryMs).unref();
+      dropWritten(waiting, written);
+      send();
+    });
+  }
+
   const flushSync = () => {
     flush();
-    out.flushSync();
+    // The first block is being written already, and is complete before the process ends.
+    writeAllSync(isWriting ? waiting.slice(1) : waiting);
   };
   process.once('exit', flushSync);
 
   return {
     write(line) {
       if (line.length * maxBytesPerUnit > blockBytes - length) flush();
-      if (line.length * maxBytesPerUnit > blockBytes) out.write(line);
+      if (line.length * maxBytesPerUnit > blockBytes) queue(Buffer.from(line));
       else length += block.write(line, length);
       if (length > 0) timer ??= setTimeout(flush, delayMs).unref();
     },
     close() {
       process.off('exit', flushSync);
       flushSync();
-      out.destroy();
+      waiting.length = 0;
     },
   };
+}
+
+const sayLost = (lostBytes: number) =>
+  Buffer.from(
+    `${JSON.stringify({ level: 50, time: Date.now(), lostBytes, msg: 'log lines were lost' })}\n`,
+  );
+
+function dropWritten(waiting: Buffer[], written: number): void {
+  const rest = waiting[0]?.subarray(written);
+  if (rest !== undefined && rest.length > 0) waiting[0] = rest;
+  else waiting.shift();
+}
+
+function writeAllSync(blocks: readonly Buffer[]): void {
+  const left = [...blocks];
+  for (let retries = 0; left.length > 0; ) {
+    try {
+      dropWritten(left, writeSync(stderr, left[0] as Buffer));
+    } catch (error) {
+      const isSlow = (error as NodeJS.ErrnoException).code === 'EAGAIN';
+      // On a full disk there is nowhere to say that the last lines are lost.
+      if (!isSlow || ++retries > maxLastRetries) return;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryMs);
+    }
+  }
 }

@@ -8,6 +8,8 @@ import type { CloudOptions } from '#cloud/cloud.ts';
 import type { HostState } from '#cloud/hosts/host.ts';
 import { readArchitecture, readSystemName } from '#cloud/placement/host-system.ts';
 import type { Config } from '#config/schema.ts';
+import { readFreeBytes } from '#lib/disk-space.ts';
+import { diskReserveReached } from '#lib/errors.ts';
 
 export function toCloudOptions(
   { cloud, database, data_dir }: Config,
@@ -21,6 +23,11 @@ export function toCloudOptions(
         : { id: ownId, name: cloud.host_name ?? hostname().toLowerCase(), region, driver },
     hosts: cloud.hosts,
     hostGraceMs: cloud.host_grace_seconds * 1000,
+    async fullHost() {
+      const free = ownId === null ? Number.POSITIVE_INFINITY : await readFreeBytes(data_dir);
+      if (ownId === null || free >= cloud.disk_reserve_gib * 2 ** 30) return null;
+      return { hostId: ownId, error: diskReserveReached(free, cloud.disk_reserve_gib) };
+    },
     emulate: cloud.emulate,
     emulatedInstances: cloud.emulated_instances,
     prices: cloud.prices,

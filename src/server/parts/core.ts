@@ -1,6 +1,6 @@
 // What every part of the server stands on: log, database, metrics, and the state shared with other servers.
 
-import { type Logger, pino } from 'pino';
+import { type Logger, type LoggerOptions, pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { type Audit, createAudit } from '#accounts/audit.ts';
 import type { Config } from '#config/schema.ts';
@@ -10,6 +10,7 @@ import { openDatabase, sqliteFile } from '#db/open.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { createDiskSpace, type DiskSpace } from '#lib/disk-space.ts';
+import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { createLogSink } from '#lib/telemetry/log-sink.ts';
 import { watchHealth } from '#server/health-metrics.ts';
@@ -38,7 +39,14 @@ export interface Core {
 
 export async function openCore(config: Config, clock: Clock): Promise<Core> {
   const sink = createLogSink();
-  const log = pino({ level: config.log.level, base: null }, sink);
+  const hooks: LoggerOptions['hooks'] = {
+    logMethod(args, method) {
+      // An outage is logged when it begins and when it ends, not by everything that tries again meanwhile.
+      const { err } = args[0] as unknown as { err?: unknown };
+      if (health.downMs === null || !isDatabaseUnavailable(err)) method.apply(this, args);
+    },
+  };
+  const log = pino({ level: config.log.level, base: null, hooks }, sink);
   const { url, pool_size: poolSize } = config.database;
   const health = new DatabaseHealth(log);
   const db = await openDatabase({ url, poolSize, dataDir: config.data_dir }, log, health);
@@ -64,7 +72,11 @@ export async function openCore(config: Config, clock: Clock): Promise<Core> {
     async close() {
       await checkpoints?.close();
       await db.destroy();
-      if (sqlite !== null) emptyLog(sqlite);
+      try {
+        if (sqlite !== null) emptyLog(sqlite);
+      } catch (error) {
+        log.warn({ err: error }, 'the write-ahead log was not emptied; the next start does it');
+      }
       sink.close();
     },
   };

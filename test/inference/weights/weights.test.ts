@@ -290,6 +290,32 @@ describe('refusing', () => {
     assert.deepEqual(await weights.pulls.list(weights.person.accountId), []);
   });
 
+  it('a pull stops when something else takes the room that stays reserved, and can go on later', async () => {
+    const hub = await startKnownHub();
+    hub.pauseAfter(1_000);
+    let free = 10_000_000;
+    const weights = await openTestWeights(hub, {
+      freeBytes: async () => free,
+      diskReserveBytes: 1_000_000,
+    });
+    const { id } = await weights.pulls.create(weights.person, { model });
+    const read = () => weights.pulls.get(weights.person.accountId, id);
+    await until('it runs', async () => (await read()).bytes_done === 1_000);
+    free = 999_999;
+    const { error } = await until('it stops', async () => {
+      const pull = await read();
+      return pull.state === 'failed' ? pull : null;
+    });
+    assert.match(error ?? '', /more on disk.*stay reserved/);
+    free = 10_000_000;
+    hub.release();
+    const again = await weights.pulls.create(weights.person, { model });
+    await until('it is whole', async () => {
+      const { state } = await weights.pulls.get(weights.person.accountId, again.id);
+      return state === 'done';
+    });
+  });
+
   it('room that another pull is still to fill is not given twice', async () => {
     const hub = await startKnownHub();
     hub.add('o/n', { 'other.gguf': randomGguf(200_000) });

@@ -1,0 +1,47 @@
+// A small file system of its own for a data directory, which a test can fill and empty. Needs root.
+
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+
+export interface SmallDisk {
+  readonly path: string;
+  /** Writes until only this many bytes are free. With 0, until the disk takes nothing more. */
+  fill(leaveBytes: number): void;
+  /** Deletes what `fill` wrote. */
+  empty(): void;
+}
+
+/** Why a test that needs a small disk is skipped; false if it runs. */
+export const noSmallDisk =
+  process.platform === 'linux' && process.getuid?.() === 0
+    ? false
+    : 'mounting a small file system needs Linux and root';
+
+export function mountSmallDisk(context: TestContext, mib: number): SmallDisk {
+  const path = mkdtempSync(join(tmpdir(), 'millrace-disk-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'millrace-test', path]);
+  context.after(() => {
+    // Detached at once, even if a process that is about to end has a file open.
+    execFileSync('umount', ['--lazy', path]);
+    rmSync(path, { recursive: true });
+  });
+  const filler = join(path, 'filler');
+  return {
+    path,
+    fill(leaveBytes) {
+      const file = openSync(filler, 'a');
+      const free = () => statfsSync(path).bavail * statfsSync(path).bsize;
+      try {
+        while (leaveBytes === 0 || free() > leaveBytes) writeSync(file, Buffer.alloc(4096));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+      } finally {
+        closeSync(file);
+      }
+    },
+    empty: () => rmSync(filler, { force: true }),
+  };
+}
