@@ -10,12 +10,17 @@ export function createHostCheck(
 ): (request: IncomingMessage) => Refusal | null {
   const others = (names ?? []).map((name) => RegExp.escape(name));
   const allowed = new RegExp(`^(?:${[...loopbackNames, ...others].join('|')})\\.?(?::\\d*)?$`, 'i');
+  /** Most requests have the same name. */
+  let last: string | undefined;
   return ({ headers: { host }, httpVersionMajor, httpVersionMinor }) => {
     if (host === undefined) {
       // Only HTTP/1.1 requires it. No browser speaks an older version.
       return httpVersionMajor === 1 && httpVersionMinor === 1 ? missingHost() : null;
     }
-    return names === null || allowed.test(host) ? null : misdirected();
+    if (names === null || host === last) return null;
+    if (!allowed.test(host)) return misdirected();
+    last = host;
+    return null;
   };
 }
 

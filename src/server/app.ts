@@ -100,13 +100,14 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const fixedHeaders = toFixedHeaders({ isTls: parts.https !== null });
   observeRequests(app, observe, fixedHeaders);
   const checkHost = createHostCheck(parts.allowedHosts);
-  app.addHook('onRequest', (request, _reply, done) => done(checkHost(request.raw) ?? undefined));
-  applyErrorFormat(app, accountsErrorFormat, { maxBytes: 65_536, anyContentType: false });
   app.addHook('onRequest', (request, reply, done) => {
+    const refusal = checkHost(request.raw);
+    if (refusal !== null) return done(refusal);
     if (parts.ops.phase() !== 'draining' || !isApi(request.url)) return done();
     reply.header('connection', 'close');
     done(new Refusal('shutting_down', 'The server is shutting down.', { retryAfterMs: 1000 }));
   });
+  applyErrorFormat(app, accountsErrorFormat, { maxBytes: 65_536, anyContentType: false });
 
   opsRoutes(app, parts.ops);
   app.register(async (scope) => inferenceRoutes(scope, { ...parts.inference, fixedHeaders }), {
