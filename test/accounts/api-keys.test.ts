@@ -15,7 +15,7 @@ async function makeKey(owner: TestServer['fetch'], input: object) {
 
 for (const database of databases) {
   describe(`API keys on ${database}`, () => {
-    test('the first start makes a key that works on both APIs in all three header forms', async () => {
+    test('the first start creates a key that works on both APIs in all three header forms', async () => {
       const server = await startTestServer({ database });
       const { key } = server;
       assert.match(key, /^secret_first_[0-9a-f]{32}\.[A-Za-z0-9]{32}$/);
@@ -33,7 +33,7 @@ for (const database of databases) {
       }
     });
 
-    test('a second start makes no second key, and the first still works', async () => {
+    test('a second start creates no second key, and the first still works', async () => {
       const server = await startTestServer({ database });
       await server.stop();
       const again = await startTestServer({ on: server });
@@ -52,7 +52,7 @@ for (const database of databases) {
       assert.equal((await again.fetch('/v1/models')).status, 200);
     });
 
-    test('a made key is shown once, listed masked, and dies at once when revoked', async () => {
+    test('a new key is shown once, listed masked, and stops working when it is revoked', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const { body: made } = await makeKey(owner, { label: 'My App, v2' });
@@ -85,7 +85,7 @@ for (const database of databases) {
       assert.equal((await other.fetch('/v1/models', { headers })).status, 401);
     });
 
-    test('an expired key is refused, and an expiry in the past is not taken', async () => {
+    test('an expired key is refused, and so is an expiry in the past', async () => {
       const clock = createHandClock();
       const server = await startTestServer({ database, clock });
       const owner = await server.join();
@@ -100,7 +100,7 @@ for (const database of databases) {
       assert.equal((await server.fetch('/v1/models', { headers })).status, 401);
     });
 
-    test('what is wrong with a request is said in words', async () => {
+    test('invalid requests are refused with the reason', async () => {
       const owner = await (await startTestServer({ database })).join();
       const tell = async (input: object) => {
         const { error } = (await makeKey(owner, input)).body as unknown as {
@@ -119,7 +119,7 @@ for (const database of databases) {
       );
     });
 
-    test('a key without a scope is refused in the dialect of the API it knocks at', async () => {
+    test('a key without the scope is refused in the error format of that API', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const { body: cloud } = await makeKey(owner, { label: 'c', scopes: ['cloud'] });
@@ -142,7 +142,7 @@ for (const database of databases) {
       );
     });
 
-    test('last use is written down, lazily', async () => {
+    test('the last use is recorded lazily', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       await server.fetch('/v1/models');

@@ -43,7 +43,7 @@ for (const database of databases) {
       assert.equal((await one.fetch(`${api}/join`, { json: late })).status, 404);
     });
 
-    test('right sign-ins do not count as attempts', async () => {
+    test('successful sign-ins do not count as attempts', async () => {
       const config = { accounts: { login_attempts: 1 } };
       const server = await startTestServer({ database, config });
       await server.join();
@@ -52,7 +52,7 @@ for (const database of databases) {
       }
     });
 
-    test('two people using one link at once get one account between them', async () => {
+    test('of two people who use one link at once, one joins', async () => {
       const server = await startTestServer({ database });
       const token = server.setupLink?.split('/').at(-1);
       const attempts = await Promise.all(
@@ -70,7 +70,7 @@ for (const database of databases) {
       assert.match(cookie, /^millrace_session=[A-Za-z0-9]{43}; .*HttpOnly; SameSite=Strict$/);
     });
 
-    test('a wrong password and an unknown address get the same answer', async () => {
+    test('a wrong password and an unknown address get the same response', async () => {
       const server = await startTestServer({ database });
       await server.join();
       const wrong = await login(server, 'owner@example.com', 'not the password');
@@ -79,7 +79,7 @@ for (const database of databases) {
       assert.equal(await wrong.text(), await unknown.text());
     });
 
-    test('guessing is throttled per account, exactly, also under concurrency, and after a restart', async () => {
+    test('guessing is throttled per account exactly, under concurrency and after a restart', async () => {
       const clock = createHandClock();
       const config = { accounts: { login_attempts: 5 } };
       const server = await startTestServer({ database, clock, config });
@@ -133,7 +133,7 @@ for (const database of databases) {
       assert.equal((await owner(`${api}/me`)).status, 401);
     });
 
-    test('a changed password ends the other sessions and is asked for from then on', async () => {
+    test('a changed password ends the other sessions and is required from then on', async () => {
       const server = await startTestServer({ database });
       const here = await server.join();
       const there = server.withCookie(cookieOf(await login(server, 'owner@example.com')));
@@ -151,7 +151,7 @@ for (const database of databases) {
       assert.equal((await login(server, 'owner@example.com', next)).status, 200);
     });
 
-    test('a session ends when its days are over', async () => {
+    test('a session expires after its days', async () => {
       const clock = createHandClock();
       const server = await startTestServer({
         database,
@@ -165,7 +165,7 @@ for (const database of databases) {
       assert.equal((await owner(`${api}/me`)).status, 401);
     });
 
-    test('one may see and end one’s own sessions', async () => {
+    test('people can list and end their own sessions', async () => {
       const server = await startTestServer({ database });
       const here = await server.join();
       const there = server.withCookie(cookieOf(await login(server, 'owner@example.com')));
@@ -178,7 +178,7 @@ for (const database of databases) {
       assert.equal((await there(`${api}/me`)).status, 401);
     });
 
-    test('a viewer looks, a member uses, an owner manages', async () => {
+    test('a viewer reads, a member uses, an owner manages', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const member = await invite(server, owner, 'member');
@@ -201,7 +201,7 @@ for (const database of databases) {
       }
     });
 
-    test('a changed role counts from the next request on, and a removed member is out', async () => {
+    test('a changed role applies to the next request, and a removed member is signed out', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const member = await invite(server, owner, 'member');
@@ -213,7 +213,7 @@ for (const database of databases) {
       assert.equal((await login(server, 'invited-member@example.com')).status, 401);
     });
 
-    test('the last owner can be neither demoted nor removed, not even by two at once', async () => {
+    test('the last owner can’t be demoted or removed, even by concurrent requests', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const other = await invite(server, owner, 'owner');

@@ -83,7 +83,7 @@ describe('roles', () => {
     return response.status;
   }
 
-  test('a viewer changes and uses nothing', async () => {
+  test('a viewer can change and use nothing', async () => {
     const changing = routes.filter(
       (route) => !isReading(route) && !isDoor(route.path) && !isOwn(route.path),
     );

@@ -81,7 +81,7 @@ for (const database of databases) {
       assert.equal(other.status, 401);
     });
 
-    test('one stranger at one address keeps nobody at another address out', async () => {
+    test('failed attempts at one address lock out no other address', async () => {
       const server = await start();
       for (let n = 0; n < 30; n++) await login(server, { from: '203.0.113.9', secret: 'a guess' });
       assert.equal((await login(server, { from: '198.51.100.1' })).status, 200);

@@ -20,7 +20,7 @@ const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
 const nano = (dollars: number) => Math.round(dollars * 1e9);
 
 describe('a budget across kill -9', () => {
-  test('counts what was answered and what was running, and nothing that is in no row', async () => {
+  test('counts finished and running requests, and only those with a row', async () => {
     const first = await serveMillrace(['--log-level', 'silent']);
     const cookie = await join(first.url, /#\/join\/(\S+)/.exec(first.stdout())?.[1] ?? '');
     const budget = (4 * worstCost(endless)) / 1e9;
@@ -73,7 +73,7 @@ describe('a budget across kill -9', () => {
     assert.equal((await complete(second.url, brief)).status, 200);
   });
 
-  test('on PostgreSQL counts what the dead left running before anybody closes it', async (context) => {
+  test('on PostgreSQL counts what a dead server left running before it is closed', async (context) => {
     const { url: databaseUrl, drop } = await createDatabase('postgres');
     assert(databaseUrl !== null);
     const db = await openDatabase({ url: databaseUrl, poolSize: 1, dataDir: makeFolder() });

@@ -30,7 +30,7 @@ for (const database of databases) {
     });
     const setAccount = (json: object) => session('/dashboard/api/limits', { method: 'PUT', json });
 
-    test('of 200 parallel callers exactly as many are answered as a minute allows', async () => {
+    test('of 200 concurrent requests, exactly as many are served as the rate allows', async () => {
       const key = await newKey(session, { requests_per_minute: 20 });
       const { granted, refused } = await storm([server], key, brief);
       assert.equal(granted.length, 20);
@@ -59,7 +59,7 @@ for (const database of databases) {
       assert.equal((await complete(server, key, brief)).status, 200);
     });
 
-    test('of 200 parallel callers exactly as many run as may at the same time', async () => {
+    test('of 200 concurrent requests, exactly as many run as the concurrency limit allows', async () => {
       const key = await newKey(session, { concurrent_requests: 7 });
       const { granted, refused } = await storm([server], key, endless);
       assert.equal(granted.length, 7);
@@ -76,7 +76,7 @@ for (const database of databases) {
       await setAccount({ concurrent_requests: null });
     });
 
-    test('of 200 parallel callers only as many run as the budget can pay at the worst', async () => {
+    test('of 200 concurrent requests, only as many run as the budget covers at their maximum cost', async () => {
       const worst = worstCost(endless);
       const budget = (6 * worst + worst - 1) / 1e9;
       const key = await newKey(session, { monthly_budget: budget });
@@ -90,7 +90,7 @@ for (const database of databases) {
       assert(spend.cost > 0 && spend.cost <= budget);
     });
 
-    test('a spent budget refuses for good, and the next month begins anew', async () => {
+    test('a spent budget refuses requests until the next month', async () => {
       const key = await newKey(session, { monthly_budget: (worstCost(brief) * 1.5) / 1e9 });
       const answers: number[] = [];
       const refused = await until('the budget does not suffice', async () => {
@@ -126,7 +126,7 @@ describe('limits of keys and accounts', () => {
   });
   const setAccount = (json: object) => session('/dashboard/api/limits', { method: 'PUT', json });
 
-  test('tokens are reserved for the longest answer and given back when it was shorter', async () => {
+  test('tokens are reserved for the longest response and given back if it is shorter', async () => {
     const key = await newKey(session, { tokens_per_minute: 1000 });
     const first = await complete(server, key, { ...brief, max_tokens: 900, stop: 'a' });
     const { usage } = (await first.json()) as { usage: { total_tokens: number } };
@@ -147,7 +147,7 @@ describe('limits of keys and accounts', () => {
     running.abort();
   });
 
-  test('a request that can never fit is told so, and not to try again', async () => {
+  test('a request that can never fit is refused without a retry-after', async () => {
     const key = await newKey(session, { tokens_per_minute: 1000 });
     const refused = await complete(server, key, { ...brief, max_tokens: 1001 });
     assert.equal(refused.status, 429);
@@ -164,7 +164,7 @@ describe('limits of keys and accounts', () => {
     );
   });
 
-  test('an account’s limit is shared by its keys and its people, a key’s is its own', async () => {
+  test('an account’s limit is shared by its keys and people, a key’s limit is its own', async () => {
     const one = await newKey(session, { requests_per_minute: 2 });
     const other = await newKey(session, {});
     await setAccount({ requests_per_minute: 5 });
@@ -185,7 +185,7 @@ describe('limits of keys and accounts', () => {
     await setAccount({ requests_per_minute: null });
   });
 
-  test('a budget holds for whoever may come to serve, and for pictures of any size', async (test) => {
+  test('a budget holds for any model that may serve, and for images of any size', async (test) => {
     const upstream = await startScriptedUpstream();
     test.after(() => upstream.close());
     const backends = [{ name: 'a', url: upstream.url, model: 'scripted', server: 'vllm' as const }];
@@ -218,7 +218,7 @@ describe('limits of keys and accounts', () => {
     assert.equal((await ask([{ type: 'text', text: url }])).status, 200);
   });
 
-  test('refusals are counted by limit and by whose it is', async () => {
+  test('refusals are counted by limit and scope', async () => {
     const count = async (limit: string, scope: string) => {
       const text = await (await fetch(`${server.url}/metrics`)).text();
       const labels = `{millrace_limit="${limit}",millrace_scope="${scope}"}`;
@@ -244,7 +244,7 @@ describe('limits of keys and accounts', () => {
     );
   });
 
-  test('a changed limit holds at once here, and within a second in another process', async () => {
+  test('a changed limit applies at once here, and within a second in another process', async () => {
     const key = await newKey(session, {});
     const other = await startTestServer({ on: server, clock });
     assert.equal((await complete(other, key, brief)).status, 200);

@@ -46,7 +46,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
   });
   after(() => redis.stop());
 
-  test('of 200 callers of two servers exactly as many are answered as a minute allows', async () => {
+  test('of 200 concurrent requests to two servers, exactly as many are served as the rate allows', async () => {
     const key = await newKey(session, { requests_per_minute: 20 });
     const { granted } = await storm(servers, key, brief);
     assert.equal(granted.length, 20);
@@ -55,14 +55,14 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert.equal(again.granted.length, 1);
   });
 
-  test('of 200 callers of two servers exactly as many run as may at the same time', async () => {
+  test('of 200 concurrent requests to two servers, exactly as many run as the concurrency limit allows', async () => {
     const key = await newKey(session, { concurrent_requests: 7 });
     const { granted } = await storm(servers, key, endless);
     assert.equal(granted.length, 7);
     await until('they have ended', async () => (await complete(servers[1], key, brief)).ok);
   });
 
-  test('of 200 callers of two servers only as many run as the budget can pay', async () => {
+  test('of 200 concurrent requests to two servers, only as many run as the budget covers', async () => {
     const worst = worstCost(endless);
     const key = await newKey(session, { monthly_budget: (6 * worst + worst - 1) / 1e9 });
     const { granted } = await storm(servers, key, endless);
@@ -74,7 +74,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert(spend.cost > 0 && spend.cost <= (key.limits.monthly_budget ?? 0));
   });
 
-  test('the cloud API’s request rate is the account’s, whichever server is asked', async () => {
+  test('the cloud API’s rate limit is per account, across servers', async () => {
     const [one, other] = servers;
     const list = (server: TestServer) =>
       server.fetch('/api/v1/instances', { headers: { authorization: `Bearer ${one.key}` } });
@@ -92,7 +92,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert.equal((await list(one)).headers.get('retry-after'), '1');
   });
 
-  test('a Redis that forgot everything learns from the database what was spent', async () => {
+  test('a Redis that lost its data learns from the database what was spent', async () => {
     const key = await newKey(session, { monthly_budget: (worstCost(brief) * 1.5) / 1e9 });
     await until('the budget does not suffice', async () => {
       const { status } = await complete(servers[0], key, brief);
@@ -112,7 +112,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     }
   });
 
-  test('what a silent server left running counts before its lease ends, and once', async (context) => {
+  test('requests that a silent server left running count once, before its lease ends', async (context) => {
     const [{ databaseUrl: url, dataDir }, server] = servers;
     const db = await openDatabase({ url, poolSize: 1, dataDir });
     context.after(() => db.destroy());
@@ -148,7 +148,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert.deepEqual(await readError(await complete(server, key, brief)), refused);
   });
 
-  test('what a dead replica held comes back when its lease ends, not before', async () => {
+  test('what a dead replica held is freed when its lease ends, not before', async () => {
     const dead = createRedisStore(await redis.share(clock), 30_000);
     const alive = createRedisStore(await redis.share(clock), 30_000);
     const scope = newScope({ concurrentRequests: 1, monthlyBudgetNano: 1 });
@@ -163,7 +163,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     await alive.close();
   });
 
-  test('a request that runs for longer than a lease keeps its place, by Redis’ own clock', async () => {
+  test('a request that outlasts a lease stays counted, by Redis’ own clock', async () => {
     const leaseMs = 600;
     const store = createRedisStore(await redis.share(systemClock), leaseMs);
     const scope = newScope({ concurrentRequests: 1 });
@@ -179,7 +179,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     await store.close();
   });
 
-  test('a Redis that forgot everything learns again what runs, and nothing that has ended', async (context) => {
+  test('a Redis that lost its data learns which requests run, and none that have ended', async (context) => {
     const own = await startRedis();
     context.after(() => own.stop());
     const store = createRedisStore(await own.share(systemClock), 1500);
@@ -212,7 +212,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert.deepEqual(last.states[0]?.heldNano, 1000);
   });
 
-  test('a key that Redis evicts takes no hold along, and leaves none behind', async (context) => {
+  test('a key that Redis evicts neither loses nor leaves a reservation', async (context) => {
     const store = createRedisStore(await redis.share(clock));
     context.after(() => store.close());
     const look = await redis.connect();
@@ -240,7 +240,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert.deepEqual(held(await store.reserve([second], cost(1), month)), [1, 1]);
   });
 
-  test('what a Redis that hung lets in too late for anybody is given back', async (context) => {
+  test('a reservation that a hung Redis grants too late is given back', async (context) => {
     const own = await startRedis();
     context.after(() => own.stop());
     const [shared, look] = [await own.share(clock), await own.connect()];
@@ -290,7 +290,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     assert.equal((await complete(again, key, brief)).status, 200);
   });
 
-  test('without Redis requests are answered, each server limits alone, and metrics tell', async () => {
+  test('without Redis requests are served, each server limits by itself, and metrics show it', async () => {
     const own = await startRedis();
     const config = { redis: { url: own.url } };
     const pair = await startTestServer({ clock, config });

@@ -24,7 +24,7 @@ async function invite(server: TestServer, owner: SessionFetch, role: string) {
 
 for (const database of databases) {
   describe(`limits as settings on ${database}`, () => {
-    test('a key is made with limits, changed member by member, and listed with its spend', async () => {
+    test('a key is created with limits, changed limit by limit, and listed with its spend', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const limits = { requests_per_minute: 60, monthly_budget: 0.123456789 };
@@ -54,7 +54,7 @@ for (const database of databases) {
       assert.deepEqual(account, { limits: none, spend: row.spend });
     });
 
-    test('changes are in the audit log, with what was before', async () => {
+    test('changes are in the audit log, with the former values', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
       const key = await newKey(owner, { tokens_per_minute: 5 });
@@ -87,7 +87,7 @@ for (const database of databases) {
 }
 
 describe('limits as settings', () => {
-  test('members change keys, owners the account, viewers only look', async () => {
+  test('members change keys, owners the account, and viewers nothing', async () => {
     const server = await startTestServer();
     const owner = await server.join();
     const key = await newKey(owner, {});
@@ -108,7 +108,7 @@ describe('limits as settings', () => {
     assert.equal((await server.fetch('/dashboard/api/limits', withKey)).status, 403);
   });
 
-  test('nonsense is refused: zero, fractions of requests, unknown limits and keys', async () => {
+  test('zero, fractions of requests, unknown limits and unknown keys are refused', async () => {
     const server = await startTestServer();
     const owner = await server.join();
     const put = (json: object) => owner('/dashboard/api/limits', { method: 'PUT', json });
@@ -127,7 +127,7 @@ describe('limits as settings', () => {
     assert.equal((await owner(nobody, { method: 'PATCH', json: { label: 'x' } })).status, 404);
   });
 
-  test('new keys and the account begin with what the configuration says', async () => {
+  test('new keys and the account start with the configured limits', async () => {
     const key = { requests_per_minute: 30, monthly_budget: 5 };
     const account = { concurrent_requests: 50 };
     const server = await startTestServer({ config: { limits: { key, account } } });
@@ -140,7 +140,7 @@ describe('limits as settings', () => {
     assert.deepEqual(whole.limits, { ...none, ...account });
   });
 
-  test('a configuration that is read again gives new keys other limits, and changes no old ones', async () => {
+  test('a reloaded configuration changes the limits of new keys only', async () => {
     const server = await startTestServer();
     const owner = await server.join();
     const old = await newKey(owner, {});

@@ -41,7 +41,7 @@ for (const [name, create] of Object.entries(stores)) {
     const ask = async (scopes: LimitScope[], tokens = 0, costNano = 0, at = month) =>
       store.reserve(scopes, { tokens, costNano }, at);
 
-    test('so many requests a minute may come at once, then one each time its share has passed', async () => {
+    test('a minute’s requests may come at once, then one per share of the minute', async () => {
       const scope = newScope({ requestsPerMinute: 7 });
       for (let count = 0; count < 7; count++) assert.equal(limitOf(await ask([scope])), null);
       assert.equal(limitOf(await ask([scope])), 'requests');
@@ -55,7 +55,7 @@ for (const [name, create] of Object.entries(stores)) {
       for (let count = 0; count < 7; count++) assert.equal(limitOf(await ask([scope])), null);
     });
 
-    test('a clock that is set back gives nothing and takes nothing: it goes on from there', async () => {
+    test('a clock that is set back neither frees nor takes anything', async () => {
       const scope = newScope({ requestsPerMinute: 2, tokensPerMinute: 60 });
       for (let count = 0; count < 2; count++) assert.equal(limitOf(await ask([scope], 30)), null);
       clock.turn(-3_600_000);
@@ -66,7 +66,7 @@ for (const [name, create] of Object.entries(stores)) {
       assert.equal(limitOf(await ask([scope], 30)), null);
     });
 
-    test('a limit that is lowered below what runs lets nobody in until enough have ended', async () => {
+    test('a limit lowered below the running requests admits none until enough have ended', async () => {
       const scope = newScope({ concurrentRequests: 3, tokensPerMinute: 100 });
       const running = await Promise.all([ask([scope], 30), ask([scope], 30), ask([scope], 30)]);
       const lower = { ...scope, limits: { ...scope.limits, ...oneAtOnce } };
@@ -93,7 +93,7 @@ for (const [name, create] of Object.entries(stores)) {
       );
     });
 
-    test('tokens that were not used come back, and those used beyond are taken', async () => {
+    test('unused tokens are given back, and excess ones are taken', async () => {
       const scope = newScope({ tokensPerMinute: 1000 });
       const first = await ask([scope], 900);
       assert.equal(limitOf(await ask([scope], 200)), 'tokens');
@@ -133,7 +133,7 @@ for (const [name, create] of Object.entries(stores)) {
       assert.equal(limitOf(await ask([scope], 0, 650)), null);
     });
 
-    test('a budget is never below what the database says, and begins anew with the month', async () => {
+    test('a budget counts at least what the database has, and resets with the month', async () => {
       const budget = { monthlyBudgetNano: 9_000_000_000_000_000 };
       const scope = newScope(budget, { spentNano: 8_999_999_999_999_998 });
       const { id } = scope;
@@ -153,7 +153,7 @@ for (const [name, create] of Object.entries(stores)) {
       assert.deepEqual([states[0]?.spentNano, states[0]?.heldNano], [5, 0]);
     });
 
-    test('what requests cost elsewhere counts as long as it is said, and is kept nowhere', async () => {
+    test('costs on other servers count while they are reported, and are not stored', async () => {
       const scope = newScope({ monthlyBudgetNano: 10 }, { spentNano: 3 });
       const more = { ...scope, otherServersNano: 4 };
       const refused = await ask([more], 0, 4);
@@ -165,7 +165,7 @@ for (const [name, create] of Object.entries(stores)) {
       assert.deepEqual([none, states[0]?.spentNano, states[0]?.heldNano], [null, 7, 3]);
     });
 
-    test('of 200 who ask at once exactly as many are let in as the limit says', async () => {
+    test('of 200 concurrent requests, exactly as many are admitted as the limit allows', async () => {
       const cases = [
         { limit: { requestsPerMinute: 37 }, granted: 37 },
         { limit: { tokensPerMinute: 999 }, granted: 99 },
@@ -180,7 +180,7 @@ for (const [name, create] of Object.entries(stores)) {
       }
     });
 
-    test('whatever comes in whatever order, it counts as the model does', async () => {
+    test('under any sequence of requests the store counts like the reference model', async () => {
       await fc.assert(
         fc.asyncProperty(
           limitsAtRandom,

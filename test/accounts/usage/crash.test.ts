@@ -27,7 +27,7 @@ interface Answered {
 
 for (const database of databases) {
   describe(`usage and SIGKILL on ${database}`, () => {
-    test(`${kills} kills lose no answered request and double none`, async (context) => {
+    test(`${kills} kills lose no finished request and count none twice`, async (context) => {
       const { url, drop } = await createDatabase(database);
       const dataDir = makeFolder();
       const random = createRandom(propertySeed);

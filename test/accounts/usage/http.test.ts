@@ -40,7 +40,7 @@ for (const database of databases) {
       );
     const idOf = (response: Response) => response.headers.get('x-request-id');
 
-    test('a plain answer’s row has its key, model, backend, tokens, times and cost', async () => {
+    test('the row of a plain request has its key, model, backend, tokens, times and cost', async () => {
       const response = await chat();
       const { usage } = (await response.json()) as Answer;
       const row = await rowOf(idOf(response));
@@ -70,7 +70,7 @@ for (const database of databases) {
       assert.equal(new Set(ids).size, ids.length);
     });
 
-    test('a session has no key; the model asked for and the one that served are told apart', async () => {
+    test('a session’s row has no key, and the requested and the served model', async () => {
       const content = 'river '.repeat(18_100);
       const long = { model: 'hermes3-405b', messages: [{ role: 'user', content }], max_tokens: 1 };
       const response = await chat(long, {}, owner);
@@ -105,7 +105,7 @@ for (const database of databases) {
       });
     }
 
-    test('a refused request is failed, with the code the client was told', async () => {
+    test('a refused request is failed, with the code of the response', async () => {
       const json = { model, prompt: 'x', suffix: 'y', max_tokens: 1 };
       const response = await server.fetch('/v1/completions', { json });
       assert.equal(response.status, 400);
@@ -113,7 +113,7 @@ for (const database of databases) {
       assert.deepEqual([row.status, row.code, row.cost], ['failed', 'unsupported_parameter', 0]);
     });
 
-    test('an engine that dies in mid-answer leaves a failed row with what was generated', async () => {
+    test('an engine that dies during a response leaves a failed row with what was generated', async () => {
       const response = await chat({ ...endless, stream: true });
       const reader = response.body?.getReader();
       await reader?.read();
@@ -131,7 +131,7 @@ for (const database of databases) {
       assert(row.completion_tokens > 0 && row.cost > 0);
     });
 
-    test('a model that is not there leaves a refused row, whatever its name', async () => {
+    test('a request for an unknown model leaves a refused row, whatever the name', async () => {
       for (const name of ['nothing', 'no\0thing', 'half \ud83d']) {
         const response = await chat({ model: name });
         assert.equal(response.status, 404);
@@ -144,7 +144,7 @@ for (const database of databases) {
       }
     });
 
-    test('what a limit refuses leaves a row, but only so many a minute', async () => {
+    test('requests that a limit refuses leave rows, up to a maximum per minute', async () => {
       const limits = { requests_per_minute: 1 };
       const made = await owner('/dashboard/api/api-keys', { json: { label: 'slow', limits } });
       const { id, key } = (await made.json()) as { id: string; key: string };
@@ -169,7 +169,7 @@ for (const database of databases) {
       assert.equal(data.find((one) => one.id === id)?.spend.requests, 1);
     });
 
-    test('a body that can’t be taken leaves a refused row, whichever way it came', async () => {
+    test('a body that is refused leaves a refused row, on every path', async () => {
       const long = 'x'.repeat(1000);
       const cases = [
         { json: { model, messages: [{ role: 'user', content: 'x' }], temperature: 'hot' }, model },
@@ -199,7 +199,7 @@ for (const database of databases) {
       }
     });
 
-    test('what comes from nobody leaves no row', async () => {
+    test('a request without a caller leaves no row', async () => {
       const count = (await list()).length;
       const refused = await chat({}, { headers: { authorization: 'Bearer wrong' } });
       assert.equal(refused.status, 401);
@@ -207,7 +207,7 @@ for (const database of databases) {
       await until('the next request is listed', async () => (await list()).length === count + 1);
     });
 
-    test('sums by model, key and backend say what the rows say', async () => {
+    test('sums by model, key and backend agree with the rows', async () => {
       await until('nothing runs', async () => (await list('&status=running')).length === 0);
       const rows = await list();
       const total = (of: (row: UsageRequest) => number) =>
@@ -260,7 +260,7 @@ for (const database of databases) {
       assert(data.some(({ label, group }) => label === 'gone' && group === id));
     });
 
-    test('usage needs a session, and a viewer may look', async () => {
+    test('usage needs a session, and a viewer may read it', async () => {
       for (const path of ['/usage', '/usage/requests', '/usage.csv', '/usage/requests.csv']) {
         assert.equal((await server.fetch(`/dashboard/api${path}`)).status, 403);
         assert.equal((await fetch(`${server.url}/dashboard/api${path}`)).status, 401);
@@ -271,7 +271,7 @@ for (const database of databases) {
       assert.equal((await viewer('/dashboard/api/usage')).status, 200);
     });
 
-    test('a stop right after an answer loses nothing, and rows, hours and months agree', async () => {
+    test('a stop right after a response loses nothing, and rows, hours and months agree', async () => {
       const ids = await Promise.all(
         Array.from({ length: 4 }, async () => {
           const response = await chat({ max_tokens: 2 });

@@ -18,7 +18,7 @@ import { endedRow, readRows } from '#test/support/usage/usage.ts';
 
 for (const database of databases) {
   describe(`usage from before its order, on ${database}`, () => {
-    test('every row stays as it was, and none can be there twice', async () => {
+    test('every row stays as it was, and none can exist twice', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'millrace-order-'));
       const { url, drop } = await createDatabase(database);
       const dialect =

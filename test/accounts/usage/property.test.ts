@@ -21,7 +21,7 @@ const steps = 150;
 
 for (const database of databases) {
   describe(`usage under random failures on ${database}`, () => {
-    test(`nothing is doubled or lost (seed ${propertySeed}, ${runs} runs)`, async () => {
+    test(`nothing is lost or counted twice (seed ${propertySeed}, ${runs} runs)`, async () => {
       for (let run = 0; run < runs; run++) await storm(propertySeed + run);
     });
   });

@@ -30,7 +30,7 @@ for (const database of databases) {
       await until('the write is reported', () => usage.status().slowestMs > 0);
     });
 
-    test('a row says who asked for what, who served it, what it took and cost', async () => {
+    test('a row has the caller, the model, the backend, the tokens, the times and the cost', async () => {
       const { usage, rows, clock, db } = await openTestUsage(database);
       const given = facts({ userId: null, operation: 'text_completion', model: 'asked' });
       const entry = usage.open(given);
@@ -70,7 +70,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('rows, hours and months agree, over keys, models, ends and the turn of a month', async () => {
+    test('rows, hours and months agree across keys, models, outcomes and the turn of a month', async () => {
       const { usage, clock, db, rows } = await openTestUsage(database);
       clock.turn(31 * dayMs - 90 * 60_000);
       for (let turn = 0; turn < 600; turn++) {
@@ -101,7 +101,7 @@ for (const database of databases) {
       assert.equal(toMonth(clock.now()), '2026-02');
     });
 
-    test('an entry closes once, and what comes after changes nothing', async () => {
+    test('an entry closes once, and later calls change nothing', async () => {
       const { usage, rows, db } = await openTestUsage(database);
       const entry = usage.open(facts());
       entry.close({ status: 'done', code: null, durationMs: 1, completionTokens: 4 });
@@ -113,7 +113,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('what no database would take as a number or a word holds nothing up', async () => {
+    test('values that no database accepts do not block other rows', async () => {
       const { usage, rows } = await openTestUsage(database);
       for (const strange of [Number.NaN, Number.POSITIVE_INFINITY, -5, 1.5, 1e300]) {
         const code = '\u0000 or a whole sentence';
@@ -130,7 +130,7 @@ for (const database of databases) {
       assert(written.every(({ code, prompt_tokens }) => code === 'other' && prompt_tokens >= 0));
     });
 
-    test('a request of over a second is written while it runs, and counted when it ends', async () => {
+    test('a request that takes over a second is written while it runs, and counted when it ends', async () => {
       const { usage, clock, rows, db } = await openTestUsage(database);
       const entry = usage.open(facts());
       entry.progress({ backend: 'one', promptTokens: 8, completionTokens: 1 });
@@ -157,7 +157,7 @@ for (const database of databases) {
       assert.equal((await readMonthlySpend(db, accountId, keyId, '2026-01')).requests, 1);
     });
 
-    test('what ends while others run long is written without them, and they once a second', async () => {
+    test('ended requests are written without those that still run, which are written once a second', async () => {
       const { db, another, clock } = await openTestUsage(database);
       let writes = 0;
       const usage = another(
@@ -184,7 +184,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('what a server that is gone left running is interrupted and counted, once', async () => {
+    test('requests that a dead server left running are interrupted and counted once', async () => {
       const { another, clock, rows, db, usage } = await openTestUsage(database);
       let isGone = false;
       const killed = another(
@@ -219,7 +219,7 @@ for (const database of databases) {
       isGone = false;
     });
 
-    test('a server that was taken for dead and lives counts the rest, once', async () => {
+    test('a server that was presumed dead counts the rest once', async () => {
       const { another, clock, rows, db, usage } = await openTestUsage(database);
       const silent = another();
       const ids = [nextId(), nextId()];
@@ -257,7 +257,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('a server alone on its database knows at its start what was left behind', async () => {
+    test('a single server closes at its start what an earlier process left', async () => {
       const { another, clock, rows, db } = await openTestUsage(database);
       const killed = another();
       killed.open(facts()).progress({ completionTokens: 6 });
@@ -277,7 +277,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('nothing is lost while the database is away, and nothing counted twice after', async () => {
+    test('nothing is lost while the database is unavailable, and nothing counted twice afterwards', async () => {
       const { db, another, rows } = await openTestUsage(database);
       let isAway = true;
       const usage = another(
@@ -296,7 +296,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('beyond its bound the buffer drops the oldest and says how many', async () => {
+    test('a full buffer drops the oldest rows and reports how many', async () => {
       const { db, another, rows } = await openTestUsage(database);
       let isAway = true;
       const usage = another(
@@ -315,7 +315,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('a stop writes everything; what still runs ends as aborted', async () => {
+    test('a stop writes everything, and running requests end as aborted', async () => {
       const { usage, rows, db, clock } = await openTestUsage(database);
       for (let turn = 0; turn < 20; turn++) serveOne(usage);
       usage.open(facts()).progress({ completionTokens: 3 });
@@ -329,7 +329,7 @@ for (const database of databases) {
       await assertAgreement(db);
     });
 
-    test('rows and hours are forgotten when they are as old as configured, months never', async () => {
+    test('rows and hours are deleted after the configured days, months never', async () => {
       const { usage, clock, db, rows } = await openTestUsage(database);
       await db.insertInto('accounts').values({ id: accountId, name: 'x', created_at: 0 }).execute();
       const retention = createUsageRetention(db, clock, { requestDays: 10, hourDays: 30 });
@@ -352,7 +352,7 @@ for (const database of databases) {
       assert.equal((await readMonthlySpend(db, accountId, null, '2026-01')).requests, 1101);
     });
 
-    test('a thousand rows leave room for answers between', async () => {
+    test('writing a thousand rows leaves turns for responses', async () => {
       const { usage } = await openTestUsage(database);
       for (let turn = 0; turn < 100; turn++) serveOne(usage, { id: nextId() });
       await usage.flush();
@@ -371,7 +371,7 @@ for (const database of databases) {
   });
 }
 
-test('the oldest row that waits is written 25 ms after its end, whatever comes meanwhile', async (context) => {
+test('the oldest waiting row is written 25 ms after its end, whatever arrives meanwhile', async (context) => {
   const { db, another, rows } = await openTestUsage('sqlite');
   const usage = another(
     {},

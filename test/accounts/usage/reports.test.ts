@@ -35,7 +35,7 @@ for (const database of databases) {
       db = await openDatabase({ url, poolSize: 2, dataDir });
     });
 
-    test('pages meet without gap or double, also for one moment, while rows arrive', async () => {
+    test('pages have no gaps or repeats, even for equal times, while rows arrive', async () => {
       const batch = createUsageWriter(db);
       const old = Array.from({ length: 95 }, (_, index) =>
         row({ account_id: account, model: 'pages', at: now - Math.floor(index / 10) * 1000 }),
@@ -54,7 +54,7 @@ for (const database of databases) {
       assert.deepEqual([...seen].sort(), old.map(({ id }) => id).sort());
     });
 
-    test('filters hold together, and the wrong ones are refused', async () => {
+    test('filters combine, and invalid ones are refused', async () => {
       const key = 'f'.repeat(32);
       const strange = { account_id: account, key_id: key, model: 'filters' };
       await createUsageWriter(db).write([
@@ -87,7 +87,7 @@ for (const database of databases) {
       }
     });
 
-    test('hours and days begin where they should, and empty ones are left out', async () => {
+    test('hours and days start at their UTC boundaries, and empty ones are omitted', async () => {
       const at = Date.parse('2025-03-01T00:00:00Z');
       const model = 'spans';
       await createUsageWriter(db).write([
@@ -124,7 +124,7 @@ for (const database of databases) {
       );
     });
 
-    test('spans that are too long, or no spans, are refused', async () => {
+    test('periods that are too long or invalid are refused', async () => {
       for (const query of [
         'step=hour&from=2026-01-01T00:00:00Z&to=2026-02-11T00:00:01Z',
         'from=2025-01-01T00:00:00Z&to=2026-11-01T00:00:00Z',
@@ -140,7 +140,7 @@ for (const database of databases) {
       }
     });
 
-    test('CSV is quoted as it should be, and no cell is a formula', async () => {
+    test('CSV is quoted correctly, and no cell is a formula', async () => {
       const at = Date.parse('2024-06-01T00:00:00Z');
       const models = ['=cmd|x', '+1', '-1', '@sum', '\tx', 'a,"b"\r\nc', 'plain'];
       const label = '=HYPERLINK("http://x","y")';
@@ -180,7 +180,7 @@ for (const database of databases) {
       assert.deepEqual(sums[1]?.slice(0, 4), ['2024-06-01T00:00:00.000Z', id, `'${label}`, '7']);
     });
 
-    test('an export holds every row once, and the same sums as the list', async () => {
+    test('an export has every row once, and the same sums as the list', async () => {
       const at = Date.parse('2024-01-10T05:00:00Z');
       const batch = createUsageWriter(db);
       const rows = Array.from({ length: 1203 }, (_, index) =>

@@ -17,7 +17,7 @@ import { until } from '#test/support/until.ts';
 const model = 'llama3.1-8b-instruct';
 const messages = [{ role: 'user', content: 'Write down everything that you know about mills.' }];
 
-describe('usage of another server’s answers', () => {
+describe('usage of requests served by an upstream', () => {
   let upstream: ScriptedUpstream;
   let server: TestServer;
   let owner: SessionFetch;
@@ -43,7 +43,7 @@ describe('usage of another server’s answers', () => {
       (await list()).find((row) => row.id === id && row.status !== 'running'),
     );
 
-  test('a long stream is listed with its tokens while it runs; cut off, its prompt is counted', async () => {
+  test('a long stream is listed with its tokens while it runs, and its prompt is counted if it is cut off', async () => {
     const leaving = new AbortController();
     const body = { model, messages, stream: true };
     // Held on to: fetch lets go of an answer that nobody refers to.
@@ -66,7 +66,7 @@ describe('usage of another server’s answers', () => {
     assert.equal(row.cost, (row.prompt_tokens * 25 + row.completion_tokens * 40) / 1e9);
   });
 
-  test('every way to end gives the place back and leaves one row', async () => {
+  test('every way to end frees the slot and leaves one row', async () => {
     const key = await newKey(owner, { concurrent_requests: 1, tokens_per_minute: 300_000 });
     const authorization = `Bearer ${key.key}`;
     const ask = (json: object, signal?: AbortSignal) =>

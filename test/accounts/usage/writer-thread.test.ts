@@ -202,7 +202,7 @@ test('a stop ends the thread and its connection', async () => {
   assert(!existsSync(`${sqliteFile(made.dataDir)}-wal`));
 });
 
-test('a thread that nobody closed keeps no process alive', async () => {
+test('a thread that was not closed keeps no process alive', async () => {
   const { dataDir, rows } = await openTestUsage('sqlite');
   const path = new URL('../../../src/accounts/usage/writer-thread.ts', import.meta.url).href;
   const code = `

@@ -44,7 +44,7 @@ describe('the official openai package', () => {
   const client = () =>
     new OpenAI({ baseURL: `${server.url}/v1`, apiKey: server.key, maxRetries: 0 });
 
-  test('plain and streamed answers', async () => {
+  test('plain and streamed responses', async () => {
     const plain = await client().chat.completions.create({ model, messages: ask, temperature: 0 });
     assertShape('chat', plain);
     assert.equal(plain.choices[0]?.message.content, paris);
@@ -66,7 +66,7 @@ describe('the official openai package', () => {
     assert.equal(total, plain.usage?.total_tokens);
   });
 
-  test('a body over the limit is told as such, not as a broken pipe', async () => {
+  test('a body over the limit is reported as such, not as a broken pipe', async () => {
     const messages = [{ role: 'user' as const, content: 'a'.repeat(20_000_000) }];
     await assert.rejects(client().chat.completions.create({ model, messages }), {
       status: 413,
@@ -138,7 +138,7 @@ describe('the official openai package', () => {
     });
   });
 
-  test('an abort in mid-stream ends the stream', async () => {
+  test('an abort during a stream ends it', async () => {
     const stream = await client().chat.completions.create({ model, messages: ask, stream: true });
     let chunks = 0;
     for await (const _ of stream) {
@@ -182,7 +182,7 @@ describe('the Vercel AI SDK', () => {
     assert(City.safeParse(object).success);
   });
 
-  test('a tool loop: the model calls, the tool runs, the model goes on', async () => {
+  test('a tool loop: the model calls, the tool runs, the model continues', async () => {
     const asked: string[] = [];
     const result = await generateText({
       model: provider(),
@@ -241,7 +241,7 @@ describe('LangChain', () => {
     assert(City.safeParse(await byTool.invoke('Paris as JSON')).success);
   });
 
-  test('bindTools, and the answer to a tool’s result', async () => {
+  test('bindTools, and the response to a tool’s result', async () => {
     const weatherTool = langchainTool(async () => 'sunny', {
       name: 'get_weather',
       description: 'Get the weather of a city.',

@@ -32,7 +32,7 @@ describe('inference over HTTP', () => {
       ...init,
     });
 
-  test('a chat is answered with every member of the seed, nulls included', async () => {
+  test('a chat response has every member of the contract, nulls included', async () => {
     const response = await chat({});
     assert.equal(response.status, 200);
     assert.equal(response.headers.get('x-served-by'), 'builtin');
@@ -45,7 +45,7 @@ describe('inference over HTTP', () => {
     for (const member of ['system_fingerprint', 'service_tier']) assert.equal(answer[member], null);
   });
 
-  test('a completion has the seed’s members, and no limit of 16 tokens', async () => {
+  test('a completion has the contract’s members, and no limit of 16 tokens', async () => {
     const response = await complete({ max_tokens: undefined, min_tokens: 40, stop: '.' });
     const answer = (await response.json()) as Answer;
     assertShape('completion', answer);
@@ -55,7 +55,7 @@ describe('inference over HTTP', () => {
     assert.equal(short.usage.completion_tokens, 3);
   });
 
-  test('each of the twelve ids and the fallback id answers', async () => {
+  test('each of the twelve models and the fallback responds', async () => {
     const list = (await (await server.fetch('/v1/models')).json()) as { data: { id: string }[] };
     const ids = [...list.data.map(({ id }) => id), 'hermes-3-llama-3.1-405b-fp8-128k'];
     for (const model of ids) {
@@ -66,7 +66,7 @@ describe('inference over HTTP', () => {
     assert.equal(ids.length, 13);
   });
 
-  test('a stream has the contract’s headers and events, and the same words and totals as the plain answer', async () => {
+  test('a stream has the contract’s headers and events, and the same text and totals as the plain response', async () => {
     for (const [kind, ask, shape] of [
       ['chat', chat, 'chatChunk'],
       ['completion', complete, 'completion'],
@@ -111,7 +111,7 @@ describe('inference over HTTP', () => {
     }
   });
 
-  test('without include_usage no event speaks of usage; with continuous_usage_stats every one does', async () => {
+  test('without include_usage no event has usage; with continuous_usage_stats every one does', async () => {
     const silent = await (await chat({ stream: true, max_tokens: 5 })).text();
     assert(!silent.includes('"usage"'));
     const stats = { include_usage: true, continuous_usage_stats: true };
@@ -134,7 +134,7 @@ describe('inference over HTTP', () => {
     );
   });
 
-  test('nulls mean not given, and unknown members are let through', async () => {
+  test('nulls mean not given, and unknown members are accepted', async () => {
     const nulls = {
       max_tokens: null,
       temperature: null,
@@ -177,7 +177,7 @@ describe('inference over HTTP', () => {
     assert.equal((await ask(10)).model, 'hermes3-405b');
   });
 
-  test('the 18K rule counts what the engine must hold, to the token', async () => {
+  test('the 18K rule counts the prompt and completion exactly', async () => {
     const ask = async (prompt: unknown, max_tokens: number) => {
       const json = { model: 'hermes3-405b', prompt, max_tokens };
       const response = await server.fetch('/v1/completions', { json });
@@ -206,7 +206,7 @@ describe('inference over HTTP', () => {
     );
   });
 
-  test('JSON by schema always validates, also from a tiny model', async () => {
+  test('JSON by schema always validates, even from a tiny model', async () => {
     const schema = {
       type: 'object',
       properties: {
@@ -234,7 +234,7 @@ describe('inference over HTTP', () => {
     }
   });
 
-  test('a schema’s length holds also when the model writes broken bytes', async () => {
+  test('a schema’s maximum length holds even if the model writes invalid bytes', async () => {
     const schema = { type: 'string', maxLength: 3 };
     const response = await chat({
       // The tokens of the bytes E0 and 82: E0 82 82 passes llama.cpp as one character, and is decoded as
@@ -260,7 +260,7 @@ describe('inference over HTTP', () => {
     );
   });
 
-  test('a completion of no tokens is for an echo; a chat always has some', async () => {
+  test('a completion of zero tokens needs an echo; a chat always has some', async () => {
     const scored = await complete({ max_tokens: 0, echo: true, logprobs: 0 });
     const answer = (await scored.json()) as Answer;
     assert.equal(scored.status, 200, JSON.stringify(answer));
@@ -274,7 +274,7 @@ describe('inference over HTTP', () => {
     }
   });
 
-  test('a seed has 64 bits, all of which count', async () => {
+  test('all 64 bits of a seed count', async () => {
     // The first goes the express way, the other Fastify's.
     for (const type of ['application/json', 'application/json;charset=utf-8'])
       for (const [seed, status] of [
@@ -298,7 +298,7 @@ describe('inference over HTTP', () => {
       }
   });
 
-  test('a stop that could never be found is refused by name', async () => {
+  test('a stop string that can never match is refused by name', async () => {
     for (const [param, value] of [
       ['stop', ''],
       ['stop', ['end', '']],
@@ -353,7 +353,7 @@ describe('inference over HTTP', () => {
     });
   }
 
-  test('eight at once are all answered, and a full queue is told apart from a failure', async () => {
+  test('eight concurrent requests are all served, and a full queue is distinguished from a failure', async () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => chat({ max_tokens: 20 }).then((response) => response.json())),
     );

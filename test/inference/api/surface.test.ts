@@ -40,7 +40,7 @@ describe('the inference surface', () => {
     return { ...error, status: response.status, headers: response.headers };
   }
 
-  test('the list holds the seed’s twelve ids in order, complete and constant', async () => {
+  test('the list has the contract’s twelve ids in order, complete and constant', async () => {
     const list = (await (await server.fetch('/v1/models')).json()) as {
       object: string;
       data: { id: string; object: string; created: number; owned_by: string }[];
@@ -59,7 +59,7 @@ describe('the inference surface', () => {
     assert.deepEqual(await (await server.fetch('/v1/models')).json(), list);
   });
 
-  test('the fallback id answers by name though it is not listed', async () => {
+  test('the fallback id responds by name though it is not listed', async () => {
     const response = await server.fetch('/v1/models/hermes-3-llama-3.1-405b-fp8-128k');
     assert.equal(
       ((await response.json()) as { id: string }).id,
@@ -99,7 +99,7 @@ describe('the inference surface', () => {
     });
   });
 
-  test('no key, a wrong key, and a malformed header are told apart as the contract says', async () => {
+  test('a missing key, a wrong key and a malformed header get the contract’s errors', async () => {
     const none = await refusal('/v1/models', { headers: { authorization: '' } });
     assert.deepEqual([none.status, none.type, none.code], [401, 'invalid_request_error', null]);
     const key = 'secret_x_0123456789abcdef0123456789abcdef.AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH';
@@ -121,7 +121,7 @@ describe('the inference surface', () => {
     assert.deepEqual([model.status, model.code, model.param], [404, 'model_not_found', 'model']);
   });
 
-  test('a body that is no JSON, of another type, or too large is refused by name', async () => {
+  test('a body that is not JSON, of another type, or too large is refused by name', async () => {
     const send = (body: string | Buffer<ArrayBuffer>, type?: string) =>
       refusal('/v1/chat/completions', {
         method: 'POST',
@@ -256,7 +256,7 @@ describe('the inference surface', () => {
     ['min over max tokens', { min_tokens: 9, max_tokens: 5 }, 'invalid_value', 'min_tokens'],
   ];
   for (const [name, body, code, param] of chatCases) {
-    test(`chat: ${name} is refused with its place`, async () => {
+    test(`chat: ${name} is refused with its parameter`, async () => {
       const error = await chat(body);
       assert.deepEqual([error.status, error.code, error.param], [400, code, param], error.message);
       assert.equal(error.type, 'invalid_request_error');
@@ -272,7 +272,7 @@ describe('the inference surface', () => {
     ['best_of streamed', { best_of: 2, stream: true }, 'invalid_value', 'best_of'],
   ];
   for (const [name, body, code, param] of completionCases) {
-    test(`completions: ${name} is refused with its place`, async () => {
+    test(`completions: ${name} is refused with its parameter`, async () => {
       const error = await complete(body);
       assert.deepEqual([error.status, error.code, error.param], [400, code, param], error.message);
     });

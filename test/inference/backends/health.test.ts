@@ -23,7 +23,7 @@ function start(random = () => 1) {
 }
 
 describe('the health of a backend', () => {
-  it('failures in a row eject it, and a success between them starts the count anew', () => {
+  it('consecutive failures eject it, and a success resets the count', () => {
     const { health, fail } = start();
     fail(2);
     health.succeeded();
@@ -36,7 +36,7 @@ describe('the health of a backend', () => {
     assert.equal(health.reason(), 'refused');
   });
 
-  it('when its time is over one may find out: a success heals, a failure ejects for twice as long', () => {
+  it('after the ejection one request is tried: a success heals, a failure ejects for twice as long', () => {
     const { clock, health, ejected, fail } = start();
     fail(3);
     clock.turn(1_000);
@@ -53,7 +53,7 @@ describe('the health of a backend', () => {
     assert.equal(health.ejections(), 3);
   });
 
-  it('it is never away for longer than the limit, however often it fails', () => {
+  it('an ejection never exceeds the limit, however often it fails', () => {
     const { clock, health, ejected, fail } = start();
     fail(3);
     for (let round = 0; round < 2_000; round++) {
@@ -64,7 +64,7 @@ describe('the health of a backend', () => {
     assert.equal(ejected.at(-1), 10_000);
   });
 
-  it('servers that saw the same failures come back at different times', () => {
+  it('backends that failed together return at different times', () => {
     const early = start(() => 0);
     const late = start(() => 1);
     early.fail(3);
@@ -72,14 +72,14 @@ describe('the health of a backend', () => {
     assert.deepEqual([...early.ejected, ...late.ejected], [750, 1_000]);
   });
 
-  it('failures of requests that were under way when it was ejected do not count again', () => {
+  it('failures of requests that ran when it was ejected do not count again', () => {
     const { health, ejected, fail } = start();
     fail(8);
     assert.equal(ejected.length, 1);
     assert.equal(health.retryAfterMs(), 1_000);
   });
 
-  it('an answer to a probe, or of an old request, brings it to probation and not to health', () => {
+  it('a response to a probe or an old request puts it on probation, not to health', () => {
     for (const sign of ['responded', 'succeeded'] as const) {
       const { health, fail } = start();
       fail(3);
@@ -92,7 +92,7 @@ describe('the health of a backend', () => {
     }
   });
 
-  it('an answer to a probe does not hide that requests fail', () => {
+  it('a response to a probe does not hide failing requests', () => {
     const { health, fail } = start();
     fail(2);
     health.responded();

@@ -62,7 +62,7 @@ async function refused(response: Promise<Response>): Promise<[number, string]> {
 
 for (const database of databases) {
   describe(`live backends, on ${database}`, () => {
-    it('one that is added answers at once, with its key, headers and model name, also after a restart', async () => {
+    it('an added backend serves at once, with its key, headers and model name, also after a restart', async () => {
       const upstream = await startUpstream({ apiKey });
       const server = await startTestServer({ database });
       const owner = await server.join();
@@ -115,7 +115,7 @@ for (const database of databases) {
       assert.equal(upstream.requests.at(-1)?.headers.authorization, `Bearer ${apiKey}`);
     });
 
-    it('a drained one gets nothing new until it is resumed, and a removed one finishes what it has', async () => {
+    it('a drained backend gets no new request until it is resumed, and a removed one finishes its own', async () => {
       const slow = await startUpstream({ eventDelayMs: 30, words: 40 });
       const second = await startUpstream();
       const server = await startTestServer({ database });
@@ -176,7 +176,7 @@ for (const database of databases) {
       );
     });
 
-    it('a drain of the file’s own survives a restart; it is changed and removed in the file alone', async () => {
+    it('a drained backend of the file stays drained after a restart, and is changed only in the file', async () => {
       const upstream = await startUpstream();
       const config = {
         models: { catalog: { [model]: { backends: [{ name: 'filed', url: upstream.url }] } } },
@@ -204,7 +204,7 @@ for (const database of databases) {
       );
     });
 
-    it('what is refused says why: roles, unknown models, names that are taken', async () => {
+    it('missing roles, unknown models and taken names are refused with the reason', async () => {
       const upstream = await startUpstream();
       const server = await startTestServer({ database });
       const owner = await server.join();
@@ -283,7 +283,7 @@ describe('backends', () => {
     await until('the other lets it go', async () => (await servedBy(other)) === 'builtin');
   });
 
-  it('one that was sealed with another key is not used, and can be removed', async () => {
+  it('a backend sealed with another key is not used, and can be removed', async () => {
     const upstream = await startUpstream({ apiKey });
     const server = await startTestServer();
     const owner = await server.join();
@@ -299,7 +299,7 @@ describe('backends', () => {
     assert.equal((await person(root, { json: newBackend(upstream) })).status, 200);
   });
 
-  it('a configured fallback serves what needs more context, under its own name', async () => {
+  it('a configured fallback serves requests that need more context, under its own name', async () => {
     const upstream = await startUpstream();
     const backends = [{ name: 'small', url: upstream.url }];
     const server = await startTestServer({
@@ -323,7 +323,7 @@ describe('backends', () => {
     assert.equal(upstream.requests.at(-1)?.body.model, 'org/large');
   });
 
-  it('a check tells whether the server answers and has the model, and adds nothing', async () => {
+  it('a check reports whether the server responds and has the model, and adds nothing', async () => {
     const upstream = await startUpstream({ apiKey });
     const server = await startTestServer();
     const owner = await server.join();
@@ -345,7 +345,7 @@ describe('backends', () => {
     assert.equal((await list(owner))[0]?.kind, 'stand-in');
   });
 
-  it('one that dies is ejected by probes, shown in the metrics, and tried again when it is back', async () => {
+  it('a dead backend is ejected by probes, shown in the metrics, and used again once it is back', async () => {
     const upstream = await startUpstream();
     const health = {
       probe_seconds: 0.05,

@@ -51,7 +51,7 @@ function start(probe: ProbeUpstream, names = ['a']) {
 const well = { models: ['org/name'], contextWindow: 32_768, latencyMs: 1 };
 
 describe('probes', () => {
-  it('learn the window, and note when they were made', async () => {
+  it('learn the context window, and record their time', async () => {
     const { clock, prober, backend } = start(async (options) => {
       assert.equal(options.url, 'http://10.0.0.1/v1');
       return well;
@@ -62,7 +62,7 @@ describe('probes', () => {
     assert.equal(backend.checkedAt, clock.now());
   });
 
-  it('come every so often, each backend at its own moment', async () => {
+  it('run at intervals, each backend at its own time', async () => {
     const asked: string[] = [];
     const { clock, prober } = start(
       async ({ name }) => {
@@ -82,7 +82,7 @@ describe('probes', () => {
     assert.deepEqual(asked, ['a', 'b', 'a']);
   });
 
-  it('are never two at once to one backend', async () => {
+  it('never overlap for one backend', async () => {
     const pending = Promise.withResolvers<typeof well>();
     let asked = 0;
     const { clock, prober } = start(() => {
@@ -99,7 +99,7 @@ describe('probes', () => {
     assert.equal(asked, 2);
   });
 
-  it('eject what does not answer, and bring it to probation when it answers again', async () => {
+  it('eject a backend that does not respond, and put it on probation once it does', async () => {
     let isUp = false;
     const { clock, prober, backend } = start(async () => {
       if (!isUp) throw new EngineError('unavailable', 'The backend refused the connection.');
@@ -117,7 +117,7 @@ describe('probes', () => {
     assert.equal(backend.health.state(), 'probation');
   });
 
-  it('count nothing against a server that refuses the question but is there', async () => {
+  it('do not blame a server that refuses the probe but responds', async () => {
     const { clock, prober, backend } = start(async () => {
       throw new EngineError('overloaded', 'Too many requests.');
     });
@@ -128,7 +128,7 @@ describe('probes', () => {
     assert.equal(backend.health.state(), 'healthy');
   });
 
-  it('of a list of models that is broken eject nothing whose requests succeed', async () => {
+  it('of a broken model list do not eject a backend whose requests succeed', async () => {
     const { clock, prober, backend } = start(async () => {
       throw new EngineError('unavailable', 'The backend responded with status 500.', {
         isDoubtful: true,
@@ -147,7 +147,7 @@ describe('probes', () => {
     assert.equal(await probe(1), 'ejected', 'no request succeeded since');
   });
 
-  it('that the end of the server cuts off say nothing about the backend', async () => {
+  it('that a shutdown cuts off do not count', async () => {
     const { clock, prober, backend } = start(
       (_options, signal) =>
         new Promise((_resolve, reject) => {

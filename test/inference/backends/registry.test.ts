@@ -111,7 +111,7 @@ function start(specs: UpstreamSpec[] = []) {
 const weights = { path: '/w.gguf', name: 'owner--repo/w.gguf', checksum: '1' };
 
 describe('the list of backends', () => {
-  it('has the file’s in their order, then live ones, then weights, and the stand-in only alone', () => {
+  it('has those of the file in order, then live ones, then weights, and the stand-in only if there are none', () => {
     const { registry, bindings, names } = start();
     assert.deepEqual(names(), ['builtin']);
     assert.equal(registry.forModel(model)[0]?.kind, 'stand-in');
@@ -147,7 +147,7 @@ describe('the list of backends', () => {
     assert.equal(upstreams.length, 1);
   });
 
-  it('another address or key is another engine; the old one goes when it has answered', async () => {
+  it('another address or key creates another engine, and the old one is closed after its last response', async () => {
     const { registry, upstreams } = start([newSpec('a')]);
     const old = registry.find(model, 'a');
     assert(old);
@@ -162,7 +162,7 @@ describe('the list of backends', () => {
     assert.equal(upstreams[1]?.isClosed(), false);
   });
 
-  it('one that is removed is shown until it is idle, but gets nothing new', async () => {
+  it('a removed backend is listed until it is idle, but gets no new request', async () => {
     const { registry, upstreams, names } = start();
     registry.setLive([newSpec('a', { source: 'live' })], new Set());
     const old = registry.find(model, 'a');
@@ -182,7 +182,7 @@ describe('the list of backends', () => {
     assert(upstreams[0]?.isClosed());
   });
 
-  it('what never ends is cut off when its time is up', async () => {
+  it('a request that never ends is cut off at the retirement timeout', async () => {
     const { clock, registry, upstreams } = start([newSpec('a')]);
     const old = registry.find(model, 'a');
     assert(old);
@@ -192,7 +192,7 @@ describe('the list of backends', () => {
     await until('it is closed', () => upstreams[0]?.isClosed());
   });
 
-  it('weights go the same way: one engine for all ids, closed when its last request is over', async () => {
+  it('weights have one engine for all models, closed after its last request', async () => {
     const { bindings, registry, local, busy } = start();
     bindings.serve(model, weights);
     bindings.serve('hermes3-70b', weights);
@@ -208,7 +208,7 @@ describe('the list of backends', () => {
     assert.equal(local[1]?.isClosed(), false);
   });
 
-  it('a stream goes on elsewhere where the server is known to be able to, or somebody said so', () => {
+  it('a stream is continued by servers that are known or configured to support it', () => {
     const { catalog, registry } = start();
     const continues = (spec: UpstreamSpec) => {
       registry.configure([spec], health);
@@ -221,7 +221,7 @@ describe('the list of backends', () => {
     assert.equal(continues(newSpec('a')), false);
   });
 
-  it('closing closes every engine, also those on their way out', async () => {
+  it('closing closes every engine, including retired ones', async () => {
     const { registry, upstreams, bindings, local } = start([newSpec('a'), newSpec('b')]);
     bindings.serve(model, weights);
     const leaving = registry.find(model, 'b');

@@ -20,7 +20,7 @@ const toFile = (id: string, backends: [name: string, url: string][]) =>
   });
 
 describe('SIGHUP', () => {
-  it('changes models and backends without dropping a request, and a wrong file keeps the old', async () => {
+  it('changes models and backends without dropping a request, and ignores an invalid file', async () => {
     const slow = await startScriptedUpstream({ eventDelayMs: 40, words: 50 });
     const quick = await startScriptedUpstream();
     after(() => Promise.all([slow.close(), quick.close()]));

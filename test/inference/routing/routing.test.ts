@@ -91,7 +91,7 @@ describe('choosing a backend', () => {
     }
   });
 
-  test('beyond the bound the least loaded takes it, relative to its weight', () => {
+  test('beyond the bound, the least loaded relative to its weight is chosen', () => {
     const backends = [newBackend('a', { weight: 3 }), newBackend('b')];
     const { now } = routerOf(backends);
     for (let count = 0; count < 400; count++) now({ task: chat(`${count}`) });
@@ -100,7 +100,7 @@ describe('choosing a backend', () => {
     }
   });
 
-  test('draining, ejected and excluded ones get nothing', () => {
+  test('draining, ejected and excluded backends get no request', () => {
     const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => newBackend(name)) as TestBackend[];
     assert(a && b && c && d);
     const { now } = routerOf([a, b, c, d]);
@@ -123,7 +123,7 @@ describe('choosing a backend', () => {
     );
   });
 
-  test('one on probation is tried by one request at a time', async () => {
+  test('a backend on probation gets one request at a time', async () => {
     const clock = createHandClock();
     const backend = newBackend('a', {}, clock);
     const { router, now, wait } = routerOf([backend]);
@@ -140,7 +140,7 @@ describe('choosing a backend', () => {
     assert.equal(backend.outstanding, 2);
   });
 
-  test('one that proved well in the middle of a long answer is free, also for its next probation', async () => {
+  test('a backend that proves healthy during a long response is freed, also for its next probation', async () => {
     const clock = createHandClock();
     const backend = newBackend('a', {}, clock);
     const { router, now, wait } = routerOf([backend]);
@@ -162,7 +162,7 @@ describe('choosing a backend', () => {
     assert.equal(router.queued('m'), 1);
   });
 
-  test('who waits for a probation that fails is told that nobody is there', async () => {
+  test('a request that waits for a failing probation is refused as unavailable', async () => {
     const clock = createHandClock();
     const backend = newBackend('a', {}, clock);
     const { router, now, wait } = routerOf([backend]);
@@ -179,7 +179,7 @@ describe('choosing a backend', () => {
 describe('the queue of a model', () => {
   const busy = (concurrency = 1) => newBackend('a', { concurrency });
 
-  test('a place that becomes free goes to those who wait, callers in turn', async () => {
+  test('a slot that becomes free goes to waiting requests, callers in turn', async () => {
     const { router, now, wait } = routerOf([busy()], { maxLength: 8 });
     let lease = now();
     const order: string[] = [];

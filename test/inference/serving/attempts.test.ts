@@ -68,7 +68,7 @@ function attemptsOf(...backends: TestBackend[]) {
 }
 
 describe('an attempt', () => {
-  test('a request that breaks connections is not sent to everybody', async () => {
+  test('a request that breaks connections is not sent to every backend', async () => {
     const broken = () => new EngineError('unavailable', 'It broke.', { isBroken: true });
     const ids: Task = { kind: 'completion', body: { model: 'm', prompt: [5, 99_999_999] } };
     const stops: Task = { ...task, body: { ...task.body, stop_token_ids: [9_999_999] } } as Task;
@@ -107,7 +107,7 @@ describe('an attempt', () => {
     }
   });
 
-  test('each is asked once and no more than three are', async () => {
+  test('each backend is tried once, and at most three are', async () => {
     const two = attemptsOf(failing('a', down()), failing('b', down()));
     await assert.rejects(two.answer(), /It is down/);
     assert.deepEqual(two.failed.sort(), ['a unavailable', 'b unavailable']);
@@ -116,7 +116,7 @@ describe('an attempt', () => {
     assert.equal(four.failed.length, 3);
   });
 
-  test('a rejected request is not sent to a second backend and harms nobody’s health', async () => {
+  test('a rejected request is not sent to a second backend and affects no backend’s health', async () => {
     const wrong = new EngineError('rejected', 'Wrong.');
     const backends = [failing('a', wrong), failing('b', wrong)];
     const { failed, answer } = attemptsOf(...backends);
@@ -126,7 +126,7 @@ describe('an attempt', () => {
     assert(backends.every(({ health }) => health.reason() === null));
   });
 
-  test('a request that all of them fail harms nobody’s health, one that another serves does', async () => {
+  test('a request that all backends fail affects no health, one that another serves does', async () => {
     const doubtful = () => new EngineError('unavailable', 'It failed.', { isDoubtful: true });
     const backends = [failing('a', doubtful()), failing('b', doubtful())];
     const poison = attemptsOf(...backends);
@@ -141,7 +141,7 @@ describe('an attempt', () => {
     });
   });
 
-  test('what is too long for one is asked of those that may hold more, and told if nobody does', async () => {
+  test('a prompt too long for one backend is sent to those with more context, and refused if none has', async () => {
     const long = new EngineError('rejected', 'Too long.', { code: 'context_length_exceeded' });
     const small = failing('a', long);
     const same = { ...failing('b', down()), contextWindow: 4096 };
@@ -156,7 +156,7 @@ describe('an attempt', () => {
     assert.equal(small.health.reason(), null);
   });
 
-  test('an overloaded one is no failure, and its time to come back is told when all are', async () => {
+  test('overload is not a failure, and its retry-after is sent if all are overloaded', async () => {
     const backends = [failing('a', full(9000)), failing('b', full(4000)), failing('c', down())];
     const { answer } = attemptsOf(...backends);
     await assert.rejects(answer(), (error: EngineError) => error.retryAfterMs === 4000);
@@ -167,7 +167,7 @@ describe('an attempt', () => {
     await attemptsOf(failing('a', full(9000)), well('b')).answer();
   });
 
-  test('a client that leaves is no failure of the backend, and nobody else is asked', async () => {
+  test('a client that leaves is not a failure of the backend, and no other is tried', async () => {
     const leaving = new AbortController();
     const gone = new Error('The client left');
     async function* slow(): AsyncGenerator<EngineChunk> {
@@ -185,7 +185,7 @@ describe('an attempt', () => {
     assert(backends.every(({ outstanding }) => outstanding === 0));
   });
 
-  test('failing in mid-answer each time adds up to an ejection', async () => {
+  test('repeated failures during responses lead to an ejection', async () => {
     async function* breaking(): AsyncGenerator<EngineChunk> {
       yield { choices: [], usage: null };
       throw down();

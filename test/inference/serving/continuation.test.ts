@@ -34,7 +34,7 @@ function bodyOf(next: ReturnType<typeof toContinuation>): Record<string, unknown
   return next.task.body;
 }
 
-describe('which answers can be continued', () => {
+describe('which responses can be continued', () => {
   const tools = [{ type: 'function', function: { name: 'f' } }] as const;
   const cases: [string, Task, boolean][] = [
     ['text', chat(), true],
@@ -59,13 +59,13 @@ describe('which answers can be continued', () => {
     test(`${what}: ${can ? 'yes' : 'no'}`, () => assert.equal(canContinue(entry, task), can));
   }
 
-  test('none where the model has it switched off', () => {
+  test('none if the model has it disabled', () => {
     assert.equal(canContinue({ ...entry, continueStreams: false }, chat()), false);
   });
 });
 
-describe('what the next backend is asked', () => {
-  test('a chat gets the text so far as the message to go on from', () => {
+describe('the request to the next backend', () => {
+  test('a chat gets the text so far as the message to continue', () => {
     const { messages, ...rest } = bodyOf(toContinuation(chat({ temperature: 0 }), 'Hi the', 2));
     assert.deepEqual(messages, [hello, { role: 'assistant', content: 'Hi the' }]);
     assert.deepEqual(rest, {
@@ -76,7 +76,7 @@ describe('what the next backend is asked', () => {
     });
   });
 
-  test('one that was a continuation already goes on in the same message', () => {
+  test('one that already is a continuation continues the same message', () => {
     const begun = (content: ChatRequest['messages'][0]['content']) =>
       chat({ messages: [hello, { role: 'assistant', content }], continue_final_message: true });
     const contentOf = (task: Task) =>
@@ -86,7 +86,7 @@ describe('what the next backend is asked', () => {
     assert.deepEqual(contentOf(begun([part])), [part, { type: 'text', text: ' there' }]);
   });
 
-  test('limits lose what was generated; with nothing left it is complete', () => {
+  test('limits are reduced by what was generated; with nothing left it is complete', () => {
     const limits = { max_tokens: 10, max_completion_tokens: 8, min_tokens: 3 };
     const body = bodyOf(toContinuation(chat(limits), 'Hi', 5));
     assert.deepEqual([body.max_tokens, body.max_completion_tokens, body.min_tokens], [3, 3, 0]);
@@ -105,7 +105,7 @@ describe('what the next backend is asked', () => {
     assert.equal(toContinuation(completion({ echo: true }), 'On', 0), null);
   });
 
-  test('a space at the end is left to who goes on, who writes it with the next word', () => {
+  test('a space at the end is left to the next backend, which writes it with the next word', () => {
     const next = toContinuation(chat(), 'if (a)\n  ', 4);
     assert.deepEqual((bodyOf(next).messages as ChatRequest['messages'])[1], {
       role: 'assistant',
@@ -119,13 +119,13 @@ describe('what the next backend is asked', () => {
     assert(begun !== null && begun !== 'complete' && begun.blanks === ' ');
   });
 
-  test('before any text it is simply asked again', () => {
+  test('before any text the request is repeated', () => {
     const task = chat({ stop: 'x' });
     assert.deepEqual(toContinuation(task, '', 0), { task, blanks: '' });
     assert.deepEqual(toContinuation(task, ' \n', 1), { task, blanks: ' \n' });
   });
 
-  test('text that ends like the beginning of a stop string is not gone on from', () => {
+  test('text that ends like the start of a stop string is not continued', () => {
     const task = chat({ stop: ['###', 'END'] });
     assert.equal(toContinuation(task, 'The story #', 3), null);
     assert.equal(toContinuation(task, 'The story EN', 3), null);
@@ -154,7 +154,7 @@ describe('what was sent', () => {
     assert(transcript.read()?.text === `${text}!`);
   });
 
-  test('is read when many hold too much together, and says the same then', () => {
+  test('is parsed when all transcripts together are too large, with the same result', () => {
     const open = createTranscripts();
     const many = Array.from({ length: 50 }, () => open('chat'));
     for (let at = 0; at < 1000; at++) for (const one of many) one.add(event(`${at} `));
@@ -195,7 +195,7 @@ describe('what was sent', () => {
     fc.assert(property, { seed: propertySeed, numRuns: 200 });
   });
 
-  test('is nothing to go on from when it holds thoughts or calls, or is endless', () => {
+  test('can’t be continued if it holds reasoning or tool calls, or is too long', () => {
     const parts = [{ type: 'text', text: 'a' }];
     for (const more of [
       { reasoning_content: 'hm' },
@@ -224,7 +224,7 @@ describe('what was sent', () => {
     assert.deepEqual(deltas, [{ content: 'Hi' }, { content: ' you' }, { content: ' all' }]);
   });
 
-  test('blanks that the client has are not sent again, however they are cut', async () => {
+  test('spaces that the client has are not sent again, however they are split', async () => {
     const cases: [blanks: string, words: string[], joined: string][] = [
       ['\n', ['\n2. Banana'], '2. Banana'],
       ['\n\n', ['\n', '\n', '2.', '\n'], '2.\n'],
@@ -257,7 +257,7 @@ describe('what was sent', () => {
     }
   });
 
-  test('usage counts the prompt once and all that was generated', () => {
+  test('usage counts the prompt once and everything that was generated', () => {
     const counts = (prompt_tokens: number, completion_tokens: number) => ({
       prompt_tokens,
       completion_tokens,

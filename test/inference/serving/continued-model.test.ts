@@ -10,7 +10,7 @@ const key = 'secret_test_0123456789abcdef0123456789abcdef.AAAABBBBCCCCDDDDEEEEFF
 const model = 'hermes3-8b';
 const question = { role: 'user', content: 'Tell me a long story about a mill.' } as const;
 
-describe('a model that dies in mid-answer', () => {
+describe('a model that dies during a response', () => {
   let workers: RunningProcess[];
   let server: TestServer;
   let client: OpenAI;
@@ -32,7 +32,7 @@ describe('a model that dies in mid-answer', () => {
 
   const ask = { model, messages: [question], temperature: 0, max_tokens: 60 };
 
-  test('the client’s text is that of an undisturbed answer', async () => {
+  test('the client’s text is that of an undisturbed response', async () => {
     const whole = await client.chat.completions.create(ask);
     const text = whole.choices[0]?.message.content ?? '';
     assert(text.length > 60, text);

@@ -31,7 +31,7 @@ async function breakOff(gateway: Gateway, behaviour: Behaviour, body: object = {
 
 describe('a stream whose backend dies', () => {
   for (const behaviour of ['dies-after-first-chunk', 'half-a-chunk', 'ends-early'] as const) {
-    test(`goes on elsewhere as one stream: ${behaviour}`, async (test) => {
+    test(`continues on another backend as one stream: ${behaviour}`, async (test) => {
       const gateway = await startGateway(test, { upstreams: [{}, {}] });
       const { response, first, second } = await breakOff(gateway, behaviour);
       const seen = await readEvents(response);
@@ -51,7 +51,7 @@ describe('a stream whose backend dies', () => {
     });
   }
 
-  test('in silence, as vLLM’s does when it is shut down, is moved once that backend is known to be gone', async (test) => {
+  test('silently, as vLLM’s does at shutdown, is moved once that backend is known to be gone', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [{}, {}],
       health: { probe_seconds: 1, eject_after: 1 },
@@ -64,7 +64,7 @@ describe('a stream whose backend dies', () => {
     assert.deepEqual([text, finish], [wholeText, 'stop']);
   });
 
-  test('keeps to the number of tokens that was asked for, and names the end', async (test) => {
+  test('keeps to the requested number of tokens, and has a finish reason', async (test) => {
     const gateway = await startGateway(test, { upstreams: [{}, {}] });
     const { response, second } = await breakOff(gateway, 'half-a-chunk', { max_tokens: 4 });
     const { text, finish, usage } = await readEvents(response);
@@ -72,7 +72,7 @@ describe('a stream whose backend dies', () => {
     assert.equal(second().requests[0]?.body.max_tokens, 3);
   });
 
-  test('keeps to it also where an event holds several tokens of a vocabulary that only backends know', async (test) => {
+  test('keeps to it even if an event holds several tokens of a vocabulary that only backends know', async (test) => {
     const busy = { wordsPerEvent: 2 };
     const gateway = await startGateway(test, {
       upstreams: [busy, busy],
@@ -87,7 +87,7 @@ describe('a stream whose backend dies', () => {
     assert.equal(usage?.prompt_tokens, countWords([{ role: 'user', content: 'Go' }]));
   });
 
-  test('that had all its tokens but not its end is ended here', async (test) => {
+  test('that had all its tokens but no finish reason is ended here', async (test) => {
     const gateway = await startGateway(test, { upstreams: [{}, {}] });
     const { response, second } = await breakOff(gateway, 'half-a-chunk', { max_tokens: 1 });
     const { text, finish } = await readEvents(response);
@@ -110,7 +110,7 @@ describe('a stream whose backend dies', () => {
     });
   });
 
-  test('is continued under the official client, which notices nothing', async (test) => {
+  test('is continued without the official client noticing', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [{ eventDelayMs: 20 }, { eventDelayMs: 20 }],
     });
@@ -131,7 +131,7 @@ describe('a stream whose backend dies', () => {
     assert(upstreams.every(({ requests }) => requests.length === 1));
   });
 
-  test('of completions goes on from prompt and text, and does not repeat an echo', async (test) => {
+  test('of completions continues from prompt and text, and does not repeat an echo', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [{ behaviour: 'half-a-chunk' }, { behaviour: 'half-a-chunk' }],
     });
@@ -179,7 +179,7 @@ describe('a stream whose backend dies', () => {
     });
   }
 
-  test('is not continued by a server that can not, nor where a stop string may span the seam', async (test) => {
+  test('is not continued by a server that can’t, nor if a stop string may span the seam', async (test) => {
     const unable = await startGateway(test, {
       upstreams: [{ behaviour: 'half-a-chunk' }, { behaviour: 'half-a-chunk' }],
       backend: { server: 'openai' },
@@ -193,7 +193,7 @@ describe('a stream whose backend dies', () => {
     assert.equal((await readEvents(fine.response)).finish, 'stop');
   });
 
-  test('ends with the error when those who continue die as well', async (test) => {
+  test('ends with the error if the backends that continue it die as well', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [1, 2, 3, 4].map(() => ({ behaviour: 'half-a-chunk' as const })),
     });

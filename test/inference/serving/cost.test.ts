@@ -25,7 +25,7 @@ test('cached tokens cost like input unless they have a price', () => {
   assert.equal(costOf({ input: 1, output: 2, cached: 0.1 }, usage(10, 0, 40)), 1000);
 });
 
-test('nothing used costs nothing, and every price of the catalog gives whole numbers', () => {
+test('no usage costs nothing, and every price of the catalog gives integers', () => {
   assert.equal(costOf({ input: 1, output: 1 }, null), 0);
   for (const { id, price } of createCatalog().list()) {
     for (const count of [1, 3, 7, 12_345]) {
@@ -36,7 +36,7 @@ test('nothing used costs nothing, and every price of the catalog gives whole num
   }
 });
 
-test('a request may need its prompt and, for each choice, the longest answer it could get', () => {
+test('a request reserves its prompt and, for each choice, the longest response', () => {
   const known = createCatalog().find('llama3.1-8b-instruct');
   assert(known !== undefined);
   const entry: CatalogEntry = { ...known, contextWindow: 1000, price: { input: 1, output: 10 } };

@@ -46,8 +46,8 @@ async function start(t: TestContext, options: Partial<GatewayOptions> & { words?
   return { ...gateway, lastRow };
 }
 
-describe('what a server did not count', () => {
-  it('a client that leaves in mid-answer pays for its prompt and for what came until then', async (t) => {
+describe('requests that a server did not count', () => {
+  it('a client that leaves during a response pays for its prompt and for what was sent', async (t) => {
     const { chat, lastRow } = await start(t, { words: 2000 });
     const leaving = new AbortController();
     const response = await chat({ messages, stream: true }, { signal: leaving.signal });
@@ -60,7 +60,7 @@ describe('what a server did not count', () => {
     assert(row.completion_tokens > 0 && row.completion_tokens < 4000, `${row.completion_tokens}`);
   });
 
-  it('one that leaves before anything came pays for its prompt, and unstreamed for what it reserved', async (t) => {
+  it('a client that leaves before the first token pays for its prompt, or for its reservation if not streamed', async (t) => {
     for (const stream of [false, true]) {
       const { chat, lastRow, upstreams } = await start(t, {
         upstreams: [{ behaviour: 'slow-headers' }],
@@ -114,7 +114,7 @@ describe('what a server did not count', () => {
     assert.deepEqual(asked, [{ model: 'scripted', prompt, add_special_tokens: false }]);
   });
 
-  it('a stream that dies and can not go on is counted the same way', async (t) => {
+  it('a stream that dies and can’t be continued is counted the same way', async (t) => {
     const { chat, lastRow } = await start(t, {
       upstreams: [{ behaviour: 'dies-after-first-chunk' }],
     });
@@ -168,7 +168,7 @@ describe('what a server did not count', () => {
     assert.equal(missing.forGenerated(other), undefined);
   });
 
-  it('what can’t be counted after all is no failure', async () => {
+  it('a count that fails is not an error', async () => {
     const known = createCatalog().find(gatewayModel);
     assert(known !== undefined);
     const broken = { ...counter, countText: () => Promise.reject(new Error('gone')) };
@@ -179,7 +179,7 @@ describe('what a server did not count', () => {
     assert.equal(await generated.total(false), 1);
   });
 
-  it('of a long stream the beginning is counted and the rest taken to be like it', async () => {
+  it('of a long stream the start is counted and the rest extrapolated', async () => {
     const event = `data: ${JSON.stringify({ choices: [{ delta: { content: 'ab' } }] })}\n\n`;
     const generated = createTokenCounts((text) => text.length)();
     for (let events = 0; events < 5000; events++) generated.add(event, 1);

@@ -44,7 +44,7 @@ const lies: Behaviour[] = [
 const toPair = ({ prompt_tokens, completion_tokens }: Usage) => [prompt_tokens, completion_tokens];
 
 describe('token counts that can’t be true', () => {
-  it('are counted here instead, in the answer, the stream and the row, and a budget survives', async (t) => {
+  it('are counted here instead, in the response, the stream and the row, and a budget survives', async (t) => {
     const { server, upstreams } = await startGateway(t, { upstreams: [{ words: 3 }] });
     const owner = await server.join();
     const key = await newKey(owner, { monthly_budget: 5 });
@@ -103,7 +103,7 @@ describe('token counts that can’t be true', () => {
     assert.equal(Number(line?.[1]), asked);
   });
 
-  it('are told from true ones by what was asked for and by what arrived', () => {
+  it('are recognised by what was requested and what arrived', () => {
     const body = { model: 'm', messages, max_tokens: 100 };
     const chat: Task = { kind: 'chat', body };
     const bounds = toCountBounds(chat, 8192, 300);
@@ -143,7 +143,7 @@ describe('token counts that can’t be true', () => {
     );
   });
 
-  it('may be long without text where the request hides it, and long for images', () => {
+  it('may be long without text if the request hides it, and long for images', () => {
     const unseen = (body: object, kind: Task['kind'] = 'chat') =>
       toCountBounds(
         { kind, body: { model: 'm', messages, prompt, ...body } } as Task,

@@ -16,7 +16,7 @@ const repo = 'bartowski/Llama-3.2-3B-Instruct-GGUF';
 const file = 'Llama-3.2-3B-Instruct-Q4_K_M.gguf';
 const gguf = join(import.meta.dirname, '../../../model/millrace-builtin-23m-q8_0.gguf');
 
-it('a server elsewhere and weights here share an id: by prefix, by window, by kind, and for each other', async (t) => {
+it('an upstream and local weights share a model: by prefix, by window, by kind, and as each other’s fallback', async (t) => {
   const upstream = await startScriptedUpstream({ model: 'scripted' });
   const hub = await startHub();
   hub.add(repo, { [file]: await readFile(gguf) });

@@ -27,7 +27,7 @@ const sumOf = ({ upstreams }: Gateway) => upstreams.flatMap(({ requests }) => re
 describe('a model whose backends are busy', () => {
   const busy = { upstreams: [{ behaviour: 'never-ends' as const }], backend: { concurrency: 1 } };
 
-  test('lets requests wait, refuses beyond its length, and says when to come back', async (test) => {
+  test('queues requests, refuses beyond the maximum length, and sends a retry-after', async (test) => {
     const gateway = await startGateway(test, {
       ...busy,
       inference: { queue: { length: 1, wait_seconds: 60 } },
@@ -54,7 +54,7 @@ describe('a model whose backends are busy', () => {
     assert.match(metrics, /millrace_queue_refusals_total\{[^}]*millrace_reason="full"\} 1/);
   });
 
-  test('turns a request away at its deadline, and one whose client leaves is gone at once', async (test) => {
+  test('refuses a request at its deadline, and removes one whose client leaves at once', async (test) => {
     const gateway = await startGateway(test, {
       ...busy,
       inference: { queue: { length: 9, wait_seconds: 0.3 } },
@@ -127,7 +127,7 @@ test('the queue of a model on this machine has the configured length', async (te
 });
 
 describe('a model whose backends fail', () => {
-  test('one that is down is passed over: the client sees the other’s answer', async (test) => {
+  test('a backend that is down is skipped, and the client gets the other’s response', async (test) => {
     const gateway = await startGateway(test, { upstreams: [{}, {}] });
     gateway.upstreams[0]?.behave('dies-at-once');
     for (let at = 0; at < 8; at++) {
@@ -168,7 +168,7 @@ describe('a model whose backends fail', () => {
     });
   }
 
-  test('once they are ejected nobody is asked: 503 until their time is over', async (test) => {
+  test('once all are ejected no request is sent: 503 until the ejection is over', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [{ behaviour: 'dies-at-once' }],
       health: { eject_after: 1, eject_seconds: 30 },
@@ -180,7 +180,7 @@ describe('a model whose backends fail', () => {
     assert.equal(sumOf(gateway), 1);
   });
 
-  test('it comes back by itself when the backend does', async (test) => {
+  test('a model recovers by itself once its backend does', async (test) => {
     const gateway = await startGateway(test, {
       upstreams: [{ behaviour: 'dies-at-once' }],
       health: { eject_after: 1, eject_seconds: 0.1 },
@@ -206,7 +206,7 @@ test('headers say which backend served a request, and how much of its time was s
   assert.match(metrics, /gen_ai_server_time_to_first_token_seconds_count\{[^}]*\} 2/);
 });
 
-test('what a backend says of its answer as a whole comes with its usage', async (test) => {
+test('members of a backend’s response besides its choices come with its usage', async (test) => {
   const gateway = await startGateway(test, { upstreams: [{}] });
   const timings = { predicted_n: 10 };
   const plain = (await (await gateway.chat()).json()) as { timings: object };
@@ -258,7 +258,7 @@ test('what was generated is counted when the backend dies or the client leaves',
   assert.match(await gateway.metrics(), /duration_seconds_count\{[^}]*outcome="aborted"\} 1/);
 });
 
-test('a server that is stopped tells those that it can not wait for', async (test) => {
+test('a server that stops ends the requests that it can’t wait for with an error', async (test) => {
   const gateway = await startGateway(test, { upstreams: [{ behaviour: 'never-ends' }] });
   const stream = await gateway.chat({ stream: true });
   gateway.upstreams[0]?.behave('slow-headers');

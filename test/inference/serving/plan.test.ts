@@ -67,7 +67,7 @@ const refusal = (code: string, message: RegExp) => (error: unknown) => {
 };
 
 describe('the plan of a request', () => {
-  it('is made without a count where the bytes say that no rule can apply', async () => {
+  it('needs no count if its bytes show that no rule can apply', async () => {
     const { asked, backend } = countingBackend('a', async () => 1);
     const one = plannerOf(
       {
@@ -86,7 +86,7 @@ describe('the plan of a request', () => {
     assert.deepEqual([asked.times, one.counts.made], [1, 1]);
   });
 
-  it('refuses what fits nowhere, with the window and both counts', async () => {
+  it('refuses a request that fits nowhere, with the window and both counts', async () => {
     const one = plannerOf(
       { l: { vocabulary: 'llama3', contextWindow: 500 } },
       { l: [newBackend('a')] },
@@ -123,7 +123,7 @@ describe('the plan of a request', () => {
     );
   });
 
-  it('one that was ejected counts again once its time is over', async () => {
+  it('an ejected backend counts again once its ejection is over', async () => {
     const clock = createHandClock();
     const health = newBackend('a', {}, clock).health;
     const back = countingBackend('back', async () => 50, { health });
@@ -138,7 +138,7 @@ describe('the plan of a request', () => {
     assert.equal(back.asked.times, 1);
   });
 
-  it('a prompt that its server cuts is as long as what it keeps', async () => {
+  it('a prompt that its server truncates counts as long as what is kept', async () => {
     const { backend } = countingBackend('a', async () => 120);
     const one = plannerOf({ m: { vocabulary: 'other', contextWindow: 100 } }, { m: [backend] });
     const cutTo = (truncate_prompt_tokens: number) =>
@@ -150,7 +150,7 @@ describe('the plan of a request', () => {
     assert.equal((await cutTo(-1)).promptTokens, null);
   });
 
-  it('where nobody can count, the longer model is taken and nothing is refused on a guess', async () => {
+  it('if no counter is available, the larger model is chosen and nothing is refused by an estimate', async () => {
     const failing = async () => {
       throw new EngineError('unavailable', 'It can not count.');
     };
@@ -197,7 +197,7 @@ describe('the plan of a request', () => {
     );
   });
 
-  it('exactly the limit stays, one more goes to the fallback; the completion counts', async () => {
+  it('a request at the limit stays, one token more goes to the fallback, and the completion counts', async () => {
     const one = plannerOf(
       {
         m: { vocabulary: 'llama3', contextFallback: { above: 495, to: 'long' } },
@@ -212,7 +212,7 @@ describe('the plan of a request', () => {
     assert.equal(await served(chat('x', { max_completion_tokens: 480 })), 'long');
   });
 
-  it('a backend whose own window is too small is left out while a larger one is there', async () => {
+  it('a backend whose own window is too small is excluded while a larger one is available', async () => {
     const small = newBackend('small', { contextWindow: 200 });
     const large = newBackend('large', { contextWindow: 800 });
     const one = plannerOf(
@@ -238,7 +238,7 @@ describe('the plan of a request', () => {
     );
   });
 
-  it('what is no text goes to servers elsewhere, and is refused where there are none', async () => {
+  it('content other than text goes to upstreams, and is refused if there are none', async () => {
     const upstream = newBackend('upstream');
     const weights = newBackend('weights', { kind: 'weights' });
     const one = plannerOf({ m: {}, local: {} }, { m: [weights, upstream], local: [weights] });

@@ -10,7 +10,7 @@ const choose = (source: string, paths: string[]) =>
   chooseFiles(parseSource(source), list(...paths)).map(({ path }) => path);
 
 describe('naming weights', () => {
-  it('a repository, a file in it and an address of the hub are all understood', () => {
+  it('a repository, a file in it and a URL of the hub are parsed', () => {
     const whole = { repo: 'owner/name', file: null, quant: null };
     for (const text of ['owner/name', 'hf.co/owner/name', 'https://huggingface.co/owner/name/']) {
       assert.deepEqual(parseSource(text), whole);
@@ -65,26 +65,26 @@ describe('choosing weights', () => {
     'mmproj-m-Q4_K_M.gguf',
   ];
 
-  it('Q4_K_M is taken when there is one, else the next in order', () => {
+  it('Q4_K_M is chosen if there is one, otherwise the next in order', () => {
     assert.deepEqual(choose('o/n', [...repo, 'm-Q4_K_M.gguf']), ['m-Q4_K_M.gguf']);
     assert.deepEqual(choose('o/n', repo), ['m-Q5_K_M.gguf']);
   });
 
-  it('a quantisation that is asked for is taken or refused, never replaced', () => {
+  it('a requested quantisation is chosen or refused, never replaced', () => {
     assert.deepEqual(choose('o/n:q8_0', repo), ['m-Q8_0.gguf']);
     assert.throws(() => choose('o/n:Q6_K', repo), {
       message: 'o/n has no Q6_K. It has: IQ2_M, Q8_0, Q5_K_M.',
     });
   });
 
-  it('what is in no order is asked for, unless there is only one', () => {
+  it('unranked quantisations must be named, unless there is only one', () => {
     assert.deepEqual(choose('o/n', ['tiny.gguf']), ['tiny.gguf']);
     assert.throws(() => choose('o/n', ['one.gguf', 'two.gguf']), {
       message: 'Which weights of o/n? Name a file. It has: one.gguf, two.gguf.',
     });
   });
 
-  it('split weights are all their parts, whichever was named', () => {
+  it('split weights include all their parts, whichever was named', () => {
     const parts = [3, 1, 2].map((part) => `Q4_K_M/m-Q4_K_M-0000${part}-of-00003.gguf`);
     const sorted = [...parts].sort();
     assert.deepEqual(choose('o/n', ['m-Q8_0.gguf', ...parts]), sorted);

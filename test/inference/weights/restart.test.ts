@@ -58,7 +58,7 @@ async function serve(
 
 describe('a server that is killed', { concurrency: true }, () => {
   for (const database of databases) {
-    it(`goes on with its pull after the next start and fetches nothing twice, on ${database}`, async () => {
+    it(`resumes its pull after the next start and fetches nothing twice, on ${database}`, async () => {
       const hub = await startHub();
       hub.add(repo, { [file]: bytes });
       hub.pauseAfter(150_000);

@@ -27,7 +27,7 @@ const overview = async (person: SessionFetch) =>
   (await (await person(root)).json()) as WeightsOverview;
 
 describe('the weights endpoints', () => {
-  it('a pull is answered at once, can be watched, and its weights show what they serve', async () => {
+  it('a pull is accepted at once, can be watched, and its weights list the models they serve', async () => {
     const { hub, owner } = await start();
     hub.pauseAfter(50_000);
     const asked = await owner(`${root}/pulls`, { json: { model } });
@@ -71,7 +71,7 @@ describe('the weights endpoints', () => {
     assert.deepEqual((await overview(owner)).data, []);
   });
 
-  it('a viewer reads but neither pulls, cancels nor removes; a key and a stranger see nothing', async () => {
+  it('a viewer reads but can’t pull, cancel or remove; keys and unauthenticated clients see nothing', async () => {
     const { server, owner } = await start();
     const invitation = await owner('/dashboard/api/invitations', { json: { role: 'viewer' } });
     const { link } = (await invitation.json()) as { link: string };
@@ -85,7 +85,7 @@ describe('the weights endpoints', () => {
     assert.equal((await fetch(`${server.url}${root}`)).status, 401);
   });
 
-  it('refusals are sentences with a code', async () => {
+  it('refusals have a message and a code', async () => {
     const { hub, owner } = await start();
     const refused = async (path: string, init: object) => {
       const response = await owner(`${root}${path}`, init);
@@ -105,7 +105,7 @@ describe('the weights endpoints', () => {
     assert.deepEqual(await refused('/pulls', { json: { model } }), [502, 'hub_unavailable']);
   });
 
-  it('a pull is cancelled through its endpoint, and a stopping server lets go of those who watch', async () => {
+  it('a pull is cancelled through its endpoint, and a stopping server ends event streams', async () => {
     const { hub, server, owner } = await start();
     hub.pauseAfter(1_000);
     const ask = async () =>

@@ -16,7 +16,7 @@ const file = 'Llama-3.2-3B-Instruct-Q4_K_M.gguf';
 const root = '/dashboard/api/weights';
 const gguf = join(import.meta.dirname, '../../../model/millrace-builtin-23m-q8_0.gguf');
 
-it('pulled weights answer for their id without a restart, and no more once removed', async () => {
+it('pulled weights serve their model without a restart, until they are removed', async () => {
   const hub = await startHub();
   hub.add(repo, { [file]: await readFile(gguf) });
   const server = await startTestServer({

@@ -50,7 +50,7 @@ for (const database of databases) {
       assert.deepEqual(changed, [model]);
     });
 
-    it('weights that are removed serve no more and are gone', async () => {
+    it('removed weights no longer serve and are deleted', async () => {
       const hub = await startKnownHub();
       const weights = await openTestWeights(hub, { database });
       await weights.ended((await weights.pulls.create(weights.person, { model })).id);
@@ -70,7 +70,7 @@ for (const database of databases) {
       });
     });
 
-    it('a cancelled pull stops fetching and leaves nothing, or its part when that is kept', async () => {
+    it('a cancelled pull stops and leaves nothing, or its partial file if that is kept', async () => {
       const hub = await startKnownHub();
       const weights = await openTestWeights(hub, { database });
       for (const keep of [true, false]) {
@@ -86,7 +86,7 @@ for (const database of databases) {
       assert.deepEqual(await weights.store.list(), []);
     });
 
-    it('no more pulls run at once than configured', async () => {
+    it('at most the configured number of pulls run at once', async () => {
       const hub = await startHub();
       const files = ['a', 'b', 'c', 'd', 'e'].map((letter) => `${letter}.gguf`);
       hub.add('o/n', Object.fromEntries(files.map((one) => [one, randomGguf(50_000)])));
@@ -109,7 +109,7 @@ for (const database of databases) {
       assert(most <= 2, `${most} ran at once`);
     });
 
-    it('a pull stopped with its server waits for the next, which fetches only the rest', async () => {
+    it('a pull stopped with its server resumes with the next one, which fetches only the rest', async () => {
       const hub = await startKnownHub();
       const weights = await openTestWeights(hub, { database });
       hub.pauseAfter(120_000);
@@ -135,7 +135,7 @@ describe('fetching', () => {
   const once = async (weights: TestWeights, request: object) =>
     weights.ended((await weights.pulls.create(weights.person, request)).id);
 
-  it('a cut connection is taken up where it broke, and nothing is fetched twice', async () => {
+  it('a broken download resumes where it broke, and fetches nothing twice', async () => {
     const hub = await startKnownHub();
     hub.cutAfter(70_000, 3);
     const weights = await openTestWeights(hub);
@@ -148,7 +148,7 @@ describe('fetching', () => {
     for (const range of ranges.slice(1)) assert.match(range ?? '', /^bytes=[1-9]\d*-$/);
   });
 
-  it('a hub that knows no ranges is read from the beginning again', async () => {
+  it('a hub without range support is read from the beginning', async () => {
     const hub = await startKnownHub();
     hub.ignoreRanges();
     hub.cutAfter(70_000, 1);
@@ -157,7 +157,7 @@ describe('fetching', () => {
     assert.deepEqual(await readFile(pathOf(weights)), bytes);
   });
 
-  it('a hub that is unwell for a while is asked again; one that stays so is given up', async () => {
+  it('a temporary failure of the hub is retried, and a lasting one fails the pull', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     // A signed address that is too old is refused with 403: that is no word of the hub about us.
@@ -172,7 +172,7 @@ describe('fetching', () => {
     assert.match(row.error ?? '', /does not deliver: it answered 503/);
   });
 
-  it('a wrong checksum is refused, and what came is thrown away', async () => {
+  it('a wrong checksum fails the pull, and the data is deleted', async () => {
     const hub = await startKnownHub();
     hub.corrupt(1);
     const weights = await openTestWeights(hub);
@@ -184,7 +184,7 @@ describe('fetching', () => {
     assert.equal(weights.bindings.find(model), undefined);
   });
 
-  it('a part that was damaged on disk is fetched anew', async () => {
+  it('a partial file that was damaged on disk is fetched again', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     hub.fail(503, 4);
@@ -207,7 +207,7 @@ describe('fetching', () => {
     assert.deepEqual(await readFile(pathOf(weights)), newer);
   });
 
-  it('weights that are there already are bound to another id without fetching', async () => {
+  it('weights on disk are bound to another model without fetching', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     await once(weights, { model });
@@ -217,7 +217,7 @@ describe('fetching', () => {
     assert.deepEqual(weights.bindings.modelsOf(name).sort(), ['hermes3-8b', model]);
   });
 
-  it('split weights come with all their parts, and the first is what an engine opens', async () => {
+  it('split weights are pulled with all their parts, and an engine opens the first', async () => {
     const hub = await startHub();
     const parts = [1, 2, 3].map((part) => `Q4_K_M/big-Q4_K_M-0000${part}-of-00003.gguf`);
     const contents = parts.map(() => randomGguf(40_000));
@@ -254,7 +254,7 @@ describe('fetching', () => {
 });
 
 describe('the store', () => {
-  it('a manifest that somebody damaged is as none', async () => {
+  it('a damaged manifest is ignored', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     await weights.ended((await weights.pulls.create(weights.person, { model })).id);
@@ -268,7 +268,7 @@ describe('the store', () => {
     assert.equal(weights.bindings.find(model)?.name, name);
   });
 
-  it('a file that somebody deleted serves no more', async () => {
+  it('a deleted file no longer serves', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     await weights.ended((await weights.pulls.create(weights.person, { model })).id);
@@ -279,7 +279,7 @@ describe('the store', () => {
 });
 
 describe('refusing', () => {
-  it('what the disk has no room for is refused before a byte is fetched', async () => {
+  it('weights that do not fit on the disk are refused before a byte is fetched', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub, {
       freeBytes: async () => bytes.length + 999,
@@ -316,7 +316,7 @@ describe('refusing', () => {
     });
   });
 
-  it('room that another pull is still to fill is not given twice', async () => {
+  it('disk space that another pull still needs is not given twice', async () => {
     const hub = await startKnownHub();
     hub.add('o/n', { 'other.gguf': randomGguf(200_000) });
     hub.pauseAfter(10);
@@ -344,7 +344,7 @@ describe('refusing', () => {
     assert.equal((await weights.ended(id)).state, 'done');
   });
 
-  it('what names nothing is explained', async () => {
+  it('an unknown model, repository or file is refused with the reason', async () => {
     const hub = await startKnownHub();
     const weights = await openTestWeights(hub);
     const refused = (request: object, message: RegExp) =>
