@@ -9,6 +9,8 @@ export interface DriverOptions {
   isolation: 'auto' | 'none';
   /** Sandboxes may create namespaces and mounts of their own. Default: false. */
   nested?: boolean;
+  /** Memory that sandboxes leave to the host; null for the default. */
+  reservedMemoryGib?: number | null;
   log: (message: string) => void;
   /** Required by the incus driver. */
   incus?: IncusOptions;
@@ -17,9 +19,9 @@ export interface DriverOptions {
 export type DriverName = keyof typeof drivers;
 
 const drivers = {
-  sandbox: async ({ dataDir, isolation, nested, log }: DriverOptions): Promise<Driver> => {
+  sandbox: async ({ incus: _, ...options }: DriverOptions): Promise<Driver> => {
     const { createSandboxDriver } = await import('#cloud/drivers/sandbox/sandbox.ts');
-    return createSandboxDriver({ dataDir, isolation, nested, log });
+    return createSandboxDriver(options);
   },
   incus: async ({ incus, log }: DriverOptions): Promise<Driver> => {
     if (!incus) throw new DriverError('impossible', 'No Incus or LXD endpoint was given.');

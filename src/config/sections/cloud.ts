@@ -97,6 +97,13 @@ const offer = {
     description:
       'Let sandboxes create namespaces, mounts and packet filters of their own, e.g. to run containers inside. This exposes more of the kernel to tenants.',
   }),
+  reserved_memory_gib: Type.Unsafe<number | null>({
+    type: ['number', 'null'],
+    minimum: 0,
+    default: null,
+    description:
+      'Memory of this host, in GiB, that sandboxes leave to it. If null, a sixteenth, but at least 1 GiB. At most half of the memory is reserved.',
+  }),
   region: Type.Unsafe<string>({
     ...OneOf(regions.map(({ name }) => name)),
     default: 'us-west-1',

@@ -26,6 +26,7 @@ async function openOwnHost({ config, log }: Core) {
     dataDir: config.data_dir,
     isolation,
     nested,
+    reservedMemoryGib: config.cloud.reserved_memory_gib,
     log: (message) => log.info({ driver: name }, message),
   });
   return { hostId: readHostId(config.data_dir), driver };

@@ -2,20 +2,24 @@
 // enforced.
 
 import { statfs } from 'node:fs/promises';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import type { DriverReport } from '#cloud/drivers/driver.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { findGpus, toReport } from './gpus.ts';
 import type { SandboxHost } from './host.ts';
 
-export async function describeHost({ host, dataDir }: SandboxContext): Promise<DriverReport> {
+export async function describeHost({
+  host,
+  dataDir,
+  machineMemory,
+}: SandboxContext): Promise<DriverReport> {
   const disk = await statfs(dataDir);
   return {
     isolated: host.mode !== 'none' && host.obstacle === null,
     isolation: describeIsolation(host),
     network: describeNetwork(host),
     vcpus: availableParallelism(),
-    memoryGib: Math.floor(totalmem() / 1024 ** 3),
+    memoryGib: Math.max(1, Math.floor(machineMemory / 1024 ** 3)),
     // The total, not the free space: a type must not shrink because machines used the disk earlier.
     storageGib: Math.floor((disk.blocks * disk.bsize) / 1024 ** 3),
     gpus: toReport(await findGpus()),

@@ -27,6 +27,7 @@ import {
   sharePath,
   writeRecord,
 } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
+import { memoryForMachines, reserveMemory } from '#cloud/drivers/sandbox/machine/memory-reserve.ts';
 import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
 import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 import {
@@ -55,6 +56,8 @@ export interface SandboxOptions {
   /** Ports to try on the machine's own address, in this order. Default: 22, then 2222. */
   readonly sshPorts?: readonly number[];
   readonly addresses?: AddressRange;
+  /** Memory that machines leave to the host. Null or undefined: a sixteenth, at least 1 GiB. */
+  readonly reservedMemoryGib?: number | null;
   /** `auto` uses OpenSSH's sftp server where the host has it; `own` always uses the built-in one. */
   readonly sftpServer?: 'auto' | 'own';
   /** `auto` makes disk images where the host can; `directories` makes new disks without them. */
@@ -71,6 +74,7 @@ const advice =
 
 export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
   const context = await openContext(options);
+  await reserveMemory(context);
   const { dataDir, host, locks, log } = context;
   const served = createServedMachines(context);
   for (const id of await listMachineIds(dataDir)) {
@@ -137,6 +141,7 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
   return {
     dataDir,
     host,
+    machineMemory: memoryForMachines(options.reservedMemoryGib ?? null),
     range: options.addresses ?? defaultRange,
     sshPorts: options.sshPorts ?? [22, 2222],
     locks: createKeyedMutex(),

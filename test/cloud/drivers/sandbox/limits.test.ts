@@ -4,8 +4,11 @@ import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
+import { findControlGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
+import { memoryForMachines } from '#cloud/drivers/sandbox/machine/memory-reserve.ts';
 import { maxConnections } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
 import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
@@ -122,6 +125,23 @@ describe('limits of a machine', { skip, timeout: 60_000 }, () => {
       for (const socket of sockets) socket.close();
     }
     assert.equal(await inside(neighbour, 'echo fine'), 'fine');
+  });
+
+  test('memory: the host keeps a part of it, whatever all machines together use', async () => {
+    const gib = 1024 ** 3;
+    assert.equal(memoryForMachines(null, 64 * gib), 60 * gib);
+    assert.equal(memoryForMachines(null, 8 * gib), 7 * gib);
+    assert.equal(memoryForMachines(null, gib), gib / 2);
+    assert.equal(memoryForMachines(10, 64 * gib), 54 * gib);
+    const allowed = memoryForMachines(null);
+    assert.equal((await fixture.driver.describe()).memoryGib, Math.floor(allowed / gib));
+    const groups = await findControlGroups();
+    const files = ['memory.limit_in_bytes', 'memory.max'].flatMap((file) =>
+      (groups?.mounts ?? []).map((mount) => path.join(mount, 'millrace', file)),
+    );
+    const limit = Number(readFileSync(files.find((file) => existsSync(file))!, 'utf8'));
+    // The kernel rounds to pages.
+    assert(limit <= allowed && limit > allowed - 2 ** 16);
   });
 
   test('core files, and the order in which the kernel ends processes', async () => {

@@ -7,6 +7,8 @@ import type { KeyedMutex } from '#lib/async/keyed-mutex.ts';
 export interface SandboxContext extends Addressing {
   readonly dataDir: string;
   readonly host: SandboxHost;
+  /** Bytes of memory that all machines together may use. */
+  readonly machineMemory: number;
   /** One lock per machine id, and one each for `addresses` and `forwarding`. */
   readonly locks: KeyedMutex;
   readonly log: (message: string) => void;

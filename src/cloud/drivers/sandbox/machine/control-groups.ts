@@ -95,6 +95,13 @@ export async function createGroups(groups: ControlGroups, id: string, limits: Gr
   }
 }
 
+/** Limits the memory of all machines of this host together. */
+export async function limitAllGroups({ version, mounts }: ControlGroups, memoryBytes: number) {
+  const mount = mounts[controllers.indexOf('memory')] ?? mounts[0]!;
+  const file = version === 2 ? 'memory.max' : 'memory.limit_in_bytes';
+  await writeFile(path.join(mount, parent, file), String(memoryBytes));
+}
+
 /** Waits up to five seconds: a group can be removed only once its last process was reaped. */
 export async function removeGroups(groups: ControlGroups, id: string) {
   const deadline = performance.now() + 5000;
