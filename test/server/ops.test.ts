@@ -71,6 +71,7 @@ describe('operations', () => {
 
   test('the cloud API describes itself below its own base address, without a key', async () => {
     const server = await startTestServer();
+    assert.equal((await server.fetch('/api/v1//instances')).status, 200, 'a base with a slash');
     const described = await fetch(`${server.url}/api/v1/openapi.json`);
     const { paths } = (await described.json()) as { paths: object };
     assert('/api/v1/instances' in paths);
