@@ -1,4 +1,4 @@
-// Style is a test: who may import whom, that the repository stands alone, and that files stay small.
+// Style is a test: the layering of imports, that the repository stands alone, and that files stay small.
 
 import assert from 'node:assert';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Who may do what, on every route that there is: a new one that forgets to ask for a role fails here.
+// What each role may do on every route. A new route that forgets to check the role fails here.
 
 import assert from 'node:assert';
 import { before, describe, test } from 'node:test';

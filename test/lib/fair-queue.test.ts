@@ -1,4 +1,4 @@
-// The queue under random operations: bounded, fair, nobody starves, nobody is forgotten.
+// The queue under random operations: bounded, fair, without starvation, and no item is forgotten.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ test('under any arrivals and departures slots are used, none twice, and every re
     const limits = { maxLength: 10, maxWaitMs: 5000 };
     const router = new Router(listOf(...backends), clock, limits);
     const held: Lease[] = [];
-    /** Those who wait, and whether the first backend is out of question for them. */
+    /** Waiting requests, and whether they may not use the first backend. */
     const leaving = new Map<AbortController, boolean>();
     let asked = 0;
     let ended = 0;
@@ -40,7 +40,7 @@ test('under any arrivals and departures slots are used, none twice, and every re
         const { draining, outstanding, concurrency } = backends[at] as TestBackend;
         return !draining && outstanding < (concurrency ?? 0);
       };
-      const isLeft = 'somebody waits though there is a place';
+      const isLeft = 'a request waits though a slot is free';
       assert(!(hasPlace(1) || hasPlace(2)) || leaving.size === 0, isLeft);
       assert(!hasPlace(0) || [...leaving.values()].every((isPicky) => isPicky), isLeft);
       assert.equal(leaving.size, router.queued('m'));
@@ -119,7 +119,7 @@ test('callers of one priority are at most one turn apart, each in its own order'
         const caller = `${random(5)}`;
         queue.push(caller, { caller, at });
         waiting.set(caller, (waiting.get(caller) ?? 0) + 1);
-        // Who comes anew has no turns to make up for.
+        // A new caller has no turns to make up for.
         turns = turns.filter((one) => one !== caller || (waiting.get(caller) ?? 0) > 1);
         continue;
       }
@@ -129,7 +129,7 @@ test('callers of one priority are at most one turn apart, each in its own order'
       last.set(item.caller, item.at);
       const since = turns.lastIndexOf(item.caller);
       const others = [...waiting].filter(([caller, count]) => count > 0 && caller !== item.caller);
-      // Everybody who has waited since this caller's last turn had one in between.
+      // Every caller that has waited since this caller's last turn had one in between.
       if (since >= 0) {
         const between = turns.slice(since + 1);
         for (const [caller] of others) {

@@ -1,5 +1,5 @@
-// A machine's clock may be set back, by an hour say. What counts on it goes on from there: nobody waits for
-// that hour, and nothing that was to be forgotten is kept for it.
+// A computer's clock may be set back, say by an hour. Rate limits don't wait for that hour, and cached values are not
+// kept for it.
 
 import assert from 'node:assert';
 import { test } from 'node:test';

@@ -110,7 +110,7 @@ export async function startTestServer(options: TestOptions = {}): Promise<TestSe
     withCookie,
     joinBy,
     async join(email = 'owner@example.com') {
-      assert(server.setupLink !== null, 'somebody has joined already');
+      assert(server.setupLink !== null, 'the set-up link was used already');
       return joinBy(server.setupLink, email);
     },
   };

@@ -1,4 +1,4 @@
-// Who may see and change limits, what is written down about it, and what new keys begin with.
+// Which roles may see and change limits, the audit of changes, and the limits of new keys.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -123,8 +123,8 @@ describe('limits as settings', () => {
     ]) {
       assert.equal((await put(json)).status, 400, JSON.stringify(json));
     }
-    const nobody = `/dashboard/api/api-keys/${'0'.repeat(32)}`;
-    assert.equal((await owner(nobody, { method: 'PATCH', json: { label: 'x' } })).status, 404);
+    const unknown = `/dashboard/api/api-keys/${'0'.repeat(32)}`;
+    assert.equal((await owner(unknown, { method: 'PATCH', json: { label: 'x' } })).status, 404);
   });
 
   test('new keys and the account start with the configured limits', async () => {

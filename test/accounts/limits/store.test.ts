@@ -147,7 +147,7 @@ for (const [name, create] of Object.entries(stores)) {
       assert.equal(next.refused, null);
       late.settle({ tokens: 0, costNano: 1 });
       next.settle({ tokens: 0, costNano: 5 });
-      // Who is still in the old month does not bring its cost along.
+      // A request that began in the old month does not add its cost to the new one.
       await ask([newScope(budget, { id, spentNano: 8_999_999_999_999_999 })], 0, 0);
       const { states } = await ask([newScope(budget, { id })], 0, 0, '2026-02');
       assert.deepEqual([states[0]?.spentNano, states[0]?.heldNano], [5, 0]);

@@ -1,6 +1,6 @@
-// Kills the real server with SIGKILL while clients ask it, and starts it again on what is left: whoever
-// had an answer a moment before has exactly one row, long requests have what was last written, and the
-// sums are those of the rows.
+// Kills the real server with SIGKILL while clients send requests, and starts it again on what is left: a request
+// that was answered a moment before has exactly one row, long requests have what was last written, and the sums are
+// those of the rows.
 
 import assert from 'node:assert';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

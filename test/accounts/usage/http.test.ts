@@ -1,5 +1,5 @@
-// Usage through the front door, with the real built-in model: every way a request can end leaves its row,
-// and the endpoints tell it to the account and to nobody else.
+// Usage over HTTP, with the real built-in model: every way a request can end leaves its row,
+// and the endpoints show it to its account only.
 
 import assert from 'node:assert';
 import { execFileSync } from 'node:child_process';

@@ -289,7 +289,7 @@ for (const database of databases) {
       await assert.rejects(usage.flush());
       assert.equal(usage.status().pending, 700);
       isAway = false;
-      // By itself: nobody asks it to.
+      // It writes again by itself.
       await until('it tries again', async () => usage.status().pending === 0);
       await usage.flush();
       assert.equal((await rows()).length, 700);

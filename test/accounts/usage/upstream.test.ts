@@ -46,7 +46,7 @@ describe('usage of requests served by an upstream', () => {
   test('a long stream is listed with its tokens while it runs, and its prompt is counted if it is cut off', async () => {
     const leaving = new AbortController();
     const body = { model, messages, stream: true };
-    // Held on to: fetch lets go of an answer that nobody refers to.
+    // Kept in a variable: fetch aborts a response that is garbage-collected.
     const response = await server.fetch('/v1/chat/completions', {
       json: body,
       signal: leaving.signal,

@@ -1,4 +1,4 @@
-// Who is asked when a backend fails, what its failure means for its health, and what a client is told.
+// Which backend is tried when one fails, what the failure means for its health, and which error a client gets.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// How an answer goes on elsewhere, without anybody to ask: which requests can, what is asked next, how the
+// How a response is continued on another backend: which requests can be, the request to the next backend, and how the
 // two parts are joined.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Overload told apart from failure, through HTTP: the queue, its deadline, who goes first, and every refusal
+// Overload told apart from failure, through HTTP: the queue, its deadline, its order, and every refusal
 // of the contract that a backend can be the cause of.
 
 import assert from 'node:assert/strict';
@@ -59,7 +59,7 @@ describe('a model whose backends are busy', () => {
       ...busy,
       inference: { queue: { length: 9, wait_seconds: 0.3 } },
     });
-    // Held on to: fetch lets go of an answer that nobody refers to.
+    // Kept in a variable: fetch aborts a response that is garbage-collected.
     const running = await gateway.chat({ stream: true });
     const leaving = new AbortController();
     const left = gateway.chat({}, { signal: leaving.signal });
@@ -214,7 +214,7 @@ test('members of a backend’s response besides its choices come with its usage'
   const stream = (body: object) => gateway.chat({ stream: true, ...body }).then(readEvents);
   const { events } = await stream({ stream_options: { include_usage: true } });
   assert.deepEqual([events.at(-1)?.choices, events.at(-1)?.timings], [[], timings]);
-  // Who does not ask for usage has no event without choices.
+  // Without include_usage there is no event without choices.
   assert((await stream({})).events.every(({ choices }) => (choices as object[]).length === 1));
 });
 

@@ -1,4 +1,4 @@
-// Who serves a request, decided before any engine sees it: by size, by what it holds, and in numbers.
+// Which model and backends may serve a request, decided before any engine sees it: by size and by content.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,4 +1,4 @@
-// The endpoints: who may, what they answer, and progress as it happens.
+// The endpoints of weights: roles, responses, and progress as it happens.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -35,7 +35,7 @@ const sampling = {
   presence_penalty: 0,
 };
 
-/** Nobody is there, and it is no model that the others ask. */
+/** A model without a server, which no other example uses. */
 const backend = {
   model: 'lfm-40b',
   name: 'spare',

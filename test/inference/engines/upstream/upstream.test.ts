@@ -503,7 +503,7 @@ describe('the upstream engine', () => {
         [choices[0], chunk?.choices[0]].map((one) => (one as CompletionChoice).stop_reason),
       );
     }
-    // 3 is the end of its model's text, which nobody asked for.
+    // 3 is the end of its model's text, which the request did not name.
     assert.deepEqual(told, [
       ['ain', 'ain'],
       [835, 835],

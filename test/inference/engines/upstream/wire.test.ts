@@ -1,5 +1,5 @@
 // Upstreams as they are met on the wire: connections that were closed meanwhile, old versions of HTTP,
-// addresses of every form, compressed answers, certificates nobody signed.
+// addresses of every form, compressed responses, unsigned certificates.
 
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
@@ -251,7 +251,7 @@ describe('upstreams on the wire', () => {
   });
 });
 
-/** Of nobody and for nobody: it is here to be refused. */
+/** A self-signed certificate, which must be refused. */
 const certificate = `-----BEGIN CERTIFICATE-----
 MIIBkDCCATagAwIBAgIUVBOxEPrJRG77imtzNaL96OuCwEAwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTExNTA3MjUyOVoYDzIxMjYxMDIy
