@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { Ajv } from 'ajv';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { startTestServer } from '#test/support/server.ts';
 
@@ -67,6 +68,35 @@ describe('operations', () => {
     assert.match(failureOf('/v1/models', 'get') ?? '', /InferenceError$/);
     assert.match(failureOf('/api/v1/instances', 'get') ?? '', /CloudError$/);
     assert('tool_choice' in (schema?.properties ?? {}));
+  });
+
+  test('the OpenAPI document describes what both main endpoints respond, also as streams', async () => {
+    const server = await startTestServer();
+    const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
+      paths: Record<
+        string,
+        { post: { responses: { 200: { content: Record<string, { schema: object }> } } } }
+      >;
+    };
+    const stream_options = { include_usage: true };
+    const cases = {
+      '/v1/chat/completions': { messages: [{ role: 'user', content: 'Hi' }], logprobs: true },
+      '/v1/completions': { prompt: 'Once', logprobs: 1 },
+    };
+    const ajv = new Ajv({ strict: false });
+    for (const [path, body] of Object.entries(cases)) {
+      const { content } = document.paths[path]?.post.responses[200] ?? assert.fail(path);
+      const ask = async (more: object) =>
+        server.fetch(path, { json: { model: 'hermes3-8b', max_tokens: 4, ...body, ...more } });
+      const plain = ajv.compile(content['application/json']?.schema ?? assert.fail());
+      const response = await (await ask({})).json();
+      assert(plain(response), JSON.stringify([plain.errors, response]));
+      const event = ajv.compile(content['text/event-stream']?.schema ?? assert.fail());
+      const text = await (await ask({ stream: true, stream_options })).text();
+      const events = text.matchAll(/^data: (\{.*)$/gm).map(([, data = '']) => JSON.parse(data));
+      for (const one of events) assert(event(one), JSON.stringify(event.errors));
+      assert(!event({ choices: 1 }) && !plain({}));
+    }
   });
 
   test('the cloud API describes itself below its own base address, without a key', async () => {

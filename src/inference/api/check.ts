@@ -9,16 +9,22 @@ import {
   invalidValue,
   missingParameter,
 } from '#inference/errors.ts';
+import { toToolRequest, usesFunctions } from '#inference/legacy-functions.ts';
 import type { ChatMessage, ChatRequest, CompletionRequest } from '#inference/schema.ts';
 
 /**
- * Throws InferenceError. The schema's own checks run first. A seed too long for a number is replaced by its exact
- * value.
+ * Returns the task to serve, in which tools stand for functions. Throws InferenceError. The schema's own checks run
+ * first. A seed too long for a number is replaced by its exact value.
  */
-export function checkTask(task: Task): void {
+export function checkTask(task: Task): Task {
   readSeed(task.body);
-  if (task.kind === 'chat') checkChat(task.body);
-  else checkCompletion(task.body);
+  if (task.kind === 'completion') {
+    checkCompletion(task.body);
+    return task;
+  }
+  const { kind, body } = task;
+  checkChat(body);
+  return { kind, body: toToolRequest(body), usesFunctions: usesFunctions(body) };
 }
 
 function readSeed(body: (ChatRequest | CompletionRequest) & WithRawIntegers): void {

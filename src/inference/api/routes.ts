@@ -12,7 +12,6 @@ import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import type { Task } from '#inference/engine.ts';
 import { codeOf, inferenceErrorFormat, modelNotFound } from '#inference/errors.ts';
-import { toToolRequest, usesFunctions } from '#inference/legacy-functions.ts';
 import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
 import {
   type InferenceRequest,
@@ -27,6 +26,7 @@ import type { Serve } from '#inference/serving/serve.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 import { createValidator } from '#lib/schema/validator.ts';
 import { checkTask } from './check.ts';
+import { chatResponses, completionResponses } from './response-schemas.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;
@@ -43,6 +43,20 @@ export interface InferenceParts {
 }
 
 const tags = ['Inference'];
+
+const chatSchema = {
+  tags,
+  summary: 'Answer a conversation',
+  body: ChatRequest,
+  response: chatResponses,
+};
+
+const completionSchema = {
+  tags,
+  summary: 'Continue a text',
+  body: CompletionRequest,
+  response: completionResponses,
+};
 
 export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -61,30 +75,15 @@ export function inferenceRoutes(scope: FastifyInstance, parts: InferenceParts): 
     done();
   });
   modelRoutes(scope, catalog);
-  app.post(
-    '/chat/completions',
-    { schema: { tags, summary: 'Answer a conversation', body: ChatRequest }, validatorCompiler },
-    (request, reply) => {
-      const { body } = request;
-      checkTask({ kind: 'chat', body });
-      return serve(request, reply, {
-        kind: 'chat',
-        body: toToolRequest(body),
-        usesFunctions: usesFunctions(body),
-      });
-    },
+  app.post('/chat/completions', { schema: chatSchema, validatorCompiler }, (request, reply) =>
+    serve(request, reply, { kind: 'chat', body: request.body }),
   );
-  app.post(
-    '/completions',
-    { schema: { tags, summary: 'Continue a text', body: CompletionRequest }, validatorCompiler },
-    (request, reply) => {
-      const task: Task = { kind: 'completion', body: request.body };
-      checkTask(task);
-      return serve(request, reply, task);
-    },
+  app.post('/completions', { schema: completionSchema, validatorCompiler }, (request, reply) =>
+    serve(request, reply, { kind: 'completion', body: request.body }),
   );
 
-  function serve(request: FastifyRequest, reply: FastifyReply, task: Task): Promise<void> {
+  function serve(request: FastifyRequest, reply: FastifyReply, given: Task): Promise<void> {
+    const task = checkTask(given);
     reply.hijack();
     return parts.serve(toInferenceRequest(request, reply), task);
   }
