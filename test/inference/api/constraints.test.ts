@@ -37,6 +37,7 @@ const schema = {
 };
 const isOk = /^\{\s*"ok"\s*:\s*(true|false)\s*\}$/;
 const choice = ['purple', 'green'];
+const gbnf = 'root ::= "(" root ")" | [xy]';
 
 const enforced: [string, object, RegExp][] = [
   ['structured_outputs.json', { structured_outputs: { json: schema } }, isOk],
@@ -56,6 +57,10 @@ const enforced: [string, object, RegExp][] = [
     { structured_outputs: { json_object: true }, max_tokens: 500 },
     /^\{/,
   ],
+  ['structured_outputs.grammar', { structured_outputs: { grammar: gbnf } }, /^(\(+[xy]\)+|[xy])$/],
+  ['guided_grammar', { guided_grammar: gbnf }, /^(\(+[xy]\)+|[xy])$/],
+  ['grammar', { grammar: 'root ::= "up" | "down" [0-9]{2}' }, /^(up|down\d\d)$/],
+  ['ebnf', { ebnf: 'root ::= [a-c]+ "!"', max_tokens: 200 }, /^[abc]+!?$/],
   ['guided_json', { guided_json: schema }, isOk],
   ['guided_regex', { guided_regex: '(up|down){2}' }, /^(up|down){2}$/],
   ['guided_choice', { guided_choice: choice }, /^(purple|green)$/],
@@ -78,6 +83,7 @@ describe('a form of the output', () => {
       }
     });
 
+  const endless = 'root ::= "a" root "b" | "a" root "c" | ""';
   const refused: [string, object, code: string, param: string][] = [
     [
       'structural tags',
@@ -86,6 +92,13 @@ describe('a form of the output', () => {
       'structured_outputs.structural_tag',
     ],
     ['a pattern with a backreference', { guided_regex: '(a)\\1' }, 'invalid_value', 'guided_regex'],
+    ['a grammar that branches without end', { grammar: endless }, 'invalid_value', 'grammar'],
+    [
+      'a grammar without a root',
+      { guided_grammar: 'a ::= "x"' },
+      'invalid_value',
+      'guided_grammar',
+    ],
     ['a schema that is no JSON', { guided_json: '{' }, 'invalid_value', 'guided_json'],
     ['a wrong type', { guided_choice: 'yes' }, 'invalid_type', 'guided_choice'],
     ['no choice', { guided_choice: [] }, 'array_below_min_length', 'guided_choice'],

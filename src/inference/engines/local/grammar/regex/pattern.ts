@@ -99,6 +99,8 @@ function buildRepeat(
   }
   for (let count = max === Infinity ? min : max; count > 0; count--) {
     const inner = build(item, at, steps);
+    // Nothing, however often: nested repetitions of it would take no steps and yet no end.
+    if (inner === at) return at;
     if (count <= min) {
       at = inner;
       continue;

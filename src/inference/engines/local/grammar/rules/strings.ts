@@ -88,7 +88,7 @@ export const asText: AutomatonForm = {
 };
 
 /** Characters that a grammar can name: llama.cpp ends its texts at NUL, and UTF-8 has no surrogates. */
-const scalars: readonly CharRange[] = [
+export const scalars: readonly CharRange[] = [
   [0x1, 0xd7ff],
   [0xe000, 0x10ffff],
 ];
