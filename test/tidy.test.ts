@@ -193,9 +193,10 @@ describe('tidy', () => {
     );
   });
 
-  /** Suites that wait for what they can't set: Redis' own clock, a socket's buffers. */
+  /** Suites that wait for what they can't set: Redis' own clock, a socket's buffers, the length of an outage. */
   const onRealClocks = [
     'test/accounts/limits/replicas.test.ts',
+    'test/attack/outage.ts',
     'test/inference/engines/upstream/upstream.test.ts',
   ];
 

@@ -27,6 +27,11 @@ export function createPostgresDialect(
       idleTimeoutMillis: 30_000,
       // A query that hangs is treated as failed.
       query_timeout: 30_000,
+      // The database ends a transaction whose server was cut off. Until then its locks hold up every other server.
+      // Not as a start-up parameter, which PgBouncer refuses.
+      onConnect: async (client) => {
+        await client.query('set idle_in_transaction_session_timeout = 10000');
+      },
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       application_name: 'millrace',

@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { sql } from 'kysely';
 import { openDatabase } from '#db/open.ts';
 import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
 import { createHandClock } from '#test/support/clock.ts';
@@ -156,6 +157,12 @@ describe('an outage of PostgreSQL', { skip: noPostgres }, () => {
     while (statuses.at(-1) !== 429 && statuses.length < 100) statuses.push(await chat());
     assert(statuses.length > 2, `${statuses}`);
     assert.equal(statuses.at(-1), 429);
+  });
+
+  test('PostgreSQL ends the transaction of a server that is cut off, and so frees its locks', async (context) => {
+    const { direct } = await openWorld(context);
+    const result = await sql`show idle_in_transaction_session_timeout`.execute(direct);
+    assert.deepEqual(result.rows, [{ idle_in_transaction_session_timeout: '10s' }]);
   });
 
   test('usage survives kill -9 during the outage', async (context) => {

@@ -13,6 +13,10 @@ import { until } from './until.ts';
 export interface Postgres {
   /** URL of the maintenance database. Tests create their own databases beside it. */
   url: string;
+  /** Ends the server at once, without a checkpoint. Only if this process started it. */
+  crash(): Promise<void>;
+  /** Starts the server again after a crash. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -21,7 +25,10 @@ const nobodyId = 65534;
 
 export async function startPostgres(): Promise<Postgres> {
   const given = process.env.MILLRACE_TEST_POSTGRES;
-  if (given) return { url: given, stop: async () => {} };
+  const notOurs = async () => {
+    throw new Error('the PostgreSQL at MILLRACE_TEST_POSTGRES is shared');
+  };
+  if (given) return { url: given, crash: notOurs, restart: notOurs, stop: async () => {} };
   const folder = await mkdtemp(join(tmpdir(), 'millrace-postgres-'));
   const isRoot = process.getuid?.() === 0;
   const user = isRoot ? { uid: nobodyId, gid: nobodyId } : {};
@@ -42,19 +49,28 @@ export async function startPostgres(): Promise<Postgres> {
     'listen_addresses=127.0.0.1',
     `port=${port}`,
   ];
-  const child = spawn(
-    bin('postgres'),
-    ['-D', data, '-k', folder, ...settings.flatMap((setting) => ['-c', setting])],
-    { ...user, stdio: 'ignore' },
-  );
   const url = `postgres://test@127.0.0.1:${port}/postgres`;
-  await untilReady(url, child);
+  let child: ChildProcess;
+  async function start(): Promise<void> {
+    const args = settings.flatMap((setting) => ['-c', setting]);
+    child = spawn(bin('postgres'), ['-D', data, '-k', folder, ...args], {
+      ...user,
+      stdio: 'ignore',
+    });
+    await untilReady(url, child);
+  }
+  async function crash(): Promise<void> {
+    const gone = new Promise((done) => child.once('exit', done));
+    child.kill('SIGQUIT');
+    await gone;
+  }
+  await start();
   return {
     url,
+    crash,
+    restart: start,
     async stop() {
-      const gone = new Promise((done) => child.once('exit', done));
-      child.kill('SIGQUIT');
-      await gone;
+      await crash();
       await rm(folder, { recursive: true, force: true });
     },
   };
