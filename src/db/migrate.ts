@@ -16,6 +16,7 @@ import * as generatedKeys from '#db/migrations/0009-generated-keys.ts';
 import * as reservedUsage from '#db/migrations/0010-reserved-usage.ts';
 import * as people from '#db/migrations/0011-people.ts';
 import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
+import * as usageNames from '#db/migrations/0013-usage-names.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -31,6 +32,7 @@ const migrations: Record<string, Migration> = {
   '0010-reserved-usage': reservedUsage,
   '0011-people': people,
   '0012-model-gpus': modelGpus,
+  '0013-usage-names': usageNames,
 };
 
 /** Names of all migrations, in the order in which they run. */

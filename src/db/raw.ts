@@ -2,7 +2,7 @@
 // for the writer's thread, which does not load Kysely.
 
 import { CompiledQuery, PostgresAdapter } from 'kysely';
-import type { Tx } from './tables.ts';
+import type { Database, Tx } from './tables.ts';
 
 export interface RawTx {
   readonly isPostgres: boolean;
@@ -17,7 +17,7 @@ export interface RawResult<Row> {
   readonly changed: number;
 }
 
-export function toRawTx(tx: Tx): RawTx {
+export function toRawTx(tx: Database | Tx): RawTx {
   const isPostgres = tx.getExecutor().adapter instanceof PostgresAdapter;
   return {
     isPostgres,

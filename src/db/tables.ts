@@ -44,7 +44,8 @@ export interface Tables {
   backends: BackendRow;
   drained_backends: DrainedBackendRow;
   backends_version: BackendsVersionRow;
-  usage_requests: UsageRequestRow;
+  usage_requests: StoredUsageRow;
+  usage_names: UsageNameRow;
   usage_hours: UsageHourRow;
   spend: SpendRow;
   usage_processes: UsageProcessRow;
@@ -236,6 +237,36 @@ export interface BackendsVersionRow {
 }
 
 export type UsageStatus = 'done' | 'aborted' | 'failed' | 'refused' | 'running' | 'interrupted';
+
+/** A request as it is stored: its texts are refs of `usage_names`. */
+export interface StoredUsageRow
+  extends Omit<
+    UsageRequestRow,
+    | 'account_id'
+    | 'key_id'
+    | 'user_id'
+    | 'operation'
+    | 'model'
+    | 'served_model'
+    | 'backend'
+    | 'code'
+  > {
+  account_ref: number;
+  key_ref: number | null;
+  user_ref: number | null;
+  operation_ref: number;
+  model_ref: number;
+  served_model_ref: number;
+  backend_ref: number;
+  code_ref: number | null;
+}
+
+export interface UsageNameRow {
+  ref: number;
+  name: string;
+  /** The last day on which a request with this name began, in days since the epoch. */
+  last_day: number;
+}
 
 /** One inference request. */
 export interface UsageRequestRow {

@@ -22,7 +22,7 @@ export function startChores({ core, accounts, usage, models, cloud }: Parts): ()
     every(60_000, () => usage.rows.sweep()),
     every(600_000, () => accounts.throttle.sweep()),
     every(3_600_000, () => accounts.sessions.sweep()),
-    every(3_600_000, () => usage.retention.sweep()),
+    every(600_000, () => usage.retention.sweep()),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

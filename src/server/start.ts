@@ -145,7 +145,7 @@ function createServerApp(
       ...models.backends,
       queuedFor: (model) => serving.router.queued(model),
     },
-    usage: { authenticator, clock, summaries: usage.summaries, requests: usage.requests },
+    usage: { authenticator, clock, ...usage },
     dashboard,
   });
 }

@@ -137,6 +137,7 @@ const tables = [
   'spend',
   'ssh_keys',
   'usage_hours',
+  'usage_names',
   'usage_requests',
   'users',
 ];

@@ -30,6 +30,8 @@ export async function readBudgetCosts(
   { processId, seenBefore }: OtherServersFilter,
 ): Promise<BudgetCosts> {
   const from = Date.parse(`${month}-01T00:00:00Z`);
+  const refOf = (name: string) =>
+    db.selectFrom('usage_names').select('ref').where('name', '=', name);
   const spent = db
     .selectFrom('spend')
     .select('cost_nano')
@@ -47,10 +49,10 @@ export async function readBudgetCosts(
     .where('status', '=', sql.lit('running'))
     // PostgreSQL evaluates an array first, and then finds the rows by the index of running requests.
     .where(sql<boolean>`process = any(array(${servers}))`)
-    .where('account_id', '=', accountId)
+    .where('account_ref', '=', refOf(accountId))
     .where('at', '>=', from)
     .where('at', '<', toMonthEnd(from));
-  if (keyId !== null) running = running.where('key_id', '=', keyId);
+  if (keyId !== null) running = running.where('key_ref', '=', refOf(keyId));
   const row = await db
     .selectNoFrom([spent.as('spent'), running.as('running')])
     .executeTakeFirstOrThrow();

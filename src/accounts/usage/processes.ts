@@ -3,8 +3,9 @@
 
 import { sql } from 'kysely';
 import { toRawTx } from '#db/raw.ts';
-import type { Database, UsageRequestRow } from '#db/tables.ts';
+import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { addNames, toDay, toRequestRows } from './names.ts';
 import { addSums, sumRows } from './sums.ts';
 
 export interface Processes {
@@ -22,6 +23,8 @@ const deadMs = 90_000;
 const heartbeatRetentionMs = 86_400_000;
 /** Maximum rows closed in one transaction. */
 const sweepRows = 512;
+/** The code of an interrupted request. */
+const code = 'server_lost';
 
 export function createProcesses(
   db: Database,
@@ -46,42 +49,13 @@ export function createProcesses(
   async function sweep(): Promise<void> {
     await beat();
     for (;;) {
-      const rows = await closeOrphans();
-      if (rows.length < sweepRows) break;
+      if ((await closeOrphans(db, clock.now(), { id, singleServer })) < sweepRows) break;
       await new Promise((done) => setImmediate(done));
     }
     await db
       .deleteFrom('usage_processes')
       .where('last_seen', '<', clock.now() - heartbeatRetentionMs)
       .execute();
-  }
-
-  /** Of two servers that sweep at once, the second waits for the first's transaction and finds the rows closed. */
-  function closeOrphans(): Promise<UsageRequestRow[]> {
-    return db.transaction().execute(async (tx) => {
-      const alive = tx
-        .selectFrom('usage_processes')
-        .select('id')
-        .where('last_seen', '>=', clock.now() - deadMs);
-      let orphans = tx
-        .selectFrom('usage_requests')
-        .select(['account_id', 'at', 'id'])
-        .where('status', '=', sql.lit('running'))
-        .where('process', '<>', id)
-        .limit(sweepRows);
-      if (!singleServer) orphans = orphans.where('process', 'not in', alive);
-      const rows = await tx
-        .updateTable('usage_requests')
-        .set({ status: 'interrupted', code: 'server_lost', process: null })
-        .where(({ eb, refTuple }) =>
-          eb(refTuple('account_id', 'at', 'id'), 'in', orphans.$asTuple('account_id', 'at', 'id')),
-        )
-        .where('status', '=', sql.lit('running'))
-        .returningAll()
-        .execute();
-      await addSums(toRawTx(tx), sumRows(rows));
-      return rows;
-    });
   }
 
   return {
@@ -91,4 +65,38 @@ export function createProcesses(
       await db.deleteFrom('usage_processes').where('id', '=', id).execute();
     },
   };
+}
+
+/** Of two servers that sweep at once, the second waits for the first's transaction and finds the rows closed. */
+function closeOrphans(
+  db: Database,
+  now: number,
+  { id, singleServer }: { id: string; singleServer: boolean },
+): Promise<number> {
+  return db.transaction().execute(async (tx) => {
+    const alive = tx
+      .selectFrom('usage_processes')
+      .select('id')
+      .where('last_seen', '>=', now - deadMs);
+    let orphans = tx
+      .selectFrom('usage_requests')
+      .select(['account_ref', 'at', 'id'])
+      .where('status', '=', sql.lit('running'))
+      .where('process', '<>', id)
+      .limit(sweepRows);
+    if (!singleServer) orphans = orphans.where('process', 'not in', alive);
+    const raw = toRawTx(tx);
+    const names = await addNames(raw, new Map([[code, toDay(now)]]));
+    const rows = await tx
+      .updateTable('usage_requests')
+      .set({ status: 'interrupted', code_ref: names.get(code) as number, process: null })
+      .where(({ eb, refTuple }) =>
+        eb(refTuple('account_ref', 'at', 'id'), 'in', orphans.$asTuple('account_ref', 'at', 'id')),
+      )
+      .where('status', '=', sql.lit('running'))
+      .returningAll()
+      .execute();
+    if (rows.length > 0) await addSums(raw, sumRows(await toRequestRows(raw, rows)));
+    return rows.length;
+  });
 }

@@ -2,8 +2,10 @@
 
 import { sql } from 'kysely';
 import { type PageOptions, readPage } from '#accounts/paging.ts';
-import type { Database, UsageRequestRow, UsageStatus } from '#db/tables.ts';
+import { type RawTx, toRawTx } from '#db/raw.ts';
+import type { Database, StoredUsageRow, UsageRequestRow, UsageStatus } from '#db/tables.ts';
 import { toDollars } from './dollars.ts';
+import { findNames, toRequestRows } from './names.ts';
 import type { UsageRequest, UsageRequestPage } from './schema.ts';
 
 export interface RequestFilter {
@@ -25,15 +27,21 @@ export interface UsageRequests {
 const exportRows = 500;
 
 export function createUsageRequests(db: Database): UsageRequests {
-  function ofAccount(accountId: string, { model, key, status }: RequestFilter) {
+  const raw = toRawTx(db);
+
+  /** Undefined if no request can match. */
+  async function select(accountId: string, { model, key, status }: RequestFilter) {
+    // Read first, so that the database plans with them: a rare model is found by another index than a common one.
+    const names = [accountId, model, key].filter((name) => name !== undefined);
+    const refs = await findNames(raw, names);
+    if (names.some((name) => !refs.has(name))) return undefined;
+    const refOf = (name: string) => refs.get(name)?.ref as number;
     let query = db
-      .selectFrom('usage_requests as u')
-      .leftJoin('api_keys as k', 'k.id', 'u.key_id')
+      .selectFrom(() => requestsBy(raw, { model, key, status }))
       .selectAll('u')
-      .select('k.label as key_label')
-      .where('u.account_id', '=', accountId);
-    if (model !== undefined) query = query.where('u.model', '=', model);
-    if (key !== undefined) query = query.where('u.key_id', '=', key);
+      .where('u.account_ref', '=', refOf(accountId));
+    if (model !== undefined) query = query.where('u.model_ref', '=', refOf(model));
+    if (key !== undefined) query = query.where('u.key_ref', '=', refOf(key));
     if (status !== undefined) query = query.where('u.status', '=', status);
     // Repeats the condition of the partial index, so that the database uses it.
     if (status !== undefined && status !== 'done') {
@@ -42,25 +50,41 @@ export function createUsageRequests(db: Database): UsageRequests {
     return query;
   }
 
+  async function toRequests(stored: readonly StoredUsageRow[]): Promise<UsageRequest[]> {
+    if (stored.length === 0) return [];
+    const rows = await toRequestRows(raw, stored);
+    const keys = [...new Set(rows.flatMap(({ key_id }) => key_id ?? []))];
+    const labels = await db
+      .selectFrom('api_keys')
+      .select(['id', 'label'])
+      .where('id', 'in', ['', ...keys])
+      .execute();
+    const labelOf = new Map<string | null, string>(labels.map(({ id, label }) => [id, label]));
+    return rows.map((row) => toRequest(row, labelOf.get(row.key_id) ?? null));
+  }
+
   return {
     async page(accountId, { limit, before, ...filter }) {
       const order = { at: 'u.at', id: 'u.id', of: (row: { at: number; id: string }) => row };
-      const query = ofAccount(accountId, filter);
+      const query = await select(accountId, filter);
+      if (query === undefined) return { data: [], next: null };
       const { data, next } = await readPage(query, { limit, before }, order);
-      return { data: data.map(toRequest), next };
+      return { data: await toRequests(data), next };
     },
 
     async *between(accountId, { from, to, ...filter }) {
+      const query = await select(accountId, filter);
+      if (query === undefined) return;
       let [at, id] = [from, ''];
       for (;;) {
-        const rows = await ofAccount(accountId, filter)
+        const rows = await query
           .where(sql<boolean>`(u.at, u.id) > (${at}, ${id})`)
           .where('u.at', '<', to)
           .orderBy('u.at')
           .orderBy('u.id')
           .limit(exportRows)
           .execute();
-        if (rows.length > 0) yield rows.map(toRequest);
+        if (rows.length > 0) yield await toRequests(rows);
         const last = rows.at(-1);
         if (last === undefined || rows.length < exportRows) return;
         [at, id] = [last.at, last.id];
@@ -69,7 +93,25 @@ export function createUsageRequests(db: Database): UsageRequests {
   };
 }
 
-const toRequest = (row: UsageRequestRow & { key_label: string | null }): UsageRequest => ({
+/**
+ * SQLite has no statistics and prefers the order of the whole table, so it would read all of it for a rare model. It
+ * is told the index. Each ends with the time; only requests of the same millisecond are sorted.
+ */
+function requestsBy({ isPostgres }: RawTx, { model, key, status }: RequestFilter) {
+  const index =
+    key !== undefined
+      ? 'by_key'
+      : model !== undefined
+        ? 'by_model'
+        : status !== undefined && status !== 'done'
+          ? 'by_status'
+          : null;
+  const hint =
+    index === null || isPostgres ? sql`u` : sql`u indexed by ${sql.ref(`usage_requests_${index}`)}`;
+  return sql<StoredUsageRow>`usage_requests`.as<'u'>(hint);
+}
+
+const toRequest = (row: UsageRequestRow, keyLabel: string | null): UsageRequest => ({
   id: row.id,
   at: new Date(row.at).toISOString(),
   operation: row.operation,
@@ -77,7 +119,7 @@ const toRequest = (row: UsageRequestRow & { key_label: string | null }): UsageRe
   served_model: row.served_model,
   backend: row.backend === '' ? null : row.backend,
   key_id: row.key_id,
-  key_label: row.key_label,
+  key_label: keyLabel,
   status: row.status,
   code: row.code,
   prompt_tokens: row.prompt_tokens,

@@ -9,6 +9,7 @@ import type { Clock } from '#lib/clock.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { toCsv } from './csv.ts';
 import type { UsageRequests } from './requests.ts';
+import type { UsageRetention } from './retention.ts';
 import {
   type UsageBucket,
   UsageExportQuery,
@@ -24,6 +25,7 @@ export interface UsageParts {
   clock: Clock;
   summaries: UsageSummaries;
   requests: UsageRequests;
+  retention: Pick<UsageRetention, 'storage'>;
 }
 
 const dayMs = 24 * hourMs;
@@ -32,7 +34,7 @@ const maxDays = { hour: 40, day: 400 };
 
 export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { authenticator, clock, summaries, requests } = parts;
+  const { authenticator, clock, summaries, requests, retention } = parts;
   authenticator.requireSession(scope);
 
   app.get('/usage', { schema: { querystring: UsageQuery } }, async (request) => {
@@ -40,6 +42,7 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
     const data = await summaries.list(sessionOf(request).accountId, span);
     return { ...span, from: toTime(span.from), to: toTime(span.to), data };
   });
+  app.get('/usage/storage', async () => retention.storage);
   app.get('/usage/requests', { schema: { querystring: UsageRequestsQuery } }, async (request) => {
     const { accountId } = sessionOf(request);
     return requests.page(accountId, { ...request.query, ...toPageOptions(request.query) });

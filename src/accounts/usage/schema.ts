@@ -91,3 +91,11 @@ export interface UsageRequestPage {
   /** Pass this as `before` to get the next page; null on the last one. */
   next: string | null;
 }
+
+/** How full the record of requests is. */
+export interface UsageStorage {
+  rows: number;
+  max_rows: number;
+  /** `near` from 80% on; `full` if the oldest requests are being deleted. */
+  state: 'ok' | 'near' | 'full';
+}

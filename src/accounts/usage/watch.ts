@@ -1,11 +1,12 @@
-// Metrics of the usage recorder, read at each scrape.
+// Metrics of the usage recorder and of the table it fills, read at each scrape.
 
 import { Gauge, type Registry } from 'prom-client';
 import type { RecorderStatus } from './recorder.ts';
+import type { UsageStorage } from './schema.ts';
 
 export function watchUsage(
   registry: Registry,
-  read: () => RecorderStatus & { spooled: number },
+  read: () => RecorderStatus & { spooled: number; storage: UsageStorage },
 ): void {
   const gauge = (name: string, help: string, value: (status: ReturnType<typeof read>) => number) =>
     new Gauge({
@@ -16,6 +17,16 @@ export function watchUsage(
         this.set(value(read()));
       },
     });
+  gauge(
+    'millrace_usage_rows',
+    'Stored requests, as of the last sweep.',
+    ({ storage }) => storage.rows,
+  );
+  gauge(
+    'millrace_usage_rows_max',
+    'Stored requests above which the oldest are deleted: usage.max_rows.',
+    ({ storage }) => storage.max_rows,
+  );
   gauge('millrace_usage_open', 'Requests that are running.', ({ open }) => open);
   gauge(
     'millrace_usage_pending',

@@ -79,6 +79,13 @@ export const UsageSettings = Type.Object(
       maximum: 3650,
       description: 'Days for which the record of each request is kept.',
     }),
+    max_rows: Type.Integer({
+      default: 20_000_000,
+      minimum: 1000,
+      maximum: 1_000_000_000,
+      description:
+        'Maximum number of requests whose record is kept. Beyond it the oldest are deleted; totals stay. In SQLite, a million take about 0.2 GB.',
+    }),
     hour_days: Type.Integer({
       default: 800,
       minimum: 1,

@@ -46,4 +46,5 @@ export function toRoomBounds({ inference }: Config): RoomBounds {
 export const toUsageRetention = ({ usage }: Config) => ({
   requestDays: usage.request_days,
   hourDays: usage.hour_days,
+  maxRows: usage.max_rows,
 });

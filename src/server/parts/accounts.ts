@@ -16,7 +16,7 @@ import { createThrottle } from '#accounts/throttle.ts';
 import { createOutageWriter } from '#accounts/usage/outage-writer.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
 import { createUsageRequests } from '#accounts/usage/requests.ts';
-import { createUsageRetention } from '#accounts/usage/retention.ts';
+import { UsageRetention } from '#accounts/usage/retention.ts';
 import { openSpool } from '#accounts/usage/spool.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
@@ -85,12 +85,17 @@ export function openUsage({ config, clock, db, log, sqlite, metrics, processId }
     { db, clock, log, writer },
     { singleServer: sqlite !== null, processId },
   );
-  watchUsage(metrics, () => ({ ...rows.status(), spooled: spool.count() }));
+  const retention = new UsageRetention(db, clock, log, toUsageRetention(config));
+  watchUsage(metrics, () => ({
+    ...rows.status(),
+    spooled: spool.count(),
+    storage: retention.storage,
+  }));
   return {
     rows,
     /** Writes the rows that an outage of PostgreSQL left in the data directory. */
     drainSpool: spooling.drain,
-    retention: createUsageRetention(db, clock, toUsageRetention(config)),
+    retention,
     summaries: createUsageSummaries(db),
     requests: createUsageRequests(db),
   };

@@ -24,7 +24,7 @@ import { month, newScope } from '#test/support/limits/scopes.ts';
 import { redisIsMissing, startRedis, type TestRedis } from '#test/support/redis.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
-import { endedRow } from '#test/support/usage/usage.ts';
+import { endedRow, insertRows } from '#test/support/usage/usage.ts';
 
 const ask = { tokens: 1, costNano: 1 };
 /** Of the hash; the open requests are beside it. */
@@ -129,7 +129,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
       ...{ status: 'running', process: gone.id, cost_nano: Math.ceil(1.5 * worst) },
     });
     const before = { ...left, id: 'before', at: clock.now() - 40 * 86_400_000 };
-    await db.insertInto('usage_requests').values([left, before]).execute();
+    await insertRows(db, [left, before]);
     // As long as it may live, Redis holds the most that it can cost.
     clock.turn(14_000);
     assert.equal((await complete(server, key, brief)).status, 200);

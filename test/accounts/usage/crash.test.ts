@@ -12,7 +12,7 @@ import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/pr
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
 import { until } from '#test/support/until.ts';
-import { assertAgreement } from '#test/support/usage/usage.ts';
+import { assertAgreement, readRows } from '#test/support/usage/usage.ts';
 
 const kills = 2;
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
@@ -40,7 +40,7 @@ for (const database of databases) {
           MILLRACE_LOG_LEVEL: 'warn',
         });
       const db = await openDatabase({ url, poolSize: 1, dataDir });
-      const read = () => db.selectFrom('usage_requests').selectAll().execute();
+      const read = () => readRows(db);
 
       for (let kill = 0; kill < kills; kill++) {
         const server = await start();

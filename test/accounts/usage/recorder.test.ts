@@ -4,7 +4,6 @@ import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readMonthlySpend, toMonth } from '#accounts/usage/monthly-spend.ts';
-import { createUsageRetention } from '#accounts/usage/retention.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { databases } from '#test/support/databases.ts';
 import { until } from '#test/support/until.ts';
@@ -15,6 +14,7 @@ import {
   facts,
   keyId,
   nextId,
+  openRetention,
   openTestUsage,
   serveOne,
 } from '#test/support/usage/usage.ts';
@@ -332,7 +332,7 @@ for (const database of databases) {
     test('rows and hours are deleted after the configured days, months never', async () => {
       const { usage, clock, db, rows } = await openTestUsage(database);
       await db.insertInto('accounts').values({ id: accountId, name: 'x', created_at: 0 }).execute();
-      const retention = createUsageRetention(db, clock, { requestDays: 10, hourDays: 30 });
+      const retention = openRetention({ db, clock }, { requestDays: 10, hourDays: 30 });
       for (let turn = 0; turn < 1100; turn++) serveOne(usage);
       await usage.flush();
       clock.turn(9 * dayMs);

@@ -218,8 +218,9 @@ for (const database of databases) {
         page({ before: `${now - 2e9}.${nextId()}` }),
         page({ model: 'rare' }, /usage_requests_by_model/),
         page({ status: 'failed' }, /usage_requests_by_status/),
-        page({ key: `${'b'.repeat(31)}3` }),
-        page({ key: '9'.repeat(32) }, /usage_requests_by_key/),
+        page({ key: `${'b'.repeat(31)}3` }, /usage_requests_by_key/),
+        // Nothing has this name, so nothing is read.
+        page({ key: '9'.repeat(32) }, /^$/),
         {
           over: span,
           index: /index/i,
@@ -231,8 +232,8 @@ for (const database of databases) {
         const what = `${JSON.stringify(over)}\n${plan}`;
         assert.match(plan, index, what);
         assert.doesNotMatch(plan, /Seq Scan on usage_|SCAN u\b/, what);
-        // Sorting a page would mean to have read all that could be on it.
-        if (over !== span) assert.doesNotMatch(plan, /TEMP B-TREE|Sort/, what);
+        // Sorting a page would mean to have read all that could be on it, unless only those of one moment are sorted.
+        if (over !== span) assert.doesNotMatch(plan, /TEMP B-TREE FOR ORDER|^\W*Sort {2}/m, what);
       }
     });
   });
@@ -265,20 +266,32 @@ async function explain(db: Database, ask: (db: Database) => Promise<unknown>): P
 
 /** 50,000 requests over 29 days; one is of a rare model, another one failed. */
 async function fill(db: Database): Promise<void> {
+  const keyOf = (n: number) => `${'b'.repeat(31)}${n}`;
+  const keys = [0, 1, 2, 3, 4].map(keyOf);
+  const names = [...keys, accountId, 'chat', 'rare', 'other', 'common', 'm', 'one'];
+  for (const [at, name] of names.entries()) {
+    await db
+      .insertInto('usage_names')
+      .values({ ref: at + 1, name, last_day: 20_000 })
+      .execute();
+  }
+  const refOf = (name: string) => sql.lit(names.indexOf(name) + 1);
   await sql`
     with recursive numbers(i) as (select 0 union all select i + 1 from numbers where i < 49999)
-    insert into usage_requests (id, account_id, key_id, operation, model, served_model, backend, at,
-      status, prompt_tokens, completion_tokens, cached_tokens, duration_ms, cost_nano)
-    select ${'a'.repeat(26)} || cast(100000 + i as text), ${sql.lit(accountId)},
-      ${'b'.repeat(31)} || cast(i % 5 as text), 'chat',
-      case when i = 49999 then 'rare' when i % 4 = 0 then 'other' else 'common' end, 'm', 'one',
-      ${sql.lit(now)} - cast(i as bigint) * 50000,
+    insert into usage_requests (id, account_ref, key_ref, operation_ref, model_ref, served_model_ref,
+      backend_ref, at, status, prompt_tokens, completion_tokens, cached_tokens, duration_ms, cost_nano)
+    select ${'a'.repeat(26)} || cast(100000 + i as text), ${refOf(accountId)}, ${refOf(keyOf(0))} + i % 5,
+      ${refOf('chat')},
+      case when i = 49999 then ${refOf('rare')} when i % 4 = 0 then ${refOf('other')}
+        else ${refOf('common')} end,
+      ${refOf('m')}, ${refOf('one')}, ${sql.lit(now)} - cast(i as bigint) * 50000,
       case when i = 49998 then 'failed' else 'done' end, 10, 5, 0, 20, 25
     from numbers`.execute(db);
   await sql`
-    insert into usage_hours select account_id, at - at % 3600000, key_id, model, backend,
+    insert into usage_hours select ${sql.lit(accountId)}, at - at % 3600000, k.name, m.name, 'one',
       count(*), 0, 0, 10, 5, 0, 25, 0, 0
-    from usage_requests group by 1, 2, 3, 4, 5`.execute(db);
+    from usage_requests join usage_names k on k.ref = key_ref join usage_names m on m.ref = model_ref
+    group by 2, 3, 4`.execute(db);
 }
 
 /** RFC 4180, as a spreadsheet reads it. */

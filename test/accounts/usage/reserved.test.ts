@@ -14,7 +14,7 @@ import { listKeys, newKey, readError } from '#test/support/limits/callers.ts';
 import { makeFolder, serveMillrace } from '#test/support/process.ts';
 import { type SessionFetch, startTestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
-import { assertAgreement } from '#test/support/usage/usage.ts';
+import { assertAgreement, readRows } from '#test/support/usage/usage.ts';
 
 const messages = [{ role: 'user', content: 'Write down everything that you know about mills.' }];
 const apiKey = `secret_test_${'0'.repeat(32)}.${'a'.repeat(32)}`;
@@ -100,7 +100,7 @@ for (const database of databases) {
           headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
           body: JSON.stringify({ model: gatewayModel, max_tokens: 500, ...body }),
         });
-      const read = () => db.selectFrom('usage_requests').selectAll().execute();
+      const read = () => readRows(db);
 
       const first = await start();
       await db.updateTable('api_keys').set({ monthly_budget_nano: 20_000_000 }).execute();

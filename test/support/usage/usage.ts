@@ -7,15 +7,18 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import type { UsageFacts } from '#accounts/usage/entry.ts';
+import { toRequestRows, toStoredRows } from '#accounts/usage/names.ts';
 import {
   createUsageRecorder,
   type RecorderOptions,
   type UsageRecorder,
 } from '#accounts/usage/recorder.ts';
+import { type RetentionOptions, UsageRetention } from '#accounts/usage/retention.ts';
 import { sumRows } from '#accounts/usage/sums.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
+import { toRawTx } from '#db/raw.ts';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
 import { createIdSequence } from '#lib/ids.ts';
 import { createHandClock, type HandClock } from '#test/support/clock.ts';
@@ -71,11 +74,31 @@ export async function openTestUsage(
   return { db, dataDir, clock, usage: another(options), another, rows: () => readRows(db) };
 }
 
-/** Null prototypes are SQLite's own. */
+/** The rows with their names. Null prototypes are SQLite's own. */
 export async function readRows(db: Database): Promise<UsageRequestRow[]> {
-  const rows = await db.selectFrom('usage_requests').selectAll().orderBy('id').execute();
-  return rows.map((row) => ({ ...row }));
+  const stored = await db.selectFrom('usage_requests').selectAll().orderBy('id').execute();
+  return toRequestRows(toRawTx(db), stored);
 }
+
+/** Inserts rows without adding them to the sums. */
+export async function insertRows(db: Database, rows: UsageRequestRow[]): Promise<void> {
+  await db.transaction().execute(async (tx) => {
+    const stored = await toStoredRows(toRawTx(tx), rows);
+    await tx.insertInto('usage_requests').values(stored).execute();
+  });
+}
+
+export const openRetention = (
+  { db, clock }: Pick<TestUsage, 'db' | 'clock'>,
+  options: Partial<RetentionOptions>,
+  log = pino({ level: 'silent' }),
+): UsageRetention =>
+  new UsageRetention(db, clock, log, {
+    requestDays: 90,
+    hourDays: 800,
+    maxRows: 1_000_000,
+    ...options,
+  });
 
 export const facts = (over: Partial<UsageFacts> = {}): UsageFacts => ({
   id: nextId(),

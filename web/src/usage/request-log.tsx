@@ -9,6 +9,7 @@ import { Filters, LoadMore } from '../components/filters.tsx';
 import { useModels } from '../models/use-models.ts';
 import { usePagedList } from '../queries.ts';
 import { requestColumns, statuses } from './request-columns.tsx';
+import { StorageNotice } from './storage-notice.tsx';
 import { stepMs } from './time-range.ts';
 import { toTimes } from './usage-query.ts';
 
@@ -20,6 +21,7 @@ export function RequestLog({ urlState }: { urlState: UrlState }) {
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <div className="stack">
+      <StorageNotice />
       <Group align="flex-end" justify="space-between">
         <RequestFilters urlState={urlState} />
         <Button
