@@ -10,3 +10,14 @@ export function toHeaderObject<Value extends string | number>(
   for (let at = 0; at + 1 < list.length; at += 2) headers[String(list[at])] = list[at + 1] as Value;
   return headers;
 }
+
+/** Adds headers to a list, in the place of those with the same name. */
+export function mergeHeaders(list: HeaderList, more: Readonly<HeaderList>): void {
+  for (let at = 0; at + 1 < more.length; at += 2) {
+    const [name, value] = [more[at] as string, more[at + 1] as string];
+    let found = 0;
+    while (found < list.length && list[found] !== name) found += 2;
+    list[found] = name;
+    list[found + 1] = value;
+  }
+}

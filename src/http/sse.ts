@@ -21,10 +21,13 @@ export interface EventStreams {
   open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
 }
 
-/** Alternating names and values, besides those of every response. */
+/** Alternating names and values. They replace those of every response. */
 export const eventStreamHeaders: Readonly<HeaderList> = [
   'content-type',
   'text/event-stream; charset=utf-8',
+  // The API's contract has the first word, and no response may stay in a cache.
+  'cache-control',
+  'no-cache, no-store',
   'x-accel-buffering',
   'no',
 ];

@@ -66,7 +66,9 @@ describe('every response', () => {
     };
     for (const [name, { headers, body }] of Object.entries(responses)) {
       assert.equal(headers.get('x-content-type-options'), 'nosniff', name);
-      assert.equal(headers.get('cache-control'), 'no-store', name);
+      const isStream = headers.get('content-type')?.startsWith('text/event-stream');
+      const caching = isStream ? 'no-cache, no-store' : 'no-store';
+      assert.equal(headers.get('cache-control'), caching, name);
       assert.equal(headers.get('strict-transport-security'), null, name);
       await body?.cancel();
     }

@@ -5,7 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import { type Cancellation, ClientDisconnect } from '#http/client-disconnect.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
-import type { HeaderList } from '#http/header-list.ts';
+import { type HeaderList, mergeHeaders } from '#http/header-list.ts';
 import {
   createEventStreams,
   type EventStream,
@@ -197,7 +197,8 @@ async function serveStream(
   const { request, task, headers, attempts, account, client } = admitted;
   const stream = await openStream(context, plan, call, attempts);
   announce(headers, attempts, account);
-  headers.push('openai-processing-ms', Math.round(elapsedMs(request)), ...eventStreamHeaders);
+  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
+  mergeHeaders(headers, eventStreamHeaders);
   const events = context.eventStreams.open(request.response, headers, client);
   const writer = new StreamWriter(events, admitted, call);
   const toEvents = hasFunctions(task) ? toFunctionEvents : (item: WireEvents) => item;

@@ -78,7 +78,7 @@ describe('inference over HTTP', () => {
         stream_options: { include_usage: true },
       });
       assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/);
-      assert.equal(response.headers.get('cache-control'), 'no-cache');
+      assert.equal(response.headers.get('cache-control'), 'no-cache, no-store');
       assert.equal(response.headers.get('x-accel-buffering'), 'no');
       const events = parseEvents(await response.text()) as {
         id: string;
