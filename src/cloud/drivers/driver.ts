@@ -166,6 +166,8 @@ export interface DriverReport {
   isolated: boolean;
   /** One sentence, e.g. "Linux namespaces with cgroup limits". */
   isolation: string;
+  /** Sentences on what could be isolated or limited better here, and how. Undefined if there is nothing. */
+  advice?: string[];
   /** One sentence on inbound and outbound network rules. */
   network: string;
   vcpus: number;

@@ -31,7 +31,7 @@ export interface HostEndpoint {
 }
 
 export interface HostCheck {
-  readonly name: 'reachability' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';
+  readonly name: 'reachability' | 'isolation' | 'trust' | 'storage' | 'network' | 'images' | 'gpus';
   readonly ok: boolean;
   /** What was found, or what is wrong and how to fix it. */
   readonly message: string;
@@ -61,9 +61,10 @@ export function createHostDrivers(
 /** This server's own host needs no trust, no network and no images. */
 async function checkOwn(driver: Driver): Promise<HostCheck[]> {
   try {
-    const { isolation, network, storageGib, gpus } = await driver.describe();
+    const { isolation, advice = [], network, storageGib, gpus } = await driver.describe();
     return [
-      { name: 'reachability', ok: true, message: `This server's own host. ${isolation}` },
+      { name: 'reachability', ok: true, message: "This server's own host." },
+      { name: 'isolation', ok: true, message: [isolation, ...advice].join(' ') },
       { name: 'storage', ok: storageGib > 0, message: `${storageGib} GiB.` },
       { name: 'network', ok: true, message: network || 'No machines, no network.' },
       { name: 'gpus', ok: true, message: toGpuSummary(gpus) },

@@ -78,7 +78,7 @@ export const HostChecks = Type.Object({
   ok: Type.Boolean(),
   checks: Type.Array(
     Type.Object({
-      name: OneOf(['reachability', 'trust', 'storage', 'network', 'images', 'gpus']),
+      name: OneOf(['reachability', 'isolation', 'trust', 'storage', 'network', 'images', 'gpus']),
       ok: Type.Boolean(),
       message: Type.String(),
     }),

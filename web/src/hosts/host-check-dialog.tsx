@@ -11,6 +11,7 @@ import { toHostPath } from './hosts.ts';
 
 const names: Record<string, string> = {
   reachability: 'Host is reachable',
+  isolation: 'Isolation of machines',
   trust: 'Host trusts this server',
   storage: 'Storage for disks',
   network: 'Network for machines',

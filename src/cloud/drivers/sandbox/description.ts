@@ -17,6 +17,7 @@ export async function describeHost({
   return {
     isolated: host.mode !== 'none' && host.obstacle === null,
     isolation: describeIsolation(host),
+    advice: adviseHost(host),
     network: describeNetwork(host),
     vcpus: availableParallelism(),
     memoryGib: Math.max(1, Math.floor(machineMemory / 1024 ** 3)),
@@ -39,6 +40,28 @@ export function describeIsolation(host: SandboxHost): string {
     : 'no CPU, memory or process limits';
   const disks = host.diskImages ? 'disk sizes enforced' : 'disks checked every minute';
   return `Linux namespaces with ${root}, ${filter}; ${limits}; ${disks}.`;
+}
+
+/** What this host does not enforce but could, each with what it needs. */
+export function adviseHost(host: SandboxHost): string[] {
+  if (host.obstacle || host.mode === 'none') return [];
+  const filter =
+    'For the seccomp filter: an x86-64 or 64-bit ARM processor, a kernel with CONFIG_SECCOMP_FILTER, and a data directory without `noexec`.';
+  if (host.mode === 'single') {
+    const asRoot =
+      'Run the server as root: then machines have ids of their own, a root user, a network, and limits on CPU, memory, processes and disks.';
+    return host.confine ? [asRoot] : [asRoot, filter];
+  }
+  const ids =
+    'For ids of their own: Linux 5.12 or later, and the data directory on ext4, XFS or btrfs.';
+  const disks = 'To enforce disk sizes: `mke2fs` (package e2fsprogs), `flock` and loop devices.';
+  const limits = 'For CPU, memory and process limits: a writable cgroup v1 or v2.';
+  return [
+    ...(host.confine ? [] : [filter]),
+    ...(host.mappedBind ? [] : [ids]),
+    ...(host.diskImages ? [] : [disks]),
+    ...(host.controlGroups ? [] : [limits]),
+  ];
 }
 
 /** Empty if this host can't run machines. */

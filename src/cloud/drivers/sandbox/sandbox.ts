@@ -43,7 +43,7 @@ import {
 } from '#cloud/drivers/sandbox/ssh/served-machines.ts';
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
-import { describeHost } from './description.ts';
+import { adviseHost, describeHost } from './description.ts';
 import { hostFolders, inspectHost } from './host.ts';
 
 export interface SandboxOptions {
@@ -75,6 +75,7 @@ const advice =
 export async function createSandboxDriver(options: SandboxOptions): Promise<SandboxDriver> {
   const context = await openContext(options);
   await reserveMemory(context);
+  for (const advice of adviseHost(context.host)) context.log(advice);
   const { dataDir, host, locks, log } = context;
   const served = createServedMachines(context);
   for (const id of await listMachineIds(dataDir)) {

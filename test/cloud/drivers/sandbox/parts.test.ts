@@ -5,7 +5,11 @@ import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
-import { describeIsolation, describeNetwork } from '#cloud/drivers/sandbox/description.ts';
+import {
+  adviseHost,
+  describeIsolation,
+  describeNetwork,
+} from '#cloud/drivers/sandbox/description.ts';
 import { gpuDevices, parseGpus, parseMinor } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { parseControlGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
@@ -176,7 +180,11 @@ test('the description claims only what the host enforces', () => {
   const controlGroups = { version: 2 as const, mounts: [] };
   const mapped = { ...host, mode: 'mapped' as const };
   assert.match(describeIsolation(mapped), /root, SHARED ids, NO seccomp filter/);
+  assert.equal(adviseHost(mapped).length, 4);
+  assert.match(adviseHost(mapped)[0]!, /For the seccomp filter: .* without `noexec`/);
+  assert.match(adviseHost(host)[0]!, /^Run the server as root/);
   const full = { ...mapped, mappedBind: '/bind', confine: '/confine', diskImages: true };
+  assert.deepEqual(adviseHost({ ...full, controlGroups }), []);
   assert.match(
     describeIsolation(full),
     /their own root and ids, a seccomp filter; .* disk sizes enforced/,

@@ -41,8 +41,8 @@ export async function bootMachine(
           ...(host.mode === 'single' ? ['--user', '--map-root-user'] : []),
           ...['--mount', '--propagation', 'private', '/bin/sh', path.join(scripts, 'stage.sh')],
         ];
-  const environment = await bootEnvironment(host, dataDir, directory, record);
   const idBase = record.idBase ?? diskIdBase;
+  const environment = await bootEnvironment(host, dataDir, directory, record);
   const idMap = record.idBase === undefined ? null : await openIdMap(record.idBase);
   const log = await open(directory.bootLog, 'a');
   await log.chmod(0o644);
