@@ -13,17 +13,6 @@ import { batchRows, PendingRows } from './pending-rows.ts';
 import { createProcesses, type Processes } from './processes.ts';
 import type { UsageWriter } from './writer.ts';
 
-export interface UsageRecorder {
-  open(facts: UsageFacts): UsageEntry;
-  /** Writes ended requests, and the progress of long ones. Rejects if the database does not accept them. */
-  flush(): Promise<void>;
-  /** Closes open requests as aborted, and flushes for the last time. */
-  stop(): Promise<void>;
-  /** Closes the requests that dead servers left running. */
-  sweep(): Promise<void>;
-  status(): RecorderStatus;
-}
-
 export interface RecorderStatus {
   /** Requests that are running. */
   open: number;
@@ -66,10 +55,10 @@ export function createUsageRecorder(
 ): UsageRecorder {
   const { db, clock, log, writer } = parts;
   const processes = createProcesses(db, clock, { id: processId, singleServer });
-  return new Recorder(parts, processes, new PendingRows(writer, log, maxPending), processId);
+  return new UsageRecorder(parts, processes, new PendingRows(writer, log, maxPending), processId);
 }
 
-class Recorder implements UsageRecorder {
+export class UsageRecorder {
   readonly #parts: RecorderParts;
   readonly #processes: Processes;
   readonly #pending: PendingRows;
@@ -106,6 +95,7 @@ class Recorder implements UsageRecorder {
     this.#schedule(this.#isQuiet ? quietDelayMs : delayMs);
   };
 
+  /** Writes ended requests, and the progress of long ones. Rejects if the database does not accept them. */
   async flush(): Promise<void> {
     await this.#beat();
     await this.#serialize(async () => {
@@ -114,6 +104,7 @@ class Recorder implements UsageRecorder {
     });
   }
 
+  /** Closes open requests as aborted, and flushes for the last time. */
   async stop(): Promise<void> {
     const { clock, log, writer } = this.#parts;
     for (const entry of this.#open.list()) {
@@ -136,6 +127,7 @@ class Recorder implements UsageRecorder {
       .catch((error) => log.warn({ err: error }, 'the heartbeat of usage was not removed'));
   }
 
+  /** Closes the requests that dead servers left running. */
   sweep(): Promise<void> {
     return this.#processes.sweep();
   }

@@ -10,14 +10,6 @@ import type {
 } from '#inference/engine.ts';
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 
-export interface Transcript {
-  add(item: EngineChunk | WireEvents): void;
-  /** Null if the response contains more than text, or more text than is kept. */
-  read(): { text: string; isFinished: boolean } | null;
-  /** Releases the transcript's memory; it will not be read again. */
-  close(): void;
-}
-
 /**
  * Maximum bytes of unparsed events in all transcripts together. Events take about forty times the space of their
  * text.
@@ -39,7 +31,7 @@ export type OpenTranscript = (kind: Task['kind']) => Transcript;
 /** Creates transcripts that share the memory for unread events. */
 export function createTranscripts(): OpenTranscript {
   const room: Room = { unread: 0, open: 0 };
-  return (kind) => new UnreadTranscript(kind, room);
+  return (kind) => new Transcript(kind, room);
 }
 
 interface Room {
@@ -52,7 +44,7 @@ interface Room {
  * Single events are copied into a block outside the heap: strings kept one by one would reach the old generation
  * and be collected late. A class, because every stream creates one.
  */
-class UnreadTranscript implements Transcript {
+export class Transcript {
   readonly #kind: Task['kind'];
   readonly #room: Room;
   /** Unparsed events, followed by those in the block. */
@@ -85,12 +77,14 @@ class UnreadTranscript implements Transcript {
     if (this.#room.unread > maxUnreadBytes && this.#taken >= minReadBytes) this.#readUnread();
   }
 
+  /** Null if the response contains more than text, or more text than is kept. */
   read(): { text: string; isFinished: boolean } | null {
     this.#readUnread();
     this.#joinText();
     return this.#isLost ? null : { text: this.#text, isFinished: this.#isFinished };
   }
 
+  /** Releases the transcript's memory; it will not be read again. */
   close(): void {
     this.#forgetUnread();
     this.#block = null;

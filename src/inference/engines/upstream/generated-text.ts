@@ -29,17 +29,6 @@ export function toText(choices: readonly unknown[]): string {
 /** Counts the tokens of a text; null if they can't be counted. Never fails. */
 export type CountText = (text: string) => number | null | Promise<number | null>;
 
-export interface GeneratedCount {
-  /** Adds events sent to the client. `holding` is how many of them hold generated text. */
-  add(events: WireEvents, holding: number): void;
-  /** Events that hold generated text: about as many as tokens, and known without counting. */
-  soFar(): number;
-  /** Tokens so far. The server may be asked to count them if `canAskServer` is set. Never fails. */
-  total(canAskServer: boolean): Promise<number>;
-  /** Releases the buffered events. Must be called in the end, and may be while `total` is pending. */
-  forget(): void;
-}
-
 /** Maximum bytes buffered of one stream, and the maximum once all streams together have used their room. */
 const maxStreamBytes = 32 * 1024;
 const maxCrowdedStreamBytes = 1024;
@@ -57,7 +46,7 @@ export function createTokenCounts(
 ): () => GeneratedCount {
   const counters: Counters = { here: countText ?? null, there: countByServer };
   const room: Room = { usedBytes: 0 };
-  return () => new BufferedEvents(counters, room);
+  return () => new GeneratedCount(counters, room);
 }
 
 interface Counters {
@@ -70,7 +59,7 @@ interface Room {
   usedBytes: number;
 }
 
-class BufferedEvents implements GeneratedCount {
+export class GeneratedCount {
   readonly #counters: Counters;
   readonly #room: Room;
   #kept: WireEvents[] = [];
@@ -85,6 +74,7 @@ class BufferedEvents implements GeneratedCount {
     this.#isKeeping = counters.here !== null || counters.there !== null;
   }
 
+  /** Adds events sent to the client. `holding` is how many of them hold generated text. */
   add(events: WireEvents, holding: number): void {
     this.#holding += holding;
     if (!this.#isKeeping || events === '') return;
@@ -97,10 +87,12 @@ class BufferedEvents implements GeneratedCount {
       (this.#room.usedBytes < maxSharedBytes ? maxStreamBytes : maxCrowdedStreamBytes);
   }
 
+  /** Events that hold generated text: about as many as tokens, and known without counting. */
   soFar(): number {
     return this.#holding;
   }
 
+  /** Tokens so far. The server may be asked to count them if `canAskServer` is set. Never fails. */
   async total(canAskServer: boolean): Promise<number> {
     const [holding, kept] = [this.#holding, this.#keptHolding];
     const { here, there } = this.#counters;
@@ -111,6 +103,7 @@ class BufferedEvents implements GeneratedCount {
     return counted === null ? holding : Math.round((counted * holding) / kept);
   }
 
+  /** Releases the buffered events. Must be called in the end, and may be while `total` is pending. */
   forget(): void {
     this.#isKeeping = false;
     this.#room.usedBytes -= this.#keptBytes;
