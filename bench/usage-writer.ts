@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { batchRows } from '../src/accounts/usage/pending-rows.ts';
-import { createUsageWriterThread } from '../src/accounts/usage/writer-thread.ts';
+import { createUsageWriterThread } from '../src/accounts/usage/writer.ts';
 import { openDatabase, sqliteFile } from '../src/db/open.ts';
 import type { UsageRequestRow } from '../src/db/tables.ts';
 import { newId } from '../src/lib/ids.ts';

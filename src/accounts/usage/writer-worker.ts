@@ -9,7 +9,7 @@ import { openSqlite } from '#db/sqlite-connection.ts';
 import type { UsageRequestRow } from '#db/tables.ts';
 import { ready } from '#lib/async/thread.ts';
 import { writeBatch } from './write-batch.ts';
-import type { WriteResult } from './writer-thread.ts';
+import type { WriteResult } from './writer.ts';
 
 const url = pathToFileURL(workerData as string);
 // A database that has vanished must not be created again, without tables.

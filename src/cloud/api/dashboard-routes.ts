@@ -10,7 +10,7 @@ import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceUsages } from '#cloud/instances/instance-usage.ts';
 import type { Instances } from '#cloud/instances/instances.ts';
 import { IdParams, TagsChange } from '#cloud/schema.ts';
-import { toId } from '#cloud/wire-id.ts';
+import { toId } from '#cloud/wire.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { toHeaderObject } from '#http/header-list.ts';
 import { createEventStreams, eventStreamHeaders } from '#http/sse.ts';

@@ -19,7 +19,7 @@ import {
   Ruleset,
   RulesetChange,
 } from '#cloud/schema.ts';
-import { toId } from '#cloud/wire-id.ts';
+import { toId } from '#cloud/wire.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
 export interface FirewallRouteParts {

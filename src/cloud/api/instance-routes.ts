@@ -18,7 +18,7 @@ import {
   LaunchedIds,
   ok,
 } from '#cloud/schema.ts';
-import { toId } from '#cloud/wire-id.ts';
+import { toId } from '#cloud/wire.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
 
 export interface InstanceRouteParts {

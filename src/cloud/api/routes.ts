@@ -22,7 +22,7 @@ import {
   Region,
   SshKey,
 } from '#cloud/schema.ts';
-import { toId } from '#cloud/wire-id.ts';
+import { toId } from '#cloud/wire.ts';
 import type { LargeBodies } from '#http/body/bodies.ts';
 import type { BodyRoom } from '#http/body/room.ts';
 import { applyErrorFormat } from '#http/error-format.ts';

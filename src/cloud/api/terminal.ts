@@ -10,7 +10,7 @@ import type { InstanceDetails } from '#cloud/instances/instance-details.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { Instances } from '#cloud/instances/instances.ts';
 import { IdParams } from '#cloud/schema.ts';
-import { toId } from '#cloud/wire-id.ts';
+import { toId } from '#cloud/wire.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
 import { KeyCounts } from '#lib/memory/key-counts.ts';
 import { Type } from '#lib/schema/schema-builder.ts';

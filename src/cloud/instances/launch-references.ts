@@ -8,7 +8,7 @@ import {
 } from '#cloud/errors.ts';
 import { toMountPoint, toPlainPath } from '#cloud/resources/mount-point.ts';
 import type { Launch } from '#cloud/schema.ts';
-import { toId } from '#cloud/wire-id.ts';
+import { toId } from '#cloud/wire.ts';
 import type { FilesystemRow } from '#db/cloud-rows.ts';
 import type { SshKeyRow, Tx } from '#db/tables.ts';
 

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { findRegion, regions } from '#cloud/regions.ts';
 import type { Image, ImageChoice } from '#cloud/schema.ts';
-import { toWireTime } from '#cloud/wire-time.ts';
+import { toWireTime } from '#cloud/wire.ts';
 import type { Place } from './place.ts';
 
 export interface Images {

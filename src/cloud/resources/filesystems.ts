@@ -13,7 +13,7 @@ import {
 import { findOnlyHome, type Place } from '#cloud/placement/place.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { Filesystem, NewFilesystem } from '#cloud/schema.ts';
-import { toWireTime } from '#cloud/wire-time.ts';
+import { toWireTime } from '#cloud/wire.ts';
 import type { FilesystemRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';

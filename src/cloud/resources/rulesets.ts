@@ -5,7 +5,7 @@ import type { Principal } from '#accounts/principal.ts';
 import { quotaExceeded, regionNotFound, rulesetInUse, rulesetNotFound } from '#cloud/errors.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { NewRuleset, Ruleset, RulesetChange } from '#cloud/schema.ts';
-import { toWireTime } from '#cloud/wire-time.ts';
+import { toWireTime } from '#cloud/wire.ts';
 import type { FirewallRulesetRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';

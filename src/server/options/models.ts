@@ -1,7 +1,9 @@
 // Converts the `models` section of the configuration into options of the catalog, the backends and the weights.
 
+import { totalmem } from 'node:os';
 import type { Config } from '#config/schema.ts';
 import type { BackendSettings } from '#inference/backends/open.ts';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
 import type { CatalogChange, CatalogSettings } from '#inference/models/catalog.ts';
 
 type Models = Config['models'];
@@ -65,3 +67,12 @@ export const toWeightsOptions = ({ data_dir: dataDir, models }: Config) => ({
   concurrency: models.pull_concurrency,
   diskReserveBytes: models.disk_reserve_gib * 2 ** 30,
 });
+
+export function toStandIn({ inference }: Config) {
+  if (inference.stand_in === null) return builtinModel;
+  return { name: 'stand-in', modelPath: inference.stand_in, standIn: true };
+}
+
+/** Bytes for all local models together. */
+export const toMemoryLimit = ({ inference }: Config) =>
+  inference.memory_limit_gib === null ? totalmem() * 0.75 : inference.memory_limit_gib * 2 ** 30;

@@ -20,8 +20,7 @@ import { UsageRetention } from '#accounts/usage/retention.ts';
 import { openSpool } from '#accounts/usage/spool.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { watchUsage } from '#accounts/usage/watch.ts';
-import { createUsageWriter } from '#accounts/usage/writer.ts';
-import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
+import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
 import { isHttps } from '#server/options/address.ts';
 import {
   toAccountDefaults,

@@ -1,8 +1,12 @@
 // The inference part: the catalog, the engines behind it, and what serves a request from them.
 
+import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import { createRequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Config } from '#config/schema.ts';
 import { findKernels } from '#gpu/kernels.ts';
+import { BodyRoom } from '#http/body/room.ts';
+import { createBodyThread } from '#inference/api/body-thread.ts';
+import { createLargeBodies } from '#inference/api/large-bodies.ts';
 import { openBackends } from '#inference/backends/open.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import {
@@ -29,12 +33,17 @@ import { createServe } from '#inference/serving/serve.ts';
 import { createTraces, type Traces } from '#inference/serving/traces.ts';
 import { openWeights } from '#inference/weights/open.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
+import type { Clock } from '#lib/clock.ts';
 import { createSeal, readSealKey } from '#lib/secrets/seal.ts';
-import { toQueueLimits } from '#server/options/limits.ts';
-import { toMemoryLimit, toStandIn } from '#server/options/local-models.ts';
-import { toBackendSettings, toCatalogSettings, toWeightsOptions } from '#server/options/models.ts';
+import { toQueueLimits, toRoomBounds } from '#server/options/limits.ts';
+import {
+  toBackendSettings,
+  toCatalogSettings,
+  toMemoryLimit,
+  toStandIn,
+  toWeightsOptions,
+} from '#server/options/models.ts';
 import type { Accounts, UsageParts } from './accounts.ts';
-import { openBodies } from './bodies.ts';
 import type { Core } from './core.ts';
 
 export type Models = Awaited<ReturnType<typeof openModels>>;
@@ -173,4 +182,18 @@ export async function openServing(
 async function openTraces({ telemetry }: Config): Promise<Traces | null> {
   const { otlp_url: url, otlp_headers: headers, sample_ratio: sampleRatio } = telemetry;
   return url === null ? null : createTraces({ url, headers, sampleRatio });
+}
+
+export function openBodies(config: Config, clock: Clock, limits: RequestLimiter) {
+  const maxBodyBytes = config.inference.max_body_mib * 2 ** 20;
+  const maxBodyValues = config.inference.max_body_values;
+  /** Shared by all APIs. */
+  const room = new BodyRoom(toRoomBounds(config));
+  const thread = createBodyThread(clock, { maxBytes: maxBodyBytes, maxValues: maxBodyValues });
+  const largeBodies = createLargeBodies(limits, room, thread);
+  return {
+    room,
+    inference: { maxBodyBytes, maxBodyValues, largeBodies },
+    close: () => thread.close(),
+  };
 }

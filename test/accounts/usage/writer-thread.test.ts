@@ -11,8 +11,11 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { batchRows } from '#accounts/usage/pending-rows.ts';
 import { createUsageRecorder } from '#accounts/usage/recorder.ts';
-import { createUsageWriter, type UsageWriter } from '#accounts/usage/writer.ts';
-import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
+import {
+  createUsageWriter,
+  createUsageWriterThread,
+  type UsageWriter,
+} from '#accounts/usage/writer.ts';
 import { sqliteFile } from '#db/open.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 import { createRandom } from '#test/support/random.ts';
@@ -204,7 +207,7 @@ test('a stop ends the thread and its connection', async () => {
 
 test('a thread that was not closed keeps no process alive', async () => {
   const { dataDir, rows } = await openTestUsage('sqlite');
-  const path = new URL('../../../src/accounts/usage/writer-thread.ts', import.meta.url).href;
+  const path = new URL('../../../src/accounts/usage/writer.ts', import.meta.url).href;
   const code = `
     const { createUsageWriterThread } = await import(${JSON.stringify(path)});
     const batch = createUsageWriterThread(${JSON.stringify(sqliteFile(dataDir))});

@@ -15,8 +15,7 @@ import {
 } from '#accounts/usage/recorder.ts';
 import { type RetentionOptions, UsageRetention } from '#accounts/usage/retention.ts';
 import { sumRows } from '#accounts/usage/sums.ts';
-import { createUsageWriter } from '#accounts/usage/writer.ts';
-import { createUsageWriterThread } from '#accounts/usage/writer-thread.ts';
+import { createUsageWriter, createUsageWriterThread } from '#accounts/usage/writer.ts';
 import { openDatabase, sqliteFile } from '#db/open.ts';
 import { toRawTx } from '#db/raw.ts';
 import type { Database, UsageRequestRow } from '#db/tables.ts';
