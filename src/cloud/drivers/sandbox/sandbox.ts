@@ -13,7 +13,7 @@ import {
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { createShare, removeTree } from '#cloud/drivers/sandbox/machine/disk.ts';
-import { watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
+import { asOwner, watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
 import {
   isRunning,
   removeMachine,
@@ -107,7 +107,7 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
       locks.run(id, () => setFirewall(context, served.find(id), id, rules)),
     createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
     deleteFilesystem: (id) => removeTree(sharePath(dataDir, id)),
-    filesystemUsage: (id) => measureUsage(sharePath(dataDir, id)),
+    filesystemUsage: (id) => measureUsage(sharePath(dataDir, id), asOwner(context)),
     bootLog: (id) => readBootLog(machineDirectory(dataDir, id).bootLog),
     async attachTerminal(id, size) {
       const known = served.find(id);

@@ -6,8 +6,12 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-export async function measureUsage(directory: string): Promise<number | null> {
-  const argv = ['-n', '19', 'du', '-sxB1', '--', directory];
+export async function measureUsage(
+  directory: string,
+  /** Command prefix that gives `du` access to directories that a tenant has closed. */
+  prefix: readonly string[] = [],
+): Promise<number | null> {
+  const argv = ['-n', '19', ...prefix, 'du', '-sxB1', '--', directory];
   return execute('nice', argv, { timeout: 60_000 }).then(
     ({ stdout }) => Number.parseInt(stdout, 10),
     () => null,

@@ -63,7 +63,8 @@ describe('the disk of a sandbox', { skip: noSsh, timeout: 120_000 }, () => {
         launch({ storageGib: 0.02 }),
         launch({ storageGib: 1 }),
       ]);
-      const write = 'head -c 50000000 /dev/zero > ~/big';
+      // In a directory that the tenant has closed, so that it is hard to count.
+      const write = 'mkdir ~/shut; head -c 50000000 /dev/zero > ~/shut/big; chmod 000 ~/shut';
       await Promise.all([client.ssh(small, write), client.ssh(large, write)]);
       context.mock.timers.tick(60_000);
       await until(
@@ -75,7 +76,10 @@ describe('the disk of a sandbox', { skip: noSsh, timeout: 120_000 }, () => {
       assert.match(state.reason, /^Its disk has 0.02 GiB and it used 0.05 GiB. Restart it/);
       assert.equal((await driver.inspect(large.id)).state, 'running');
       await driver.restart(small.spec);
-      assert.equal((await client.ssh(small, 'rm ~/big; echo ok')).stdout, 'ok\n');
+      assert.equal(
+        (await client.ssh(small, 'chmod 700 ~/shut; rm -r ~/shut; echo ok')).stdout,
+        'ok\n',
+      );
       context.mock.timers.tick(60_000);
       assert.equal((await driver.inspect(small.id)).state, 'running');
     });

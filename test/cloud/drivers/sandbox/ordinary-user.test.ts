@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const skip = process.getuid?.() !== 0 && 'already an ordinary user';
-const files = ['conformance', 'ssh', 'boot', 'isolation', 'seccomp'].map(
+const files = ['conformance', 'ssh', 'boot', 'isolation', 'seccomp', 'disk'].map(
   (part) => `${part}.test.ts`,
 );
 for (const file of files) {

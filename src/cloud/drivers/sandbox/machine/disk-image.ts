@@ -18,7 +18,16 @@ export async function createImage(image: string, tree: string, sizeGib: number) 
   const aside = `${image}.new`;
   await rm(aside, { force: true });
   const lazy = `lazy_itable_init=1,lazy_journal_init=1,nodiscard,${owner}`;
-  await execute('mke2fs', ['-qF', ...layout, '-E', lazy, '-d', tree, aside, `${sizeGib}G`]);
+  await execute('mke2fs', [
+    '-qF',
+    ...layout,
+    '-E',
+    lazy,
+    '-d',
+    tree,
+    aside,
+    `${Math.round(sizeGib * 1024 ** 2)}k`,
+  ]);
   await rename(aside, image);
 }
 

@@ -13,6 +13,11 @@ const checkIntervalMs = 60_000;
 /** Stops a machine and records why. */
 export type StopMachine = (id: string, reason: string) => Promise<void>;
 
+/** An ordinary user is root over its own files in a user namespace; the host's root needs nothing. */
+export function asOwner({ host }: SandboxContext): string[] {
+  return host.mode === 'single' ? ['unshare', '--user', '--map-root-user'] : [];
+}
+
 async function checkDisks(context: SandboxContext, stop: StopMachine) {
   for (const id of await listMachineIds(context.dataDir)) {
     const directory = machineDirectory(context.dataDir, id);
@@ -22,7 +27,7 @@ async function checkDisks(context: SandboxContext, stop: StopMachine) {
       () => false,
     );
     if (!record || !isDirectory || !(await isRunning(context, id))) continue;
-    const used = await measureUsage(directory.disk);
+    const used = await measureUsage(directory.disk, asOwner(context));
     const { storageGib } = record.spec;
     if (used === null || used <= storageGib * 1024 ** 3) continue;
     const usedGib = (used / 1024 ** 3).toFixed(2);
