@@ -8,7 +8,10 @@ import type { Clock } from '#lib/clock.ts';
 import { hashToken } from '#lib/secrets/secrets.ts';
 
 const windowMs = 15 * 60_000;
-/** 65,536 slots of each kind. Subjects that share one also share its attempts. */
+/**
+ * 65,536 slots of each kind. Subjects that share one also share its attempts. The installation's id is hashed too, so
+ * that a stranger can't choose an address that shares the slot of another.
+ */
 const slotDigits = 4;
 
 export type ThrottleKind =
@@ -37,13 +40,21 @@ export interface Throttle {
 }
 
 export function createThrottle(db: Database, clock: Clock): Throttle {
+  let installation: string | undefined;
+
+  async function toKey({ kind, subject }: Omit<Attempt, 'limit'>): Promise<string> {
+    installation ??= (await db.selectFrom('installation').select('id').executeTakeFirstOrThrow())
+      .id;
+    return `${kind}:${hashToken(`${installation} ${subject}`).slice(0, slotDigits)}`;
+  }
+
   return {
     async attempt({ limit, ...of }) {
       const now = clock.now();
       const cut = now - windowMs;
       const row = await db
         .insertInto('throttles')
-        .values({ key: toKey(of), attempts: 1, window_started_at: now })
+        .values({ key: await toKey(of), attempts: 1, window_started_at: now })
         .onConflict((conflict) =>
           conflict.column('key').doUpdateSet({
             attempts: sql<number>`case when throttles.window_started_at <= ${cut} then 1 else throttles.attempts + 1 end`,
@@ -59,7 +70,7 @@ export function createThrottle(db: Database, clock: Clock): Throttle {
       await db
         .updateTable('throttles')
         .set((row) => ({ attempts: row('attempts', '-', 1) }))
-        .where('key', '=', toKey(attempt))
+        .where('key', '=', await toKey(attempt))
         .where('attempts', '>', 0)
         .execute();
     },
@@ -69,9 +80,6 @@ export function createThrottle(db: Database, clock: Clock): Throttle {
     },
   };
 }
-
-const toKey = ({ kind, subject }: Omit<Attempt, 'limit'>) =>
-  `${kind}:${hashToken(subject).slice(0, slotDigits)}`;
 
 /** One customer of an IPv6 network has at least a /64, so its addresses count as one. */
 export function toNetwork(address: string): string {
