@@ -8,6 +8,7 @@ import { instanceNotFound } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceDetail } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
+import { toStatus } from './instance-view.ts';
 
 export interface InstanceDetails {
   list(accountId: string): Promise<InstanceDetail[]>;
@@ -40,15 +41,16 @@ export function createInstanceDetails(
       const rows = await db
         .selectFrom('instances')
         .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
-        .select(['instances.id', 'status', 'status_reason', 'last_error'])
+        .select(['instances.id', 'status', 'action', 'status_reason', 'last_error'])
         .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
         .where('instances.account_id', '=', accountId)
         .where('status', '!=', 'terminated')
         .orderBy('launched_at')
         .orderBy('instances.id')
         .execute();
-      return rows.map(({ is_generated, ...row }) => ({
+      return rows.map(({ is_generated, action, ...row }) => ({
         ...row,
+        status: toStatus({ status: row.status, action }),
         has_key_file: is_generated === 1,
         launched_at: new Date(row.launched_at).toISOString(),
         booted_at: row.booted_at === null ? null : new Date(row.booted_at).toISOString(),

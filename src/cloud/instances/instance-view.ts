@@ -58,7 +58,7 @@ function toInstance(row: InstanceRow, { filesystems, rulesets }: Attachments): I
     ...(row.ip === null ? {} : { ip: row.ip }),
     ...(row.private_ip === null ? {} : { private_ip: row.private_ip }),
     ...(row.ssh_port === null || row.ssh_port === 22 ? {} : { ssh_port: row.ssh_port }),
-    status: row.status,
+    status: toStatus(row),
     ssh_key_names: [row.ssh_key_name],
     file_system_names: filesystems.map(({ name }) => name),
     ...(filesystems.length === 0 ? {} : { file_system_mounts: filesystems.map(toMount) }),
@@ -72,6 +72,11 @@ function toInstance(row: InstanceRow, { filesystems, rulesets }: Attachments): I
       ? {}
       : { firewall_rulesets: rulesets.map(({ ruleset_id }) => ({ id: ruleset_id })) }),
   };
+}
+
+/** A machine that is being restarted can't be used, so it boots again as far as clients can tell. */
+export function toStatus({ status, action }: Pick<InstanceRow, 'status' | 'action'>) {
+  return action !== null && (status === 'active' || status === 'unhealthy') ? 'booting' : status;
 }
 
 const toMount = ({ filesystem_id, mount_point }: InstanceFilesystemRow) => ({

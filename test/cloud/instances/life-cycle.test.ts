@@ -49,7 +49,8 @@ for (const database of databases) {
       assert.equal(status, 200);
       const [echoed] = body.data.restarted_instances;
       assert.equal(echoed?.id, id);
-      assert.equal(echoed?.status, 'active');
+      assert.equal(echoed?.status, 'booting');
+      assert.equal((await instance(id)).status, 'booting');
       assert.equal(echoed?.actions.restart.reason_code, 'vm-action-in-progress');
       const again = await call('POST', '/instance-operations/restart', { instance_ids: [id] });
       assert.equal(again.status, 409);

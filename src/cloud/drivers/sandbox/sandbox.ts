@@ -1,7 +1,7 @@
 // The driver that needs no set-up: a machine is a sandbox of Linux namespaces on this host, with an ssh
 // server in this process. Machines outlive the process; the next one finds them by their directories.
 
-import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises';
+import { chmod, mkdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type Driver,
@@ -10,6 +10,7 @@ import {
   type MachineSpec,
   type MachineState,
 } from '#cloud/drivers/driver.ts';
+import { readBootLog } from '#cloud/drivers/sandbox/machine/boot-log.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { createShare, removeTree } from '#cloud/drivers/sandbox/machine/disk.ts';
@@ -68,7 +69,6 @@ export interface SandboxOptions {
 /** A driver that has terminals. */
 export type SandboxDriver = Driver & Required<Pick<Driver, 'attachTerminal'>>;
 
-const maxBootLogBytes = 256 * 1024;
 const advice =
   'Set `isolation: none` to run machines without isolation, if you trust all who use them.';
 
@@ -219,18 +219,5 @@ async function setFirewall(
   served?.server.setRules(rules);
   if (context.host.canRoute && (await isRunning(context, id))) {
     await applyRules(context, id, record.ip, rules);
-  }
-}
-
-async function readBootLog(path: string): Promise<string> {
-  const file = await open(path).catch(() => null);
-  if (!file) return '';
-  try {
-    const { size } = await file.stat();
-    const length = Math.min(size, maxBootLogBytes);
-    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
-    return buffer.toString('utf8');
-  } finally {
-    await file.close();
   }
 }

@@ -2,6 +2,7 @@
 // recover.
 
 import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -90,6 +91,26 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     });
     const log = await fixture.driver.bootLog(machine.id);
     assert.ok(log.length <= 256 * 1024);
+    const file = machineDirectory(fixture.dataDir, machine.id).bootLog;
+    assert.ok(statSync(file).size <= 1024 * 1024);
+    await fixture.driver.terminate(machine.id);
+  });
+
+  test('the boot log can be read inside, but not written, not even by root', async () => {
+    const machine = await fixture.launch({ userData: '#!/bin/sh\necho from the script\n' });
+    const log = async () => fixture.driver.bootLog(machine.id);
+    await until('user data finished', async () => (await log()).includes('with status 0'));
+    const { stdout } = await fixture.client.ssh(machine, 'cat /var/log/cloud-init-output.log');
+    assert.match(stdout, /from the script/);
+    for (const attempt of [
+      'echo x >> /run/machine/boot.log',
+      'truncate -s 0 /run/machine/boot.log',
+    ]) {
+      const command = isRoot ? `sudo sh -c '${attempt}'` : attempt;
+      assert.notEqual((await fixture.client.ssh(machine, command)).code, 0, attempt);
+    }
+    const links = isRoot ? 'sudo readlink /proc/1/fd/1 /proc/1/fd/2' : 'readlink /proc/1/fd/2';
+    assert.doesNotMatch((await fixture.client.ssh(machine, links)).stdout, /boot\.log/);
     await fixture.driver.terminate(machine.id);
   });
 

@@ -4,13 +4,14 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { open, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import { openBootLog } from './boot-log.ts';
 import type { SandboxContext } from './context.ts';
 import { diskIdBase, idCount } from './id-ranges.ts';
 import { leaveHostCommand, toUserLimits } from './leave-host.ts';
@@ -44,16 +45,15 @@ export async function bootMachine(
   const idBase = record.idBase ?? diskIdBase;
   const environment = await bootEnvironment(host, dataDir, directory, record);
   const idMap = record.idBase === undefined ? null : await openIdMap(record.idBase);
-  const log = await open(directory.bootLog, 'a');
-  await log.chmod(0o644);
+  const log = await openBootLog(host, directory.bootLog, record.spec);
   const [program, argv] = leaveHostCommand(host, record.spec);
   const child = spawn(program, [...argv, ...unshare], {
     cwd: '/',
     detached: true,
-    stdio: ['pipe', 'pipe', log.fd, idMap?.fd ?? 'ignore'],
+    stdio: ['pipe', 'pipe', log.input, idMap?.fd ?? 'ignore'],
     env: environment,
   });
-  await log.close();
+  log.input.destroy();
   await idMap?.close();
   child.on('error', () => {});
   child.stdin!.on('error', () => {});
@@ -80,6 +80,7 @@ export async function bootMachine(
   } catch (error) {
     child.stdin!.destroy();
     await killBoot(child.pid ?? 0);
+    await log.complete;
     throw error;
   } finally {
     clearTimeout(timer);

@@ -59,7 +59,7 @@ cd /
 
 echo ready
 read -r answer && [ "$answer" = go ] || exit 1
-# Standard error is the boot log, which the server opened.
+# Standard error leads to the boot log.
 exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 [ ! -d /usr/local/cuda/bin ] || path=$path:/usr/local/cuda/bin

@@ -75,6 +75,7 @@ bind_file() {
   mount --bind "$1" "$2"
 }
 bind_file "$MACHINE/boot.log" run/machine/boot.log
+read_only run/machine/boot.log
 # Bound read-only, never passed as an open file: a tenant with the operator's own id could otherwise
 # reopen the host's program for writing through /proc.
 bind_file "$NODE" run/machine/node
