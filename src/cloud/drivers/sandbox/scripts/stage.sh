@@ -24,8 +24,8 @@ cd "$ROOT"
 
 for name in usr proc sys dev run; do
   if [ -L "$name" ] || { [ -e "$name" ] && [ ! -d "$name" ]; }; then rm -f "$name"; fi
-  mkdir -p "$name"
 done
+mkdir -p usr proc sys dev run
 
 # Makes a mount and all below it read-only. A remount must keep the flags that the host's mount has locked.
 read_only() {
@@ -85,8 +85,11 @@ read_only run/machine/node
 # Parts of /etc that belong to the host's /usr. The machine's /etc links to them.
 for name in ld.so.cache alternatives ssl/certs ca-certificates pki/tls pki/ca-trust; do
   source=/etc/$name
-  target=run/machine/host/$(echo "$name" | tr / -)
   [ -e "$source" ] || continue
+  case "$name" in
+    */*) target=run/machine/host/${name%/*}-${name##*/} ;;
+    *) target=run/machine/host/$name ;;
+  esac
   if [ -d "$source" ]; then mkdir "$target"; else : >"$target"; fi
   mount --rbind "$source" "$target"
   read_only "$target"
@@ -97,7 +100,7 @@ mkdir dev/pts dev/shm
 mount -t tmpfs -o mode=1777,nosuid,nodev shm dev/shm
 for device in null zero full random urandom tty $DEVICES; do
   [ -e "/dev/$device" ] || continue
-  mkdir -p "$(dirname "dev/$device")"
+  case "$device" in */*) mkdir -p "dev/${device%/*}" ;; esac
   bind_file "/dev/$device" "dev/$device"
 done
 ln -s pts/ptmx dev/ptmx
