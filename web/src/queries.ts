@@ -17,7 +17,8 @@ export const apiKeysPath = '/dashboard/api/api-keys';
 export const useApiKeys = (search: string) =>
   usePagedList<ApiKey>('api-keys', apiKeysPath, search === '' ? {} : { search });
 export const useFilesystems = () => useList<Filesystem>(filesystemsKey, '/api/v1/file-systems');
-export const useMembers = () => usePagedList<Member>('members', '/dashboard/api/members');
+export const useMembers = (filters: Record<string, string> = {}) =>
+  usePagedList<Member>('members', '/dashboard/api/members', filters);
 export const useRulesets = () => useList<Ruleset>(rulesetsKey, '/api/v1/firewall-rulesets');
 export const useSshKeys = () => useList<SshKey>(sshKeysKey, '/api/v1/ssh-keys');
 
@@ -44,7 +45,7 @@ export function usePagedList<T>(
     queryKey: [queryKey, filters],
     initialPageParam: null as string | null,
     queryFn: ({ pageParam }) => {
-      const query = new URLSearchParams({ ...filters, limit: pageSize });
+      const query = new URLSearchParams({ limit: pageSize, ...filters });
       if (pageParam !== null) query.set('before', pageParam);
       return get<List<T> & { next: string | null }>(`${path}?${query}`);
     },

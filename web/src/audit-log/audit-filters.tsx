@@ -8,6 +8,8 @@ import { useMembers } from '../queries.ts';
 import { actionNames } from './action-names.ts';
 
 const dayMs = 86_400_000;
+/** The most that one request returns. */
+const maxMembers = '500';
 const times = [
   { value: '1', label: 'Last 24 hours' },
   { value: '7', label: 'Last 7 days' },
@@ -22,7 +24,7 @@ interface AuditFiltersProps {
 }
 
 export function AuditFilters({ urlState, loggedActions }: AuditFiltersProps) {
-  const members = useMembers().data ?? [];
+  const members = useMembers({ limit: maxMembers }).data ?? [];
   const [kind, id] = urlState.get('who')?.split(':') ?? [];
   const keys = useKeyOptions((kind === 'api_key_id' && id) || null);
   const users = members.map((member) => ({ value: `user_id:${member.id}`, label: member.email }));
