@@ -6,10 +6,18 @@ import type { ResponseHandler } from './response-handler.ts';
 import type { ResponseHead } from './response-head.ts';
 import { ResponseParser } from './response-parser.ts';
 
+/** Text, or bytes in pieces, which are written as they are: to encode megabytes would block the event loop. */
+export type OutgoingBody = string | readonly Uint8Array[];
+
+export const byteLengthOf = (body: OutgoingBody): number =>
+  typeof body === 'string'
+    ? Buffer.byteLength(body)
+    : body.reduce((sum, piece) => sum + piece.length, 0);
+
 export interface OutgoingRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  readonly body: string | null;
+  readonly body: OutgoingBody | null;
   /** Headers of this request, besides those of every request. Names and values are not validated. */
   readonly headers: Readonly<Record<string, string>> | undefined;
 }
@@ -73,14 +81,25 @@ export class ClientConnection {
     const { method, path, headers, body } = request;
     let head = `${method} ${path}${this.#options.headText}`;
     for (const name in headers) head += `${name}: ${headers[name]}\r\n`;
-    const bytes = body === null ? 0 : Buffer.byteLength(body);
-    const text = body === null ? `${head}\r\n` : `${head}content-length: ${bytes}\r\n\r\n${body}`;
+    const bytes = body === null ? 0 : byteLengthOf(body);
+    head += body === null ? '\r\n' : `content-length: ${bytes}\r\n\r\n`;
     this.#handler = handler;
     this.#hasResponse = false;
     this.#parser = new ResponseParser(handler, this.#options.maxHeadBytes);
     handler.onSent(this);
+    this.#write(head, body ?? '', bytes);
+  }
+
+  #write(head: string, body: OutgoingBody, bytes: number): void {
     // A body with as many bytes as characters is ASCII, and latin1 is written without encoding it.
-    this.#socket.write(text, bytes === (body?.length ?? 0) ? 'latin1' : 'utf8');
+    if (typeof body === 'string') {
+      this.#socket.write(head + body, bytes === body.length ? 'latin1' : 'utf8');
+      return;
+    }
+    this.#socket.cork();
+    this.#socket.write(head, 'latin1');
+    for (const piece of body) this.#socket.write(piece);
+    this.#socket.uncork();
   }
 
   pause(): void {

@@ -65,7 +65,7 @@ export type BodyResult =
 
 export type BodyMessage =
   | { readonly piece: Piece }
-  | { readonly name: string; readonly text: string }
+  | { readonly name: string; readonly text: Uint8Array }
   | { readonly rawIntegers: Record<string, string> };
 
 /** Bodies of up to 256 KiB are queued without admission, so this many take at most 64 MiB. */
@@ -126,7 +126,7 @@ async function receive(result: BodyResult): Promise<Prepared | BodyRefused> {
 /** Takes one message per turn of the event loop. */
 async function rebuild(port: MessagePort): Promise<Prepared> {
   const body: Prepared = {};
-  const texts = new Map<string, string>();
+  const texts = new Map<string, Uint8Array>();
   for (;;) {
     const received = receiveMessageOnPort(port) as { message: BodyMessage } | undefined;
     if (received === undefined) break;

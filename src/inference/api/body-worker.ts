@@ -40,11 +40,15 @@ function parse({ kind, bytes }: BodyJob): void {
 /** Queues all messages in the port, from which the receiver takes them one by one. */
 function send(body: Record<string, unknown> & WithRawIntegers): void {
   const { port1, port2 } = new MessageChannel();
-  const post = (message: BodyMessage) => port1.postMessage(message);
+  const post = (message: BodyMessage, transfer: Transferable[] = []) =>
+    port1.postMessage(message, transfer);
   for (const piece of toPieces(body)) post({ piece });
   for (const [name, member] of Object.entries(body)) {
-    const text = JSON.stringify(member);
-    if (text.length > longText) post({ name, text });
+    const json = JSON.stringify(member);
+    if (json.length <= longText) continue;
+    // Bytes are handed over without a copy, and sent upstream as they are.
+    const text = new TextEncoder().encode(json);
+    post({ name, text }, [text.buffer]);
   }
   if (body[rawIntegers] !== undefined) post({ rawIntegers: body[rawIntegers] });
   tell({ port: port2 }, [port2]);

@@ -8,6 +8,7 @@ import {
   type WithMemberTexts,
   type WithRawIntegers,
 } from '#http/body/json.ts';
+import type { OutgoingBody } from '#http/client/client-connection.ts';
 import { constraintMembers, findConstraint } from '#inference/constraint.ts';
 import type { Task } from '#inference/engine.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
@@ -26,7 +27,7 @@ export function toRequestBody(
   task: Task,
   { model, server, url }: { model: string; server: UpstreamServer; url: string },
   streams: boolean,
-): string {
+): OutgoingBody {
   const { kind, body } = task;
   const sent: Record<string, unknown> = {
     ...body,
@@ -44,7 +45,7 @@ export function toRequestBody(
   };
   // Null means "not set" here, but not to every server.
   for (const name in sent) if (sent[name] === null) sent[name] = undefined;
-  return toText(sent, body);
+  return toJson(sent, body);
 }
 
 /** The members of all dialects, of which only those stay that the server knows. */
@@ -60,16 +61,23 @@ function toConstrained(task: Task, server: UpstreamServer): Record<string, unkno
  * Members that are passed on unchanged may have their JSON already; serializing them again would block the event
  * loop.
  */
-function toText(sent: Record<string, unknown>, body: Task['body'] & WithMemberTexts): string {
+function toJson(sent: Record<string, unknown>, body: Task['body'] & WithMemberTexts): OutgoingBody {
   const texts = body[memberTexts];
   if (texts === undefined) return JSON.stringify(sent);
   const came = body as unknown as Record<string, unknown>;
-  const members = Object.keys(sent).flatMap((name) => {
-    const known = sent[name] === came[name] ? texts.get(name) : undefined;
-    const text = known ?? JSON.stringify(sent[name]);
-    return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
-  });
-  return `{${members.join()}}`;
+  const pieces: Uint8Array[] = [];
+  let short = '';
+  for (const name of Object.keys(sent)) {
+    const long = sent[name] === came[name] ? texts.get(name) : undefined;
+    const text = long === undefined ? JSON.stringify(sent[name]) : '';
+    if (text === undefined) continue;
+    short += `${pieces.length === 0 && short === '' ? '{' : ','}${JSON.stringify(name)}:${text}`;
+    if (long === undefined) continue;
+    pieces.push(Buffer.from(short), long);
+    short = '';
+  }
+  pieces.push(Buffer.from(`${short}}`));
+  return pieces;
 }
 
 /** Members with more digits than a number can hold, exactly as the client wrote them. */

@@ -2,7 +2,11 @@
 // and between bytes. One interval checks the deadlines of all requests, so that none needs a timer of its own.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ClientConnection, OutgoingRequest } from '#http/client/client-connection.ts';
+import type {
+  ClientConnection,
+  OutgoingBody,
+  OutgoingRequest,
+} from '#http/client/client-connection.ts';
 import { HttpClientError } from '#http/client/errors.ts';
 import { Pool } from '#http/client/pool.ts';
 import type { ResponseHandler } from '#http/client/response-handler.ts';
@@ -26,7 +30,7 @@ export interface SendOptions {
   /** Relative to the base URL, or to its origin if `root` is set. */
   path: string;
   root?: boolean;
-  body?: string;
+  body?: OutgoingBody;
   /** Headers of this request, besides those of every request. */
   headers?: Readonly<Record<string, string>> | undefined;
   signal: Cancellation;

@@ -1,6 +1,7 @@
 // The engine for any server that speaks OpenAI's API: vLLM, SGLang, llama-server, Ollama, another Millrace, a hosted
 // service. Requests and responses are forwarded unchanged, except for the envelope.
 
+import { byteLengthOf, type OutgoingBody } from '#http/client/client-connection.ts';
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { findConstraint } from '#inference/constraint.ts';
 import { type Call, type Engine, EngineError, type Task } from '#inference/engine.ts';
@@ -63,8 +64,8 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
   const newCount = createTokenCounts(countGenerated, canCount ? countText : null);
   const templates = new EventTemplates();
 
-  function newCheck(task: Task, { contextWindow }: Call, body: string): UsageCheck {
-    const bounds = toCountBounds(task, contextWindow, Buffer.byteLength(body));
+  function newCheck(task: Task, { contextWindow }: Call, body: OutgoingBody): UsageCheck {
+    const bounds = toCountBounds(task, contextWindow, byteLengthOf(body));
     return new UsageCheck(bounds, options.onImplausible);
   }
 

@@ -19,7 +19,7 @@ type Members = Record<string, unknown>;
 
 function sentBy(server: UpstreamServer, task: Task): Members {
   const sent = JSON.parse(
-    toRequestBody(task, { model: 'm', server, url: 'http://10.0.0.1/v1' }, false),
+    String(toRequestBody(task, { model: 'm', server, url: 'http://10.0.0.1/v1' }, false)),
   ) as Members;
   return Object.fromEntries(
     Object.entries(sent).filter(([name]) =>

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
-import { parseJson } from '#http/body/json.ts';
+import { memberTexts, parseJson } from '#http/body/json.ts';
 import { checkTask } from '#inference/api/check.ts';
 import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
@@ -64,12 +64,30 @@ describe('the upstream engine', () => {
     assert.equal(upstream.requests[1]?.path, '/v1/completions');
   });
 
+  test('sends long members as the bytes that a thread wrote, between the short ones', async (t) => {
+    const { upstream, engine } = await createPair(t);
+    const content = 'Größe "👩‍🔧"\n'.repeat(100_000);
+    const messages = [{ role: 'user' as const, content }];
+    const long = { zz: ['x'.repeat(10_000)] };
+    const body = { model: 'asked', messages, top_k: 4, ...long, user: 'é', stop: null };
+    const texts = Object.entries({ messages, ...long }).map(([name, member]) => {
+      return [name, Buffer.from(JSON.stringify(member))] as const;
+    });
+    const task: Task = { kind: 'chat', body: { ...body, [memberTexts]: new Map(texts) } as never };
+    await engine.respond(task, newCall());
+    const { stop, ...kept } = body;
+    assert.deepEqual(upstream.requests[0]?.body, { ...kept, model: 'scripted' });
+    assert(
+      Array.isArray(toRequestBody(task, { model: 'm', server: 'vllm', url: 'http://a/v1' }, false)),
+    );
+  });
+
   test('sends 64-bit seeds unchanged', () => {
     for (const seed of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '7']) {
       const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","seed":${seed}}`));
       const task = { kind: 'completion', body } as Task;
       checkTask(task);
-      const sent = toRequestBody(task, { model: 'm', server: 'vllm', url }, false);
+      const sent = String(toRequestBody(task, { model: 'm', server: 'vllm', url }, false));
       assert.equal(/"seed":(-?\d+)/.exec(sent)?.[1], seed);
     }
   });
@@ -104,14 +122,16 @@ describe('the upstream engine', () => {
     const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","mine":${long},"other":1}`));
     const task = { kind: 'completion', body } as Task;
     checkTask(task);
-    const sent = toRequestBody(task, { model: 'm', server: 'vllm', url }, false);
+    const sent = String(toRequestBody(task, { model: 'm', server: 'vllm', url }, false));
     assert.equal(/"mine":(\d+),"other":1/.exec(sent)?.[1], long);
   });
 
   test('sends the old name of the token limit to servers that know only that', () => {
     const sentTo = (server: UpstreamServer, limits: object, to = url) => {
       const body = JSON.parse(
-        toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server, url: to }, true),
+        String(
+          toRequestBody(chat({ messages: [], ...limits }), { model: 'm', server, url: to }, true),
+        ),
       );
       return [body.max_tokens, body.max_completion_tokens];
     };
@@ -127,7 +147,7 @@ describe('the upstream engine', () => {
 
   test('translates include_stop_str_in_output for SGLang', () => {
     const sent = (body: object) =>
-      JSON.parse(toRequestBody(chat(body), { model: 'm', server: 'sglang', url }, false))
+      JSON.parse(String(toRequestBody(chat(body), { model: 'm', server: 'sglang', url }, false)))
         .no_stop_trim;
     assert.equal(sent({ messages: [], include_stop_str_in_output: true }), true);
     assert.equal(
@@ -147,7 +167,7 @@ describe('the upstream engine', () => {
       tool_choice: tool('g'),
     });
     const sentTo = (server: 'llama-server' | 'vllm') =>
-      JSON.parse(toRequestBody(task, { model: 'm', server, url }, false)) as Record<
+      JSON.parse(String(toRequestBody(task, { model: 'm', server, url }, false))) as Record<
         string,
         unknown
       >;
