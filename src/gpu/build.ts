@@ -4,7 +4,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { findLlamaFolder, gpuFolder, kernelsFile } from './kernels.ts';
@@ -46,6 +46,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuiltKernels>
     const jobs = String(availableParallelism());
     await run('cmake', ['--build', output, '--target', 'ggml-cuda', '--parallel', jobs], options);
     const file = kernelsFile(dataDir);
+    mkdirSync(dirname(file), { recursive: true });
     renameSync(join(output, 'bin', 'libggml-cuda.so'), file);
     return { file, architectures };
   } finally {
@@ -65,6 +66,10 @@ const cmakeSettings = [
   '-DLLAMA_BUILD_TOOLS=OFF',
   '-DLLAMA_BUILD_SERVER=OFF',
   '-DLLAMA_OPENSSL=OFF',
+  '-DGGML_CUDA_NCCL=OFF',
+  // The package's libraries have no version in their names.
+  '-DCMAKE_PLATFORM_NO_VERSIONED_SONAME=ON',
+  '-DCMAKE_SKIP_RPATH=ON',
 ];
 
 /** Where NVIDIA's packages install the toolkit, without adding it to the search path. */

@@ -15,7 +15,7 @@ export const gpuFolder = (dataDir: string) => join(dataDir, 'gpu');
 export function kernelsFile(dataDir: string): string {
   const info = readFileSync(join(findLlamaFolder(), 'llama.cpp.info.json'), 'utf8');
   const { tag } = JSON.parse(info) as { tag: string };
-  return join(gpuFolder(dataDir), `libggml-cuda-${tag}.so`);
+  return join(gpuFolder(dataDir), tag, 'libggml-cuda.so');
 }
 
 /** Null if they were not built for the installed release. */

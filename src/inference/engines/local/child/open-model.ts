@@ -1,6 +1,7 @@
 // Opens a GGUF file with node-llama-cpp, and reaches for the package's internal binding. No other file imports it.
 
 import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import {
   type GgufFileInfo,
   getLlama,
@@ -111,20 +112,44 @@ async function checkFile(path: string): Promise<void> {
 async function startLlama(options: ModelOptions): Promise<Llama> {
   // CUDA reads it when it is loaded. The server's machines may have the other GPUs.
   if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
-  const hasOwnKernels = options.gpu === 'auto' && options.kernels !== null;
-  // llama.cpp loads this library besides those of the package, of which only the CPU's are wanted then.
-  if (hasOwnKernels) process.env.GGML_BACKEND_PATH = options.kernels as string;
+  const kernels = options.gpu === 'auto' ? options.kernels : null;
   const llama = await getLlama({
     build: 'never',
     skipDownload: true,
-    gpu: hasOwnKernels ? false : options.gpu,
+    gpu: kernels === null ? options.gpu : false,
     maxThreads: 1,
     logLevel: LlamaLogLevel.error,
   });
+  if (kernels !== null) loadKernels(llama, kernels);
   // The package's own default is at least four threads. With more threads than free cores the model was up to
   // 400 times slower, because the threads spin at their barrier.
   llama.maxThreads = options.threads ?? toThreadCount(llama.cpuMathCores);
   return llama;
+}
+
+/** The members of node-llama-cpp's class that say what it runs on. */
+interface WithBackends {
+  _bindings: {
+    /** Loads the libraries of a folder. */
+    loadBackends(folder: string): void;
+    getGpuType(): Llama['gpu'] | undefined;
+    getSupportsGpuOffloading(): boolean;
+    getGpuSupportsMmap(): boolean;
+  };
+  _gpu: Llama['gpu'];
+  _supportsGpuOffloading: boolean;
+  _gpuSupportsMmap: boolean;
+}
+
+/** Adds kernels to an instance that was started for the CPU. The package has no option for a library of one's own. */
+function loadKernels(llama: Llama, file: string): void {
+  const inner = llama as unknown as WithBackends;
+  inner._bindings.loadBackends(dirname(file));
+  inner._gpu = inner._bindings.getGpuType() ?? false;
+  inner._supportsGpuOffloading = inner._bindings.getSupportsGpuOffloading();
+  inner._gpuSupportsMmap = inner._bindings.getGpuSupportsMmap();
+  if (inner._gpu === false)
+    throw new EngineError('unavailable', `The CUDA kernels in ${file} could not be loaded.`);
 }
 
 function readChatTemplate(info: GgufFileInfo): string | null {
