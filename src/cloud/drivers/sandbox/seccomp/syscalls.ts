@@ -1,6 +1,7 @@
-// The system calls that machines are refused or may make only with certain arguments, with their numbers. The
-// choice follows the default profile of Docker and Podman for a container with the capabilities of a machine's
-// root, and is stricter in what a tenant can use to attack the kernel.
+// The system calls that machines are refused or may make only with certain arguments, with their numbers. They are
+// those that Docker's default profile refuses, and more that a tenant could use to attack the kernel. Unlike that
+// profile, machines may call setns (sessions enter by it), sethostname, setdomainname, the NUMA calls, pidfd_getfd
+// and process_madvise, for which their root has the capability, and unshare without a namespace.
 
 import type { Architecture } from '#cloud/drivers/sandbox/native/instructions.ts';
 
