@@ -44,7 +44,7 @@ const seenMs = 300;
 const createMigrator = (db: Database) =>
   new Migrator({ db, provider: { getMigrations: async () => migrations } });
 
-/** Whether the database has exactly the schema of this version. Changes nothing. */
+/** Whether every migration of this version has run. Changes nothing. */
 export async function isMigrated(db: Database): Promise<boolean> {
   const all = await createMigrator(db).getMigrations();
   return all.every(({ executedAt }) => executedAt !== undefined);

@@ -1,7 +1,7 @@
 // SQLite in a file in the data directory.
 
 import { closeSync, openSync } from 'node:fs';
-import { type Dialect, SqliteDialect } from 'kysely';
+import { type Dialect, SqliteAdapter, SqliteDialect } from 'kysely';
 import { openSqlite } from './sqlite-connection.ts';
 
 /**
@@ -11,12 +11,21 @@ import { openSqlite } from './sqlite-connection.ts';
 const checkpointPages = 4000;
 
 export function createSqliteDialect(file: string): Dialect {
-  return new SqliteDialect({
+  const dialect = new SqliteDialect({
     async database() {
       createPrivately(file);
       return openSqlite(file, { synchronous: 'full', checkpointPages });
     },
   });
+  dialect.createAdapter = () => new TransactionalAdapter();
+  return dialect;
+}
+
+/** SQLite can change its schema in a transaction, which Kysely doesn't use. Without one, a crash splits a migration. */
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
 }
 
 /** Creates the file for its owner alone. SQLite gives the same mode to the files it creates beside it. */
