@@ -87,19 +87,24 @@ for (const database of databases) {
 }
 
 describe('limits as settings', () => {
-  test('members change keys, owners the account, and viewers nothing', async () => {
+  test('members change their own keys, owners all keys and the account, viewers nothing', async () => {
     const server = await startTestServer();
     const owner = await server.join();
     const key = await newKey(owner, {});
     const path = `/dashboard/api/api-keys/${key.id}`;
     const json = { limits: { requests_per_minute: 1 } };
     for (const [role, keys, account] of [
-      ['member', 200, 403],
+      ['member', 403, 403],
       ['viewer', 403, 403],
       ['owner', 200, 200],
     ] as const) {
       const person = await invite(server, owner, role);
       assert.equal((await person(path, { method: 'PATCH', json })).status, keys, role);
+      if (role === 'member') {
+        const { id } = await newKey(person, {});
+        const own = await person(`/dashboard/api/api-keys/${id}`, { method: 'PATCH', json });
+        assert.equal(own.status, 200);
+      }
       const put = await person('/dashboard/api/limits', { method: 'PUT', json: json.limits });
       assert.equal(put.status, account, role);
       assert.equal((await person('/dashboard/api/limits')).status, 200, role);
