@@ -255,6 +255,29 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     assert.deepEqual(await fixture.driver.inspect(machine.id), { state: 'absent' });
   });
 
+  test('no file of a tenant is loaded into a program of the boot, which could see the host', async () => {
+    const machine = await fixture.launch();
+    const sudo = isRoot ? 'sudo ' : '';
+    // The loader's complaint tells whether /run/old, where the host's files are at first, was still there.
+    await fixture.client.ssh(machine, `echo /run/old | ${sudo}tee /etc/ld.so.preload`);
+    const replaceBin = '/usr/bin/rm /bin && /usr/bin/mkdir /bin && /usr/bin/touch /bin/own';
+    await fixture.client.ssh(machine, `${sudo}/usr/bin/sh -c '${replaceBin}'`);
+    await fixture.driver.restart(machine.spec);
+    const inside = await fixture.client.ssh(machine, 'cat /etc/ld.so.preload; ls /bin/own');
+    assert.equal(inside.stdout, '/run/old\n');
+    const log = await fixture.driver.bootLog(machine.id);
+    assert.doesNotMatch(log, /from \/etc\/ld\.so\.preload cannot be preloaded \((?!cannot open)/);
+
+    await fixture.client.ssh(
+      machine,
+      `${sudo}sh -c 'mv /etc /own-etc && ln -s ${fixture.dataDir} /etc'`,
+    );
+    await fixture.driver.restart(machine.spec);
+    const etc = await fixture.client.ssh(machine, 'ls -A /etc; [ ! -L /etc ] && echo plain');
+    assert.equal(etc.stdout, 'plain\n');
+    await fixture.driver.terminate(machine.id);
+  });
+
   test('eight machines launched at once all accept ssh, each at its own address', async () => {
     const machines = await Promise.all(Array.from({ length: 8 }, () => fixture.launch()));
     await Promise.all(

@@ -26,6 +26,12 @@ for name in usr proc sys dev run; do
   if [ -L "$name" ] || { [ -e "$name" ] && [ ! -d "$name" ]; }; then rm -f "$name"; fi
 done
 mkdir -p usr proc sys dev run
+# The second half covers /etc while programs run outside the filter, and a mount would follow a link.
+if [ -L etc ] || [ ! -d etc ]; then
+  rm -f etc
+  mkdir -p etc
+  [ "$MODE" != mapped ] || chown "$ID_BASE:$ID_BASE" etc
+fi
 
 # Makes a mount and all below it read-only. A remount must keep the flags that the host's mount has locked.
 read_only() {
@@ -44,7 +50,8 @@ mount --rbind /usr usr
 read_only usr
 for name in bin sbin lib lib32 lib64 libx32; do
   [ -e "/$name" ] || continue
-  if [ -L "/$name" ]; then
+  # A directory that a tenant put in place of a link is covered: the loader of every program is below one of these.
+  if [ -L "/$name" ] && { [ -L "$name" ] || [ ! -d "$name" ]; }; then
     ln -sfn "$(readlink "/$name")" "$name"
   else
     rm -f "$name" 2>/dev/null || true
