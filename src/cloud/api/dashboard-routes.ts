@@ -4,6 +4,8 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
+import { toPageOptions } from '#accounts/paging.ts';
+import { page } from '#accounts/schema.ts';
 import { CloudError } from '#cloud/errors.ts';
 import type { InstanceDetails } from '#cloud/instances/instance-details.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
@@ -31,6 +33,7 @@ export interface CloudDashboardParts {
 const TimeRange = Type.Object({
   from: Type.String({ format: 'date-time' }),
   to: Type.String({ format: 'date-time' }),
+  ...page,
 });
 
 /** A browser tab has one stream; more than this is a leak or an attack. */
@@ -47,13 +50,13 @@ export function cloudDashboardRoutes(
     const [from, to] = [Date.parse(request.query.from), Date.parse(request.query.to)];
     // Not `from >= to`: the schema accepts a leap second, which Date.parse turns into NaN.
     if (!(from < to)) throw invalidBody('from must be before to.', 'from');
-    const data = await cloud.usages.between(sessionOf(request).accountId, from, to);
-    const sum = (member: 'seconds' | 'cents') =>
-      data.reduce((total, usage) => total + usage[member], 0);
-    return {
-      data,
-      total: { seconds: sum('seconds'), cents: Math.round(sum('cents') * 100) / 100 },
-    };
+    const { accountId } = sessionOf(request);
+    const { data, next } = await cloud.usages.list(
+      accountId,
+      { from, to },
+      toPageOptions(request.query),
+    );
+    return { data, next, total: await cloud.usages.total(accountId, { from, to }) };
   });
   app.get('/instances', async (request) => ({
     data: await cloud.details.list(sessionOf(request).accountId),

@@ -98,6 +98,31 @@ for (const database of databases) {
       }
     });
 
+    test('usage of machines comes in pages, and its total covers them all', async () => {
+      const clock = createHandClock();
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const server = await startTestServer({ database, clock, config: { cloud } });
+      const session = await server.join();
+      const ids = [await launch(session), await launch(session), await launch(session)];
+      clock.turn(3_600_000);
+      const span = 'from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z&limit=2';
+      const read = async (before: string) => {
+        const response = await session(`/dashboard/api/usage/machines?${span}${before}`);
+        return (await response.json()) as {
+          data: InstanceUsage[];
+          next: string | null;
+          total: { seconds: number; cents: number };
+        };
+      };
+      const first = await read('');
+      const second = await read(`&before=${first.next}`);
+      const listed = [...first.data, ...second.data];
+      assert.deepEqual([first.data.length, second.next], [2, null]);
+      assert.deepEqual(new Set(listed.map(({ instance_id }) => instance_id)), new Set(ids));
+      const seconds = listed.reduce((sum, usage) => sum + usage.seconds, 0);
+      assert.deepEqual([first.total.seconds, second.total], [seconds, first.total]);
+    });
+
     test('a key says whether it was generated here or pasted', async () => {
       const cloud = { driver: 'scripted', rate_limit: false } as const;
       const session = await (await startTestServer({ database, config: { cloud } })).join();

@@ -28,14 +28,29 @@ export function useUsage(range: TimeRange, by: Grouping) {
     refetchInterval: 30_000,
     queryFn: async (): Promise<UsagePoint[]> => {
       if (by === 'machine') {
-        const query = new URLSearchParams(toTimes(range));
-        const path = `/dashboard/api/usage/machines?${query}`;
-        return toMachinePoints((await get<List<InstanceUsage>>(path)).data, range, Date.now());
+        return toMachinePoints(await getMachines(range), range, Date.now());
       }
       const usage = await get<UsageSummary>(`/dashboard/api/usage?${toUsageQuery(range, by)}`);
       return usage.data.map((bucket) => toPoint(bucket, by));
     },
   });
+}
+
+/** More instances than this in one period are not shown one by one. */
+const maxMachines = 10_000;
+
+async function getMachines(range: TimeRange): Promise<InstanceUsage[]> {
+  const all: InstanceUsage[] = [];
+  let before: string | null = null;
+  do {
+    const query = new URLSearchParams({ ...toTimes(range), limit: '500' });
+    if (before !== null) query.set('before', before);
+    const path = `/dashboard/api/usage/machines?${query}`;
+    const page: List<InstanceUsage> & { next: string | null } = await get(path);
+    all.push(...page.data);
+    before = page.next;
+  } while (before !== null && all.length < maxMachines);
+  return all;
 }
 
 const unnamed: Record<ModelGrouping, string> = {
