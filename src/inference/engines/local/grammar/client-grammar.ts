@@ -69,6 +69,7 @@ function analyse(sources: Rules, rules: RuleBuilder): Compilation {
   const { nullable, first, regular } = compilation;
   untilStable(compilation, (name, body) => addName(nullable, name, isNullable(compilation, body)));
   untilStable(compilation, (name, body) => addName(regular, name, isRegular(compilation, body)));
+  if (!regular.has('root')) refuseManySets(sources);
   untilStable(compilation, (name, body) => addRanges(first, name, firstOf(compilation, body)));
   untilStable(
     compilation,
@@ -76,6 +77,23 @@ function analyse(sources: Rules, rules: RuleBuilder): Compilation {
       !regular.has(name) && passFollow(compilation, body, compilation.follow.get(name) ?? []),
   );
   return compilation;
+}
+
+/**
+ * Alternatives that are open at once begin with different sets, and each costs llama.cpp a look at all that come after
+ * it: 256 of them took a second per token, 3000 took minutes, in which it can't be cancelled. ASCII has 95 characters.
+ */
+const maxSets = 160;
+
+function refuseManySets(sources: Rules): void {
+  const sets = new Set<string>();
+  const nodes = [...sources.values()];
+  for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
+    if (node.kind === 'set') sets.add(String(node.ranges));
+    for (const part of partsOf(node)) nodes.push(part);
+    if (sets.size > maxSets)
+      throw new GrammarError(`recurses and has over ${maxSets} different characters and classes`);
+  }
 }
 
 /** Visits all rules until a round changes nothing. */

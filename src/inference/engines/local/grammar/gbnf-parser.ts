@@ -92,7 +92,9 @@ function parseSequence(parser: Parser): Node {
       return { kind: 'sequence', items };
     let item = parseItem(parser, char);
     skipSpace(parser);
+    let stacked = 0;
     for (let next = parseRepeat(parser, item); next !== item; next = parseRepeat(parser, item)) {
+      if (++stacked > maxDepth) throw new GrammarError('is nested too deeply');
       item = next;
       skipSpace(parser);
     }

@@ -123,6 +123,12 @@ describe('a client’s grammar', () => {
     ['a wrong range', 'root ::= [z-a]', /can't be read/],
     ['many repetitions', 'root ::= "a"{0,1001}', /over 1000 times/],
     ['nested repetitions', 'root ::= (("a"{1000}){1000}){1000}', /too complex/],
+    ['stacked repetitions', `root ::= "a"${'?'.repeat(100_000)}`, /nested too deeply/],
+    [
+      'a recursion with many alternatives',
+      `root ::= ${Array.from({ length: 161 }, (_, at) => `"${String.fromCodePoint(0x4e00 + at)}" root`).join(' | ')} | "x"`,
+      /recurses and has over 160 different characters/,
+    ],
     ['deep groups', `root ::= ${'('.repeat(60)}"a"${')'.repeat(60)}`, /nested too deeply/],
     [
       'many rules',
