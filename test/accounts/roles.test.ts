@@ -72,8 +72,9 @@ describe('roles', () => {
   async function send(
     call: (path: string, init: RequestInit & { json?: unknown }) => Promise<Response>,
     { method, path }: { method: string; path: string },
+    id = 'f'.repeat(32),
   ): Promise<number> {
-    const address = path.replace(':id', 'f'.repeat(32)).replace(/:\w+|\*/g, 'nowhere');
+    const address = path.replace(':id', id).replace(/:\w+|\*/g, 'nowhere');
     const example = world.examples[`${method} ${path}`];
     const init = example === undefined ? { method } : { method, json: example };
     const query = path.endsWith('/terminal') ? '?columns=80&rows=24' : '';
@@ -132,6 +133,36 @@ describe('roles', () => {
         const response = await session(`${api}/api-keys/${id}`, init);
         assert.equal(response.status, status, `${who}: ${init.method}`);
       }
+    }
+  });
+
+  test('to another account, nothing of this one exists', async () => {
+    const idsAt = async (path: string) => {
+      const { data } = (await (await member(path)).json()) as { data: { id: string }[] };
+      return data.map(({ id }) => id);
+    };
+    const people = await idsAt(`${api}/members`);
+    const ids = [...world.ids, ...people, ...(await idsAt(`${api}/sessions`))];
+    assert(ids.length >= world.ids.length + 4);
+    const named = routes.filter(({ path }) => path.includes(':id'));
+    assert(named.length > 20, `${named.length} routes`);
+    for (const route of named) {
+      for (const id of ids) {
+        const what = `${route.method} ${route.path} ${id}`;
+        assert.equal(await send(stranger, route, id), 404, what);
+      }
+    }
+    const operations = routes.filter(({ path }) => path.includes('/instance-operations/'));
+    assert.equal(operations.length, 4);
+    for (const route of operations) {
+      const status = await send(stranger, route);
+      assert([400, 404].includes(status), `${route.path} → ${status}`);
+    }
+    const lists = routes.filter((route) => isReading(route) && !/[:*]|\/events$/.test(route.path));
+    for (const { path } of lists) {
+      const text = await (await stranger(path)).text();
+      const shown = ids.filter((id) => text.includes(id));
+      assert.deepEqual(shown, [], path);
     }
   });
 
