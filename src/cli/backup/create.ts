@@ -4,16 +4,10 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { toSize } from '#cli/format.ts';
+import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import type { Config } from '#config/schema.ts';
 import millrace from '../../../package.json' with { type: 'json' };
-import {
-  findInstallation,
-  type InstallationOptions,
-  notIncluded,
-  watched,
-  withInstallation,
-  withoutPassword,
-} from './installation.ts';
+import { notIncluded, watched, withoutPassword } from './report.ts';
 
 export function backupCommand(): Command {
   const command = new Command('backup')

@@ -4,15 +4,9 @@ import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Manifest } from '#backup/manifest.ts';
 import { keepOrphansFile } from '#backup/state-files.ts';
+import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import type { Config } from '#config/schema.ts';
-import {
-  findInstallation,
-  type InstallationOptions,
-  notIncluded,
-  watched,
-  withInstallation,
-  withoutPassword,
-} from './installation.ts';
+import { notIncluded, watched, withoutPassword } from './report.ts';
 
 interface RestoreFlags extends InstallationOptions {
   readonly force?: true;

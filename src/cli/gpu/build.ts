@@ -1,7 +1,11 @@
 // millrace gpu build: compiles the CUDA kernels of models for this computer's GPUs.
 
 import { Command } from 'commander';
-import { findInstallation, type InstallationOptions } from '#cli/backup/installation.ts';
+import {
+  findInstallation,
+  type InstallationOptions,
+  withDataDirectory,
+} from '#cli/installation.ts';
 import { CliError } from '#cli/output.ts';
 import { createPlainLines } from '#cli/progress.ts';
 
@@ -11,12 +15,8 @@ export function gpuCommand(): Command {
     .option(
       '--arch <capability...>',
       'compute capabilities such as 90; default: those of the GPUs here',
-    )
-    .option(
-      '--config <file>',
-      'the configuration of the server; default: millrace.yaml if it exists',
-    )
-    .option('--data-dir <path>', 'the data directory; also MILLRACE_DATA_DIR')
+    );
+  withDataDirectory(build)
     .addHelpText(
       'after',
       '\nNeeded on T4, A100, H100 and H200 if the driver is older than CUDA 13.1. Needs git, cmake, a C++ compiler and\nthe CUDA toolkit. The result is kept in the data directory. Run it again after an upgrade of Millrace.',

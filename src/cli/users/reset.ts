@@ -2,11 +2,7 @@
 // whether the server runs or not, and needs no session.
 
 import { Command } from 'commander';
-import {
-  findInstallation,
-  type InstallationOptions,
-  withInstallation,
-} from '#cli/backup/installation.ts';
+import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import { CliError } from '#cli/output.ts';
 import { StartError } from '#lib/start-error.ts';
 

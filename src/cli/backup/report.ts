@@ -1,35 +1,10 @@
-// Which installation a backup command works on, found as `millrace serve` finds it, and how the command reports
-// its progress, its failures and a signal to stop.
+// How `backup` and `restore` report their progress, their failures and a signal to stop, and what both print.
 
-import type { Command } from 'commander';
 import { BackupError } from '#backup/errors.ts';
 import type { Watcher } from '#backup/progress.ts';
-import { orExplain } from '#cli/config/command.ts';
 import { CliError } from '#cli/output.ts';
 import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
-import { loadConfig } from '#config/load.ts';
-import type { Config } from '#config/schema.ts';
 import { StartError } from '#lib/start-error.ts';
-
-export interface InstallationOptions {
-  readonly config?: string;
-  readonly dataDir?: string;
-  readonly databaseUrl?: string;
-}
-
-export const withInstallation = (command: Command): Command =>
-  command
-    .option(
-      '--config <file>',
-      'the configuration of the server; default: millrace.yaml if it exists',
-    )
-    .option('--data-dir <path>', 'the data directory; also MILLRACE_DATA_DIR')
-    .option('--database-url <url>', 'the PostgreSQL database; also DATABASE_URL');
-
-export function findInstallation({ config, dataDir, databaseUrl }: InstallationOptions): Config {
-  const flags = { config, data_dir: dataDir, 'database.url': databaseUrl };
-  return orExplain(() => loadConfig(flags)).config;
-}
 
 /** The exit code of a shell's child that was interrupted. */
 const interrupted = 130;
