@@ -1,9 +1,8 @@
 // Whether the database answers, as far as queries have shown. SQLite always does.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { OutageListener } from './postgres-guard.ts';
 
-export class DatabaseHealth implements OutageListener {
+export class DatabaseHealth {
   readonly #log: FastifyBaseLogger | undefined;
   /** By `performance.now`. */
   #downSince: number | null = null;

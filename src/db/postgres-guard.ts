@@ -6,11 +6,7 @@ import { Socket } from 'node:net';
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import pg from 'pg';
 import { databaseUnavailable, diskFull, isDatabaseUnavailable } from '#lib/errors.ts';
-
-export interface OutageListener {
-  began(cause: unknown): void;
-  ended(): void;
-}
+import type { DatabaseHealth } from './health.ts';
 
 /** If no query is answered for this long while some wait, a probe finds out whether it is an outage. */
 const silenceMs = 1000;
@@ -22,7 +18,7 @@ const retryMs = 500;
 export class GuardedPool implements PostgresPool {
   readonly options: pg.PoolOptions;
   readonly #config: pg.PoolConfig;
-  readonly #listener: OutageListener;
+  readonly #health: DatabaseHealth;
   readonly #pool: pg.Pool;
   readonly #sockets = new Set<Socket>();
   readonly #watchdog: NodeJS.Timeout;
@@ -33,9 +29,9 @@ export class GuardedPool implements PostgresPool {
   #isProbing = false;
   #isClosed = false;
 
-  constructor(config: pg.PoolConfig, listener: OutageListener) {
+  constructor(config: pg.PoolConfig, health: DatabaseHealth) {
     this.#config = config;
-    this.#listener = listener;
+    this.#health = health;
     this.#pool = new pg.Pool({ ...config, stream: () => this.#openSocket() });
     this.options = this.#pool.options;
     // An idle connection that breaks is dropped and replaced. The next query reports a failure that persists.
@@ -98,7 +94,7 @@ export class GuardedPool implements PostgresPool {
 
   #beginOutage(cause: unknown): void {
     this.#outage = { cause };
-    this.#listener.began(cause);
+    this.#health.began(cause);
     // Fails every query that waits. Idle connections go too: after an outage they may be dead without knowing it.
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -107,7 +103,7 @@ export class GuardedPool implements PostgresPool {
     this.#answeredAt = performance.now();
     if (this.#outage === null) return;
     this.#outage = null;
-    this.#listener.ended();
+    this.#health.ended();
   }
 }
 

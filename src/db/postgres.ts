@@ -3,7 +3,7 @@
 import { type Dialect, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { DatabaseHealth } from './health.ts';
-import { GuardedPool, type OutageListener } from './postgres-guard.ts';
+import { GuardedPool } from './postgres-guard.ts';
 
 const int8 = 20;
 const numeric = 1700;
@@ -11,7 +11,7 @@ const numeric = 1700;
 export function createPostgresDialect(
   url: string,
   poolSize: number,
-  listener: OutageListener = new DatabaseHealth(),
+  health = new DatabaseHealth(),
 ): Dialect {
   const types: pg.CustomTypesConfig = {
     // Our 64-bit columns are times in milliseconds and counts. They and their sums are far below 2^53.
@@ -36,7 +36,7 @@ export function createPostgresDialect(
       keepAliveInitialDelayMillis: 10_000,
       application_name: 'millrace',
     },
-    listener,
+    health,
   );
   return new PostgresDialect({ pool });
 }
