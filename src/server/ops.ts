@@ -94,8 +94,8 @@ function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: Fast
 const clientLeft = 499;
 
 /**
- * Gives every request its id and the headers of every response, and observes it when it is over. Fastify's onResponse hook is not called when the
- * client leaves early; `close` always is.
+ * Gives every request its id and the headers of every response, and observes it when it is over. Fastify's
+ * onResponse hook is not called when the client leaves early; `close` always is.
  */
 export function observeRequests(
   app: FastifyInstance,

@@ -13,9 +13,8 @@ export const membersKey = ['members'];
 export const rulesetsKey = ['firewall-rulesets'];
 export const sshKeysKey = ['ssh-keys'];
 
-export const apiKeysPath = '/dashboard/api/api-keys';
 export const useApiKeys = (search: string) =>
-  usePagedList<ApiKey>('api-keys', apiKeysPath, search === '' ? {} : { search });
+  usePagedList<ApiKey>('api-keys', '/dashboard/api/api-keys', search === '' ? {} : { search });
 export const useFilesystems = () => useList<Filesystem>(filesystemsKey, '/api/v1/file-systems');
 export const useMembers = (filters: Record<string, string> = {}) =>
   usePagedList<Member>('members', '/dashboard/api/members', filters);

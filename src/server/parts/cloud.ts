@@ -7,8 +7,6 @@ import { readHostId } from '#cloud/hosts/own-host.ts';
 import { toCloudOptions } from '#server/options/cloud.ts';
 import type { Core } from './core.ts';
 
-export type CloudPart = Awaited<ReturnType<typeof openCloud>>;
-
 export async function openCloud(core: Core) {
   const { config, clock, log, db, audit } = core;
   const own = await openOwnHost(core);

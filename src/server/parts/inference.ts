@@ -138,8 +138,6 @@ function openLocalEngine(
   return engine;
 }
 
-export type Serving = Awaited<ReturnType<typeof openServing>>;
-
 /** What takes a request from its checked body to its response and its usage row. */
 export async function openServing(
   core: Core,
@@ -184,7 +182,7 @@ async function openTraces({ telemetry }: Config): Promise<Traces | null> {
   return url === null ? null : createTraces({ url, headers, sampleRatio });
 }
 
-export function openBodies(config: Config, clock: Clock, limits: RequestLimiter) {
+function openBodies(config: Config, clock: Clock, limits: RequestLimiter) {
   const maxBodyBytes = config.inference.max_body_mib * 2 ** 20;
   const maxBodyValues = config.inference.max_body_values;
   /** Shared by all APIs. */

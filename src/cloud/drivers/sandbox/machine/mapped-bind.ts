@@ -49,7 +49,7 @@ export async function installMappedBind(
 }
 
 /** Takes a source and a target as arguments and the translation as descriptor 3. */
-export function toMappedBindProgram(architecture: Architecture): Buffer {
+function toMappedBindProgram(architecture: Architecture): Buffer {
   const program = createProgram(architecture);
   const nothing = program.place(Buffer.from('\0'));
   const attributes = Buffer.alloc(32);
@@ -72,8 +72,10 @@ export function toMappedBindProgram(architecture: Architecture): Buffer {
   return program.toExecutable();
 }
 
-/** Opens a user namespace that translates the ids on disk to those from `base`. It has no process: the open
- * descriptor keeps it. The host's root stays itself, because it prepares the disk. */
+/**
+ * Opens a user namespace that translates the ids on disk to those from `base`. It has no process: the open
+ * descriptor keeps it. The host's root stays itself, because it prepares the disk.
+ */
 export async function openIdMap(base: number): Promise<FileHandle> {
   const holder = spawn('unshare', ['--user', '/bin/sh', '-c', 'echo ready; read -r end'], {
     stdio: ['pipe', 'pipe', 'ignore'],

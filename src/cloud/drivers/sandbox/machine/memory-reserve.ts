@@ -8,8 +8,10 @@ import { limitAllGroups } from './control-groups.ts';
 
 const serverOomScore = -500;
 
-/** Bytes that all machines together may use. By default a sixteenth of the memory stays, and at least 1 GiB;
- * never more than half. */
+/**
+ * Bytes that all machines together may use. By default a sixteenth of the memory is reserved for the host, and at
+ * least 1 GiB; never more than half.
+ */
 export function memoryForMachines(reservedGib: number | null, total = totalmem()): number {
   const reserved = reservedGib === null ? Math.max(total / 16, 1024 ** 3) : reservedGib * 1024 ** 3;
   return Math.floor(total - Math.min(reserved, total / 2));

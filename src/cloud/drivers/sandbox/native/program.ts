@@ -10,7 +10,7 @@ import {
 } from './instructions.ts';
 
 /** Exit status of a program when one of its calls fails. */
-export const failureStatus = 125;
+const failureStatus = 125;
 
 const loadAddress = 0x400000n;
 const headerBytes = 64 + 56;

@@ -35,8 +35,10 @@ export async function installConfine(
   );
 }
 
-/** Command prefix that installs the filter. An ordinary user must give up set-uid programs for it, which could
- * not work in its machines anyway. */
+/**
+ * Command prefix that installs the filter. An ordinary user must give up set-uid programs for it, which could not work
+ * in its machines anyway.
+ */
 export function toPrefix(confine: string | null): string[] {
   if (confine === null) return [];
   const asUser = process.getuid?.() === 0 ? [] : ['setpriv', '--no-new-privs'];
@@ -44,7 +46,7 @@ export function toPrefix(confine: string | null): string[] {
 }
 
 /** The caller must have CAP_SYS_ADMIN in its user namespace, or have set `no_new_privs`. */
-export function toConfineProgram(architecture: Architecture, options: FilterOptions): Buffer {
+function toConfineProgram(architecture: Architecture, options: FilterOptions): Buffer {
   const program = createProgram(architecture);
   const filter = toFilter(architecture, options);
   const description = Buffer.alloc(16);
