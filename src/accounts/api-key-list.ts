@@ -2,7 +2,7 @@
 
 import { sql } from 'kysely';
 import type { ApiKeyRow, Database, Tx } from '#db/tables.ts';
-import { type Page, type PageOptions, readPage } from './paging.ts';
+import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
 
 export interface ListedApiKey extends ApiKeyRow {
   /** Null for a key that the server created, and if the person is no longer a member. */
@@ -28,11 +28,7 @@ export function listApiKeys(
       sql<boolean>`(k.id = ${search} or k.label = ${search} or lower(k.label) like ${pattern} escape '\\')`,
     );
   }
-  return readPage(query, page, {
-    at: 'k.created_at',
-    id: 'k.id',
-    of: ({ created_at, id }) => ({ at: created_at, id }),
-  });
+  return readPage(query, page, { ...newestFirst, at: 'k.created_at', id: 'k.id' });
 }
 
 /** Undefined if the account has no such key, or it is revoked. */

@@ -116,7 +116,7 @@ export function createAuthenticator(
       }),
     findSession: async (request) => {
       const token = readSession(request, cookieName);
-      return token ? sessions.find(token, request.ip) : undefined;
+      return token ? sessions.find(token, clientAddress(request)) : undefined;
     },
   };
 }

@@ -4,7 +4,7 @@
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, InvitationRow, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { notFound } from '#lib/errors.ts';
+import { deadLink, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
@@ -12,7 +12,6 @@ import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts'
 import type { Role, SessionPrincipal } from './principal.ts';
 
 const setupDays = 2;
-const deadLink = () => notFound('This link was used, has expired or never was: it');
 
 export class Invitations {
   readonly #db: Database;

@@ -6,7 +6,7 @@ import type { Database, Tx } from '#db/tables.ts';
 import { forbidden, notFound } from '#lib/errors.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Audit } from './audit.ts';
-import { type Page, type PageOptions, readPage } from './paging.ts';
+import { newestFirst, type Page, type PageOptions, readPage } from './paging.ts';
 import type { Role, SessionPrincipal } from './principal.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -102,11 +102,7 @@ function listMembers(db: Database, accountId: string, page: PageOptions) {
     .select(['users.id', 'users.email', 'm.role', 'm.created_at'])
     .select(sql<number>`coalesce(keys.count, 0)`.as('api_keys'))
     .where('m.account_id', '=', accountId);
-  return readPage(query, page, {
-    at: 'm.created_at',
-    id: 'users.id',
-    of: ({ created_at, id }) => ({ at: created_at, id }),
-  });
+  return readPage(query, page, { ...newestFirst, at: 'm.created_at', id: 'users.id' });
 }
 
 /** Returns the member's role with the account locked, so that two owners can't remove each other at once. */

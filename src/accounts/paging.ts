@@ -63,7 +63,7 @@ const toCursor = ({ at, id }: { at: number; id: string }) => `${at}.${id}`;
 function parseCursor(cursor: string): { at: number; id: string } {
   const [, at, id] = /^(\d{1,15})\.([0-9a-f]{32})$/.exec(cursor) ?? [];
   if (at === undefined || id === undefined) {
-    throw invalidBody('before is not a page mark of this list.', 'before');
+    throw invalidBody('before must be the `next` of an earlier page of this list.', 'before');
   }
   return { at: Number(at), id };
 }

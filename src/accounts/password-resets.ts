@@ -3,7 +3,7 @@
 
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { notFound } from '#lib/errors.ts';
+import { deadLink } from '#lib/errors.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
 
@@ -17,7 +17,6 @@ export interface PasswordResets {
 }
 
 const lifetimeMs = 3_600_000;
-const deadLink = () => notFound('This link was used, has expired or never was: it');
 
 export function createPasswordResets(db: Database, clock: Clock, audit: Audit): PasswordResets {
   const usersOf = (from: Database | Tx) =>

@@ -117,6 +117,9 @@ export const rateLimited = (message: string, retryAfterMs: number) =>
 
 export const notFound = (what: string) => new Refusal('not_found', `${what} does not exist.`);
 
+export const deadLink = () =>
+  new Refusal('not_found', 'This link was used or has expired. Ask for a new one.');
+
 export const conflict = (message: string) => new Refusal('conflict', message);
 
 export const databaseUnavailable = (cause: unknown) =>

@@ -6,7 +6,7 @@ import type { RawTx } from '#db/raw.ts';
 import type { StoredUsageRow, UsageNameRow, UsageRequestRow } from '#db/tables.ts';
 import { createUpsert } from './upsert.ts';
 
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 
 /** The columns of a row that hold texts, and those that hold their refs. */
 const columns = {

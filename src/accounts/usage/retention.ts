@@ -1,12 +1,13 @@
 // Deletes usage that is older than the configured retention, and the oldest requests if there are more than the
 // configured number, in small steps that hold up no other query. Sums stay.
 
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import { PostgresAdapter, sql } from 'kysely';
 import { toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
-import { findNames, toDay } from './names.ts';
+import { dayMs, findNames, toDay } from './names.ts';
 import type { UsageStorage } from './schema.ts';
 
 export interface RetentionOptions {
@@ -16,7 +17,6 @@ export interface RetentionOptions {
   maxRows: number;
 }
 
-const dayMs = 86_400_000;
 /** Requests deleted at once. */
 const deleteRows = 500;
 /** Hours of one account deleted at once; each has a row per key, model and backend. */
@@ -206,5 +206,3 @@ async function countRows(db: Database): Promise<number> {
         - (select min(rowid) from usage_requests) + 1, 0) as count`.execute(db);
   return rows[0]?.count ?? 0;
 }
-
-const yieldToEventLoop = () => new Promise((done) => setImmediate(done));
