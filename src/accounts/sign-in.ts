@@ -227,6 +227,7 @@ export class SignIn {
 
   /** Also ends the person's other sessions. */
   async changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void> {
+    checkPassword(next, 'new_password');
     const attempt: Attempt = {
       kind: 'password',
       subject: principal.userId,
@@ -234,7 +235,6 @@ export class SignIn {
     };
     const { waitMs } = await this.#parts.throttle.attempt(attempt);
     if (waitMs > 0) throw rateLimited('Too many attempts. Try again later.', waitMs);
-    checkPassword(next);
     const user = await this.#db
       .selectFrom('users')
       .selectAll()
@@ -281,8 +281,8 @@ const toActor = (visitor: Visitor, accountId: string | null, userId: string | nu
   address: visitor.address,
 });
 
-function checkPassword(password: string): void {
+function checkPassword(password: string, param = 'password'): void {
   if (password.length < 10) {
-    throw invalidBody('The password must have at least 10 characters.', 'password');
+    throw invalidBody('The password must have at least 10 characters.', param);
   }
 }

@@ -51,6 +51,19 @@ for (const database of databases) {
       return guesses;
     }
 
+    test('a new password that is too short does not count as an attempt', async () => {
+      const config = { accounts: { login_attempts: 2 } };
+      const session = await (await startTestServer({ database, clock, config })).join();
+      const change = async (next: string) => {
+        const json = { current_password: password, new_password: next };
+        const response = await session('/dashboard/api/password', { json });
+        const { error } = (await response.json()) as { error?: { param: string } };
+        return [response.status, error?.param];
+      };
+      for (let n = 0; n < 3; n++) assert.deepEqual(await change('short'), [400, 'new_password']);
+      assert.deepEqual(await change('long enough to be one'), [200, undefined]);
+    });
+
     test('strangers at many addresses get few guesses, and lock no known browser out', async () => {
       const server = await start();
       const { device, cookie } = await login(server, { from: '198.51.100.1' });
