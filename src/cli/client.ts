@@ -1,6 +1,7 @@
 // Calls the server's public APIs, as any other client would.
 
 import type { Readable } from 'node:stream';
+import millrace from '../../package.json' with { type: 'json' };
 import { type Credentials, loadCredentials } from './credentials.ts';
 import { CliError } from './output.ts';
 
@@ -90,6 +91,8 @@ export async function send(
       method,
       headers: {
         ...headers,
+        // The list of sessions in the dashboard recognises it.
+        'user-agent': `millrace-cli/${millrace.version}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       body: body === undefined ? null : JSON.stringify(body),

@@ -12,7 +12,7 @@ import {
   signOut,
   waitForHome,
 } from '#test/support/dashboard.ts';
-import { runMillrace } from '#test/support/process.ts';
+import { makeFolder, runMillrace } from '#test/support/process.ts';
 
 describe('people and their keys', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
@@ -43,6 +43,16 @@ describe('people and their keys', { skip: noBrowser }, () => {
     await waitForHome(owner);
   });
 
+  test('a session of the CLI is listed as one', async () => {
+    const signedIn = await runMillrace(
+      ['login', '--url', dashboard.url, '--email', 'owner@example.com'],
+      { env: { HOME: makeFolder() }, input: 'a new and better one\n' },
+    );
+    assert.equal(signedIn.code, 0, signedIn.stderr);
+    await owner.goto(`${dashboard.url}/#/team`);
+    await owner.getByRole('row', { name: /^Millrace CLI/ }).waitFor();
+  });
+
   test('a member sees who created each key, and edits only their own', async () => {
     const member = await openAs(dashboard, 'member');
     await createKey(member, 'hers');
@@ -56,10 +66,24 @@ describe('people and their keys', { skip: noBrowser }, () => {
     await signOut(member);
   });
 
+  test('a choice to keep keys is forgotten when the dialog is cancelled', async () => {
+    await owner.goto(`${dashboard.url}/#/team`);
+    await owner.reload();
+    const open = () => owner.getByRole('button', { name: 'Remove member@example.com' }).click();
+    const choice = owner.getByRole('checkbox', { name: 'Revoke the API key they created' });
+    await open();
+    await choice.uncheck();
+    await owner.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    await choice.waitFor({ state: 'detached' });
+    await open();
+    assert.equal(await choice.isChecked(), true);
+    await owner.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  });
+
   test('removing a member offers to revoke their keys, which is the default', async () => {
     await owner.goto(`${dashboard.url}/#/team`);
     await owner.getByRole('button', { name: 'Remove member@example.com' }).click();
-    const choice = owner.getByRole('checkbox', { name: 'Revoke the 1 API key they created' });
+    const choice = owner.getByRole('checkbox', { name: 'Revoke the API key they created' });
     assert.equal(await choice.isChecked(), true);
     await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await owner.getByText('member@example.com is no longer a member.').waitFor();

@@ -23,6 +23,8 @@ interface DeleteOptions<T> {
   /** The notification afterwards; none if it is omitted. */
   doneMessage?: (row: T) => string;
   onDeleted?: (row: T) => void;
+  /** Called when the dialog closes, whether or not the row was deleted. */
+  onClosed?: () => void;
   /** Why a row can't be deleted; null if it can. Shown instead of the button. */
   blockedReason?: (row: T) => string | null;
 }
@@ -51,12 +53,16 @@ export function useDelete<T>(options: DeleteOptions<T>): Deletion<T> {
     options.onDeleted?.(row);
     if (options.doneMessage) notifications.show({ message: options.doneMessage(row) });
   }
+  function close() {
+    setAsked(null);
+    options.onClosed?.();
+  }
   const dialog = asked !== null && (
     <ConfirmDialog
       title={title?.(asked) ?? `${action} “${nameOf(asked)}”?`}
       action={action}
       onConfirm={() => confirm(asked)}
-      onClose={() => setAsked(null)}
+      onClose={close}
     >
       {warning(asked)}
     </ConfirmDialog>

@@ -36,7 +36,7 @@ export function Members() {
     ),
     pathOf: (member) => `${toPath(member)}?keys=${revokesKeys ? 'revoke' : 'keep'}`,
     queryKeys: [...queryKeys, apiKeysKey],
-    onDeleted: () => setRevokesKeys(true),
+    onClosed: () => setRevokesKeys(true),
     doneMessage: ({ email }) => `${email} is no longer a member.`,
   });
   const columns: Column<Member>[] = [
@@ -91,8 +91,8 @@ const RemovalWarning = ({ member, revokesKeys, onChange }: RemovalWarningProps) 
     {member.api_keys > 0 && (
       <Checkbox
         mt="md"
-        label={`Revoke the ${member.api_keys} API ${member.api_keys === 1 ? 'key' : 'keys'} they created`}
-        description="Programs that use these keys lose access immediately. Keys that you keep belong to the account."
+        label={`Revoke the ${member.api_keys === 1 ? 'API key' : `${member.api_keys} API keys`} they created`}
+        description="Programs that use a revoked key lose access immediately. Keys that are not revoked stay in the account and keep working."
         checked={revokesKeys}
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}
       />

@@ -1,4 +1,4 @@
-// The user's sessions in all browsers, each of which can be signed out.
+// The user's sessions in all browsers and CLIs, each of which can be signed out.
 
 import { Badge, Button, Group, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
@@ -68,6 +68,7 @@ export function Sessions() {
 }
 
 const browsers: [RegExp, string][] = [
+  [/^millrace-cli\//, 'Millrace CLI'],
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],
   [/Chrom(e|ium)\//, 'Chrome'],
