@@ -7,8 +7,8 @@ import type { ObserveRequest } from '#http/access-log.ts';
 import { clientAddress } from '#http/client-address.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import { addHeaders } from '#http/response-headers.ts';
-import { forbidden, invalidCredentials, Refusal } from '#lib/errors.ts';
-import { equalHashes, hashToken, maskSecret } from '#lib/secrets/secrets.ts';
+import { forbidden, Refusal } from '#lib/errors.ts';
+import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
 import { renderDocs } from './docs-page.ts';
 import { toCloudOnly } from './openapi.ts';
 import { checkReadiness, type ReadinessParts } from './readiness.ts';
@@ -77,17 +77,18 @@ function describeAt(app: FastifyInstance, prefix: string, describe: () => object
 
 function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: FastifyRequest): void {
   if (isAllowed?.(clientAddress(request)) === false) {
-    throw forbidden('Your address may not read the metrics: server.metrics_addresses.');
+    throw forbidden(
+      'Your address may not read the metrics. Add it to server.metrics_addresses to allow it.',
+    );
   }
   if (keyHash === null) return;
   const key = readKey(request.headers.authorization);
-  if (key === null) {
-    throw new Refusal(
-      'no_credentials',
-      'Send server.metrics_key as "Authorization: Bearer <key>".',
-    );
-  }
-  if (!equalHashes(hashToken(key), keyHash)) throw invalidCredentials(maskSecret(key));
+  if (key !== null && equalHashes(hashToken(key), keyHash)) return;
+  // Not `no_credentials`, whose message the dashboard's format replaces: nobody signs in here.
+  throw new Refusal(
+    'invalid_credentials',
+    `${key === null ? 'The metrics need a key' : 'This is not the key of the metrics'}. Send the value of server.metrics_key as "Authorization: Bearer <key>".`,
+  );
 }
 
 /** nginx's status for a client that left before its response began: logged and counted, never sent. */

@@ -246,6 +246,10 @@ describe('/metrics', () => {
       [await read(server), await read(server, server.key), await read(server, metrics_key)],
       [401, 401, 200],
     );
+    for (const authorization of ['', `Bearer ${server.key}`]) {
+      const refused = await fetch(`${server.url}/metrics`, { headers: { authorization } });
+      assert.match(await refused.text(), /Send the value of server\.metrics_key/);
+    }
   });
 
   test('can be limited to addresses and networks', async () => {
