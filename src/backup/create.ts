@@ -15,7 +15,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { toReason } from '#lib/start-error.ts';
 import { packArchive } from './archive.ts';
 import { copyDatabase } from './database-copy.ts';
-import { fileExists, noDatabase, nothingToSave, notWritable } from './errors.ts';
+import { fileExists, noDatabase, noFolder, nothingToSave, notWritable } from './errors.ts';
 import { type Manifest, manifestFile, manifestFormat, toEntry } from './manifest.ts';
 import { countBytes, type Watcher } from './progress.ts';
 import { databaseFile, stateFiles } from './state-files.ts';
@@ -68,6 +68,7 @@ function makeFolderBeside(target: string): string {
   try {
     return mkdtempSync(join(dirname(target), `.${basename(target)}-`));
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw noFolder(dirname(target));
     throw notWritable(target, toReason(error));
   }
 }

@@ -13,6 +13,9 @@ export const fileExists = (file: string) =>
 export const notWritable = (file: string, reason: string) =>
   new BackupError(`The backup can't be written to ${file}: ${reason}.`);
 
+export const noFolder = (folder: string) =>
+  new BackupError(`The folder ${folder} does not exist. Create it, or name another file.`);
+
 export const noDatabase = (file: string) =>
   new BackupError(
     `There is no database at ${file}. Name the server's directory with --data-dir or its ` +

@@ -16,15 +16,15 @@ export const withDataDirectory = (command: Command): Command =>
   command
     .option(
       '--config <file>',
-      'the configuration of the server; default: millrace.yaml if it exists',
+      'Configuration file of the server (default: millrace.yaml, if it exists); also MILLRACE_CONFIG',
     )
-    .option('--data-dir <path>', 'the data directory; also MILLRACE_DATA_DIR');
+    .option('--data-dir <path>', 'Data directory of the server; also MILLRACE_DATA_DIR');
 
 /** Adds the options of commands that also need the database. */
 export const withInstallation = (command: Command): Command =>
   withDataDirectory(command).option(
     '--database-url <url>',
-    'the PostgreSQL database; also DATABASE_URL',
+    'PostgreSQL database of the server; also DATABASE_URL',
   );
 
 export function findInstallation({ config, dataDir, databaseUrl }: InstallationOptions): Config {

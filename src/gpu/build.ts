@@ -31,9 +31,10 @@ export interface BuiltKernels {
 /** Kernels that were built before are replaced once the new ones are complete. */
 export async function buildKernels(options: BuildOptions): Promise<BuiltKernels> {
   const { dataDir } = options;
-  const compiler = await requireTools();
+  // Before the tools: without a GPU nobody should install them.
   const architectures =
     options.architectures.length > 0 ? options.architectures : await readArchitectures();
+  const compiler = await requireTools();
   mkdirSync(gpuFolder(dataDir), { recursive: true, mode: 0o700 });
   const folder = mkdtempSync(join(gpuFolder(dataDir), 'build-'));
   try {
@@ -82,9 +83,16 @@ async function requireTools(): Promise<string | null> {
   const hasCompiler = await canRun('nvcc');
   if (!hasCompiler && !existsSync(usualCompiler)) missing.push('nvcc');
   if (missing.length === 0) return hasCompiler ? null : usualCompiler;
-  throw new GpuBuildError(
-    `The build needs ${missing.join(', ')}. On Debian and Ubuntu, \`apt install git cmake g++\` installs the first three; nvcc is part of NVIDIA's CUDA toolkit, whose version must not be newer than the driver's.`,
-  );
+  const needsToolkit = missing.includes('nvcc');
+  const advice = [
+    ...(missing.length > (needsToolkit ? 1 : 0)
+      ? ['On Debian and Ubuntu, run `apt install git cmake g++`.']
+      : []),
+    ...(needsToolkit
+      ? ["nvcc is part of NVIDIA's CUDA toolkit. Its version must not be newer than the driver's."]
+      : []),
+  ];
+  throw new GpuBuildError(`These programs are missing: ${missing.join(', ')}. ${advice.join(' ')}`);
 }
 
 const canRun = (tool: string) =>
@@ -105,7 +113,7 @@ async function readArchitectures(): Promise<string[]> {
   );
   if (found.length > 0) return [...new Set(found)];
   throw new GpuBuildError(
-    'nvidia-smi found no GPU. Install the NVIDIA driver, or name the compute capability: --arch 90 for an H100 or H200, 80 for an A100, 75 for a T4.',
+    'No NVIDIA GPU was found. If this computer has one, install its driver. To build for another computer, name the compute capability of its GPU: --arch 90 for an H100 or H200, 80 for an A100, 75 for a T4.',
   );
 }
 

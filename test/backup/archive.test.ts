@@ -211,6 +211,16 @@ describe('a restore', () => {
 });
 
 describe('the command', () => {
+  test('names a folder that does not exist', async () => {
+    const folder = join(makeFolder(), 'missing');
+    const dataDir = await makeData('old');
+    const refused = await runMillrace(['backup', join(folder, 'a.tar.gz'), '--data-dir', dataDir]);
+    assert.deepEqual(
+      [refused.code, refused.stderr],
+      [1, `The folder ${folder} does not exist. Create it, or name another file.\n`],
+    );
+  });
+
   test('replaces a file only with --force, and leaves no temporary files', async () => {
     const dataDir = await makeData('old');
     const file = await backUp(dataDir);

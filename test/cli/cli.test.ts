@@ -1,7 +1,7 @@
 // The CLI as people use it: a real server, real commands, their exit codes and their output.
 
 import assert from 'node:assert';
-import { globSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import {
@@ -25,6 +25,11 @@ describe('the CLI', () => {
     for (const word of ['serve', 'config', 'login', 'keys', 'ssh-keys', 'models']) {
       assert(help.stdout.includes(word));
     }
+    assert.deepEqual(
+      help.stdout.match(/^ {2}[a-z-]+( \S+)* {2,}[a-z].*$/gm),
+      null,
+      'every description begins with a capital letter',
+    );
     assert.equal((await runMillrace(['fly'])).code, 2);
   });
 
@@ -191,6 +196,24 @@ describe('the CLI', () => {
       [bad.code, bad.stderr],
       [1, 'MILLRACE_PORT: server.port must be an integer, got "x".\n'],
     );
+    const file = join(makeFolder(), 'mine.yaml');
+    writeFileSync(file, 'server:\n  port: 8081\n');
+    for (const words of [[file], ['--config', file]]) {
+      assert.equal(
+        (await runMillrace(['config', 'check', ...words])).stdout,
+        `${file} is valid.\n`,
+      );
+    }
+  });
+
+  test('gpu build on a computer without a GPU says so before it asks for compilers', async () => {
+    const folder = makeFolder();
+    writeFileSync(join(folder, 'nvidia-smi'), '#!/bin/sh\nexit 9\n', { mode: 0o755 });
+    const { code, stderr } = await runMillrace(['gpu', 'build'], {
+      env: { PATH: `${folder}:${process.env.PATH}` },
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /^No NVIDIA GPU was found\. /);
   });
 
   test('the prompts are loaded only when a command needs them, so never by serve', () => {

@@ -11,9 +11,9 @@ import { notIncluded, watched, withoutPassword } from './report.ts';
 
 export function backupCommand(): Command {
   const command = new Command('backup')
-    .description('save the database and the keys of this server to one file')
-    .argument('<file>', 'the archive to write, such as millrace.tar.gz')
-    .option('--force', 'replace the file if it exists');
+    .description('Save the database and the keys of this server to one file')
+    .argument('<file>', 'Archive to write, such as millrace.tar.gz')
+    .option('--force', 'Replace the file if it exists');
   return withInstallation(command)
     .addHelpText(
       'after',

@@ -15,10 +15,13 @@ interface RestoreFlags extends InstallationOptions {
 
 export function restoreCommand(): Command {
   const command = new Command('restore')
-    .description('restore a backup into the data directory; stop the server first')
-    .argument('<file>', 'an archive that `millrace backup` wrote')
-    .option('--force', 'replace the state that is there, and keep it aside')
-    .option('--check', 'verify the archive and change nothing');
+    .description('Restore a backup into the data directory; stop the server first')
+    .argument('<file>', 'Archive that `millrace backup` wrote')
+    .option(
+      '--force',
+      'Replace the state that is there; it is moved to a folder in the data directory',
+    )
+    .option('--check', 'Only verify the archive; change nothing');
   return withInstallation(command).action(restore);
 }
 

@@ -15,6 +15,7 @@ export function configCommand(): Command {
       new Command('check')
         .description('Check the file and the environment without starting the server')
         .argument('[file]', 'Configuration file (default: millrace.yaml, if it exists)')
+        .option('--config <file>', 'The same, as for other commands')
         .action(check),
     )
     .addCommand(
@@ -29,8 +30,8 @@ export function configCommand(): Command {
     );
 }
 
-function check(file: string | undefined): void {
-  const loaded = orExplain(() => loadConfig({ config: file }));
+function check(file: string | undefined, { config }: { config?: string }): void {
+  const loaded = orExplain(() => loadConfig({ config: file ?? config }));
   console.log(
     loaded.file === null
       ? 'No configuration file found. The defaults and the environment are valid.'

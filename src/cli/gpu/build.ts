@@ -11,10 +11,10 @@ import { createPlainLines } from '#cli/progress.ts';
 
 export function gpuCommand(): Command {
   const build = new Command('build')
-    .description("compile the CUDA kernels of models for this computer's GPUs (about five minutes)")
+    .description("Compile the CUDA kernels of models for this computer's GPUs (about five minutes)")
     .option(
       '--arch <capability...>',
-      'compute capabilities such as 90; default: those of the GPUs here',
+      'Compute capabilities, such as 90 (default: those of the GPUs here)',
     );
   withDataDirectory(build)
     .addHelpText(
@@ -22,7 +22,9 @@ export function gpuCommand(): Command {
       '\nNeeded on T4, A100, H100 and H200 if the driver is older than CUDA 13.1. Needs git, cmake, a C++ compiler and\nthe CUDA toolkit. The result is kept in the data directory. Run it again after an upgrade of Millrace.',
     )
     .action(buildHere);
-  return new Command('gpu').description('GPUs for models on this computer').addCommand(build);
+  return new Command('gpu')
+    .description('Compile CUDA kernels for models on this computer')
+    .addCommand(build);
 }
 
 type Options = InstallationOptions & { arch?: string[] };
