@@ -125,5 +125,5 @@ async function keepAnOwner(tx: Tx, accountId: string): Promise<void> {
     .where('account_id', '=', accountId)
     .where('role', '=', 'owner')
     .executeTakeFirstOrThrow();
-  if (count < 2) throw forbidden('The account needs an owner. Make another member one first.');
+  if (count < 2) throw forbidden('The account needs an owner. Make another member an owner first.');
 }

@@ -90,7 +90,9 @@ describe('the team', { skip: noBrowser }, () => {
   test('the last owner can’t give up the role and is told why', async () => {
     await owner.getByRole('combobox', { name: 'Role of owner@example.com' }).click();
     await owner.getByRole('option', { name: 'viewer' }).click();
-    await owner.getByText('The account needs an owner. Make another member one first.').waitFor();
+    await owner
+      .getByText('The account needs an owner. Make another member an owner first.')
+      .waitFor();
   });
 
   test('a revoked invitation no longer works', async () => {

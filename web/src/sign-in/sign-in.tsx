@@ -1,6 +1,6 @@
 // The sign-in form. It replaces any page until the user has signed in.
 
-import { Button, PasswordInput, Stack } from '@mantine/core';
+import { Button, PasswordInput, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { post } from '../api.ts';
 import { handleSubmit } from '../browser/form-data.ts';
@@ -35,6 +35,9 @@ export function SignIn() {
           <Button type="submit" loading={signIn.isPending}>
             Sign in
           </Button>
+          <Text size="sm" className="muted">
+            Forgot your password? The operator of this server can give you a link to set a new one.
+          </Text>
         </Stack>
       </form>
     </AuthLayout>
