@@ -46,7 +46,7 @@ export const InferenceSettings = Type.Object(
       maximum: 1_048_576,
       default: null,
       description:
-        'MiB of request bodies over 256 KiB that the server holds at once; further ones wait to be read. One caller gets half. If null, 32 times max_body_mib.',
+        'Maximum total size, in MiB, of the request bodies over 256 KiB that the server holds at once. Further ones wait to be read. One caller may use half of it. If null, 32 times max_body_mib.',
     }),
     allowed_origins: Type.Array(Type.String({ pattern: '^(\\*|https?://[^\\s/?#@]+)$' }), {
       default: [],

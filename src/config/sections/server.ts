@@ -83,7 +83,7 @@ export const DatabaseSettings = Type.Object(
       minimum: 0,
       maximum: 1440,
       description:
-        'Minutes for which an API key keeps working after its last check while PostgreSQL does not answer. A key revoked meanwhile works as long. With 0, an outage of the database is one of the API.',
+        'Minutes for which an API key keeps working after its last check while PostgreSQL does not answer. A key that is revoked meanwhile keeps working for the same time. With 0, requests are refused as soon as PostgreSQL does not answer.',
     }),
     outage_usage_mib: Type.Integer({
       default: 256,

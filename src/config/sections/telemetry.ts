@@ -36,7 +36,7 @@ export const TelemetrySettings = Type.Object(
       minimum: 0,
       maximum: 1,
       description:
-        'Fraction of requests that is traced, from 0 to 1, if the caller has not decided.',
+        'Fraction of requests that is traced, from 0 to 1. A request whose traceparent header says whether to trace it is not affected.',
     }),
   },
   {
