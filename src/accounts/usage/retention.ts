@@ -3,7 +3,7 @@
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
-import { PostgresAdapter, sql } from 'kysely';
+import { PostgresAdapter, type RawBuilder, sql } from 'kysely';
 import { toRawTx } from '#db/raw.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -195,14 +195,30 @@ export class UsageRetention {
 }
 
 /**
- * SQLite counts rows one by one, while the process waits. Its row numbers ascend and only the oldest rows are deleted,
- * so the distance between the first and the last is the number of rows, or a little more.
+ * Neither database counts millions of rows in an instant. SQLite's row numbers ascend and only the oldest rows are
+ * deleted, so the distance between the first and the last is the number of rows, or a little more. PostgreSQL keeps an
+ * estimate, which is taken for a large table.
  */
 async function countRows(db: Database): Promise<number> {
-  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
-  const { rows } = isPostgres
-    ? await sql<{ count: number }>`select count(*) as count from usage_requests`.execute(db)
-    : await sql<{ count: number }>`select coalesce((select max(rowid) from usage_requests)
-        - (select min(rowid) from usage_requests) + 1, 0) as count`.execute(db);
-  return rows[0]?.count ?? 0;
+  if (db.getExecutor().adapter instanceof PostgresAdapter) {
+    const estimate = await readCount(
+      db,
+      sql`select reltuples from pg_class where oid = 'usage_requests'::regclass`,
+    );
+    return estimate > largeTableRows
+      ? estimate
+      : readCount(db, sql`select count(*) from usage_requests`);
+  }
+  const [first, last] = [
+    sql`select min(rowid) from usage_requests`,
+    sql`select max(rowid) from usage_requests`,
+  ];
+  return readCount(db, sql`select coalesce((${last}) - (${first}) + 1, 0)`);
+}
+
+const largeTableRows = 1_000_000;
+
+async function readCount(db: Database, query: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select (${query}) as count`.execute(db);
+  return Number(rows[0]?.count ?? 0);
 }
