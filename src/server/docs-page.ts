@@ -27,7 +27,7 @@ code, pre { font: 0.9rem ui-monospace, monospace; }
 pre { overflow-x: auto; padding: 0.75rem; border: 1px solid #8886; border-radius: 6px; }
 section { border-top: 1px solid #8886; margin-top: 1.5rem; padding-top: 0.5rem; }
 table { border-collapse: collapse; width: 100%; display: block; overflow-x: auto; }
-td, th { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; vertical-align: top; }
+td, th { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; vertical-align: top; overflow-wrap: anywhere; }
 .method { display: inline-block; min-width: 4.5rem; font-weight: 700; }
 `;
 
