@@ -34,7 +34,7 @@ export function describeIsolation(host: SandboxHost): string {
   }
   const ids = host.mappedBind ? 'their own root and ids' : 'their own root, SHARED ids';
   const root = host.mode === 'mapped' ? ids : 'one user and no root';
-  const filter = host.confine ? 'a seccomp filter' : 'NO seccomp filter';
+  const filter = host.confineInit ? 'a seccomp filter' : 'NO seccomp filter';
   const limits = host.controlGroups
     ? `cgroup v${host.controlGroups.version} limits CPU, memory and processes`
     : 'no CPU, memory or process limits';
@@ -50,14 +50,14 @@ export function adviseHost(host: SandboxHost): string[] {
   if (host.mode === 'single') {
     const asRoot =
       'Run the server as root: then machines have ids of their own, a root user, a network, and limits on CPU, memory, processes and disks.';
-    return host.confine ? [asRoot] : [asRoot, filter];
+    return host.confineInit ? [asRoot] : [asRoot, filter];
   }
   const ids =
     'For ids of their own: Linux 5.12 or later, and the data directory on ext4, XFS or btrfs.';
   const disks = 'To enforce disk sizes: `mke2fs` (package e2fsprogs), `flock` and loop devices.';
   const limits = 'For CPU, memory and process limits: a writable cgroup v1 or v2.';
   return [
-    ...(host.confine ? [] : [filter]),
+    ...(host.confineInit ? [] : [filter]),
     ...(host.mappedBind ? [] : [ids]),
     ...(host.diskImages ? [] : [disks]),
     ...(host.controlGroups ? [] : [limits]),

@@ -11,7 +11,7 @@ import {
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { canUseImages } from '#cloud/drivers/sandbox/machine/disk-image.ts';
 import { installMappedBind } from '#cloud/drivers/sandbox/machine/mapped-bind.ts';
-import { installConfine } from '#cloud/drivers/sandbox/seccomp/confine.ts';
+import { installConfine, installConfineAsUbuntu } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 
 const execute = promisify(execFile);
 
@@ -37,6 +37,8 @@ export interface SandboxHost {
   readonly nested: boolean;
   /** Path of the program that installs the seccomp filter; null if this host can't. */
   readonly confine: string | null;
+  /** Path of the program that process 1 of a machine is started through; null if this host can't filter. */
+  readonly confineInit: string | null;
   readonly shell: string;
   /** Path of util-linux's `script`, which opens a terminal inside the machine; null if missing. */
   readonly script: string | null;
@@ -63,6 +65,7 @@ export async function inspectHost(
   const obstacle = isolation === 'none' ? null : await findObstacle(isRoot, dataDir);
   const mode = isolation === 'none' ? 'none' : isRoot ? 'mapped' : 'single';
   const isolated = mode === 'mapped' && obstacle === null;
+  const confine = mode === 'none' ? null : await installConfine(dataDir, { nested });
   return {
     mode,
     obstacle,
@@ -76,7 +79,9 @@ export async function inspectHost(
       : null,
     diskImages: isolated && (await canUseImages(dataDir)),
     nested,
-    confine: mode === 'none' ? null : await installConfine(dataDir, { nested }),
+    confine,
+    confineInit:
+      mode === 'single' && confine ? await installConfineAsUbuntu(dataDir, { nested }) : confine,
     shell: (await findFile(['/bin/bash', '/usr/bin/bash'])) ?? '/bin/sh',
     script: await findProgram('script'),
     sftpServer: await findFile([

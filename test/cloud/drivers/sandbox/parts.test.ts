@@ -162,6 +162,7 @@ test('the description claims only what the host enforces', () => {
     canRoute: false,
     controlGroups: null,
     confine: null,
+    confineInit: null,
     diskImages: false,
     nested: false,
     mappedBind: null,
@@ -183,7 +184,7 @@ test('the description claims only what the host enforces', () => {
   assert.equal(adviseHost(mapped).length, 4);
   assert.match(adviseHost(mapped)[0]!, /For the seccomp filter: .* without `noexec`/);
   assert.match(adviseHost(host)[0]!, /^Run the server as root/);
-  const full = { ...mapped, mappedBind: '/bind', confine: '/confine', diskImages: true };
+  const full = { ...mapped, mappedBind: '/bind', confineInit: '/confine', diskImages: true };
   assert.deepEqual(adviseHost({ ...full, controlGroups }), []);
   assert.match(
     describeIsolation(full),

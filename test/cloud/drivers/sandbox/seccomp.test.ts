@@ -2,7 +2,12 @@
 // every kind of session, and ordinary programs work.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
+import {
+  findRecordedProcess,
+  machineDirectory,
+} from '#cloud/drivers/sandbox/machine/machine-directory.ts';
 import { instructions } from '#cloud/drivers/sandbox/native/instructions.ts';
 import { toFilter } from '#cloud/drivers/sandbox/seccomp/filter.ts';
 import { inspected, nesting, refused } from '#cloud/drivers/sandbox/seccomp/syscalls.ts';
@@ -113,6 +118,23 @@ describe('the seccomp filter of a machine', { skip, timeout: 300_000 }, () => {
       await until('tmux runs', async () => (await inside('cat ~/seen')) === 'in tmux');
     }
     if (!missingProgram('apt-get')) assert.match(await inside('apt-get --version'), /^apt /);
+  });
+
+  test('a file of the tenant is loaded into process 1 only after the filter is installed', async () => {
+    const booted = await fixture.launch();
+    // Its loader waits for a writer, so process 1 stops at the first program that loads the tenant's files.
+    const sudo = isRoot ? 'sudo ' : '';
+    const preload = `mkfifo ~/fifo && echo /home/ubuntu/fifo | ${sudo}tee /etc/ld.so.preload`;
+    assert.equal((await fixture.client.ssh(booted, preload)).code, 0);
+    await fixture.driver.restart(booted.spec);
+    const { init } = (await findRecordedProcess(machineDirectory(fixture.dataDir, booted.id)))!;
+    const read = (name: string) => readFile(`/proc/${init.pid}/${name}`, 'latin1');
+    await until('process 1 waits for the writer', async () => {
+      const isEnv = (await read('cmdline')).startsWith('/usr/bin/env');
+      return isEnv && /^State:\sS/m.test(await read('status'));
+    });
+    assert.match(await read('status'), /^Seccomp:\s2$/m);
+    await fixture.driver.terminate(booted.id);
   });
 
   test('with nested namespaces, a machine may create them, but keys and io_uring stay closed', async () => {

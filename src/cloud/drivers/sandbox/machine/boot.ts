@@ -4,9 +4,10 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
@@ -17,7 +18,7 @@ import { diskIdBase, idCount } from './id-ranges.ts';
 import { leaveHostCommand, toUserLimits } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import { openIdMap } from './mapped-bind.ts';
-import { findChild, findProcess, signalProcess } from './process-identity.ts';
+import { findChild, findProcess, type ProcessIdentity, signalProcess } from './process-identity.ts';
 
 const scripts = fileURLToPath(new URL('../scripts', import.meta.url));
 const bootTimeoutMs = 30_000;
@@ -67,8 +68,10 @@ export async function bootMachine(
         await writeFile(`/proc/${child.pid}/gid_map`, map);
         child.stdin!.write('mapped\n');
       } else if (line === 'ready') {
-        await prepare(await findMachineProcess(child.pid!, host));
+        const started = await findMachineProcess(child.pid!, host);
+        await prepare(started);
         child.stdin!.end('go\n');
+        if (host.mode === 'single') await waitForUser(started);
         ready = true;
         // The output never ends: the waiting `unshare` keeps the pipe open for the machine's life.
         break;
@@ -105,6 +108,19 @@ async function findMachineProcess(pid: number, host: SandboxHost): Promise<Machi
   return { mode: host.mode, init, keeper };
 }
 
+/** An ordinary user's machine enters its second user namespace late, and a session can't join it before that. */
+async function waitForUser({ init, keeper }: MachineProcess) {
+  const namespace = ({ pid }: ProcessIdentity) => readlink(`/proc/${pid}/ns/user`);
+  const outer = await namespace(keeper);
+  const deadline = performance.now() + bootTimeoutMs;
+  while ((await namespace(init)) === outer) {
+    if (performance.now() > deadline) {
+      throw new DriverError('unavailable', 'The machine did not start; its boot log says why.');
+    }
+    await pause(10);
+  }
+}
+
 async function bootEnvironment(
   host: SandboxHost,
   dataDir: string,
@@ -130,7 +146,7 @@ async function bootEnvironment(
     ROOT: staging,
     SCRIPTS: scripts,
     NODE: process.execPath,
-    CONFINE: host.confine ?? '',
+    CONFINE: host.confineInit ?? '',
     NAME: spec.hostname,
     USER_LIMITS: toUserLimits(host),
     ID_BASE: String(idBase ?? diskIdBase),

@@ -67,11 +67,13 @@ exec </dev/null >&2
 path=/run/machine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 [ ! -d /usr/local/cuda/bin ] || path=$path:/usr/local/cuda/bin
 umount -l /etc
-# Installs the seccomp filter, which all processes of the machine inherit.
-confine=${CONFINE:+/run/machine/confine}
+set -- /usr/bin/env -i PATH=$path LANG=C.UTF-8 $GPUS
 if [ "$MODE" = mapped ]; then
-  exec $confine /usr/bin/env -i PATH=$path HOME=/root USER=root LANG=C.UTF-8 $GPUS /bin/sh /run/machine/init
+  set -- "$@" HOME=/root USER=root
+else
+  set -- "$@" HOME=/home/ubuntu USER=ubuntu
+  # With the filter, its program does this, because `unshare` would load the tenant's files outside the filter.
+  [ -n "$CONFINE" ] || set -- "$@" unshare --user --map-user=1000 --map-group=1000
 fi
-exec env -i PATH=$path HOME=/home/ubuntu USER=ubuntu LANG=C.UTF-8 $GPUS \
-  unshare --user --map-user=1000 --map-group=1000 ${confine:+setpriv --no-new-privs $confine} \
-  /bin/sh /run/machine/init
+# Installs the seccomp filter, which all processes of the machine inherit.
+exec ${CONFINE:+/run/machine/confine} "$@" /bin/sh /run/machine/init
