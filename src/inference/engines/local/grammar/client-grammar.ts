@@ -38,6 +38,8 @@ export function toClientGrammar(source: string): string {
     if (error instanceof UnsupportedSchema) throw new Error(`the grammar ${error.reason}`);
     if (error instanceof GrammarError || error instanceof PatternError)
       throw new Error(`the grammar ${error.message}`);
+    // The only RangeError is a full stack: a rule that names a rule that names a rule, hundreds deep.
+    if (error instanceof RangeError) throw new Error('the grammar is nested too deeply');
     throw error;
   }
 }
@@ -46,6 +48,8 @@ type Ranges = readonly CharRange[];
 
 interface Compilation {
   readonly sources: Rules;
+  /** Names of the rules whose bodies name each rule. */
+  readonly users: ReadonlyMap<string, ReadonlySet<string>>;
   readonly rules: RuleBuilder;
   /** Rules that can match nothing. */
   readonly nullable: Set<string>;
@@ -60,21 +64,27 @@ interface Compilation {
 function analyse(sources: Rules, rules: RuleBuilder): Compilation {
   const compilation: Compilation = {
     sources,
+    users: findUsers(sources),
     rules,
     nullable: new Set(),
     first: new Map(),
     regular: new Set(),
     follow: new Map(),
   };
-  const { nullable, first, regular } = compilation;
-  untilStable(compilation, (name, body) => addName(nullable, name, isNullable(compilation, body)));
-  untilStable(compilation, (name, body) => addName(regular, name, isRegular(compilation, body)));
+  const { users, nullable, first, regular, follow } = compilation;
+  const usersIf = (isChanged: boolean, name: string) => (isChanged && users.get(name)) || [];
+  untilStable(compilation, (name, body) =>
+    usersIf(!nullable.has(name) && isNullable(compilation, body) && add(nullable, name), name),
+  );
+  untilStable(compilation, (name, body) =>
+    usersIf(!regular.has(name) && isRegular(compilation, body) && add(regular, name), name),
+  );
   if (!regular.has('root')) refuseManySets(sources);
-  untilStable(compilation, (name, body) => addRanges(first, name, firstOf(compilation, body)));
-  untilStable(
-    compilation,
-    (name, body) =>
-      !regular.has(name) && passFollow(compilation, body, compilation.follow.get(name) ?? []),
+  untilStable(compilation, (name, body) =>
+    usersIf(addRanges(compilation, first, name, firstOf(compilation, body)), name),
+  );
+  untilStable(compilation, (name, body) =>
+    regular.has(name) ? [] : passFollow(compilation, body, follow.get(name) ?? []),
   );
   return compilation;
 }
@@ -96,34 +106,52 @@ function refuseManySets(sources: Rules): void {
   }
 }
 
-/** Visits all rules until a round changes nothing. */
+function findUsers(sources: Rules): ReadonlyMap<string, ReadonlySet<string>> {
+  const users = new Map([...sources.keys()].map((name) => [name, new Set<string>()]));
+  for (const [user, body] of sources) {
+    const nodes = [body];
+    for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
+      if (node.kind === 'rule') users.get(node.name)?.add(user);
+      for (const part of partsOf(node)) nodes.push(part);
+    }
+  }
+  return users;
+}
+
+/** Visits each rule, and visits again those whose names a visit returns. */
 function untilStable(
   { sources, rules }: Compilation,
-  visit: (name: string, body: Node) => boolean,
+  visit: (name: string, body: Node) => Iterable<string>,
 ): void {
-  for (let isChanged = true; isChanged; ) {
-    isChanged = false;
-    for (const [name, body] of sources) {
-      rules.spend(10);
-      isChanged = visit(name, body) || isChanged;
-    }
+  const queue = new Set(sources.keys());
+  for (const name of queue) {
+    queue.delete(name);
+    rules.spend(10);
+    for (const other of visit(name, sources.get(name) as Node)) queue.add(other);
   }
 }
 
-function addName(names: Set<string>, name: string, belongs: boolean): boolean {
-  if (!belongs || names.has(name)) return false;
+function add(names: Set<string>, name: string): true {
   names.add(name);
   return true;
 }
 
-function addRanges(map: Map<string, Ranges>, name: string, ranges: Ranges): boolean {
+/** True if that changed the ranges of `name`. */
+function addRanges(
+  { rules }: Compilation,
+  map: Map<string, Ranges>,
+  name: string,
+  ranges: Ranges,
+): boolean {
   const known = map.get(name) ?? [];
+  rules.spend(known.length + ranges.length);
   const joined = normalise([...known, ...ranges]);
   map.set(name, joined);
   return JSON.stringify(joined) !== JSON.stringify(known);
 }
 
 function isNullable(compilation: Compilation, node: Node): boolean {
+  compilation.rules.spend(1);
   switch (node.kind) {
     case 'set':
       return false;
@@ -139,6 +167,7 @@ function isNullable(compilation: Compilation, node: Node): boolean {
 }
 
 function isRegular(compilation: Compilation, node: Node): boolean {
+  compilation.rules.spend(1);
   if (node.kind === 'set') return true;
   if (node.kind === 'rule') return compilation.regular.has(node.name);
   return partsOf(node).every((part) => isRegular(compilation, part));
@@ -156,19 +185,24 @@ function firstOf(compilation: Compilation, node: Node): Ranges {
   if (node.kind === 'set') return node.ranges;
   if (node.kind === 'rule') return first.get(node.name) ?? [];
   if (node.kind === 'repeat') return node.max === 0 ? [] : firstOf(compilation, node.item);
-  if (node.kind === 'sequence') return startOf(compilation, node.items, []);
+  if (node.kind === 'sequence') {
+    const end = node.items.findIndex((item) => !isNullable(compilation, item));
+    const reached = end < 0 ? node.items : node.items.slice(0, end + 1);
+    return join(
+      compilation,
+      reached.map((item) => firstOf(compilation, item)),
+    );
+  }
   return join(
     compilation,
     node.options.map((option) => firstOf(compilation, option)),
   );
 }
 
-/** Characters with which the items can begin, or what follows them if all can be empty. */
-function startOf(compilation: Compilation, items: readonly Node[], follow: Ranges): Ranges {
-  const end = items.findIndex((item) => !isNullable(compilation, item));
-  const reached = end < 0 ? items : items.slice(0, end + 1);
-  const ranges = reached.map((item) => firstOf(compilation, item));
-  return join(compilation, end < 0 ? [...ranges, follow] : ranges);
+/** Characters with which the node can begin, and those that follow it if it can be empty. */
+function startOf(compilation: Compilation, node: Node, follow: Ranges): Ranges {
+  const first = firstOf(compilation, node);
+  return isNullable(compilation, node) ? join(compilation, [first, follow]) : first;
 }
 
 function join({ rules }: Compilation, all: readonly Ranges[]): Ranges {
@@ -177,26 +211,32 @@ function join({ rules }: Compilation, all: readonly Ranges[]): Ranges {
   return normalise(ranges);
 }
 
-/** Adds what follows each rule in `node` that is not regular. True if that was new. */
-function passFollow(compilation: Compilation, node: Node, follow: Ranges): boolean {
-  if (isRegular(compilation, node)) return false;
+/** Adds what follows each rule in `node` that is not regular. Returns the names of rules for which that was new. */
+function passFollow(compilation: Compilation, node: Node, follow: Ranges): string[] {
+  if (isRegular(compilation, node)) return [];
   switch (node.kind) {
     case 'rule':
-      return addRanges(compilation.follow, node.name, follow);
-    case 'sequence':
-      return node.items
-        .map((item, index) => {
-          const after = startOf(compilation, node.items.slice(index + 1), follow);
-          return passFollow(compilation, item, after);
-        })
-        .some(Boolean);
+      return addRanges(compilation, compilation.follow, node.name, follow) ? [node.name] : [];
+    case 'sequence': {
+      const after = followsOf(compilation, node.items, follow);
+      return node.items.flatMap((item, at) => passFollow(compilation, item, after[at] as Ranges));
+    }
     case 'repeat':
       return passFollow(compilation, node.item, afterItem(compilation, node, follow));
     default:
-      return partsOf(node)
-        .map((part) => passFollow(compilation, part, follow))
-        .some(Boolean);
+      return partsOf(node).flatMap((part) => passFollow(compilation, part, follow));
   }
+}
+
+/** What comes after each item of a sequence that is followed by `follow`. */
+function followsOf(compilation: Compilation, items: readonly Node[], follow: Ranges): Ranges[] {
+  const follows: Ranges[] = [];
+  let after = follow;
+  for (const item of items.toReversed()) {
+    follows.push(after);
+    after = startOf(compilation, item, after);
+  }
+  return follows.reverse();
 }
 
 /** What comes after one item of a repetition: another one, or what follows the repetition. */
@@ -230,7 +270,7 @@ function toExpression(compilation: Compilation, node: Node, follow: Ranges): Exp
     case 'choice':
       refuseOverlap(
         compilation,
-        node.options.map((option) => startOf(compilation, [option], follow)),
+        node.options.map((option) => startOf(compilation, option, follow)),
       );
       if (node.options.filter((option) => isNullable(compilation, option)).length > 1)
         throw ambiguous('two alternatives can be empty');
@@ -261,10 +301,9 @@ function toSequence(compilation: Compilation, items: readonly Node[], follow: Ra
     ({ items: [one, ...more] }): Node =>
       more.length === 0 ? (one as Node) : { kind: 'sequence', items: [one as Node, ...more] },
   );
+  const after = followsOf(compilation, nodes, follow);
   return sequence(
-    ...nodes.map((node, index) =>
-      toExpression(compilation, node, startOf(compilation, nodes.slice(index + 1), follow)),
-    ),
+    ...nodes.map((node, index) => toExpression(compilation, node, after[index] as Ranges)),
   );
 }
 
@@ -280,6 +319,7 @@ function toAutomaton(compilation: Compilation, node: Node, follow: Ranges): Expr
 const maxNodes = 20_000;
 
 function toRegex(compilation: Compilation, node: Node, size: { nodes: number }): Regex {
+  compilation.rules.spend(1);
   if (++size.nodes > maxNodes) throw new GrammarError('is too complex');
   const inner = (part: Node) => toRegex(compilation, part, size);
   if (node.kind === 'rule') return inner(compilation.sources.get(node.name) as Node);

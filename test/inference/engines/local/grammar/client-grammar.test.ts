@@ -140,6 +140,12 @@ describe('a client’s grammar', () => {
       `root ::= r0\n${Array.from({ length: 30 }, (_, at) => `r${at} ::= r${at + 1} r${at + 1}`).join('\n')}\nr30 ::= "a"`,
       /too complex/,
     ],
+    ['a long chain of rules', `root ::= r0\n${chain(1900, '"a"').rules}`, /nested too deeply/],
+    [
+      'a long rule that is read anew for each of many others',
+      `root ::= ${chain(500, '').names.join(' ')} | ${'"a" | '.repeat(20_000)} "b"\n${chain(500, '').rules}`,
+      /takes too much work/,
+    ],
   ];
   for (const [name, source, reason] of refused)
     test(`is refused: ${name}`, () => assert.match(refusalOf(source), reason));
@@ -150,3 +156,10 @@ describe('a client’s grammar', () => {
     assert(belongs(grammarOf(`root ::= ${inner} "a"`), 'a'));
   });
 });
+
+/** Rules of which each is `body` and the next one. */
+function chain(count: number, body: string): { names: string[]; rules: string } {
+  const names = Array.from({ length: count }, (_, at) => `r${at}`);
+  const rules = names.map((name, at) => `${name} ::= ${body} ${names[at + 1] ?? '""'}`);
+  return { names, rules: rules.join('\n') };
+}
