@@ -174,6 +174,8 @@ const refusals: Record<RefusalCode, { code: string; message?: string; suggestion
   forbidden: { code: 'global/forbidden', suggestion: 'Use a key or a role that may do this.' },
   unknown_url: { code: 'global/not-found', message: 'The requested resource was not found.' },
   method_not_allowed: { code: 'global/invalid-parameters' },
+  invalid_http: { code: 'global/invalid-parameters' },
+  expectation_failed: { code: 'global/invalid-parameters' },
   invalid_json: { code: 'global/invalid-parameters', suggestion: fixParameters },
   invalid_body: { code: 'global/invalid-parameters', suggestion: fixParameters },
   unsupported_media_type: { code: 'global/invalid-parameters', suggestion: fixParameters },

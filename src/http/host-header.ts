@@ -12,11 +12,13 @@ export function createHostCheck(
   const allowed = new RegExp(`^(?:${[...loopbackNames, ...others].join('|')})\\.?(?::\\d*)?$`, 'i');
   /** Most requests have the same name. */
   let last: string | undefined;
-  return ({ headers: { host }, httpVersionMajor, httpVersionMinor }) => {
+  return ({ headers: { host }, rawHeaders, httpVersionMajor, httpVersionMinor }) => {
     if (host === undefined) {
       // Only HTTP/1.1 requires it. No browser speaks an older version.
       return httpVersionMajor === 1 && httpVersionMinor === 1 ? missingHost() : null;
     }
+    // Node keeps the first. A proxy in front may have looked at the last. RFC 9112, section 3.2.
+    if (countHosts(rawHeaders) > 1) return repeatedHost();
     if (names === null || host === last) return null;
     if (!allowed.test(host)) return misdirected();
     last = host;
@@ -33,7 +35,19 @@ const loopbackNames = [
 
 export const isLoopback = (host: string) => /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(host);
 
-const missingHost = () => new Refusal('invalid_json', 'The request has no Host header.');
+function countHosts(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') count++;
+  }
+  return count;
+}
+
+const missingHost = () => new Refusal('invalid_http', 'The request has no Host header.');
+
+const repeatedHost = () =>
+  new Refusal('invalid_http', 'The request has more than one Host header.');
 
 const misdirected = () =>
   new Refusal(

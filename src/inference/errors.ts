@@ -142,6 +142,8 @@ const refusals: Record<RefusalCode, { type: string; code: string | null; retry?:
   forbidden: { type: 'permission_error', code: 'insufficient_scope' },
   unknown_url: { type: 'invalid_request_error', code: 'unknown_url' },
   method_not_allowed: { type: 'invalid_request_error', code: 'method_not_allowed' },
+  invalid_http: { type: 'invalid_request_error', code: 'invalid_request' },
+  expectation_failed: { type: 'invalid_request_error', code: 'expectation_failed' },
   invalid_json: { type: 'invalid_request_error', code: 'invalid_json' },
   invalid_body: { type: 'invalid_request_error', code: 'invalid_value' },
   unsupported_media_type: { type: 'invalid_request_error', code: 'unsupported_media_type' },

@@ -7,6 +7,8 @@ export type RefusalCode =
   | 'forbidden'
   | 'unknown_url'
   | 'method_not_allowed'
+  | 'invalid_http'
+  | 'expectation_failed'
   | 'invalid_json'
   | 'invalid_body'
   | 'unsupported_media_type'
@@ -28,6 +30,8 @@ const statuses: Record<RefusalCode, number> = {
   forbidden: 403,
   unknown_url: 404,
   method_not_allowed: 405,
+  invalid_http: 400,
+  expectation_failed: 417,
   invalid_json: 400,
   invalid_body: 400,
   unsupported_media_type: 415,

@@ -84,13 +84,13 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   const app = Fastify(options);
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal(
-      'invalid_json',
+      'expectation_failed',
       'The only supported Expect header is "100-continue".',
     );
-    const { body } = errorFormatOf(request.url ?? '/').renderRefusal(refusal);
+    const { status, body } = errorFormatOf(request.url ?? '/').renderRefusal(refusal);
     const text = JSON.stringify(body);
     const length = { 'content-length': Buffer.byteLength(text) };
-    response.writeHead(417, { ...jsonHeaders(newId()), ...length }).end(text);
+    response.writeHead(status, { ...jsonHeaders(newId()), ...length }).end(text);
   });
   app.server.on('connect', (request, socket) => {
     const refusal = methodNotAllowed('CONNECT', request.url ?? '/', ['GET', 'POST']);

@@ -76,7 +76,7 @@ function toRefusal({ code }: HttpError): [line: string, Refusal] {
   const why = isCut
     ? 'The request ended before it was complete.'
     : 'This is not a valid HTTP request.';
-  return ['400 Bad Request', new Refusal('invalid_json', why)];
+  return ['400 Bad Request', new Refusal('invalid_http', why)];
 }
 
 export function errorFormatOf(url: string): ErrorFormat {

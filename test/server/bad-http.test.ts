@@ -179,7 +179,7 @@ describe('unusual and broken HTTP', () => {
       message: 'The request ended before it was complete.',
       type: 'invalid_request_error',
       param: null,
-      code: 'invalid_json',
+      code: 'invalid_request',
     });
     await until('it has its row', async () => {
       const response = await session('/dashboard/api/usage/requests');

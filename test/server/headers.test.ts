@@ -163,10 +163,36 @@ describe('the Host header', () => {
         `GET ${path} HTTP/${version}\r\nAuthorization: Bearer ${server.key}\r\nConnection: close\r\n\r\n`,
       );
     const missing = await without('1.1', '/v1/models');
-    assert.match(missing, /^HTTP\/1\.1 400 .*"code":"invalid_json"/s);
+    assert.match(missing, /^HTTP\/1\.1 400 .*"code":"invalid_request"/s);
     assert.match(await without('1.1', '/api/v1/regions'), /^HTTP\/1\.1 400 .*"code":"global\//s);
     assert.match(await without('1.0', '/v1/models'), /^HTTP\/1\.1 200 /);
   });
+
+  test('is accepted once', async () => {
+    const server = await startTestServer();
+    for (const [version, second] of [
+      ['1.1', 'localhost'],
+      ['1.0', 'other.example'],
+    ]) {
+      const answer = await talk(
+        server,
+        `GET /v1/models HTTP/${version}\r\nHost: localhost\r\nAuthorization: Bearer ${server.key}\r\nhOsT: ${second}\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /^HTTP\/1\.1 400 .*more than one Host.*"code":"invalid_request"/s);
+    }
+  });
+});
+
+test('an unknown Expect header is refused in the API’s format', async () => {
+  const server = await startTestServer();
+  const expecting = (path: string) =>
+    talk(
+      server,
+      `GET ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: more\r\nConnection: close\r\n\r\n`,
+    );
+  const code = /^HTTP\/1\.1 417 .*"code":"expectation_failed"/s;
+  assert.match(await expecting('/v1/models'), code);
+  assert.match(await expecting('/dashboard/api/keys'), code);
 });
 
 describe('pages of other sites', () => {
