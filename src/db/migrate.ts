@@ -17,6 +17,7 @@ import * as reservedUsage from '#db/migrations/0010-reserved-usage.ts';
 import * as people from '#db/migrations/0011-people.ts';
 import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
 import * as usageNames from '#db/migrations/0013-usage-names.ts';
+import * as privateNetwork from '#db/migrations/0014-private-network.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -33,6 +34,7 @@ const migrations: Record<string, Migration> = {
   '0011-people': people,
   '0012-model-gpus': modelGpus,
   '0013-usage-names': usageNames,
+  '0014-private-network': privateNetwork,
 };
 
 /** Names of all migrations, in the order in which they run. */

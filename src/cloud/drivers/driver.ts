@@ -15,6 +15,9 @@ import type { Readable } from 'node:stream';
 export interface MachineSpec {
   /** Instance id, 32 lower-case hex digits. The driver marks the machine with it. */
   readonly id: string;
+  /** Machines of one account reach each other; machines of different accounts never do. Undefined only in what
+   * a driver recorded before accounts were known to it: such a machine reaches no other. */
+  readonly account?: string;
   readonly hostname: string;
   /** Name of the node that must host the machine; null if the driver has only one node. */
   readonly node: string | null;
@@ -34,7 +37,10 @@ export interface MachineSpec {
   readonly firewall: readonly InboundRule[];
 }
 
-/** Allows inbound traffic. What no rule allows is dropped. */
+/** What decides which packets reach a machine. */
+export type FirewallSpec = Pick<MachineSpec, 'id' | 'account' | 'firewall'>;
+
+/** Allows inbound traffic from outside the account. What no rule allows is dropped. */
 export interface InboundRule {
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'all';
   /** First and last port, inclusive; null means every port. */
@@ -80,8 +86,9 @@ export interface Driver {
   /** Lists the ids of all machines that carry this installation's mark, running or not. */
   list(): Promise<string[]>;
 
-  /** Replaces the inbound rules of a running machine. Does nothing where rules can't be enforced. */
-  setFirewall(id: string, rules: readonly InboundRule[]): Promise<void>;
+  /** Replaces the inbound rules and the account of a running machine. Does nothing where rules can't be
+   * enforced. */
+  setFirewall(spec: FirewallSpec): Promise<void>;
 
   /** Creates a filesystem. `node` is the node of the machine that mounts it first; null if the driver has
    * only one node or any node will do. */

@@ -6,8 +6,8 @@ import {
   type Driver,
   DriverError,
   type DriverReport,
+  type FirewallSpec,
   type ImageReport,
-  type InboundRule,
   type MachineSpec,
   type MachineState,
 } from './driver.ts';
@@ -95,7 +95,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
       checkReachable(host);
       return machines.ids();
     },
-    setFirewall: async (id, rules) => setFirewall(host, id, rules),
+    setFirewall: async (spec) => setFirewall(host, spec),
     createFilesystem: async (id) => recordCall(host, `createFilesystem ${id}`),
     deleteFilesystem: async (id) => recordCall(host, `deleteFilesystem ${id}`),
     async filesystemUsage() {
@@ -218,11 +218,11 @@ function terminate(host: ScriptedHost, id: string) {
   host.machines.remove(id);
 }
 
-function setFirewall(host: ScriptedHost, id: string, rules: readonly InboundRule[]) {
+function setFirewall(host: ScriptedHost, { id, account, firewall }: FirewallSpec) {
   recordCall(host, `setFirewall ${id}`);
   const machine = host.machines.read(id);
   if (machine !== undefined) {
-    host.machines.write({ ...machine, spec: { ...machine.spec, firewall: rules } });
+    host.machines.write({ ...machine, spec: { ...machine.spec, account, firewall } });
   }
 }
 

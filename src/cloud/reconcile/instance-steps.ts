@@ -34,7 +34,7 @@ export async function step(
   const state = await driver.inspect(row.id);
   const changes = observe(row, state, now);
   if (state.state !== 'running') return { changes, dueInMs: null };
-  if (row.firewall_stale !== 0) await driver.setFirewall(row.id, spec.firewall);
+  if (row.firewall_stale !== 0) await driver.setFirewall(spec);
   return { changes: { ...changes, firewall_stale: 0 }, dueInMs: null };
 }
 

@@ -25,6 +25,7 @@ export async function loadSpec(
     .execute();
   return {
     id: row.id,
+    account: row.account_id,
     node: row.node,
     hostname: row.hostname ?? defaultHostname(row),
     ip: row.address || null,

@@ -1,4 +1,4 @@
-// A small machine for the tests of drivers: an id of its own, one processor, and ssh open to all.
+// A small machine for the tests of drivers: an id and an account of its own, one processor, and ssh open to all.
 
 import { randomBytes } from 'node:crypto';
 import type { InboundRule, MachineSpec } from '#cloud/drivers/driver.ts';
@@ -13,6 +13,7 @@ export function newMachineSpec(publicKey: string, changes: Partial<MachineSpec> 
   const id = randomBytes(16).toString('hex');
   return {
     id,
+    account: id,
     node: null,
     hostname: `i-${id.slice(0, 8)}`,
     ip: null,

@@ -50,9 +50,9 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     async list() {
       return (await instances.list()).map((instance) => findId(instance, context.owner)!);
     },
-    async setFirewall(id, rules) {
+    async setFirewall({ id, firewall }) {
       const instance = await instances.find(id);
-      if (instance) await context.firewall.set(id, addressOf(instance), rules);
+      if (instance) await context.firewall.set(id, addressOf(instance), firewall);
     },
     createFilesystem: filesystems.create,
     deleteFilesystem: filesystems.remove,

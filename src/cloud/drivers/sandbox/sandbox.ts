@@ -6,7 +6,7 @@ import path from 'node:path';
 import {
   type Driver,
   DriverError,
-  type InboundRule,
+  type FirewallSpec,
   type MachineSpec,
   type MachineState,
 } from '#cloud/drivers/driver.ts';
@@ -15,14 +15,15 @@ import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { createShare, removeTree } from '#cloud/drivers/sandbox/machine/disk.ts';
 import { asOwner, watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
+import { applyRules, toSshRules } from '#cloud/drivers/sandbox/machine/firewall.ts';
 import {
-  isRunning,
   removeMachine,
   startMachine,
   stopMachine,
 } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
 import {
   findRecord,
+  isRunning,
   listMachineIds,
   machineDirectory,
   sharePath,
@@ -36,7 +37,6 @@ import {
   defaultRange,
   toPrivateAddress,
 } from '#cloud/drivers/sandbox/network/addresses.ts';
-import { applyRules } from '#cloud/drivers/sandbox/network/network.ts';
 import {
   createServedMachines,
   type ServedMachine,
@@ -103,8 +103,8 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
         await removeMachine(context, id);
       }),
     list: () => listMachineIds(dataDir),
-    setFirewall: (id, rules) =>
-      locks.run(id, () => setFirewall(context, served.find(id), id, rules)),
+    setFirewall: (spec) =>
+      locks.run(spec.id, () => setFirewall(context, served.find(spec.id), spec)),
     createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
     deleteFilesystem: (id) => removeTree(sharePath(dataDir, id)),
     filesystemUsage: (id) => measureUsage(sharePath(dataDir, id), asOwner(context)),
@@ -209,15 +209,15 @@ async function stopBecause(
 async function setFirewall(
   context: SandboxContext,
   served: ServedMachine | undefined,
-  id: string,
-  rules: readonly InboundRule[],
+  { id, account, firewall }: FirewallSpec,
 ) {
   const directory = machineDirectory(context.dataDir, id);
   const record = await findRecord(directory);
   if (!record) return;
-  await writeRecord(directory, { ...record, spec: { ...record.spec, firewall: rules } });
-  served?.server.setRules(rules);
+  await writeRecord(directory, { ...record, spec: { ...record.spec, account, firewall } });
+  served?.server.setRules(toSshRules(context, firewall));
   if (context.host.canRoute && (await isRunning(context, id))) {
-    await applyRules(context, id, record.ip, rules);
+    // Its account is unknown to a machine of an earlier version.
+    await applyRules(context, id, record.spec.account !== account);
   }
 }

@@ -131,13 +131,16 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     const machine = await fixture.launch();
     await fixture.output(machine, 'sudo /usr/sbin/sshd -p 8080');
     assert.equal(await answers(machine, 8080), false);
-    await driver.setFirewall(machine.id, [web]);
+    await driver.setFirewall({ ...machine.spec, firewall: [web] });
     await until('the port is open', () => answers(machine, 8080));
     await driver.restart({ ...machine.spec, firewall: [web] });
     await fixture.running(machine.id);
     await fixture.output(machine, 'sudo /usr/sbin/sshd -p 8080');
     await until('the port is still open', () => answers(machine, 8080));
-    await driver.setFirewall(machine.id, [{ ...web, sourceNetwork: '192.0.2.77/32' }]);
+    await driver.setFirewall({
+      ...machine.spec,
+      firewall: [{ ...web, sourceNetwork: '192.0.2.77/32' }],
+    });
     assert.equal(await answers(machine, 8080), false);
     await driver.terminate(machine.id);
     const acl = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
@@ -175,7 +178,7 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     const free = [0, 1, 2]
       .map((back) => last.replace(/\d+$/, (end) => `${Number(end) - back}`))
       .find((address) => address !== one.ip && address !== other.ip)!;
-    await fixture.driver.setFirewall(one.id, [everything]);
+    await fixture.driver.setFirewall({ ...one.spec, firewall: [everything] });
     await fixture.output(one, `sudo ip addr add ${free}/32 dev eth0`);
     assert.equal(await answers({ ...one, ip: free }, 22), false);
     await Promise.all([one, other].map(({ id }) => fixture.driver.terminate(id)));

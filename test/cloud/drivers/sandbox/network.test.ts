@@ -147,7 +147,7 @@ describe("a sandbox's network", { skip, timeout: 300_000 }, () => {
 
   test('new rules apply at once and survive a restart', async () => {
     const rule = { protocol: 'tcp', portRange: [7003, 7003], sourceNetwork: '0.0.0.0/0' } as const;
-    await fixture.driver.setFirewall(machine.id, [sshOpen, rule]);
+    await fixture.driver.setFirewall({ ...machine.spec, firewall: [sshOpen, rule] });
     for (const address of [machine.privateIp, machine.ip]) {
       await reaches(gateway, () => fromHost(7003, address));
       assert.equal(await fromHost(7000, address), '');

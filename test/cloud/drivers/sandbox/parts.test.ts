@@ -104,6 +104,7 @@ describe('the rules of a machine', () => {
     privateIp: '10.77.254.1',
     sshPorts: [22],
     nameservers: ['192.0.2.53'],
+    siblings: [],
   };
   test('an invalid network never reaches nftables', () => {
     const rule = { protocol: 'tcp', portRange: null, sourceNetwork: '0.0.0.0/0; drop' } as const;

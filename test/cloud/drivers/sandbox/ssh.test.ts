@@ -255,7 +255,10 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     };
     assert.equal(await answerTo('inside'), 'inside');
     try {
-      await driver.setFirewall(machine.id, [{ ...sshOpen, sourceNetwork: '192.0.2.0/24' }]);
+      await driver.setFirewall({
+        ...machine.spec,
+        firewall: [{ ...sshOpen, sourceNetwork: '192.0.2.0/24' }],
+      });
       assert.equal(await greeting(machine), '');
       assert.equal((await ssh('true')).code, 255);
       assert.equal(await answerTo('still here'), 'still here');
@@ -265,7 +268,7 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
       assert.equal(code, 4);
     } finally {
       child.kill();
-      await driver.setFirewall(machine.id, [sshOpen]);
+      await driver.setFirewall({ ...machine.spec, firewall: [sshOpen] });
     }
     assert.match(await greeting(machine), /^SSH-2\.0-/);
   });
@@ -278,7 +281,10 @@ describe('ssh into a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
     const next = await createSandboxDriver({ dataDir: own.dataDir });
     try {
       assert.equal(await greeting(closed), '');
-      await next.setFirewall(closed.id, [{ ...sshOpen, sourceNetwork: '127.0.0.0/8' }]);
+      await next.setFirewall({
+        ...closed.spec,
+        firewall: [{ ...sshOpen, sourceNetwork: '127.0.0.0/8' }],
+      });
       assert.equal((await own.client.ssh(closed, 'true')).code, 0);
     } finally {
       await next.close();

@@ -9,7 +9,7 @@ export interface SandboxContext extends Addressing {
   readonly host: SandboxHost;
   /** Bytes of memory that all machines together may use. */
   readonly machineMemory: number;
-  /** One lock per machine id, and one each for `addresses` and `forwarding`. */
+  /** One lock per machine id, and one each for `addresses`, `forwarding` and `rules`. */
   readonly locks: KeyedMutex;
   readonly log: (message: string) => void;
 }

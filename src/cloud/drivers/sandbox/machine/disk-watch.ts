@@ -4,8 +4,7 @@
 import { access } from 'node:fs/promises';
 import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import type { SandboxContext } from './context.ts';
-import { isRunning } from './life-cycle.ts';
-import { findRecord, listMachineIds, machineDirectory } from './machine-directory.ts';
+import { findRecord, isRunning, listMachineIds, machineDirectory } from './machine-directory.ts';
 
 /** Time between two checks of all disks. A machine may exceed its size for this long. */
 const checkIntervalMs = 60_000;

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import ssh2 from 'ssh2';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { checkAddress, chooseLoopbackAddress } from '#cloud/drivers/sandbox/network/addresses.ts';
-import { attachNetwork, detachNetwork } from '#cloud/drivers/sandbox/network/network.ts';
+import { attachNetwork } from '#cloud/drivers/sandbox/network/network.ts';
 import {
   disableForwardingWhenUnused,
   enableForwarding,
@@ -18,10 +18,12 @@ import type { SandboxContext } from './context.ts';
 import { createGroups, removeGroups } from './control-groups.ts';
 import { createDisk, removeTree } from './disk.ts';
 import type { RunningMachine } from './enter.ts';
+import { applyRules, removeNetwork } from './firewall.ts';
 import { chooseIdBase, findRunningBases } from './id-ranges.ts';
 import {
   findRecord,
   findRecordedProcess,
+  findRunningProcess,
   forgetProcess,
   listMachineIds,
   type MachineDirectory,
@@ -33,18 +35,13 @@ import {
   writeRecordedProcess,
 } from './machine-directory.ts';
 import { openNamespaces, unisolatedEntrance } from './namespaces.ts';
-import { findProcess, isAlive, signalProcess, waitUntilGone } from './process-identity.ts';
+import { findProcess, signalProcess, waitUntilGone } from './process-identity.ts';
 
 const execute = promisify(execFile);
 const gracefulStopMs = 3000;
 const forcedStopMs = 10_000;
 /** Mount points that a tenant's filesystem must not cover, because the machine needs what is there. */
 const reservedMounts = /^\/(usr|bin|sbin|lib\w*|proc|sys|dev|run|etc|tmp|boot)?(\/|$)/;
-
-/** True if the machine's process 1 is alive and was started in the current isolation mode. */
-export async function isRunning(context: SandboxContext, id: string): Promise<boolean> {
-  return (await findRunningProcess(context, machineDirectory(context.dataDir, id))) !== undefined;
-}
 
 /** Opens a running machine so that commands can be run in it; undefined if it does not run. The caller must
  * close its namespaces. */
@@ -59,13 +56,6 @@ export async function openMachine(
   const { host } = context;
   const namespaces = await openNamespaces(host, process);
   return namespaces && { host, directory, record, process, namespaces };
-}
-
-async function findRunningProcess({ host }: SandboxContext, directory: MachineDirectory) {
-  const process = await findRecordedProcess(directory);
-  if (!process || !(await isAlive(process.init))) return undefined;
-  // A server with other rights started it: a session of ours would not see what its tenant expects.
-  return process.mode === host.mode ? process : undefined;
 }
 
 export async function startMachine(context: SandboxContext, spec: MachineSpec): Promise<void> {
@@ -86,7 +76,8 @@ export async function startMachine(context: SandboxContext, spec: MachineSpec): 
       await writeRecordedProcess(directory, started);
       if (host.canRoute) {
         const target = { id: spec.id, ip: record.ip, pid: started.init.pid };
-        const devices = await attachNetwork(context, target, spec.firewall);
+        await applyRules(context, spec.id, true);
+        const devices = await attachNetwork(context, target);
         await context.locks.run('forwarding', () => enableForwarding(devices));
       }
     });
@@ -128,7 +119,7 @@ export async function stopMachine(context: SandboxContext, id: string) {
   if (process) await endProcess(process);
   if (host.mode === 'none') await killMarked(id);
   if (host.canRoute) {
-    await detachNetwork(id);
+    await removeNetwork(context, id);
     await context.locks.run('forwarding', disableForwardingWhenUnused);
   }
   if (host.controlGroups) await removeGroups(host.controlGroups, id);

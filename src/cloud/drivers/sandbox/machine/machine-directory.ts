@@ -6,7 +6,8 @@ import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import type { IsolationMode } from '#cloud/drivers/sandbox/host.ts';
-import type { ProcessIdentity } from './process-identity.ts';
+import type { SandboxContext } from './context.ts';
+import { isAlive, type ProcessIdentity } from './process-identity.ts';
 
 const machineId = /^[0-9a-f]{32}$/;
 
@@ -72,6 +73,18 @@ export async function findRecordedProcess(
   const file = path.join(directory.path, 'process.json');
   const recorded = await readJson<MachineProcess & { boot: string }>(file);
   return recorded?.boot === (await hostBoot()) ? recorded : undefined;
+}
+
+/** Returns the machine's processes if process 1 is alive and was started in the current isolation mode. */
+export async function findRunningProcess({ host }: SandboxContext, directory: MachineDirectory) {
+  const process = await findRecordedProcess(directory);
+  if (!process || !(await isAlive(process.init))) return undefined;
+  // A server with other rights started it: a session of ours would not see what its tenant expects.
+  return process.mode === host.mode ? process : undefined;
+}
+
+export async function isRunning(context: SandboxContext, id: string): Promise<boolean> {
+  return (await findRunningProcess(context, machineDirectory(context.dataDir, id))) !== undefined;
 }
 
 /** The content of `process.json`, which also holds the host's boot id. */

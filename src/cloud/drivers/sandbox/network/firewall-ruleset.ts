@@ -16,6 +16,8 @@ export interface RulesetSubject {
   readonly privateIp: string;
   readonly sshPorts: readonly number[];
   readonly nameservers: readonly string[];
+  /** The other machines of the account. An ended one does no harm: no other machine gets its interface. */
+  readonly siblings: readonly { readonly id: string; readonly privateIp: string }[];
 }
 
 /** Networks that are not the internet: the operator's machines and an underlying cloud's metadata service. */
@@ -43,6 +45,10 @@ export function tableOf(id: string): string {
  * address, filtered by source in `to_machine`, and then masqueraded so that the machine can respond. This
  * needs an interface that accepts loopback addresses; `as_sent` drops any that the machine itself sends, before
  * connection tracking could match them to a connection that is not the machine's.
+ *
+ * Machines of one account reach each other on every port. A sibling is recognised by its interface, which it can't
+ * spoof, in `forwarded`, where the kernel knows both interfaces; `inbound` may then trust its address.
+ * The machine's ssh server is on the host, so `sibling_ssh` redirects siblings to it.
  */
 export function toRuleset(subject: RulesetSubject, rules: readonly InboundRule[]): string {
   const table = `inet ${tableOf(subject.id)}`;
@@ -52,9 +58,16 @@ export function toRuleset(subject: RulesetSubject, rules: readonly InboundRule[]
     (server) => `ip daddr ${server} meta l4proto { tcp, udp } th dport 53 accept`,
   );
   // One transaction declares, deletes and declares the table again, so rules apply at every moment.
+  const sshPorts = `tcp dport { ${subject.sshPorts.join(', ')} }`;
   return `table ${table} {}
 delete table ${table}
 table ${table} {
+  set sibling_devices {
+    type ifname; ${toElements(subject.siblings.map(({ id }) => `"${interfaceOf(id)}"`))}
+  }
+  set sibling_addresses {
+    type ipv4_addr; ${toElements(subject.siblings.map(({ privateIp }) => privateIp))}
+  }
   chain as_sent {
     type filter hook prerouting priority -300; policy accept;
     iifname ${device} ip saddr != ${subject.privateIp} drop
@@ -65,12 +78,14 @@ table ${table} {
   }
   chain inbound {
     ct state established,related accept
+    ip saddr @sibling_addresses accept
     ${rules.map(toRule).join('\n    ')}
     drop
   }
   chain outbound {
     meta nfproto ipv6 drop
     ct state established,related accept
+    oifname @sibling_devices accept
     oifname ${machineDevices} drop
     ${nameserverRules.join('\n    ')}
     ip daddr { ${privateNetworks.join(', ')} } drop
@@ -78,22 +93,30 @@ table ${table} {
   }
   chain to_host {
     type filter hook input priority -10; policy accept;
+    iifname ${device} jump counted
     iifname ${device} ct state established,related accept
+    iifname ${device} ct original ip daddr @sibling_addresses ct status dnat accept
     iifname ${device} drop
   }
-  chain from_machine {
+  chain forwarded {
     type filter hook forward priority -10; policy accept;
     iifname ${device} jump counted
     iifname ${device} jump outbound
+    oifname ${device} iifname ${machineDevices} iifname != @sibling_devices drop
+    oifname ${device} iifname != ${machineDevices} ip saddr @sibling_addresses drop
   }
   chain to_machine {
     type filter hook postrouting priority -10; policy accept;
     oifname ${device} jump counted
     oifname ${device} jump inbound
   }
+  chain sibling_ssh {
+    type nat hook prerouting priority -100; policy accept;
+    iifname @sibling_devices ip daddr ${subject.privateIp} ${sshPorts} dnat ip to ${subject.ip}
+  }
   chain lead_inside {
     type nat hook output priority -100; policy accept;
-    ip daddr ${subject.ip} tcp dport { ${subject.sshPorts.join(', ')} } accept
+    ip daddr ${subject.ip} ${sshPorts} accept
     ip daddr ${subject.ip} dnat ip to ${subject.privateIp}
   }
   chain translate {
@@ -103,6 +126,10 @@ table ${table} {
   }
 }
 `;
+}
+
+function toElements(elements: readonly string[]): string {
+  return elements.length === 0 ? '' : `elements = { ${elements.join(', ')} }`;
 }
 
 function toRule({ protocol, portRange, sourceNetwork }: InboundRule): string {

@@ -1,5 +1,5 @@
-// Gives a machine its own interface if the server is root: a veth pair into its network namespace, with the
-// rules in place before the pair exists. Names derive from the machine's id, so removal needs no record.
+// Gives a machine its own interface if the server is root: a veth pair into its network namespace. Its rules
+// must be in place before. Names derive from the machine's id, so removal needs no record.
 
 import { execFile, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -24,17 +24,21 @@ export interface NetworkTarget {
   readonly pid: number;
 }
 
+/** What the rules of one machine follow from. */
+export interface RuledMachine {
+  readonly id: string;
+  readonly ip: string;
+  readonly rules: readonly InboundRule[];
+}
+
 /** Returns the interfaces that must forward packets for the machine. */
 export async function attachNetwork(
-  addressing: Addressing,
+  { range }: Addressing,
   { id, ip, pid }: NetworkTarget,
-  rules: readonly InboundRule[],
 ): Promise<string[]> {
-  const { range } = addressing;
   const device = interfaceOf(id);
   const gateway = gatewayOf(range);
   const privateIp = toPrivateAddress(range, ip);
-  await applyRules(addressing, id, ip, rules);
   await runWithInput(
     'ip',
     ['-batch', '-'],
@@ -60,15 +64,20 @@ export async function attachNetwork(
   return [device, ...(await findUplinks())];
 }
 
-export async function applyRules(
+/** Replaces the rules of `machines` in one transaction. `members` are all machines of their account. */
+export async function writeRulesets(
   { range, sshPorts }: Addressing,
-  id: string,
-  ip: string,
-  rules: readonly InboundRule[],
+  machines: readonly RuledMachine[],
+  members: readonly RuledMachine[],
 ) {
-  const privateIp = toPrivateAddress(range, ip);
-  const subject = { id, ip, privateIp, sshPorts, nameservers: await findNameservers() };
-  await runWithInput('nft', ['-f', '-'], [toRuleset(subject, rules)]);
+  const nameservers = await findNameservers();
+  const addresses = members.map(({ id, ip }) => ({ id, privateIp: toPrivateAddress(range, ip) }));
+  const rulesets = machines.map(({ id, ip, rules }) => {
+    const siblings = addresses.filter((member) => member.id !== id);
+    const privateIp = toPrivateAddress(range, ip);
+    return toRuleset({ id, ip, privateIp, sshPorts, nameservers, siblings }, rules);
+  });
+  await runWithInput('nft', ['-f', '-'], rulesets);
 }
 
 /** Succeeds if there is nothing to remove. The kernel removes the interface with its namespace, but late. */

@@ -4,6 +4,7 @@
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
+import { toSshRules } from '#cloud/drivers/sandbox/machine/firewall.ts';
 import { openMachine } from '#cloud/drivers/sandbox/machine/life-cycle.ts';
 import { type SshServer, startSshServer } from './server.ts';
 
@@ -36,7 +37,8 @@ export function createServedMachines(context: SandboxContext): ServedMachines {
       await release(id);
       if (!machine) return undefined;
       if (closed) throw new DriverError('unavailable', 'This server is closing.');
-      const server = await startSshServer(machine, context.sshPorts, context.log);
+      const rules = toSshRules(context, machine.record.spec.firewall);
+      const server = await startSshServer(machine, rules, context);
       served.set(id, { machine, server });
       return { machine, server };
     } catch (error) {

@@ -4,6 +4,7 @@
 import net from 'node:net';
 import ssh2, { type Algorithms } from 'ssh2';
 import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
+import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import type { RunningMachine } from '#cloud/drivers/sandbox/machine/enter.ts';
 import { serveConnection } from './connection.ts';
 import { createSourceFilter } from './source-filter.ts';
@@ -43,8 +44,8 @@ interface Peer {
 
 export async function startSshServer(
   machine: RunningMachine,
-  ports: readonly number[],
-  log: (message: string) => void,
+  rules: readonly InboundRule[],
+  { sshPorts, log }: Pick<SandboxContext, 'sshPorts' | 'log'>,
 ): Promise<SshServer> {
   /** The open connections, by the peer's address and port. */
   const peers = new Map<string, Peer>();
@@ -63,7 +64,7 @@ export async function startSshServer(
     });
   });
 
-  let isAllowed = createSourceFilter(machine.record.spec.firewall, ruledPort);
+  let isAllowed = createSourceFilter(rules, ruledPort);
   const listener = net.createServer({ noDelay: true }, (socket) => {
     if (!isAllowed(socket.remoteAddress)) return void socket.destroy();
     trackPeer(peers, socket);
@@ -75,7 +76,7 @@ export async function startSshServer(
     });
   });
   listener.maxConnections = maxConnections;
-  const listeningPort = await listen(listener, machine.record.ip, ports);
+  const listeningPort = await listen(listener, machine.record.ip, sshPorts);
   listener.on('error', (error) => log(`ssh server of ${machine.record.ip}: ${error.message}`));
   return {
     port: listeningPort,
