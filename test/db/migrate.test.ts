@@ -24,7 +24,7 @@ for (const database of databases) {
       await drop();
       await rm(folder, { recursive: true });
     });
-    // The last migration stumbles over this table, after all others have run.
+    // A late migration stumbles over this table, after twelve others have run.
     await sql`create table usage_names (ref integer)`.execute(db);
     await assert.rejects(migrate(db), /usage_names/);
     const names = (await db.introspection.getTables()).map(({ name }) => name);

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
+import type { Kysely } from 'kysely';
 import type { FirewallRule, GlobalRuleset, Ruleset } from '#cloud/schema.ts';
+import { up as connectSiblings } from '#db/migrations/0014-private-network.ts';
 import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
 
@@ -117,6 +119,18 @@ for (const database of databases) {
       await cloud.cloud.reconciler.observeSome();
       await cloud.settle();
       assert.deepEqual(cloud.driver.find(id)?.spec.firewall, []);
+    });
+
+    test('machines of an earlier version learn their account with their rules', async () => {
+      const cloud = await startCloud(database);
+      const id = await cloud.launchActive();
+      const { spec } = cloud.driver.find(id)!;
+      assert.notEqual(spec.account, undefined);
+      const { account: _, ...former } = spec;
+      await cloud.driver.setFirewall({ ...former, account: undefined });
+      await connectSiblings(cloud.db as unknown as Kysely<unknown>);
+      await cloud.settle();
+      assert.equal(cloud.driver.find(id)?.spec.account, spec.account);
     });
 
     test('a ruleset in use can’t be deleted, and the refusal names its instances', async () => {
