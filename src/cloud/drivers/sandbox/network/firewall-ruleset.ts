@@ -62,12 +62,7 @@ export function toRuleset(subject: RulesetSubject, rules: readonly InboundRule[]
   return `table ${table} {}
 delete table ${table}
 table ${table} {
-  set sibling_devices {
-    type ifname; ${toElements(subject.siblings.map(({ id }) => `"${interfaceOf(id)}"`))}
-  }
-  set sibling_addresses {
-    type ipv4_addr; ${toElements(subject.siblings.map(({ privateIp }) => privateIp))}
-  }
+  ${toSiblingSets(subject.siblings)}
   chain as_sent {
     type filter hook prerouting priority -300; policy accept;
     iifname ${device} ip saddr != ${subject.privateIp} drop
@@ -128,8 +123,15 @@ table ${table} {
 `;
 }
 
-function toElements(elements: readonly string[]): string {
-  return elements.length === 0 ? '' : `elements = { ${elements.join(', ')} }`;
+function toSiblingSets(siblings: RulesetSubject['siblings']): string {
+  const set = (name: string, type: string, elements: readonly string[]) => {
+    const content = elements.length === 0 ? '' : ` elements = { ${elements.join(', ')} }`;
+    return `set ${name} { type ${type};${content} }`;
+  };
+  const devices = siblings.map(({ id }) => `"${interfaceOf(id)}"`);
+  const addresses = siblings.map(({ privateIp }) => privateIp);
+  return `${set('sibling_devices', 'ifname', devices)}
+  ${set('sibling_addresses', 'ipv4_addr', addresses)}`;
 }
 
 function toRule({ protocol, portRange, sourceNetwork }: InboundRule): string {
