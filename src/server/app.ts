@@ -30,7 +30,7 @@ import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts'
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
 import { createIdSequence, newId } from '#lib/ids.ts';
-import { validatorOptions } from '#lib/schema/validator.ts';
+import { compileLater } from '#lib/schema/compile-later.ts';
 import { answerSocket, createBadHttpHandler, errorFormatOf, jsonHeaders } from './bad-http.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
@@ -64,7 +64,6 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
     childLoggerFactory: (logger) => logger,
     genReqId: nextId,
     trustProxy: parts.trustedProxies > 0 && trustHops(parts.trustedProxies),
-    ajv: { customOptions: validatorOptions },
     // Base URLs that end in a slash lead to paths such as /api/v1//instances.
     routerOptions: {
       maxParamLength: 4096,
@@ -82,6 +81,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
         : createServer(http, handle),
   };
   const app = Fastify(options);
+  compileLater(app);
   app.server.on('checkExpectation', (request, response) => {
     const refusal = new Refusal(
       'expectation_failed',

@@ -42,7 +42,7 @@ export interface AccountingParts {
 }
 
 export function createRequestAccounting(parts: AccountingParts, clock: Clock): RequestAccounting {
-  const refusals = createRateLimiter(clock);
+  const refusals = createRateLimiter(clock, maxRefusedCallers);
 
   return {
     open: (request, task, asked, admission) =>
@@ -55,6 +55,8 @@ export function createRequestAccounting(parts: AccountingParts, clock: Clock): R
   };
 }
 
+/** Callers whose rate is kept. The limiter allocates its table at once. */
+const maxRefusedCallers = 10_000;
 /** Rate of rows per caller: a refused client may retry as fast as it can. */
 const refusalRate: Rate = { intervalMs: 600, burst: 100 };
 
