@@ -6,7 +6,7 @@ import type { UsageStorage } from './schema.ts';
 
 export function watchUsage(
   registry: Registry,
-  read: () => RecorderStatus & { spooled: number; storage: UsageStorage },
+  read: () => RecorderStatus & { spooled: number; refused: number; storage: UsageStorage },
 ): void {
   const gauge = (name: string, help: string, value: (status: ReturnType<typeof read>) => number) =>
     new Gauge({
@@ -37,6 +37,11 @@ export function watchUsage(
     'millrace_usage_spooled',
     'Requests whose row waits in the data directory for PostgreSQL.',
     (status) => status.spooled,
+  );
+  gauge(
+    'millrace_usage_refused',
+    'Requests whose row PostgreSQL refused and the server set aside since its start.',
+    (status) => status.refused,
   );
   gauge(
     'millrace_usage_dropped',

@@ -88,6 +88,7 @@ export function openUsage({ config, clock, db, log, sqlite, metrics, processId }
   watchUsage(metrics, () => ({
     ...rows.status(),
     spooled: spool.count(),
+    refused: spooling.refused(),
     storage: retention.storage,
   }));
   return {
