@@ -3,7 +3,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
-import { type Migration, Migrator } from 'kysely/migration';
+import { sql } from 'kysely';
+import { DEFAULT_MIGRATION_TABLE, type Migration, Migrator } from 'kysely/migration';
 import * as house from '#db/migrations/0001-house.ts';
 import * as weights from '#db/migrations/0002-weights.ts';
 import * as cloud from '#db/migrations/0003-cloud.ts';
@@ -18,6 +19,7 @@ import * as people from '#db/migrations/0011-people.ts';
 import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
 import * as usageNames from '#db/migrations/0013-usage-names.ts';
 import * as privateNetwork from '#db/migrations/0014-private-network.ts';
+import millrace from '../../package.json' with { type: 'json' };
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -46,13 +48,31 @@ const seenMs = 300;
 const createMigrator = (db: Database) =>
   new Migrator({ db, provider: { getMigrations: async () => migrations } });
 
-/** Whether every migration of this version has run. Changes nothing. */
-export async function isMigrated(db: Database): Promise<boolean> {
+/** Throws unless exactly the migrations of this version have run. Changes nothing. */
+export async function checkMigrated(db: Database): Promise<void> {
+  await refuseNewer(db);
   const all = await createMigrator(db).getMigrations();
-  return all.every(({ executedAt }) => executedAt !== undefined);
+  if (all.some(({ executedAt }) => executedAt === undefined))
+    throw new Error('it belongs to an older version of Millrace; start this version once first');
+}
+
+/** An older release would misread the tables of a newer one, and write rows that the newer one can't use. */
+async function refuseNewer(db: Database): Promise<void> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === DEFAULT_MIGRATION_TABLE)) return;
+  const { rows } = await sql<{ name: string }>`
+    select name from ${sql.table(DEFAULT_MIGRATION_TABLE)} order by name desc`.execute(db);
+  const newer = rows.find(({ name }) => !(name in migrations));
+  if (newer === undefined) return;
+  throw new Error(
+    `it was used by a newer version of Millrace, which brought it to ${newer.name}. This is version ` +
+      `${millrace.version}, which knows up to ${migrationNames.at(-1)}. Install the newer version, or restore a ` +
+      'backup that was made before the upgrade',
+  );
 }
 
 export async function migrate(db: Database, log?: FastifyBaseLogger): Promise<void> {
+  await refuseNewer(db);
   const migrator = createMigrator(db);
   const all = await migrator.getMigrations();
   const missing = all.filter(({ executedAt }) => executedAt === undefined);

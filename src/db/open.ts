@@ -8,7 +8,7 @@ import { Refusal } from '#lib/errors.ts';
 import { StartError, toReason } from '#lib/start-error.ts';
 import { makeDataDirectory } from './data-directory.ts';
 import { DatabaseHealth } from './health.ts';
-import { isMigrated, migrate } from './migrate.ts';
+import { checkMigrated, migrate } from './migrate.ts';
 import { createSqliteDialect } from './sqlite.ts';
 import type { Database, Tables } from './tables.ts';
 
@@ -36,10 +36,7 @@ export async function openExistingDatabase(options: DatabaseOptions): Promise<Da
       `There is no database in ${options.dataDir}. Name the server's with --data-dir or --config.`,
     );
   }
-  return open(options, new DatabaseHealth(), async (db) => {
-    if (await isMigrated(db)) return;
-    throw new Error('it belongs to another version of Millrace; start this version once first');
-  });
+  return open(options, new DatabaseHealth(), checkMigrated);
 }
 
 async function open(

@@ -6,11 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Kysely, sql } from 'kysely';
-import { isMigrated, migrate } from '#db/migrate.ts';
+import { checkMigrated, migrate, migrationNames } from '#db/migrate.ts';
+import { openDatabase, openExistingDatabase } from '#db/open.ts';
 import { createPostgresDialect } from '#db/postgres.ts';
 import { createSqliteDialect } from '#db/sqlite.ts';
 import type { Database, Tables } from '#db/tables.ts';
 import { createDatabase, databases } from '#test/support/databases.ts';
+import millrace from '../../package.json' with { type: 'json' };
 
 for (const database of databases) {
   test(`a failed migration changes nothing, on ${database}`, async (t) => {
@@ -31,6 +33,24 @@ for (const database of databases) {
     assert.deepEqual(names, ['usage_names']);
     await sql`drop table usage_names`.execute(db);
     await migrate(db);
-    assert.equal(await isMigrated(db), true);
+    await checkMigrated(db);
+  });
+
+  test(`a database of a newer version is refused and not changed, on ${database}`, async (t) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'millrace-migrate-'));
+    const { url, drop } = await createDatabase(database);
+    t.after(async () => {
+      await drop();
+      await rm(dataDir, { recursive: true });
+    });
+    const options = { url, poolSize: 2, dataDir };
+    const db = await openDatabase(options);
+    await sql`insert into kysely_migration values ('9999-later', '2030-01-01')`.execute(db);
+    await db.destroy();
+    const refusal = new RegExp(
+      `can't be used: it was used by a newer version .* to 9999-later\\. This is version ${millrace.version}, which knows up to ${migrationNames.at(-1)}\\.`,
+    );
+    await assert.rejects(openDatabase(options), refusal);
+    await assert.rejects(openExistingDatabase(options), refusal);
   });
 }
