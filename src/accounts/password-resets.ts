@@ -14,6 +14,8 @@ export interface PasswordResets {
   get(token: string): Promise<{ email: string }>;
   /** Uses the link up. */
   take(tx: Tx, token: string): Promise<{ userId: string; accountId: string; email: string }>;
+  /** Deletes the user's open link, if there is one. */
+  revoke(tx: Tx, userId: string): Promise<void>;
 }
 
 const lifetimeMs = 3_600_000;
@@ -73,5 +75,9 @@ export function createPasswordResets(db: Database, clock: Clock, audit: Audit): 
     return { userId: user.id, accountId: user.account_id, email: user.email };
   }
 
-  return { create, get, take };
+  async function revoke(tx: Tx, userId: string) {
+    await tx.deleteFrom('password_resets').where('user_id', '=', userId).execute();
+  }
+
+  return { create, get, take, revoke };
 }

@@ -71,6 +71,13 @@ const signInPath = '/dashboard/api/login';
 /** The longest that browsers keep a cookie. */
 const deviceSeconds = 400 * 86_400;
 
+const guarded = { httpOnly: true, sameSite: 'strict' } as const;
+
+function setDevice(reply: FastifyReply, device: string, secure: boolean): void {
+  const options = { ...guarded, secure, path: signInPath, maxAge: deviceSeconds };
+  reply.setCookie(deviceCookie, device, options);
+}
+
 export function accountRoutes(scope: FastifyInstance, parts: AccountParts): void {
   applyErrorFormat(scope, accountsErrorFormat, { maxBytes, anyContentType: false });
   scope.register(cookie);
@@ -97,10 +104,9 @@ function signedOutRoutes(scope: FastifyInstance, parts: AccountParts): void {
     device: request.cookies[deviceCookie],
   });
   const welcome = (reply: FastifyReply, { token, expiresAt, device }: SignedIn) => {
-    const guarded = { httpOnly: true, sameSite: 'strict', secure } as const;
     const expires = new Date(expiresAt);
-    reply.setCookie(sessionCookie(secure), token, { ...guarded, path: '/', expires });
-    reply.setCookie(deviceCookie, device, { ...guarded, path: signInPath, maxAge: deviceSeconds });
+    reply.setCookie(sessionCookie(secure), token, { ...guarded, secure, path: '/', expires });
+    setDevice(reply, device, secure);
     return { ok: true };
   };
 
@@ -140,9 +146,10 @@ function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
     reply.clearCookie(sessionCookie(secure), { path: '/', secure });
     return { ok: true };
   });
-  app.post('/password', { schema: { body: PasswordChange } }, async (request) => {
-    const { current_password, new_password } = request.body;
-    await signIn.changePassword(sessionOf(request), current_password, new_password);
+  app.post('/password', { schema: { body: PasswordChange } }, async (request, reply) => {
+    const { current_password: current, new_password: next } = request.body;
+    const { device } = await signIn.changePassword(sessionOf(request), current, next);
+    setDevice(reply, device, secure);
     return { ok: true };
   });
   app.get('/sessions', { schema: { querystring: PageQuery } }, async (request) => {

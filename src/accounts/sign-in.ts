@@ -207,13 +207,7 @@ export class SignIn {
     const passwordHash = await hashPassword(password);
     const signedIn = await this.#db.transaction().execute(async (tx) => {
       const { userId, accountId, email } = await this.#parts.passwordResets.take(tx, token);
-      await tx
-        .updateTable('users')
-        .set({ password_hash: passwordHash })
-        .where('id', '=', userId)
-        .execute();
-      await this.#parts.sessions.endOthers(tx, userId, null);
-      await this.#parts.devices.forget(tx, userId);
+      await this.#setPassword(tx, userId, passwordHash, null);
       await this.#parts.audit.record(tx, toActor(visitor, accountId, userId), {
         action: 'user.password_reset',
         resourceId: userId,
@@ -225,8 +219,12 @@ export class SignIn {
     return signedIn;
   }
 
-  /** Also ends the person's other sessions. */
-  async changePassword(principal: SessionPrincipal, current: string, next: string): Promise<void> {
+  /** Returns a new token for the device that the person is using. */
+  async changePassword(
+    principal: SessionPrincipal,
+    current: string,
+    next: string,
+  ): Promise<{ device: string }> {
     checkPassword(next, 'new_password');
     const attempt: Attempt = {
       kind: 'password',
@@ -248,19 +246,25 @@ export class SignIn {
     }
     await this.#parts.throttle.forgive(attempt);
     const passwordHash = await hashPassword(next);
-    await this.#db.transaction().execute(async (tx) => {
-      await tx
-        .updateTable('users')
-        .set({ password_hash: passwordHash })
-        .where('id', '=', user.id)
-        .execute();
-      await this.#parts.sessions.endOthers(tx, user.id, principal.sessionId);
+    const device = await this.#db.transaction().execute(async (tx) => {
+      await this.#setPassword(tx, user.id, passwordHash, principal.sessionId);
       await this.#parts.audit.record(tx, principal, {
         action: 'user.password_changed',
         resourceId: user.id,
       });
+      return this.#parts.devices.remember(tx, user.id, undefined);
     });
     this.#parts.sessions.forget();
+    return { device };
+  }
+
+  /** Whoever knew the old password loses what it gave: sessions except `keepId`, known devices and reset links. */
+  async #setPassword(tx: Tx, userId: string, hash: string, keepId: string | null): Promise<void> {
+    const { sessions, devices, passwordResets } = this.#parts;
+    await tx.updateTable('users').set({ password_hash: hash }).where('id', '=', userId).execute();
+    await sessions.endOthers(tx, userId, keepId);
+    await devices.forget(tx, userId);
+    await passwordResets.revoke(tx, userId);
   }
 }
 

@@ -25,9 +25,12 @@ async function login(server: TestServer, { from, secret = password, device }: At
       ...(device === undefined ? {} : { cookie: `millrace_device=${device}` }),
     },
   });
-  const cookies = response.headers.getSetCookie();
-  const set = cookies.find((cookie) => cookie.startsWith('millrace_device='));
-  return { status: response.status, cookie: set, device: set?.split(';')[0]?.split('=')[1] };
+  return { status: response.status, ...deviceOf(response) };
+}
+
+function deviceOf({ headers }: Response) {
+  const cookie = headers.getSetCookie().find((set) => set.startsWith('millrace_device='));
+  return { cookie, device: cookie?.split(';')[0]?.split('=')[1] };
 }
 
 for (const database of databases) {
@@ -92,6 +95,22 @@ for (const database of databases) {
         headers: { cookie: `millrace_device=${device}` },
       });
       assert.equal(other.status, 401);
+    });
+
+    test('a changed password forgets known browsers, except the one that changed it', async () => {
+      const config = { accounts: { login_attempts: 2 }, server: { trusted_proxies: 1 } };
+      const server = await startTestServer({ database, clock, config });
+      const session = await server.join();
+      const { device } = await login(server);
+      const json = { current_password: password, new_password: 'another password' };
+      const changed = await session('/dashboard/api/password', { json });
+      assert.equal(changed.status, 200);
+      await guessFromEverywhere(server);
+      const again = { from: '192.0.2.1', secret: 'another password' };
+      assert.equal((await login(server, { ...again, device: device as string })).status, 429);
+      const kept = deviceOf(changed);
+      assert.match(kept.cookie ?? '', /; Path=\/dashboard\/api\/login; HttpOnly; SameSite=Strict$/);
+      assert.equal((await login(server, { ...again, device: kept.device as string })).status, 200);
     });
 
     test('failed attempts at one address lock out no other address', async () => {

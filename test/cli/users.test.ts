@@ -90,6 +90,19 @@ for (const database of databases) {
       assert.deepEqual(twice.map(({ status }) => status).sort(), [200, 404]);
     });
 
+    test('a changed password voids an earlier link and ends the other sessions', async () => {
+      const server = await startTestServer({ database });
+      const other = await server.join();
+      const session = server.withCookie(cookieOf(await login(server, password)));
+      const token = tokenOf(await reset(server));
+      const json = { current_password: password, new_password: next };
+      assert.equal((await session(`${api}/password`, { json })).status, 200);
+      assert.equal((await look(server, token)).status, 404);
+      assert.equal((await use(server, token)).status, 404);
+      assert.equal((await other(`${api}/me`)).status, 401);
+      assert.equal((await session(`${api}/me`)).status, 200);
+    });
+
     test('an unknown address is an error, and a removed member takes the link along', async () => {
       const server = await startTestServer({ database });
       const owner = await server.join();
