@@ -19,7 +19,6 @@ import * as people from '#db/migrations/0011-people.ts';
 import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
 import * as usageNames from '#db/migrations/0013-usage-names.ts';
 import * as privateNetwork from '#db/migrations/0014-private-network.ts';
-import millrace from '../../package.json' with { type: 'json' };
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -65,9 +64,8 @@ async function refuseNewer(db: Database): Promise<void> {
   const newer = rows.find(({ name }) => !(name in migrations));
   if (newer === undefined) return;
   throw new Error(
-    `it was used by a newer version of Millrace, which brought it to ${newer.name}. This is version ` +
-      `${millrace.version}, which knows up to ${migrationNames.at(-1)}. Install the newer version, or restore a ` +
-      'backup that was made before the upgrade',
+    `it was used by a newer version of Millrace: its schema is ${newer.name}, and this version knows schemas up to ` +
+      `${migrationNames.at(-1)}. Install the newer version, or restore a backup from before the upgrade`,
   );
 }
 

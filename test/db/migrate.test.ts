@@ -12,7 +12,6 @@ import { createPostgresDialect } from '#db/postgres.ts';
 import { createSqliteDialect } from '#db/sqlite.ts';
 import type { Database, Tables } from '#db/tables.ts';
 import { createDatabase, databases } from '#test/support/databases.ts';
-import millrace from '../../package.json' with { type: 'json' };
 
 for (const database of databases) {
   test(`a failed migration changes nothing, on ${database}`, async (t) => {
@@ -48,7 +47,7 @@ for (const database of databases) {
     await sql`insert into kysely_migration values ('9999-later', '2030-01-01')`.execute(db);
     await db.destroy();
     const refusal = new RegExp(
-      `can't be used: it was used by a newer version .* to 9999-later\\. This is version ${millrace.version}, which knows up to ${migrationNames.at(-1)}\\.`,
+      `can't be used: it was used by a newer version .* is 9999-later, .* up to ${migrationNames.at(-1)}\\.`,
     );
     await assert.rejects(openDatabase(options), refusal);
     await assert.rejects(openExistingDatabase(options), refusal);
