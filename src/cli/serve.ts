@@ -100,7 +100,8 @@ function releaseStartupMemory(): void {
 const builtinSentence = 'The small built-in model stands in for every model without a backend.';
 
 function renderTable(server: RunningServer): string {
-  const { url, firstApiKey, setupLink, database, standIn, machines, gpus } = server;
+  const { url, firstApiKey, setupLink, database, standIn, machines, networkObstacle, gpus } =
+    server;
   const rows = [
     ['Inference API', `${url}/v1`],
     ['Cloud API', `${url}/api/v1`],
@@ -114,6 +115,7 @@ function renderTable(server: RunningServer): string {
         : `${standIn} stands in for every model without a backend.`,
     ],
     ['Machines', machines],
+    ...(networkObstacle === '' ? [] : [['Network', networkObstacle]]),
     ...(gpus === '' ? [] : [['GPUs', gpus]]),
     ['State', database],
     ['API docs', `${url}/docs`],

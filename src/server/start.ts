@@ -14,7 +14,12 @@ import {
   toMetricsAccess,
   toUrl,
 } from '#server/options/address.ts';
-import { describeGpus, describeMachines, toCloudLimits } from '#server/options/cloud.ts';
+import {
+  describeGpus,
+  describeMachines,
+  describeNetworkObstacle,
+  toCloudLimits,
+} from '#server/options/cloud.ts';
 import { toKeyDefaults, toOutageMs, toQueueLimits } from '#server/options/limits.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { openParts, type Parts } from '#server/parts/parts.ts';
@@ -36,6 +41,8 @@ export interface RunningServer {
   standIn: string;
   /** How machines are isolated on this host and what they can reach, in a sentence or two. */
   machines: string;
+  /** Why machines of this host have no internet access, and what to do; empty if they have it. */
+  networkObstacle: string;
   /** This host's GPUs and what may use them; empty if it has none. */
   gpus: string;
   /**
@@ -90,6 +97,7 @@ export async function startServer(
     database: config.database.url === null ? 'SQLite' : 'PostgreSQL',
     standIn: models.standIn.name,
     machines: describeMachines(cloud.hosts.all(), cloud.ownHostId),
+    networkObstacle: describeNetworkObstacle(cloud.hosts.all(), cloud.ownHostId),
     gpus: describeGpus(config, cloud.hosts.all(), cloud.ownHostId),
     reload: (load) => reload(parts, load),
     async stop() {

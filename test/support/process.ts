@@ -1,7 +1,7 @@
 // The real program as a child process, the way a user starts it.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
@@ -42,20 +42,23 @@ export function runMillrace(
   args: string[],
   options: { env?: Record<string, string>; input?: string; cwd?: string } = {},
 ): Promise<Finished> {
-  const { child, ended } = start(args, options.env ?? {}, options.cwd);
+  const { child, ended } = start(args, options.env ?? {}, { cwd: options.cwd });
   child.stdin?.end(options.input ?? '');
   return ended;
 }
 
-/** Starts `millrace serve` on a free port and waits for the start-up table. `log` is a file instead of a pipe. */
+/** Starts `millrace serve` on a free port and waits for the start-up table. `log` is a file instead of a pipe.
+ * `uid` is the user to run as, which needs root. */
 export async function serveMillrace(
   args: string[] = [],
   env: Record<string, string> = {},
   log: number | 'pipe' = 'pipe',
+  uid?: number,
 ): Promise<RunningProcess> {
   const dataDir = makeFolder();
   const all = ['serve', '--port', '0', '--data-dir', dataDir, ...args];
-  const { child, ended, stdout, stderr } = start(all, env, undefined, log);
+  if (uid !== undefined) chownSync(dataDir, uid, uid);
+  const { child, ended, stdout, stderr } = start(all, env, { log, uid });
   const table = new Promise<string>((resolve) => {
     child.stdout?.on('data', () => {
       const url = /Inference API\s+(\S+)\/v1/.exec(stdout())?.[1];
@@ -67,16 +70,22 @@ export async function serveMillrace(
   return { child, url, dataDir, stdout, stderr, ended };
 }
 
+interface StartOptions {
+  readonly cwd?: string | undefined;
+  readonly log?: number | 'pipe';
+  readonly uid?: number | undefined;
+}
+
 function start(
   args: string[],
   env: Record<string, string>,
-  cwd?: string,
-  log: number | 'pipe' = 'pipe',
+  { cwd, log = 'pipe', uid }: StartOptions,
 ) {
   const child = spawn(join(root, 'millrace'), args, {
-    cwd: cwd ?? makeFolder(),
+    cwd: cwd ?? (uid === undefined ? makeFolder() : '/'),
     env: { PATH: process.env.PATH ?? '', HOME: makeFolder(), ...env },
     stdio: ['pipe', 'pipe', log],
+    ...(uid !== undefined && { uid, gid: uid }),
   });
   children.push(child);
   let [stdout, stderr] = ['', ''];

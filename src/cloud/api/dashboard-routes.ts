@@ -7,6 +7,8 @@ import { type Authenticator, requireRole, sessionOf } from '#accounts/authentica
 import { toPageOptions } from '#accounts/paging.ts';
 import { page } from '#accounts/schema.ts';
 import { CloudError } from '#cloud/errors.ts';
+import { listNetworkNotices } from '#cloud/hosts/host-view.ts';
+import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceDetails } from '#cloud/instances/instance-details.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceUsages } from '#cloud/instances/instance-usage.ts';
@@ -25,6 +27,7 @@ export interface CloudDashboardParts {
   cloud: {
     details: InstanceDetails;
     events: InstanceEvents;
+    hosts: Pick<Hosts, 'all'>;
     instances: Pick<Instances, 'change'>;
     usages: InstanceUsages;
   };
@@ -61,6 +64,7 @@ export function cloudDashboardRoutes(
   app.get('/instances', async (request) => ({
     data: await cloud.details.list(sessionOf(request).accountId),
   }));
+  app.get('/network-notices', async () => ({ data: listNetworkNotices(cloud.hosts.all()) }));
   app.get('/instances/:id/boot-log', { schema: { params: IdParams } }, async (request) => {
     const { accountId } = sessionOf(request);
     return { data: await cloud.details.bootLog(accountId, toId(request.params.id)).catch(hide) };

@@ -177,6 +177,9 @@ export interface DriverReport {
   advice?: string[];
   /** One sentence on inbound and outbound network rules. */
   network: string;
+  /** Says that machines have no internet access here, why, and which command changes it. Undefined if they have
+   * it. */
+  networkObstacle?: string;
   vcpus: number;
   memoryGib: number;
   storageGib: number;

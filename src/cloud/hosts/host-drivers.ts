@@ -61,12 +61,23 @@ export function createHostDrivers(
 /** This server's own host needs no trust, no network and no images. */
 async function checkOwn(driver: Driver): Promise<HostCheck[]> {
   try {
-    const { isolation, advice = [], network, storageGib, gpus } = await driver.describe();
+    const {
+      isolation,
+      advice = [],
+      network,
+      networkObstacle,
+      storageGib,
+      gpus,
+    } = await driver.describe();
     return [
       { name: 'reachability', ok: true, message: "This server's own host." },
       { name: 'isolation', ok: true, message: [isolation, ...advice].join(' ') },
       { name: 'storage', ok: storageGib > 0, message: `${storageGib} GiB.` },
-      { name: 'network', ok: true, message: network || 'No machines, no network.' },
+      {
+        name: 'network',
+        ok: networkObstacle === undefined,
+        message: networkObstacle ?? (network || 'No machines, no network.'),
+      },
       { name: 'gpus', ok: true, message: toGpuSummary(gpus) },
     ];
   } catch (error) {

@@ -2,7 +2,16 @@
 
 import type { Database } from '#db/tables.ts';
 import type { HostState } from './host.ts';
-import type { HostView } from './schema.ts';
+import type { HostView, NetworkNotice } from './schema.ts';
+
+/** The regions in which machines may have no internet access, with the reason and the remedy. */
+export function listNetworkNotices(hosts: readonly HostState[]): NetworkNotice[] {
+  const notices = hosts.flatMap(({ row, online, report }) => {
+    const message = online ? report?.networkObstacle : undefined;
+    return message === undefined ? [] : [{ region: row.region, message }];
+  });
+  return [...new Map(notices.map((one) => [`${one.region} ${one.message}`, one])).values()];
+}
 
 export async function viewHosts(db: Database, hosts: readonly HostState[]): Promise<HostView[]> {
   const sums = await db

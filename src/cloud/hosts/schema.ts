@@ -85,6 +85,8 @@ export const HostChecks = Type.Object({
   ),
 });
 
+export const NetworkNotice = Type.Object({ region: Type.String(), message: Type.String() });
+
 export const ImageParams = Type.Object({
   host: HostParams.properties.name,
   name: HostParams.properties.name,
@@ -114,4 +116,5 @@ export type ImageOrigin = Static<typeof ImageOrigin>;
 export type HostImage = Static<typeof HostImage>;
 export type NewHost = Static<typeof NewHost>;
 export type HostView = Static<typeof HostView>;
+export type NetworkNotice = Static<typeof NetworkNotice>;
 export type HostChecks = Static<typeof HostChecks>;

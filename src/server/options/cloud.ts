@@ -74,6 +74,10 @@ export function describeGpus(
   return `${gpus.length} × ${models}. ${users}`;
 }
 
+/** Why machines of this host have no internet access, and what to do. Empty if they have it. */
+export const describeNetworkObstacle = (hosts: readonly HostState[], ownId: string | null) =>
+  hosts.find(({ row }) => row.id === ownId)?.report?.networkObstacle ?? '';
+
 /** How machines are kept apart here, and how many other hosts there are. */
 export function describeMachines(hosts: readonly HostState[], ownId: string | null): string {
   const report = hosts.find(({ row }) => row.id === ownId)?.report;

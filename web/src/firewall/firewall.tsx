@@ -8,6 +8,7 @@ import type { FirewallRule } from '#cloud/schema.ts';
 import { get, type List, patch } from '../api.ts';
 import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { NetworkNotice } from '../components/network-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
@@ -27,8 +28,9 @@ export default function Firewall() {
   return (
     <Page
       title="Firewall"
-      description="Controls incoming traffic to your machines. Traffic that no rule allows is blocked. Outgoing traffic to the internet is not restricted."
+      description="Controls traffic from outside to your machines. What no rule allows is blocked. Your machines reach each other and the internet without rules."
     >
+      <NetworkNotice />
       <Section title="Rules for all machines">
         {rules.isPending && <Skeleton h={160} aria-busy="true" />}
         {rules.error && <ErrorNotice error={rules.error} onRetry={() => rules.refetch()} />}

@@ -6,6 +6,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { NetworkNotice } from '../components/network-notice.tsx';
 import { useInstanceTypes } from '../queries.ts';
 import { instancesKey, toPrice } from './instances.ts';
 import { AccessStep } from './launch-access-step.tsx';
@@ -40,6 +41,7 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
           <Text size="sm" c="dimmed" role="status">
             Step {at + 1} of {steps.length} · {title}
           </Text>
+          <NetworkNotice region={choice.region} />
           <ErrorNotice error={types.error} onRetry={() => types.refetch()} />
           <Step
             types={types.data?.data}

@@ -19,6 +19,8 @@ export async function describeHost({
     isolation: describeIsolation(host),
     advice: adviseHost(host),
     network: describeNetwork(host),
+    ...(host.obstacle === null &&
+      host.networkObstacle !== null && { networkObstacle: host.networkObstacle }),
     vcpus: availableParallelism(),
     memoryGib: Math.max(1, Math.floor(machineMemory / 1024 ** 3)),
     // The total, not the free space: a type must not shrink because machines used the disk earlier.
@@ -69,6 +71,5 @@ export function describeNetwork(host: SandboxHost): string {
   if (host.obstacle) return '';
   if (host.mode === 'none') return 'Firewall rules apply to ssh only.';
   if (host.canRoute) return 'Outbound to the internet, inbound by firewall rules.';
-  const reason = host.mode === 'mapped' ? '`ip` or `nft` is missing' : 'the server is not root';
-  return `No outbound network, because ${reason}.`;
+  return 'NO network.';
 }

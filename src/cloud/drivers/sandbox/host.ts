@@ -28,6 +28,8 @@ export interface SandboxHost {
   readonly obstacle: string | null;
   /** True if the server is root and has `ip` and `nft`: machines get an interface and rules are enforced. */
   readonly canRoute: boolean;
+  /** Why machines have no network and what gives them one; null if they have one. */
+  readonly networkObstacle: string | null;
   readonly controlGroups: ControlGroups | null;
   /** True if the sizes of disks are enforced; otherwise machines that exceed theirs are stopped. */
   readonly diskImages: boolean;
@@ -65,11 +67,13 @@ export async function inspectHost(
   const obstacle = isolation === 'none' ? null : await findObstacle(isRoot, dataDir);
   const mode = isolation === 'none' ? 'none' : isRoot ? 'mapped' : 'single';
   const isolated = mode === 'mapped' && obstacle === null;
+  const networkObstacle = mode === 'none' ? null : await findNetworkObstacle(isRoot);
   const confine = mode === 'none' ? null : await installConfine(dataDir, { nested });
   return {
     mode,
     obstacle,
-    canRoute: isolated && (await canMakeInterfaces()),
+    canRoute: isolated && networkObstacle === null,
+    networkObstacle,
     controlGroups: isRoot ? await findControlGroups() : null,
     mappedBind: isolated
       ? await installMappedBind(
@@ -113,13 +117,28 @@ async function findObstacle(isRoot: boolean, dataDir: string): Promise<string | 
   }
 }
 
-async function canMakeInterfaces(): Promise<boolean> {
-  if (!(await findProgram('ip')) || !(await findProgram('nft'))) return false;
+async function findNetworkObstacle(isRoot: boolean): Promise<string | null> {
+  if (!isRoot) return toNetworkObstacle('the server is not root', 'Run `sudo ./millrace serve`.');
+  const missing: string[] = [];
+  for (const name of ['ip', 'nft']) if (!(await findProgram(name))) missing.push(`\`${name}\``);
+  if (missing.length > 0) {
+    return toNetworkObstacle(
+      `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} missing`,
+      'Run `apt-get install iproute2 nftables` or `dnf install iproute nftables`, then restart the server.',
+    );
+  }
   return execute('nft', ['list', 'tables'], { timeout: 10_000 }).then(
-    () => true,
-    () => false,
+    () => null,
+    (error: { stderr?: string }) =>
+      toNetworkObstacle(
+        `\`nft list tables\` fails (${(error.stderr || String(error)).trim().slice(0, 200)})`,
+        'In a container, add the capability: `--cap-add NET_ADMIN`. Then restart the server.',
+      ),
   );
 }
+
+const toNetworkObstacle = (reason: string, remedy: string) =>
+  `Machines have no internet access and can't reach each other, because ${reason}. ${remedy}`;
 
 async function findProgram(name: string): Promise<string | null> {
   return findFile(programFolders.map((folder) => path.join(folder, name)));

@@ -4,7 +4,10 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
@@ -164,4 +167,38 @@ describe("a sandbox's network", { skip, timeout: 300_000 }, () => {
     assert.match(stdout, /169\.254\.0\.0\/16/);
     assert.equal(await inside(ask('169.254.169.254', 80)), '');
   });
+});
+
+test('without `ip` or `nft` machines have no network, and the host says what to install', {
+  skip,
+}, async () => {
+  const program =
+    `import { inspectHost } from '#cloud/drivers/sandbox/host.ts';` +
+    `const wishes = { isolation: 'auto', nested: false };` +
+    `const { canRoute, networkObstacle } = await inspectHost(process.argv[1], wishes);` +
+    `console.log(JSON.stringify({ canRoute, networkObstacle }));`;
+  /** Inspects this host in a mount namespace in which the programs are hidden. */
+  const inspectWithout = async (...names: string[]) => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'millrace-host-'));
+    const hide = names.map(
+      (name) => `mount --bind /dev/null "$(readlink -f "$(command -v ${name})")"`,
+    );
+    const script = `${hide.join(' && ')} && exec "$@"`;
+    const node = [process.execPath, '--input-type=module', '-e', program, folder];
+    const argv = ['-m', '--propagation', 'private', 'sh', '-c', script, 'sh', ...node];
+    const { stdout, stderr } = await run('unshare', argv);
+    rmSync(folder, { recursive: true, force: true });
+    assert.notEqual(stdout, '', stderr);
+    return JSON.parse(stdout);
+  };
+  const { canRoute, networkObstacle } = await inspectWithout('nft');
+  assert.equal(canRoute, false);
+  assert.match(
+    networkObstacle,
+    /no internet access .*, because `nft` is missing\. Run `apt-get install iproute2 nftables` or `dnf install/,
+  );
+  assert.match(
+    (await inspectWithout('ip', 'nft')).networkObstacle,
+    /because `ip` and `nft` are missing/,
+  );
 });
