@@ -15,7 +15,7 @@ import { createInstanceEvents, type InstanceEvents } from '#cloud/instances/inst
 import { createInstanceUsages, type InstanceUsages } from '#cloud/instances/instance-usage.ts';
 import { createInstances, type Instances } from '#cloud/instances/instances.ts';
 import { createLaunch, type LaunchInstance } from '#cloud/instances/launch.ts';
-import { type Capacity, createCapacity, type FullHost } from '#cloud/placement/capacity.ts';
+import { type Capacity, createCapacity, type HostDisk } from '#cloud/placement/capacity.ts';
 import { createImages, type Images } from '#cloud/placement/images.ts';
 import { createOffers, type OfferOptions, type Offers } from '#cloud/placement/instance-types.ts';
 import { createModelGpus, type ModelGpus } from '#cloud/placement/model-gpus.ts';
@@ -37,8 +37,8 @@ export interface CloudOptions extends OfferOptions {
   hosts: readonly FileHost[];
   /** How long a host may be silent before its instances are unhealthy. */
   hostGraceMs: number;
-  /** Returns this server's host while its disk is almost full. By default it never is. */
-  fullHost?: () => Promise<FullHost | null>;
+  /** Returns the disk of this server's host. By default it is never full. */
+  ownDisk?: () => Promise<HostDisk | null>;
   instancesPerAccount: number;
   filesystemsPerAccount: number;
   rulesetsPerAccount: number;
@@ -169,10 +169,10 @@ function createResources(
   options: CloudOptions,
 ) {
   const { places } = hosts;
-  const { fullHost = async () => null } = options;
+  const { ownDisk = async () => null } = options;
   const offers = () => createOffers(places(), options);
   const maxEmulated = options.emulate ? options.emulatedInstances : 0;
-  const capacity = createCapacity(db, { places, maxEmulated, fullHost });
+  const capacity = createCapacity(db, { places, maxEmulated, ownDisk });
   const images = createImages(options, places);
   const changes = { audit, nudge };
   return {

@@ -20,13 +20,25 @@ export const noSmallDisk =
     ? false
     : 'mounting a small file system needs Linux and root';
 
-export function mountSmallDisk(context: TestContext, mib: number): SmallDisk {
+/** `memory` is a tmpfs. `ext4` is an image on a loop device, which takes only the blocks that are written. */
+export function mountSmallDisk(
+  context: TestContext,
+  mib: number,
+  kind: 'memory' | 'ext4' = 'memory',
+): SmallDisk {
   const path = mkdtempSync(join(tmpdir(), 'millrace-disk-'));
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'millrace-test', path]);
+  const image = `${path}.img`;
+  if (kind === 'ext4') {
+    execFileSync('mke2fs', ['-qF', '-t', 'ext4', '-m', '0', image, `${mib}M`]);
+    execFileSync('mount', ['-o', 'loop,discard', image, path]);
+  } else {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m`, 'millrace-test', path]);
+  }
   context.after(() => {
     // Detached at once, even if a process that is about to end has a file open.
     execFileSync('umount', ['--lazy', path]);
     rmSync(path, { recursive: true });
+    rmSync(image, { force: true });
   });
   const filler = join(path, 'filler');
   return {

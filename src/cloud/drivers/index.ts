@@ -11,6 +11,10 @@ export interface DriverOptions {
   nested?: boolean;
   /** Memory that sandboxes leave to the host; null for the default. */
   reservedMemoryGib?: number | null;
+  /** Disk space that sandboxes and their filesystems leave to the host. Default: 0. */
+  diskReserveGib?: number;
+  /** Size of new filesystems of sandboxes; null for the default. */
+  filesystemGib?: number | null;
   log: (message: string) => void;
   /** Required by the incus driver. */
   incus?: IncusOptions;

@@ -21,7 +21,7 @@ export function toInstanceRow(
   input: Launch,
   { offer, image, key, reservation, now }: LaunchFindings,
 ): InstanceRow {
-  const { place, address } = reservation;
+  const { place, address, storageGib } = reservation;
   return {
     id,
     account_id: accountId,
@@ -40,7 +40,7 @@ export function toInstanceRow(
     // Only emulated types can be larger than their place.
     vcpus: Math.min(offer.vcpus, place.vcpus),
     memory_gib: Math.min(offer.memoryGib, place.memoryGib),
-    storage_gib: Math.min(offer.storageGib, place.storageGib),
+    storage_gib: storageGib,
     ssh_key_id: key.id,
     ssh_key_name: key.name,
     ssh_public_key: key.public_key,

@@ -9,7 +9,7 @@ import { reserveAddress } from './addresses.ts';
 import type { Offer } from './instance-types.ts';
 import { lockLaunches } from './lock-launches.ts';
 import type { Place } from './place.ts';
-import { type Allocated, choosePlace, fits, freeGpus } from './placement.ts';
+import { type Allocated, choosePlace, fits, freeGpus, toStorageGib } from './placement.ts';
 
 export interface Capacity {
   /** Finds the regions where an offer could be launched now. Advisory: another launch may come first. */
@@ -22,18 +22,23 @@ export interface PlaceReservation {
   readonly place: Place;
   readonly address: string;
   readonly gpus: readonly string[];
+  readonly storageGib: number;
 }
 
 export interface CapacityParts {
   places(): readonly Place[];
   /** Maximum number of emulated instances that exist at once. */
   maxEmulated: number;
-  /** The host whose disk is almost full, if there is one. Nothing is launched there. */
-  fullHost(): Promise<FullHost | null>;
+  /** The disk of this server's host; null if it is not known or has no bound. */
+  ownDisk(): Promise<HostDisk | null>;
 }
 
-export interface FullHost {
+export interface HostDisk {
   readonly hostId: string;
+  /** Free space beside the reserve. If it is negative, nothing is launched there. */
+  readonly roomGib: number;
+  /** True if each machine there gets the whole space of its disk when it is created. */
+  readonly promises: boolean;
   /** For a launch that only this host could take. */
   readonly error: Error;
 }
@@ -43,15 +48,26 @@ const nothing: Allocated = { vcpus: 0, memoryGib: 0, gpus: new Set() };
 export function createCapacity(db: Database, parts: CapacityParts): Capacity {
   const hasRoom = ({ pool }: Offer, { emulated }: { emulated: number }) =>
     pool !== 'emulated' || emulated < parts.maxEmulated;
+  /** Returns whether the disk of a place has room for an offer. */
+  const readDisks = async (waitingOn: (hostId: string) => number) => {
+    const disk = await parts.ownDisk();
+    const roomGib = disk === null ? 0 : disk.roomGib - (disk.promises ? waitingOn(disk.hostId) : 0);
+    const hasDisk = (offer: Offer, place: Place) =>
+      disk === null ||
+      place.hostId !== disk.hostId ||
+      roomGib >= (disk.promises ? toStorageGib(offer, place, parts.maxEmulated) : 0);
+    return { disk, hasDisk };
+  };
 
   return {
     async available() {
       const counted = await countAllocated(db);
-      const full = await parts.fullHost();
-      const places = parts.places().filter(({ hostId }) => hostId !== full?.hostId);
+      const { hasDisk } = await readDisks(counted.waitingGib);
       return (offer) => {
         if (!hasRoom(offer, counted)) return [];
-        const fitting = places.filter((place) => fits(offer, place, counted.on(place)));
+        const fitting = parts
+          .places()
+          .filter((place) => hasDisk(offer, place) && fits(offer, place, counted.on(place)));
         const names = new Set(fitting.map(({ region }) => region));
         return regions.filter(({ name }) => names.has(name));
       };
@@ -65,18 +81,19 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
       const open = await tx.selectFrom('hosts').select('id').where('draining', '=', 0).execute();
       const hosts = new Set(open.map(({ id }) => id));
       const places = parts.places().filter((place) => hosts.has(place.hostId) && allows(place));
-      const full = await parts.fullHost();
-      const roomy = places.filter(({ hostId }) => hostId !== full?.hostId);
+      const { disk, hasDisk } = await readDisks(counted.waitingGib);
+      const roomy = places.filter((place) => hasDisk(offer, place));
       const place = choosePlace(offer, roomy, counted.on);
       if (place === undefined) {
         const isDiskAtFault = choosePlace(offer, places, counted.on) !== undefined;
-        throw full !== null && isDiskAtFault ? full.error : insufficientCapacity();
+        throw disk !== null && isDiskAtFault ? disk.error : insufficientCapacity();
       }
       const gpus = freeGpus(offer, place, counted.on(place)).slice(0, offer.type.specs.gpus);
       return {
         place,
         address: await reserveAddress(tx, place),
         gpus: offer.pool === 'gpu' ? gpus : [],
+        storageGib: toStorageGib(offer, place, parts.maxEmulated),
       };
     },
   };
@@ -93,6 +110,11 @@ export async function countAllocated(connection: Database | Tx) {
       row.fn.countAll<number>().as('instances'),
       row.fn.sum<number>('vcpus').as('vcpus'),
       row.fn.sum<number>('memory_gib').as('memoryGib'),
+      row.fn
+        .sum<number>('storage_gib')
+        .filterWhere('asked_at', 'is', null)
+        .filterWhere('status', '=', 'booting')
+        .as('waitingGib'),
     ])
     .where('status', '!=', 'terminated')
     .groupBy(['host_id', 'node', 'pool'])
@@ -116,6 +138,11 @@ export async function countAllocated(connection: Database | Tx) {
   }
   return {
     on: ({ hostId, node }: Place): Allocated => allocated.get(toKey(hostId, node)) ?? nothing,
+    /** Disk space of instances that their host has not created yet. */
+    waitingGib: (hostId: string): number =>
+      sums
+        .filter(({ host_id }) => host_id === hostId)
+        .reduce((sum, { waitingGib }) => sum + Number(waitingGib ?? 0), 0),
     emulated: sums
       .filter(({ pool }) => pool === 'emulated')
       .reduce((sum, { instances }) => sum + instances, 0),

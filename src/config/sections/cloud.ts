@@ -61,7 +61,15 @@ const ownHost = {
     minimum: 0,
     maximum: 1_000_000,
     description:
-      'Free disk space in GiB, in data_dir, below which nothing is launched on this computer.',
+      'Disk space of this computer in GiB, in data_dir, that machines and filesystems leave free. What does not fit beside it is not launched here.',
+  }),
+  filesystem_gib: Type.Unsafe<number | null>({
+    type: ['number', 'null'],
+    minimum: 1,
+    maximum: 1_000_000,
+    default: null,
+    description:
+      'Size in GiB of new filesystems on this computer. If null, a sixteenth of the free disk space, but at least 1 GiB. Takes effect where the server runs as root.',
   }),
   host_name: NullableString("Name of this host. If null, the computer's hostname."),
 };

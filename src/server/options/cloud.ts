@@ -23,10 +23,15 @@ export function toCloudOptions(
         : { id: ownId, name: cloud.host_name ?? hostname().toLowerCase(), region, driver },
     hosts: cloud.hosts,
     hostGraceMs: cloud.host_grace_seconds * 1000,
-    async fullHost() {
-      const free = ownId === null ? Number.POSITIVE_INFINITY : await readFreeBytes(data_dir);
-      if (ownId === null || free >= cloud.disk_reserve_gib * 2 ** 30) return null;
-      return { hostId: ownId, error: diskReserveReached(free, cloud.disk_reserve_gib) };
+    async ownDisk() {
+      if (ownId === null) return null;
+      const free = await readFreeBytes(data_dir);
+      return {
+        hostId: ownId,
+        roomGib: free / 2 ** 30 - cloud.disk_reserve_gib,
+        promises: driver === 'sandbox',
+        error: diskReserveReached(free, cloud.disk_reserve_gib),
+      };
     },
     emulate: cloud.emulate,
     emulatedInstances: cloud.emulated_instances,

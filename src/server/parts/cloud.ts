@@ -25,6 +25,8 @@ async function openOwnHost({ config, log }: Core) {
     isolation,
     nested,
     reservedMemoryGib: config.cloud.reserved_memory_gib,
+    diskReserveGib: config.cloud.disk_reserve_gib,
+    filesystemGib: config.cloud.filesystem_gib,
     log: (message) => log.info({ driver: name }, message),
   });
   return { hostId: readHostId(config.data_dir), driver };

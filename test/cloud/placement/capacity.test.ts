@@ -3,7 +3,8 @@
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
 import type { InstanceTypes } from '#cloud/schema.ts';
-import { startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
+import { diskReserveReached } from '#lib/errors.ts';
+import { ownHostId, startCloud, type TestCloud } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
 
 const gpus = (count: number) =>
@@ -49,6 +50,35 @@ for (const database of databases) {
       assert.equal(new Set(rows.map(({ address }) => address)).size, 8);
       const types = await typesOf(cloud);
       assert.deepEqual(types.cpu_1x_general?.regions_with_capacity_available, []);
+    });
+
+    test('launches that their host has not created yet count against its disk', async () => {
+      const error = diskReserveReached(50 * 2 ** 30, 0);
+      const ownDisk = async () => ({ hostId: ownHostId, roomGib: 50, promises: true, error });
+      const report = { vcpus: 16, storageGib: 160 };
+      const cloud = await startCloud(database, { ownDisk, driver: { report } });
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          cloud.call('POST', '/instance-operations/launch', input('cpu_2x_general')),
+        ),
+      );
+      const statuses = answers.map(({ status }) => status).sort();
+      assert.deepEqual(statuses, [200, 200, 507, 507, 507, 507, 507, 507]);
+      const types = await typesOf(cloud);
+      assert.equal(types.cpu_1x_general?.regions_with_capacity_available.length, 1);
+      assert.deepEqual(types.cpu_2x_general?.regions_with_capacity_available, []);
+    });
+
+    test('the disk of an emulated instance is a share, so that as many fit as may exist', async () => {
+      const report = { vcpus: 16, storageGib: 160 };
+      const options = { emulate: true, emulatedInstances: 16, driver: { report } };
+      const cloud = await startCloud(database, options);
+      assert.equal((await launchMany(cloud, 'gpu_8x_h100_sxm5', 1)).length, 1);
+      const rows = await cloud.db.selectFrom('instances').select('storage_gib').execute();
+      assert.deepEqual(
+        rows.map(({ storage_gib }) => storage_gib),
+        [10],
+      );
     });
 
     test('a GPU is assigned to one instance at a time, and no CPU instance can strand it', async () => {

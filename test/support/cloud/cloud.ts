@@ -288,7 +288,7 @@ export async function startCloud(
   };
 }
 
-const ownHostId = 'a'.repeat(32);
+export const ownHostId = 'a'.repeat(32);
 
 const emptyHost: Omit<HostRow, 'id' | 'name' | 'region' | 'created_at'> = {
   driver: 'incus',

@@ -14,11 +14,12 @@ export const isRoot = process.getuid?.() === 0;
 
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
   const client = createSshClient();
-  const dataDir = path.join(tmpdir(), `millrace-sandbox-${randomBytes(6).toString('hex')}`);
-  const driver = await createSandboxDriver({ dataDir, ...options });
+  const folder = `millrace-sandbox-${randomBytes(6).toString('hex')}`;
+  const dataDir = path.join(options.dataDir ?? tmpdir(), folder);
+  const driver = await createSandboxDriver({ ...options, dataDir });
 
   const spec = (changes: Partial<MachineSpec> = {}) =>
-    newMachineSpec(client.publicKey, { hostname: 'machine', ...changes });
+    newMachineSpec(client.publicKey, { hostname: 'machine', storageGib: 1, ...changes });
 
   async function launch(changes: Partial<MachineSpec> = {}) {
     const wanted = spec(changes);

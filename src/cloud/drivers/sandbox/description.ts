@@ -1,19 +1,21 @@
 // Describes this host's isolation for the start-up table and machine types. It must claim only what is
 // enforced.
 
-import { statfs } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import type { DriverReport } from '#cloud/drivers/driver.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
+import { listMachineImages, readRoom } from '#cloud/drivers/sandbox/machine/disk-space.ts';
 import { findGpus, toReport } from './gpus.ts';
 import type { SandboxHost } from './host.ts';
 
-export async function describeHost({
-  host,
-  dataDir,
-  machineMemory,
-}: SandboxContext): Promise<DriverReport> {
-  const disk = await statfs(dataDir);
+/** Part of the disk that all machines together may use. The rest is for models, filesystems and the database. */
+const machineShare = 1 / 2;
+
+export async function describeHost(context: SandboxContext): Promise<DriverReport> {
+  const { host, dataDir, machineMemory } = context;
+  const images = await listMachineImages(dataDir);
+  const used = images.reduce((sum, { bytes, missing }) => sum + bytes - missing, 0);
+  const storage = ((await readRoom(context)) + used) * machineShare;
   return {
     isolated: host.mode !== 'none' && host.obstacle === null,
     isolation: describeIsolation(host),
@@ -23,8 +25,8 @@ export async function describeHost({
       host.networkObstacle !== null && { networkObstacle: host.networkObstacle }),
     vcpus: availableParallelism(),
     memoryGib: Math.max(1, Math.floor(machineMemory / 1024 ** 3)),
-    // The total, not the free space: a type must not shrink because machines used the disk earlier.
-    storageGib: Math.floor((disk.blocks * disk.bsize) / 1024 ** 3),
+    // Includes what machines have already: a type must not shrink because of them.
+    storageGib: Math.max(0, Math.floor(storage / 2 ** 30)),
     gpus: toReport(await findGpus()),
   };
 }
@@ -56,7 +58,8 @@ export function adviseHost(host: SandboxHost): string[] {
   }
   const ids =
     'For ids of their own: Linux 5.12 or later, and the data directory on ext4, XFS or btrfs.';
-  const disks = 'To enforce disk sizes: `mke2fs` (package e2fsprogs), `flock` and loop devices.';
+  const disks =
+    'To enforce disk sizes: `mke2fs` (package e2fsprogs), `flock`, loop devices, and the data directory on ext4, XFS or btrfs.';
   const limits = 'For CPU, memory and process limits: a writable cgroup v1 or v2.';
   return [
     ...(host.confineInit ? [] : [filter]),

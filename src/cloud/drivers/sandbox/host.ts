@@ -9,7 +9,6 @@ import {
   type ControlGroups,
   findControlGroups,
 } from '#cloud/drivers/sandbox/machine/control-groups.ts';
-import { canUseImages } from '#cloud/drivers/sandbox/machine/disk-image.ts';
 import { installMappedBind } from '#cloud/drivers/sandbox/machine/mapped-bind.ts';
 import { installConfine, installConfineAsUbuntu } from '#cloud/drivers/sandbox/seccomp/confine.ts';
 
@@ -139,6 +138,24 @@ async function findNetworkObstacle(isRoot: boolean): Promise<string | null> {
 
 const toNetworkObstacle = (reason: string, remedy: string) =>
   `Machines have no internet access and can't reach each other, because ${reason}. ${remedy}`;
+
+/** Disk images: a program may be missing, a file system can't allocate blocks, or a container has no loop devices. */
+async function canUseImages(dataDir: string): Promise<boolean> {
+  const folder = await mkdtemp(path.join(dataDir, '.probe-'));
+  const image = path.join(folder, 'image');
+  const mount = ['flock', image, 'mount', '-o', 'loop', image, folder];
+  try {
+    await execute('fallocate', ['-l', '1048576', image]);
+    await execute('mke2fs', ['-qF', '-t', 'ext4', '-O', '^has_journal', image, '1M']);
+    await execute('debugfs', ['-R', 'stats', image]);
+    await execute('unshare', ['--mount', '--propagation', 'private', ...mount]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
 
 async function findProgram(name: string): Promise<string | null> {
   return findFile(programFolders.map((folder) => path.join(folder, name)));

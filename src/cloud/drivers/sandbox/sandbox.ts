@@ -1,8 +1,10 @@
 // The driver that needs no set-up: a machine is a sandbox of Linux namespaces on this host, with an ssh
 // server in this process. Machines outlive the process; the next one finds them by their directories.
 
+import { execFile } from 'node:child_process';
 import { chmod, mkdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import {
   type Driver,
   DriverError,
@@ -13,10 +15,11 @@ import {
 import { readBootLog } from '#cloud/drivers/sandbox/machine/boot-log.ts';
 import type { SandboxContext } from '#cloud/drivers/sandbox/machine/context.ts';
 import { removeLeftoverGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
-import { createShare, removeTree } from '#cloud/drivers/sandbox/machine/disk.ts';
-import { asOwner, watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
+import { fillImages } from '#cloud/drivers/sandbox/machine/disk-space.ts';
+import { watchDisks } from '#cloud/drivers/sandbox/machine/disk-watch.ts';
 import { applyRules, toSshRules } from '#cloud/drivers/sandbox/machine/firewall.ts';
 import {
+  killMachine,
   removeMachine,
   startMachine,
   stopMachine,
@@ -26,11 +29,11 @@ import {
   isRunning,
   listMachineIds,
   machineDirectory,
-  sharePath,
   writeRecord,
 } from '#cloud/drivers/sandbox/machine/machine-directory.ts';
 import { memoryForMachines, reserveMemory } from '#cloud/drivers/sandbox/machine/memory-reserve.ts';
 import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
+import { createShare, measureShare, removeShare } from '#cloud/drivers/sandbox/machine/shares.ts';
 import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 import {
   type AddressRange,
@@ -42,10 +45,11 @@ import {
   type ServedMachine,
   type ServedMachines,
 } from '#cloud/drivers/sandbox/ssh/served-machines.ts';
-import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { adviseHost, describeHost } from './description.ts';
 import { hostFolders, inspectHost } from './host.ts';
+
+const execute = promisify(execFile);
 
 export interface SandboxOptions {
   /** Holds machines in its `machines` folder and shared filesystems in `filesystems`. */
@@ -59,6 +63,10 @@ export interface SandboxOptions {
   readonly addresses?: AddressRange;
   /** Memory that machines leave to the host. Null or undefined: a sixteenth, at least 1 GiB. */
   readonly reservedMemoryGib?: number | null;
+  /** Disk space of the host that machines and filesystems leave to it. Default: 0. */
+  readonly diskReserveGib?: number;
+  /** Size of new filesystems. Null or undefined: a sixteenth of the free space, at least 1 GiB. */
+  readonly filesystemGib?: number | null;
   /** `auto` uses OpenSSH's sftp server where the host has it; `own` always uses the built-in one. */
   readonly sftpServer?: 'auto' | 'own';
   /** `auto` makes disk images where the host can; `directories` makes new disks without them. */
@@ -76,13 +84,14 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
   const context = await openContext(options);
   await reserveMemory(context);
   for (const advice of adviseHost(context.host)) context.log(advice);
-  const { dataDir, host, locks, log } = context;
+  const { dataDir, locks, log } = context;
   const served = createServedMachines(context);
   for (const id of await listMachineIds(dataDir)) {
     await served
       .adopt(id)
       .catch((error: Error) => log(`machine ${id} was not adopted: ${error.message}`));
   }
+  await fillImages(context, log);
   const unwatch = watchDisks(context, (id, reason) =>
     locks.run(id, () => stopBecause(context, served, id, reason)),
   );
@@ -105,9 +114,9 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     list: () => listMachineIds(dataDir),
     setFirewall: (spec) =>
       locks.run(spec.id, () => setFirewall(context, served.find(spec.id), spec)),
-    createFilesystem: (id) => createShare(sharePath(dataDir, id), host.mode),
-    deleteFilesystem: (id) => removeTree(sharePath(dataDir, id)),
-    filesystemUsage: (id) => measureUsage(sharePath(dataDir, id), asOwner(context)),
+    createFilesystem: (id) => createShare(context, id),
+    deleteFilesystem: (id) => removeShare(context, id),
+    filesystemUsage: (id) => measureShare(context, id),
     bootLog: (id) => readBootLog(machineDirectory(dataDir, id).bootLog),
     async attachTerminal(id, size) {
       const known = served.find(id);
@@ -138,11 +147,16 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
   const folderMode = host.mode === 'none' ? 0o711 : 0o700;
   if (host.mode === 'none') await chmod(dataDir, folderMode);
   for (const name of hostFolders) await chmod(path.join(dataDir, name), folderMode);
+  // On btrfs, so that files written again need no new blocks. Elsewhere it fails and is not needed.
+  const folders = hostFolders.map((name) => path.join(dataDir, name));
+  await execute('chattr', ['+C', ...folders]).catch(() => {});
   if (host.controlGroups) await removeLeftoverGroups(host.controlGroups);
   return {
     dataDir,
     host,
     machineMemory: memoryForMachines(options.reservedMemoryGib ?? null),
+    diskReserve: (options.diskReserveGib ?? 0) * 2 ** 30,
+    filesystemGib: options.filesystemGib ?? null,
     range: options.addresses ?? defaultRange,
     sshPorts: options.sshPorts ?? [22, 2222],
     locks: createKeyedMutex(),
@@ -203,7 +217,7 @@ async function stopBecause(
   if (!record) return;
   await writeRecord(directory, { ...record, stopped: reason });
   await served.release(id);
-  await stopMachine(context, id);
+  await killMachine(context, id);
 }
 
 async function setFirewall(

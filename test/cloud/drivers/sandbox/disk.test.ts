@@ -22,7 +22,7 @@ describe('the disk of a sandbox', { skip: noSsh, timeout: 120_000 }, () => {
     }
   }
 
-  test('an image is full at its size, keeps its files over a restart and is sparse on the host', async (context) => {
+  test('an image is full at its size and keeps its files over a restart', async (context) => {
     await withFixture({}, async ({ client, dataDir, driver, launch }) => {
       const host = await inspectHost(dataDir, { isolation: 'auto', nested: false });
       if (!host.diskImages) return context.skip('no disk images on this host');
@@ -31,7 +31,6 @@ describe('the disk of a sandbox', { skip: noSsh, timeout: 120_000 }, () => {
       assert.match(fill.stderr, /No space left on device/);
       const image = machineDirectory(dataDir, machine.id).diskImage;
       assert.equal(statSync(image).size, 1024 ** 3);
-      assert(statSync(image).blocks * 512 < 512 * 1024 ** 2);
       await client.ssh(machine, 'rm ~/big; sync');
       await driver.restart(machine.spec);
       const { stdout } = await client.ssh(machine, 'cat ~/file; stat -c %U ~/file ~');

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
+import { chownSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { inspectHost } from '#cloud/drivers/sandbox/host.ts';
@@ -53,6 +53,10 @@ describe('ids of running machines', { skip: noSsh || !isRoot, timeout: 300_000 }
 
   test('each machine has its own, and shares files by name with others', async (context) => {
     if (!canMap) return context.skip('this file system has no id-mapped mounts');
+    // A directory, as an earlier version made it, shows the ids on disk.
+    const folder = path.join(fixture.dataDir, 'filesystems', 'team');
+    mkdirSync(folder);
+    chownSync(folder, diskIdBase + 1000, diskIdBase + 1000);
     await fixture.driver.createFilesystem('team');
     const filesystems = [{ id: 'team', mountPoint: '/lambda/nfs/team' }];
     const [first, second] = await Promise.all([
@@ -68,8 +72,7 @@ describe('ids of running machines', { skip: noSsh || !isRoot, timeout: 300_000 }
       'echo two >> /lambda/nfs/team/file; stat -c %U /lambda/nfs/team/file; cat /lambda/nfs/team/file',
     );
     assert.equal(stdout, 'ubuntu\none\ntwo\n');
-    const shared = path.join(fixture.dataDir, 'filesystems', 'team', 'file');
-    assert.equal(statSync(shared).uid, diskIdBase + 1000);
+    assert.equal(statSync(path.join(folder, 'file')).uid, diskIdBase + 1000);
   });
 
   test('a machine of an earlier version gets its own at its next start and keeps its files', async (context) => {

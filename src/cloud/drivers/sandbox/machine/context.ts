@@ -9,7 +9,11 @@ export interface SandboxContext extends Addressing {
   readonly host: SandboxHost;
   /** Bytes of memory that all machines together may use. */
   readonly machineMemory: number;
-  /** One lock per machine id, and one each for `addresses`, `forwarding` and `rules`. */
+  /** Bytes of the host's disk that machines and filesystems leave to the server. */
+  readonly diskReserve: number;
+  /** Size of a new filesystem; null for a sixteenth of the free space. */
+  readonly filesystemGib: number | null;
+  /** One lock per machine id and filesystem, and one each for `addresses`, `forwarding`, `rules` and `disk space`. */
   readonly locks: KeyedMutex;
   readonly log: (message: string) => void;
 }

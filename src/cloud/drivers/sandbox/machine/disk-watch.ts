@@ -1,23 +1,25 @@
-// Stops machines whose disk has outgrown its size, where the size is not enforced: on hosts without disk images,
-// and for disks that were made without them.
+// Stops machines that write too much where the kernel does not prevent it: directories have no size, and images of an
+// earlier version may lack blocks. Also allocates such blocks as soon as there is room.
 
 import { access } from 'node:fs/promises';
-import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
 import type { SandboxContext } from './context.ts';
+import { measureTree } from './disk.ts';
+import { fillImages, listMachineImages, readRoom } from './disk-space.ts';
 import { findRecord, isRunning, listMachineIds, machineDirectory } from './machine-directory.ts';
+import { findShare } from './shares.ts';
 
-/** Time between two checks of all disks. A machine may exceed its size for this long. */
+/** Time between two checks of all disks. A directory may exceed its size for this long. */
 const checkIntervalMs = 60_000;
+/** Time between two checks of the host's free space. */
+const spaceIntervalMs = 1000;
+/** What the server itself may write below the reserve before machines are stopped again. */
+const slackBytes = 64 * 2 ** 20;
 
 /** Stops a machine and records why. */
 export type StopMachine = (id: string, reason: string) => Promise<void>;
 
-/** An ordinary user is root over its own files in a user namespace; the host's root needs nothing. */
-export function asOwner({ host }: SandboxContext): string[] {
-  return host.mode === 'single' ? ['unshare', '--user', '--map-root-user'] : [];
-}
-
 async function checkDisks(context: SandboxContext, stop: StopMachine) {
+  await fillImages(context, () => {});
   for (const id of await listMachineIds(context.dataDir)) {
     const directory = machineDirectory(context.dataDir, id);
     const record = await findRecord(directory);
@@ -26,7 +28,7 @@ async function checkDisks(context: SandboxContext, stop: StopMachine) {
       () => false,
     );
     if (!record || !isDirectory || !(await isRunning(context, id))) continue;
-    const used = await measureUsage(directory.disk, asOwner(context));
+    const used = await measureTree(directory.disk, context.host.mode);
     const { storageGib } = record.spec;
     if (used === null || used <= storageGib * 1024 ** 3) continue;
     const usedGib = (used / 1024 ** 3).toFixed(2);
@@ -36,18 +38,62 @@ async function checkDisks(context: SandboxContext, stop: StopMachine) {
   }
 }
 
+/**
+ * Stops all machines that can fill the host's disk when it falls below the reserve, and again whenever more of the
+ * reserve is used. A machine that was restarted to delete files keeps running while it does only that.
+ */
+function createSpaceCheck(context: SandboxContext, stop: StopMachine) {
+  let lowest = 0;
+  return async function checkSpace() {
+    const room = await readRoom(context);
+    if (room >= 0) lowest = 0;
+    if (room >= lowest) return;
+    lowest = room - slackBytes;
+    const reason =
+      'The disk of its host is almost full, and the size of its disk or of a filesystem is not enforced. Restart it, and delete files.';
+    for (const id of await findUnbounded(context)) {
+      context.log(`machine ${id} is stopped. ${reason}`);
+      await stop(id, reason);
+    }
+  };
+}
+
+/** Lists running machines with a disk or a filesystem that can take free space of the host. */
+async function findUnbounded(context: SandboxContext): Promise<string[]> {
+  const { dataDir } = context;
+  const images = await listMachineImages(dataDir);
+  const bounded = new Set(images.filter(({ missing }) => missing === 0).map(({ image }) => image));
+  const found: string[] = [];
+  for (const id of await listMachineIds(dataDir)) {
+    const directory = machineDirectory(dataDir, id);
+    const filesystems = (await findRecord(directory))?.spec.filesystems ?? [];
+    const shares = await Promise.all(filesystems.map((each) => findShare(dataDir, each.id)));
+    if (bounded.has(directory.diskImage) && !shares.includes('directory')) continue;
+    if (await isRunning(context, id)) found.push(id);
+  }
+  return found;
+}
+
 /** Checks now and then until the returned function is called. */
 export function watchDisks(context: SandboxContext, stop: StopMachine) {
-  let running = false;
-  const timer = setInterval(() => {
-    if (running) return;
-    running = true;
-    void checkDisks(context, stop)
-      .catch((error: Error) => context.log(`disks were not checked: ${error.message}`))
-      .finally(() => {
-        running = false;
-      });
-  }, checkIntervalMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  const repeat = (check: () => Promise<void>, intervalMs: number) => {
+    let running = false;
+    const timer = setInterval(() => {
+      if (running) return;
+      running = true;
+      void check()
+        .catch((error: Error) => context.log(`disks were not checked: ${error.message}`))
+        .finally(() => {
+          running = false;
+        });
+    }, intervalMs);
+    return timer.unref();
+  };
+  const timers = [
+    repeat(() => checkDisks(context, stop), checkIntervalMs),
+    repeat(createSpaceCheck(context, stop), spaceIntervalMs),
+  ];
+  return () => {
+    for (const timer of timers) clearInterval(timer);
+  };
 }

@@ -3,22 +3,14 @@
 // path again.
 
 import { execFile } from 'node:child_process';
-import {
-  access,
-  chmod,
-  lchown,
-  mkdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
+import { access, chmod, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
-import type { IsolationMode, SandboxHost } from '#cloud/drivers/sandbox/host.ts';
+import type { IsolationMode } from '#cloud/drivers/sandbox/host.ts';
 import { findNameservers } from '#cloud/drivers/sandbox/network/resolver.ts';
+import { measureUsage } from '#cloud/drivers/shared/filesystem-usage.ts';
+import type { SandboxContext } from './context.ts';
 import { createImage } from './disk-image.ts';
 import { diskIdBase } from './id-ranges.ts';
 import type { MachineDirectory } from './machine-directory.ts';
@@ -28,17 +20,20 @@ const execute = promisify(execFile);
 const ubuntu = 1000;
 
 export async function createDisk(
+  context: SandboxContext,
   directory: MachineDirectory,
   { hostname, storageGib }: MachineSpec,
-  { mode, diskImages }: SandboxHost,
 ) {
+  const { mode, diskImages } = context.host;
   if ((await exists(directory.disk)) || (await exists(directory.diskImage))) return;
   const aside = `${directory.disk}.new`;
   // No tenant has used it, so Node may remove it, which is faster than a program.
   await rm(aside, { recursive: true, force: true });
   await createTree(aside, hostname, mode);
   if (!diskImages) return rename(aside, directory.disk);
-  await createImage(directory.diskImage, aside, storageGib);
+  const owner = `${diskIdBase}:${diskIdBase}`;
+  const content = { sizeGib: storageGib, owner, tree: aside };
+  await createImage(context, directory.diskImage, content);
   await rm(aside, { recursive: true });
 }
 
@@ -69,18 +64,16 @@ async function createTree(aside: string, hostname: string, mode: IsolationMode) 
   if (mode === 'mapped') {
     const both = 'chown -hR "$1" "$2" && chown -hR "$3" "$2/home/ubuntu"';
     const root = `${diskIdBase}:${diskIdBase}`;
-    await execute('/bin/sh', ['-c', both, 'sh', root, aside, owner(mode)]);
+    await execute('/bin/sh', ['-c', both, 'sh', root, aside, userOf(mode)]);
   }
-  if (mode === 'none') await execute('chown', ['-hR', owner(mode), aside]);
+  if (mode === 'none') await execute('chown', ['-hR', userOf(mode), aside]);
 }
 
-/** Creates a shared filesystem: an empty directory owned by the machines' `ubuntu`. */
-export async function createShare(directory: string, mode: IsolationMode) {
-  await mkdir(directory, { recursive: true, mode: 0o755 });
-  if (process.getuid?.() === 0) {
-    const [uid, gid] = owner(mode).split(':').map(Number);
-    await lchown(directory, uid!, gid!);
-  }
+/** Returns the bytes used by a tree filled by a tenant; null if it takes too long to count. */
+export async function measureTree(directory: string, mode: IsolationMode): Promise<number | null> {
+  // An ordinary user is root over its own files in a user namespace; the host's root needs nothing.
+  const asOwner = mode === 'single' ? ['unshare', '--user', '--map-root-user'] : [];
+  return measureUsage(directory, asOwner);
 }
 
 /** Removes a tree filled by a tenant. Links are not followed; closed directories are made accessible. */
@@ -93,7 +86,7 @@ export async function removeTree(directory: string) {
 }
 
 /** Returns the host's `uid:gid` for files that belong to `ubuntu` inside. */
-function owner(mode: IsolationMode): string {
+export function userOf(mode: IsolationMode): string {
   if (mode !== 'single' && process.getuid?.() === 0) {
     return `${diskIdBase + ubuntu}:${diskIdBase + ubuntu}`;
   }

@@ -30,12 +30,12 @@ import {
   type MachineProcess,
   type MachineRecord,
   machineDirectory,
-  sharePath,
   writeRecord,
   writeRecordedProcess,
 } from './machine-directory.ts';
 import { openNamespaces, unisolatedEntrance } from './namespaces.ts';
 import { findProcess, signalProcess, waitUntilGone } from './process-identity.ts';
+import { findShare } from './shares.ts';
 
 const execute = promisify(execFile);
 const gracefulStopMs = 3000;
@@ -67,7 +67,7 @@ export async function startMachine(context: SandboxContext, spec: MachineSpec): 
   const record = await context.locks.run('addresses', () =>
     recordMachine(context, directory, spec),
   );
-  await createDisk(directory, spec, host);
+  await createDisk(context, directory, spec);
   if (host.mode === 'none') await checkHomeReachable(directory);
   if (spec.userData) await writeFile(directory.firstBoot, toFirstBoot(spec.userData));
   if (host.controlGroups) await createGroups(host.controlGroups, spec.id, spec);
@@ -138,13 +138,16 @@ async function endProcess({ init, keeper }: MachineProcess) {
   }
 }
 
-export async function removeMachine(context: SandboxContext, id: string) {
-  const directory = machineDirectory(context.dataDir, id);
-  const process = await findRecordedProcess(directory);
-  // The disk goes too, so there is nothing to shut down cleanly.
+/** Stops a machine that gets no time to shut down. */
+export async function killMachine(context: SandboxContext, id: string) {
+  const process = await findRecordedProcess(machineDirectory(context.dataDir, id));
   if (process) await signalProcess(process.init, 'SIGKILL');
   await stopMachine(context, id);
-  await removeTree(directory.path);
+}
+
+export async function removeMachine(context: SandboxContext, id: string) {
+  await killMachine(context, id);
+  await removeTree(machineDirectory(context.dataDir, id).path);
 }
 
 /** Without isolation `ubuntu` is a user of the host, which needs access to each directory above its home. */
@@ -172,7 +175,7 @@ async function checkSpec({ dataDir, range }: SandboxContext, spec: MachineSpec) 
     if (!isPlain || reservedMounts.test(mountPoint)) {
       throw new DriverError('impossible', `A filesystem can't be mounted at "${mountPoint}".`);
     }
-    if (!(await stat(sharePath(dataDir, id)).catch(() => null))) {
+    if ((await findShare(dataDir, id)) === undefined) {
       throw new DriverError('unavailable', `The filesystem for ${mountPoint} is not on this host.`);
     }
   }

@@ -51,6 +51,9 @@ export function sharePath(dataDir: string, id: string): string {
   return path.join(dataDir, 'filesystems', id);
 }
 
+/** Returns the image of a shared filesystem; absent if it is a directory. */
+export const shareImage = (dataDir: string, id: string) => `${sharePath(dataDir, id)}.img`;
+
 /** Lists machines by directory name, so half-created and half-removed ones are included. */
 export async function listMachineIds(dataDir: string): Promise<string[]> {
   const names = await readdir(path.join(dataDir, 'machines')).catch(() => []);

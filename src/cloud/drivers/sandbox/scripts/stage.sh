@@ -11,12 +11,16 @@ bind_tree() {
   if [ -n "$MAPPED_BIND" ]; then "$MAPPED_BIND" "$1" "$2"; else mount --bind "$1" "$2"; fi
 }
 
+# Locked, because two loop devices for one image would corrupt it; the second mount reuses the first's device.
+# `nodiscard` keeps the image's blocks: they were promised to it.
+mount_image() {
+  flock "$1" mount -t ext4 -o loop,nodiscard,noinit_itable,nodev "$1" "$2"
+  bind_tree "$2" "$2"
+}
+
 # $ROOT is world-traversable: the machine's root has no rights on the host.
 if [ -f "$MACHINE/disk.img" ]; then
-  # Locked, because two loop devices for one image would corrupt it; the second mount reuses the first's device.
-  # `discard` gives deleted files' space back to the host.
-  flock "$MACHINE/disk.img" mount -t ext4 -o loop,discard,noinit_itable,nodev "$MACHINE/disk.img" "$ROOT"
-  bind_tree "$ROOT" "$ROOT"
+  mount_image "$MACHINE/disk.img" "$ROOT"
 else
   bind_tree "$MACHINE/disk" "$ROOT"
 fi
@@ -119,7 +123,11 @@ ln -s fd/2 dev/stderr
 
 for id in $FILESYSTEMS; do
   mkdir "run/machine/filesystems/$id"
-  bind_tree "$DATA/filesystems/$id" "run/machine/filesystems/$id"
+  if [ -f "$DATA/filesystems/$id.img" ]; then
+    mount_image "$DATA/filesystems/$id.img" "$ROOT/run/machine/filesystems/$id"
+  else
+    bind_tree "$DATA/filesystems/$id" "run/machine/filesystems/$id"
+  fi
 done
 # The user namespace that describes the translation.
 exec 3<&-
