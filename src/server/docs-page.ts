@@ -22,12 +22,12 @@ interface JsonSchema {
 
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }
+body { max-width: 56rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
 code, pre { font: 0.9rem ui-monospace, monospace; }
 pre { overflow-x: auto; padding: 0.75rem; border: 1px solid #8886; border-radius: 6px; }
 section { border-top: 1px solid #8886; margin-top: 1.5rem; padding-top: 0.5rem; }
 table { border-collapse: collapse; width: 100%; display: block; overflow-x: auto; }
-td, th { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; vertical-align: top; overflow-wrap: anywhere; }
+td, th { text-align: left; padding: 0.25rem 0.75rem 0.25rem 0; vertical-align: top; }
 .method { display: inline-block; min-width: 4.5rem; font-weight: 700; }
 `;
 

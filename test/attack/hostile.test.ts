@@ -1,4 +1,4 @@
-// Five thousand generated requests to every route, on each database: no 5xx, always JSON, and the process stays up.
+// Thousands of generated requests to every route, on each database: no 5xx, always JSON, and the process stays up.
 
 import assert from 'node:assert';
 import { Agent, request } from 'node:http';
@@ -24,6 +24,9 @@ const notOffered: Record<string, number[]> = {
   'POST /api/v1/tickets': [403],
   'POST /api/v1/fabric': [400],
 };
+
+/** Batches of twenty requests. On PostgreSQL only the queries differ. */
+const batches = { sqlite: 250, postgres: 100 };
 
 for (const database of databases) {
   describe(`hostile input, on ${database}`, () => {
@@ -77,12 +80,12 @@ for (const database of databases) {
       }
     });
 
-    test('five thousand generated requests get no 5xx, and always JSON', {
+    test('thousands of generated requests get no 5xx, and always JSON', {
       timeout: 300_000,
     }, async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(hostileRequest, { minLength: 20, maxLength: 20 }), attackAtOnce),
-        { numRuns: 250 * propertyRuns, seed: propertySeed, endOnFailure: true },
+        { numRuns: batches[database] * propertyRuns, seed: propertySeed, endOnFailure: true },
       );
       assert.equal((await fetch(`${server.url}/healthz`)).status, 200);
       assert.equal((await server.fetch('/v1/models')).status, 200);
