@@ -9,6 +9,8 @@ export interface DriverOptions {
   isolation: 'auto' | 'none';
   /** Sandboxes may create namespaces and mounts of their own. Default: false. */
   nested?: boolean;
+  /** Sandboxes read the host's /opt in place of their own. Default: false. */
+  shareOpt?: boolean;
   /** Memory that sandboxes leave to the host; null for the default. */
   reservedMemoryGib?: number | null;
   /** Disk space that sandboxes and their filesystems leave to the host. Default: 0. */

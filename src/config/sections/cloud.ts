@@ -105,6 +105,11 @@ const offer = {
     description:
       'Let sandboxes create namespaces, mounts and packet filters of their own, e.g. to run containers inside. This exposes more of the kernel to tenants.',
   }),
+  share_opt: Type.Boolean({
+    default: false,
+    description:
+      "Let sandboxes read this host's /opt, in place of their own. They see what any user of the host can read there.",
+  }),
   reserved_memory_gib: Type.Unsafe<number | null>({
     type: ['number', 'null'],
     minimum: 0,

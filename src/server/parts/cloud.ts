@@ -24,6 +24,7 @@ async function openOwnHost({ config, log }: Core) {
     dataDir: config.data_dir,
     isolation,
     nested,
+    shareOpt: config.cloud.share_opt,
     reservedMemoryGib: config.cloud.reserved_memory_gib,
     diskReserveGib: config.cloud.disk_reserve_gib,
     filesystemGib: config.cloud.filesystem_gib,

@@ -58,6 +58,8 @@ export interface SandboxOptions {
   readonly isolation?: 'auto' | 'none';
   /** Lets machines create namespaces and mounts of their own. Default: false. */
   readonly nested?: boolean;
+  /** Machines read the host's /opt in place of their own. Default: false. */
+  readonly shareOpt?: boolean;
   /** Ports to try on the machine's own address, in this order. Default: 22, then 2222. */
   readonly sshPorts?: readonly number[];
   readonly addresses?: AddressRange;
@@ -154,6 +156,7 @@ async function openContext(options: SandboxOptions): Promise<SandboxContext> {
   return {
     dataDir,
     host,
+    shareOpt: options.shareOpt ?? false,
     machineMemory: memoryForMachines(options.reservedMemoryGib ?? null),
     diskReserve: (options.diskReserveGib ?? 0) * 2 ** 30,
     filesystemGib: options.filesystemGib ?? null,

@@ -56,7 +56,8 @@ describe('booting a sandbox', { skip: noSsh, timeout: 300_000 }, () => {
       ready++;
       throw new Error('far enough');
     };
-    const boot = () => bootMachine({ host, dataDir: fixture.dataDir }, directory, record!, stop);
+    const context = { host, dataDir: fixture.dataDir, shareOpt: false };
+    const boot = () => bootMachine(context, directory, record!, stop);
     for (let round = 0; round < 3; round++) {
       const boots = Array.from({ length: 4 }, () => assert.rejects(boot(), /far enough/));
       await Promise.all(boots);

@@ -26,15 +26,16 @@ const bootTimeoutMs = 30_000;
 /** World-traversable directories; one becomes the staging point in a private mount namespace. */
 const stagingPoints = ['/mnt', '/media', '/srv', '/opt'];
 
-export type BootContext = Pick<SandboxContext, 'host' | 'dataDir'>;
+export type BootContext = Pick<SandboxContext, 'host' | 'dataDir' | 'shareOpt'>;
 
 export async function bootMachine(
-  { host, dataDir }: BootContext,
+  context: BootContext,
   directory: MachineDirectory,
   record: MachineRecord,
   /** Runs while process 1 waits, to record it and attach its network. */
   prepare: (process: MachineProcess) => Promise<void>,
 ): Promise<void> {
+  const { host } = context;
   const unshare =
     host.mode === 'none'
       ? ['/bin/sh', path.join(scripts, 'plain.sh')]
@@ -44,7 +45,7 @@ export async function bootMachine(
           ...['--mount', '--propagation', 'private', '/bin/sh', path.join(scripts, 'stage.sh')],
         ];
   const idBase = record.idBase ?? diskIdBase;
-  const environment = await bootEnvironment(host, dataDir, directory, record);
+  const environment = await bootEnvironment(context, directory, record);
   const idMap = record.idBase === undefined ? null : await openIdMap(record.idBase);
   const log = await openBootLog(host, directory.bootLog, record.spec);
   const [program, argv] = leaveHostCommand(host, record.spec);
@@ -122,20 +123,23 @@ async function waitForUser({ init, keeper }: MachineProcess) {
 }
 
 async function bootEnvironment(
-  host: SandboxHost,
-  dataDir: string,
+  { host, dataDir, shareOpt }: BootContext,
   directory: MachineDirectory,
   { spec, idBase }: MachineRecord,
 ): Promise<Record<string, string>> {
+  const shared = shareOpt && existsSync('/opt') ? 'opt' : '';
   const used = [dataDir, process.execPath, scripts];
   const staging = stagingPoints.find(
-    (point) => existsSync(point) && !used.some((file) => file.startsWith(`${point}/`)),
+    (point) =>
+      existsSync(point) &&
+      point !== `/${shared}` &&
+      !used.some((file) => file.startsWith(`${point}/`)),
   );
   if (!staging) {
     const wanted = stagingPoints.join(', ');
     throw new DriverError(
       'impossible',
-      `A boot needs one of ${wanted} that holds neither the data directory nor Millrace.`,
+      `A boot needs one of ${wanted} that holds neither the data directory nor Millrace, and is not shared.`,
     );
   }
   return {
@@ -143,6 +147,7 @@ async function bootEnvironment(
     MODE: host.mode,
     MACHINE: directory.path,
     DATA: dataDir,
+    SHARED: shared,
     ROOT: staging,
     SCRIPTS: scripts,
     NODE: process.execPath,

@@ -7,6 +7,8 @@ import type { KeyedMutex } from '#lib/async/keyed-mutex.ts';
 export interface SandboxContext extends Addressing {
   readonly dataDir: string;
   readonly host: SandboxHost;
+  /** True if machines read the host's /opt in place of their own. */
+  readonly shareOpt: boolean;
   /** Bytes of memory that all machines together may use. */
   readonly machineMemory: number;
   /** Bytes of the host's disk that machines and filesystems leave to the server. */

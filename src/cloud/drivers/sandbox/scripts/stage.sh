@@ -26,10 +26,10 @@ else
 fi
 cd "$ROOT"
 
-for name in usr proc sys dev run; do
+for name in usr $SHARED proc sys dev run; do
   if [ -L "$name" ] || { [ -e "$name" ] && [ ! -d "$name" ]; }; then rm -f "$name"; fi
 done
-mkdir -p usr proc sys dev run
+mkdir -p usr $SHARED proc sys dev run
 # The second half covers /etc while programs run outside the filter, and a mount would follow a link.
 if [ -L etc ] || [ ! -d etc ]; then
   rm -f etc
@@ -50,8 +50,10 @@ read_only() {
 }
 
 # Recursive, to include what the host has mounted below, e.g. a GPU's libraries.
-mount --rbind /usr usr
-read_only usr
+for name in usr $SHARED; do
+  mount --rbind "/$name" "$name"
+  read_only "$name"
+done
 for name in bin sbin lib lib32 lib64 libx32; do
   [ -e "/$name" ] || continue
   # A directory that a tenant put in place of a link is covered: the loader of every program is below one of these.
@@ -64,7 +66,7 @@ for name in bin sbin lib lib32 lib64 libx32; do
     read_only "$name"
   fi
 done
-case "$DATA/" in /usr/*) mount -t tmpfs -o size=4k,mode=000 nothing "$ROOT$DATA" ;; esac
+case "$DATA/" in /usr/* | "/${SHARED:-usr}/"*) mount -t tmpfs -o size=4k,mode=000 nothing "$ROOT$DATA" ;; esac
 
 mount -t tmpfs -o mode=755,size=64m run run
 mkdir -p run/machine/bin run/machine/host run/machine/filesystems run/old run/lock run/user
