@@ -69,7 +69,8 @@ export const quotaExceeded = () =>
 const doesNotExist = (message: string, suggestion: string) =>
   new CloudError(404, 'global/object-does-not-exist', message, suggestion);
 
-/** The published description allows no other code here; `ssh-keys/key-in-use` was that of older versions. */
+/** Version 1.10.0 of the published API allows no other code here, and strict clients refuse one. Clients of version 1.5.3
+ * and older knew `ssh-keys/key-in-use`. */
 export const keyInUse = () =>
   new CloudError(
     400,

@@ -211,8 +211,8 @@ for (const database of databases) {
       const [key] = (await call<SshKey[]>('GET', '/ssh-keys')).body.data;
       const used = await call('DELETE', `/ssh-keys/${key?.id}`);
       assert.deepEqual(
-        [used.status, used.body.error.message],
-        [400, 'Key is currently in use, cannot delete'],
+        [used.status, used.body.error.code, used.body.error.message],
+        [400, 'global/invalid-parameters', 'Key is currently in use, cannot delete'],
       );
       await call('POST', '/instance-operations/terminate', { instance_ids: [id] });
       assert.equal((await call('DELETE', `/ssh-keys/${key?.id}`)).status, 200);
