@@ -69,9 +69,14 @@ export function createSshClient() {
 
 export type SshClient = ReturnType<typeof createSshClient>;
 
-export function run(program: string, args: readonly string[], input = ''): Promise<CommandResult> {
+export function run(
+  program: string,
+  args: readonly string[],
+  input = '',
+  timeoutMs = 60_000,
+): Promise<CommandResult> {
   return new Promise((resolve) => {
-    const limits = { timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
+    const limits = { timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 };
     const child = execFile(program, args, limits, (error, stdout, stderr) => {
       const code = error ? ((error as { code?: unknown }).code as number | null) : 0;
       resolve({ code: typeof code === 'number' ? code : null, stdout, stderr });

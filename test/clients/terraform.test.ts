@@ -1,0 +1,102 @@
+// Terraform with a provider for Lambda's cloud, against a server with real machines. Both programs come from outside:
+// the provider is built from its source, which takes minutes.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { startTestServer, type TestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const provider = process.env.MILLRACE_TEST_TERRAFORM_PROVIDER;
+const skip =
+  (!provider &&
+    'MILLRACE_TEST_TERRAFORM_PROVIDER does not name the program of elct9620/lambdalabs') ||
+  missingProgram('terraform') ||
+  noSsh;
+
+describe('Terraform', { skip, timeout: 240_000 }, () => {
+  test('applies and destroys a key, a filesystem and an instance on the first try', async (t) => {
+    // The provider sends requests in parallel and doesn't repeat a refused one, so the rate is not limited.
+    const server = await startTestServer({
+      config: { cloud: { driver: 'sandbox', emulate: true, rate_limit: false } },
+    });
+    const folder = await mkdtemp(path.join(tmpdir(), 'millrace-terraform-'));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const terraform = await prepare(server, folder);
+
+    await terraform('apply');
+    assert.deepEqual(await list(server, 'instances'), ['from-terraform']);
+    assert.deepEqual(await list(server, 'ssh-keys'), ['from-terraform']);
+    assert.deepEqual(await list(server, 'file-systems'), ['from-terraform']);
+    await terraform('destroy');
+    for (const noun of ['ssh-keys', 'file-systems']) {
+      assert.deepEqual(await list(server, noun), [], noun);
+    }
+    await until('the machine is removed', async () => {
+      return (await list(server, 'instances')).length === 0;
+    });
+  });
+});
+
+/** Writes the configuration and returns a function that runs a command of terraform, which must succeed. */
+async function prepare(server: TestServer, folder: string) {
+  await symlink(provider ?? '', path.join(folder, 'terraform-provider-lambdalabs'));
+  // The override spares a registry and `terraform init`.
+  await writeFile(
+    path.join(folder, 'cli.tfrc'),
+    `provider_installation {
+       dev_overrides { "elct9620/lambdalabs" = "${folder}" }
+       direct {}
+     }`,
+  );
+  await writeFile(path.join(folder, 'main.tf'), configuration(server));
+  return async (command: 'apply' | 'destroy') => {
+    const { code, stdout, stderr } = await run('env', [
+      `TF_CLI_CONFIG_FILE=${path.join(folder, 'cli.tfrc')}`,
+      'CHECKPOINT_DISABLE=1',
+      'terraform',
+      `-chdir=${folder}`,
+      command,
+      '-no-color',
+      '-input=false',
+      '-auto-approve',
+    ]);
+    assert.equal(code, 0, `terraform ${command}: ${stdout}${stderr}`);
+  };
+}
+
+function configuration(server: TestServer): string {
+  return `
+    terraform {
+      required_providers {
+        lambdalabs = { source = "elct9620/lambdalabs" }
+      }
+    }
+    provider "lambdalabs" {
+      base_url = "${server.url}/api/v1"
+      api_key  = "${server.key}"
+    }
+    resource "lambdalabs_ssh_key" "key" {
+      name = "from-terraform"
+    }
+    resource "lambdalabs_filesystem" "data" {
+      name   = "from-terraform"
+      region = "us-west-1"
+    }
+    resource "lambdalabs_instance" "machine" {
+      name               = "from-terraform"
+      region_name        = "us-west-1"
+      instance_type_name = "gpu_1x_a10"
+      ssh_key_names      = [lambdalabs_ssh_key.key.name]
+    }`;
+}
+
+async function list(server: TestServer, noun: string): Promise<string[]> {
+  const response = await server.fetch(`/api/v1/${noun}`);
+  const { data } = (await response.json()) as { data: { name: string }[] };
+  return data.map(({ name }) => name);
+}
