@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { cleanGpuFolder } from './clean.ts';
 import { findLlamaFolder, gpuFolder, kernelsFile } from './kernels.ts';
 
 const execute = promisify(execFile);
@@ -31,12 +32,13 @@ export interface BuiltKernels {
 /** Kernels that were built before are replaced once the new ones are complete. */
 export async function buildKernels(options: BuildOptions): Promise<BuiltKernels> {
   const { dataDir } = options;
+  cleanGpuFolder(dataDir);
   // Before the tools: without a GPU nobody should install them.
   const architectures =
     options.architectures.length > 0 ? options.architectures : await readArchitectures();
   const compiler = await requireTools();
   mkdirSync(gpuFolder(dataDir), { recursive: true, mode: 0o700 });
-  const folder = mkdtempSync(join(gpuFolder(dataDir), 'build-'));
+  const folder = mkdtempSync(join(gpuFolder(dataDir), `build-${process.pid}-`));
   try {
     const [source, output] = [join(folder, 'source'), join(folder, 'output')];
     const bundle = join(findLlamaFolder(), 'gitRelease.bundle');
