@@ -1,6 +1,7 @@
 // The entry point of the child process: one model with its own event loop and thread pool. The API process survives
 // whatever ends this process; when the API process dies, this one exits.
 
+import { readFileSync, writeFileSync } from 'node:fs';
 import { EngineError, type Usage } from '#inference/engine.ts';
 import type {
   RequestEvent,
@@ -10,6 +11,9 @@ import type {
 } from '#inference/engines/local/protocol.ts';
 import { type LoadedModel, loadModel } from './load.ts';
 import type { RequestOutput } from './runtime.ts';
+
+/** The kernel ends machines before models, which can be loaded again, and models before the server. */
+const oomScore = 250;
 
 type RequestMessage = Extract<ToChild, { id: number }>;
 
@@ -111,10 +115,22 @@ process.on('message', (message: ToChild) => {
   else if (model !== null) handle(model, message);
 });
 
+raiseOomScore();
+
 // A terminal sends its interrupt to the whole process group, but the parent decides when its children end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
 process.on('disconnect', exit);
+
+/** Raising the score needs no privilege. The server's own, which the child inherits, may be far below zero. */
+function raiseOomScore(): void {
+  const file = '/proc/self/oom_score_adj';
+  try {
+    if (Number(readFileSync(file, 'utf8')) < oomScore) writeFileSync(file, String(oomScore));
+  } catch {
+    // Only Linux has the file.
+  }
+}
 
 function exit(): void {
   process.exit(0);
