@@ -1,7 +1,7 @@
 // The certificate that identifies this installation to endpoints: self-signed, created once and kept. Node can't
 // create certificates, so the few required fields are encoded here (RFC 5280).
 
-import { createHash, generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';
+import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
 export interface Identity {
   /** Both are PEM. */
@@ -37,11 +37,6 @@ export function createIdentity(commonName: string, now = Date.now()): Identity {
     certificate: toPem(der),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
-}
-
-/** SHA-256 in hex, as the daemons print it. */
-export function certificateFingerprint(certificate: string): string {
-  return createHash('sha256').update(new X509Certificate(certificate).raw).digest('hex');
 }
 
 function toPem(der: Buffer): string {

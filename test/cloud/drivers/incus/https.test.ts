@@ -2,14 +2,10 @@
 // and the same conformance as over the socket.
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, X509Certificate } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { checkEndpoint } from '#cloud/drivers/incus/checks.ts';
-import {
-  certificateFingerprint,
-  createIdentity,
-  type Identity,
-} from '#cloud/drivers/incus/client-certificate.ts';
+import { createIdentity, type Identity } from '#cloud/drivers/incus/client-certificate.ts';
 import type { IncusOptions } from '#cloud/drivers/incus/context.ts';
 import { type EnrolledEndpoint, enrol, parseToken } from '#cloud/drivers/incus/enrolment.ts';
 import { createIncusDriver } from '#cloud/drivers/incus/incus.ts';
@@ -38,7 +34,9 @@ describe('enrolment', { skip: noLxd, timeout: 60_000 }, () => {
     enrolled = await enrol(await makeToken(lxd, 'first'), identity);
     assert.equal(enrolled.url, lxd.httpsUrl);
     const listed = await lxd.request<string[]>('GET', '/1.0/certificates');
-    assert.deepEqual(listed, [`/1.0/certificates/${certificateFingerprint(identity.certificate)}`]);
+    const { fingerprint256 } = new X509Certificate(identity.certificate);
+    const fingerprint = fingerprint256.replaceAll(':', '').toLowerCase();
+    assert.deepEqual(listed, [`/1.0/certificates/${fingerprint}`]);
     const checks = await checkEndpoint(options());
     assert.deepEqual(
       checks.map(({ name, ok }) => `${name} ${ok}`),
