@@ -16,25 +16,29 @@ export interface ImageContent {
   readonly sizeGib: number;
   /** `uid:gid` of the top directory. */
   readonly owner: string;
-  /** Directory that is copied into the image. Null for an empty image, without even `lost+found`. */
-  readonly tree: string | null;
+  /** Makes the directory that is copied into the image. Null for an empty image, without even `lost+found`. */
+  readonly makeTree: (() => Promise<string>) | null;
 }
 
 /** A crash leaves no image or a whole one. Throws DriverError if the host's disk has no room for it. */
 export async function createImage(
   context: SandboxContext,
   image: string,
-  { sizeGib, owner, tree }: ImageContent,
+  { sizeGib, owner, makeTree }: ImageContent,
 ) {
   const aside = `${image}.new`;
   await rm(aside, { force: true });
   const lazy = `lazy_itable_init=1,lazy_journal_init=1,nodiscard,root_owner=${owner}`;
-  const copy = tree === null ? [] : ['-d', tree];
   const kib = Math.floor(sizeGib * 1024 ** 2);
   try {
-    await allocate(context, aside, kib * 1024);
+    // At once, because each waits for programs. Both end before a failure is thrown, so that a retry meets neither.
+    const space = allocate(context, aside, kib * 1024);
+    const [tree] = await Promise.allSettled([makeTree?.() ?? null, space]);
+    await space;
+    if (tree.status === 'rejected') throw tree.reason;
+    const copy = tree.value === null ? [] : ['-d', tree.value];
     await execute('mke2fs', ['-qF', ...layout, '-E', lazy, ...copy, aside, `${kib}k`]);
-    if (tree === null) await execute('debugfs', ['-w', '-R', 'rmdir lost+found', aside]);
+    if (makeTree === null) await execute('debugfs', ['-w', '-R', 'rmdir lost+found', aside]);
   } catch (error) {
     await rm(aside, { force: true });
     throw error;

@@ -29,15 +29,14 @@ export async function createDisk(
   const aside = `${directory.disk}.new`;
   // No tenant has used it, so Node may remove it, which is faster than a program.
   await rm(aside, { recursive: true, force: true });
-  await createTree(aside, hostname, mode);
-  if (!diskImages) return rename(aside, directory.disk);
+  const makeTree = () => createTree(aside, hostname, mode);
+  if (!diskImages) return rename(await makeTree(), directory.disk);
   const owner = `${diskIdBase}:${diskIdBase}`;
-  const content = { sizeGib: storageGib, owner, tree: aside };
-  await createImage(context, directory.diskImage, content);
+  await createImage(context, directory.diskImage, { sizeGib: storageGib, owner, makeTree });
   await rm(aside, { recursive: true });
 }
 
-async function createTree(aside: string, hostname: string, mode: IsolationMode) {
+async function createTree(aside: string, hostname: string, mode: IsolationMode): Promise<string> {
   await mkdir(aside, { recursive: true });
   const at = (name: string) => path.join(aside, name);
 
@@ -67,6 +66,7 @@ async function createTree(aside: string, hostname: string, mode: IsolationMode) 
     await execute('/bin/sh', ['-c', both, 'sh', root, aside, userOf(mode)]);
   }
   if (mode === 'none') await execute('chown', ['-hR', userOf(mode), aside]);
+  return aside;
 }
 
 /** Returns the bytes used by a tree filled by a tenant; null if it takes too long to count. */

@@ -21,7 +21,7 @@ export async function createShare(context: SandboxContext, id: string) {
     if (host.diskImages) {
       const freeGib = ((await readRoom(context)) * defaultShare) / 2 ** 30;
       const sizeGib = filesystemGib ?? Math.max(1, Math.floor(freeGib));
-      const content = { sizeGib, owner, tree: null };
+      const content = { sizeGib, owner, makeTree: null };
       return createImage(context, shareImage(dataDir, id), content);
     }
     const directory = sharePath(dataDir, id);
