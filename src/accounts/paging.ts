@@ -58,12 +58,23 @@ export async function readPage<Tables, Name extends keyof Tables, Row>(
   return { data: rows.slice(0, limit), next: hasNext ? toCursor(order.of(last)) : null };
 }
 
+/** A page of a list in memory. Its cursor is a position: a change of the list may shift the next page. */
+export function slicePage<Row>(
+  rows: readonly Row[],
+  { limit, before = '0' }: PageOptions,
+): Page<Row> {
+  if (!/^\d{1,9}$/.test(before)) throw wrongCursor();
+  const end = Number(before) + limit;
+  return { data: rows.slice(Number(before), end), next: end < rows.length ? String(end) : null };
+}
+
+const wrongCursor = () =>
+  invalidBody('before must be the `next` of an earlier page of this list.', 'before');
+
 const toCursor = ({ at, id }: { at: number; id: string }) => `${at}.${id}`;
 
 function parseCursor(cursor: string): { at: number; id: string } {
   const [, at, id] = /^(\d{1,15})\.([0-9a-f]{32})$/.exec(cursor) ?? [];
-  if (at === undefined || id === undefined) {
-    throw invalidBody('before must be the `next` of an earlier page of this list.', 'before');
-  }
+  if (at === undefined || id === undefined) throw wrongCursor();
   return { at: Number(at), id };
 }

@@ -25,9 +25,24 @@ export interface List<T> {
   data: T[];
 }
 
+/** `next` is the cursor of the next page; null on the last page. */
+export type Page<T> = List<T> & { next: string | null };
+
 const json = { 'content-type': 'application/json' };
 
 export const get = <T>(path: string) => call<T>(path, { method: 'GET' });
+
+/** Reads all pages of a list, for views that need the whole of it. */
+export async function getAll<T>(path: string): Promise<List<T>> {
+  const data: T[] = [];
+  for (let before = ''; ; ) {
+    const page = await get<Page<T>>(`${path}?limit=500${before}`);
+    data.push(...page.data);
+    if (page.next === null) return { data };
+    before = `&before=${encodeURIComponent(page.next)}`;
+  }
+}
+
 export const post = <T>(path: string, body?: unknown) =>
   call<T>(path, {
     method: 'POST',

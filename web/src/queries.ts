@@ -4,7 +4,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ApiKey, Member } from '#accounts/schema.ts';
 import type { Filesystem, InstanceTypes, Ruleset, SshKey } from '#cloud/schema.ts';
-import { get, type List } from './api.ts';
+import { get, type List, type Page } from './api.ts';
 
 export const apiKeysKey = ['api-keys'];
 export const filesystemsKey = ['filesystems'];
@@ -46,7 +46,7 @@ export function usePagedList<T>(
     queryFn: ({ pageParam }) => {
       const query = new URLSearchParams({ limit: pageSize, ...filters });
       if (pageParam !== null) query.set('before', pageParam);
-      return get<List<T> & { next: string | null }>(`${path}?${query}`);
+      return get<Page<T>>(`${path}?${query}`);
     },
     getNextPageParam: ({ next }) => next,
     select: ({ pages }) => pages.flatMap(({ data }) => data),

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { printJson, printTable } from '#cli/output.ts';
+import { listAll } from '#cli/pages.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 
 export function listCommand(): Command {
@@ -43,8 +44,8 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
   }
 }
 
-export const readBackends = async () =>
-  (await createClient('session').get<{ data: BackendView[] }>('/dashboard/api/backends')).data;
+export const readBackends = () =>
+  listAll<BackendView>(createClient('session'), '/dashboard/api/backends');
 
 export const toState = ({ draining, health }: BackendView) =>
   draining ? `draining, ${health}` : health;

@@ -4,6 +4,7 @@
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
+import { listAll } from '#cli/pages.ts';
 
 interface Detail {
   id: string;
@@ -20,10 +21,8 @@ export async function explainInstances(ids: readonly string[]): Promise<string[]
   ];
   if (session === null) return whereToLook;
   try {
-    const { data } = await createClient('session').get<{ data: Detail[] }>(
-      '/dashboard/api/instances',
-    );
-    return data.flatMap(({ id, status_reason, last_error }) => {
+    const all = await listAll<Detail>(createClient('session'), '/dashboard/api/instances');
+    return all.flatMap(({ id, status_reason, last_error }) => {
       const reason = status_reason ?? last_error;
       return reason !== null && ids.includes(id) ? [`${id}: ${reason}`] : [];
     });

@@ -5,7 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole, sessionOf } from '#accounts/authenticate.ts';
 import { toPageOptions } from '#accounts/paging.ts';
-import { page } from '#accounts/schema.ts';
+import { PageQuery, page } from '#accounts/schema.ts';
 import { CloudError } from '#cloud/errors.ts';
 import { listNetworkNotices } from '#cloud/hosts/host-view.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
@@ -61,9 +61,9 @@ export function cloudDashboardRoutes(
     );
     return { data, next, total: await cloud.usages.total(accountId, { from, to }) };
   });
-  app.get('/instances', async (request) => ({
-    data: await cloud.details.list(sessionOf(request).accountId),
-  }));
+  app.get('/instances', { schema: { querystring: PageQuery } }, (request) =>
+    cloud.details.list(sessionOf(request).accountId, toPageOptions(request.query)),
+  );
   app.get('/network-notices', async () => ({ data: listNetworkNotices(cloud.hosts.all()) }));
   app.get('/instances/:id/boot-log', { schema: { params: IdParams } }, async (request) => {
     const { accountId } = sessionOf(request);

@@ -2,16 +2,19 @@
 // members: timestamps, why an instance is unhealthy, its boot log and its terminal.
 
 import type { Audit } from '#accounts/audit.ts';
+import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
 import { instanceNotFound } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceDetail } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
+import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
 
 export interface InstanceDetails {
-  list(accountId: string): Promise<InstanceDetail[]>;
+  /** Newest first. */
+  list(accountId: string, page: PageOptions): Promise<Page<InstanceDetail>>;
   bootLog(accountId: string, id: string): Promise<string>;
   /** Opens a login shell. Undefined if the instance is not active, or its driver has no terminals. */
   openTerminal(principal: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
@@ -37,24 +40,23 @@ export function createInstanceDetails(
   }
 
   return {
-    async list(accountId) {
-      const rows = await db
+    async list(accountId, page) {
+      const rows = db
         .selectFrom('instances')
         .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
         .select(['instances.id', 'status', 'action', 'status_reason', 'last_error'])
         .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
         .where('instances.account_id', '=', accountId)
-        .where('status', '!=', 'terminated')
-        .orderBy('launched_at')
-        .orderBy('instances.id')
-        .execute();
-      return rows.map(({ is_generated, action, ...row }) => ({
+        .where('status', '!=', 'terminated');
+      const { data, next } = await readPage(rows, page, newestLaunch);
+      const details = data.map(({ is_generated, action, ...row }) => ({
         ...row,
         status: toStatus({ status: row.status, action }),
         has_key_file: is_generated === 1,
         launched_at: new Date(row.launched_at).toISOString(),
         booted_at: row.booted_at === null ? null : new Date(row.booted_at).toISOString(),
       }));
+      return { data: details, next };
     },
     async bootLog(accountId, id) {
       const row = await getRow(accountId, id);

@@ -2,7 +2,7 @@
 // the rows of the instances, which outlive the machines.
 
 import { type Kysely, sql } from 'kysely';
-import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
+import { type Page, type PageOptions, type PageOrder, readPage } from '#accounts/paging.ts';
 import type { InstanceUsage } from '#cloud/schema.ts';
 import type { Database, Tables } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -20,18 +20,20 @@ export interface InstanceUsages {
   total(accountId: string, span: UsageSpan): Promise<{ seconds: number; cents: number }>;
 }
 
+/** The order of lists of instances. */
+export const newestLaunch: PageOrder<{ launched_at: number; id: string }> = {
+  at: 'launched_at',
+  id: 'instances.id',
+  of: ({ launched_at, id }) => ({ at: launched_at, id }),
+};
+
 export function createInstanceUsages(db: Database, clock: Clock): InstanceUsages {
   return {
     async list(accountId, span, page) {
       const rows = selectInSpan(db, accountId, span)
         .select(['id', 'name', 'type_name', 'region', 'status', 'price_cents_per_hour'])
         .select(['launched_at', 'terminated_at']);
-      const order = {
-        at: 'launched_at',
-        id: 'id',
-        of: ({ launched_at, id }: { launched_at: number; id: string }) => ({ at: launched_at, id }),
-      };
-      const { data, next } = await readPage(rows, page, order);
+      const { data, next } = await readPage(rows, page, newestLaunch);
       return { data: data.map((row) => toUsage(row, span, clock.now())), next };
     },
 

@@ -5,6 +5,8 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, requireRole } from '#accounts/authenticate.ts';
 import { accountsErrorFormat } from '#accounts/errors.ts';
+import { slicePage, toPageOptions } from '#accounts/paging.ts';
+import { PageQuery } from '#accounts/schema.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -35,7 +37,10 @@ export function backendRoutes(scope: FastifyInstance, parts: BackendParts): void
   parts.authenticator.requireSession(scope);
   const toView = (backend: ManagedBackend) => toBackendView(backend, parts);
 
-  app.get('/', async () => ({ data: registry.all().map(toView) }));
+  app.get('/', { schema: { querystring: PageQuery } }, async (request) => {
+    const { data, next } = slicePage(registry.all(), toPageOptions(request.query));
+    return { data: data.map(toView), next };
+  });
   app.post('/', { schema: { body: NewBackend } }, async (request) =>
     toView(await live.add(requireRole(request, 'owner'), parseSpec(request.body))),
   );

@@ -132,6 +132,15 @@ for (const database of databases) {
       const { data } = (await response.json()) as { data: InstanceDetail[] };
       const files = Object.fromEntries(data.map(({ id, has_key_file }) => [id, has_key_file]));
       assert.deepEqual(files, { [pasted]: false, [generated]: true });
+      const read = async (query: string) => {
+        const answer = await session(`/dashboard/api/instances?limit=1${query}`);
+        return (await answer.json()) as { data: InstanceDetail[]; next: string | null };
+      };
+      const first = await read('');
+      const second = await read(`&before=${first.next}`);
+      const paged = [...first.data, ...second.data].map(({ id }) => id);
+      assert.deepEqual(paged.sort(), [pasted, generated].sort());
+      assert.equal(second.next, null);
     });
 
     test('the event stream reports changes as they happen, and ends when the server stops', async () => {

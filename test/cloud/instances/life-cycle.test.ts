@@ -116,12 +116,13 @@ for (const database of databases) {
       driver.kill(id, 'The kernel killed its first process.');
       await cloud.reconciler.observeSome();
       assert.equal((await instance(id)).status, 'unhealthy');
-      const [detail] = await cloud.details.list(accountId);
+      const [detail] = (await cloud.details.list(accountId, { limit: 1 })).data;
       assert.equal(detail?.status_reason, 'The kernel killed its first process.');
       driver.revive(id);
       await cloud.reconciler.observeSome();
       assert.equal((await instance(id)).status, 'active');
-      assert.equal((await cloud.details.list(accountId))[0]?.status_reason, null);
+      const { data } = await cloud.details.list(accountId, { limit: 1 });
+      assert.equal(data[0]?.status_reason, null);
     });
 
     test('an instance whose machine stops at boot is unhealthy, and a restart brings it up', async () => {
@@ -163,7 +164,7 @@ for (const database of databases) {
       const id = await launch({ hostname: 'impossible' });
       await settle();
       assert.equal((await instance(id)).status, 'unhealthy');
-      const [detail] = await cloud.details.list(accountId);
+      const [detail] = (await cloud.details.list(accountId, { limit: 1 })).data;
       assert.match(detail?.status_reason ?? '', /never run this machine/);
     });
 
@@ -196,7 +197,7 @@ for (const database of databases) {
       const { status, actions } = await instance(id);
       assert.equal(status, 'unhealthy');
       assert.equal(actions.restart.available, true);
-      const [detail] = await cloud.details.list(accountId);
+      const [detail] = (await cloud.details.list(accountId, { limit: 1 })).data;
       assert.equal(detail?.status_reason, 'The switch is stuck.');
     });
 

@@ -48,7 +48,7 @@ async function servedBy(server: TestServer, id = model): Promise<string | null> 
 }
 
 async function list(person: SessionFetch, id = model): Promise<BackendView[]> {
-  const { data } = (await (await person(root)).json()) as { data: BackendView[] };
+  const { data } = (await (await person(`${root}?limit=500`)).json()) as { data: BackendView[] };
   return data.filter((backend) => backend.model === id);
 }
 
@@ -62,6 +62,27 @@ async function refused(response: Promise<Response>): Promise<[number, string]> {
 
 for (const database of databases) {
   describe(`live backends, on ${database}`, () => {
+    it('the list comes in pages', async () => {
+      const owner = await (await startTestServer({ database })).join();
+      const read = async (query: string) =>
+        (await (await owner(`${root}?${query}`)).json()) as {
+          data: BackendView[];
+          next: string | null;
+        };
+      const { data: all, next } = await read('limit=500');
+      assert(all.length > 4 && next === null);
+      const limit = all.length - 2;
+      const first = await read(`limit=${limit}`);
+      const second = await read(`limit=${limit}&before=${first.next}`);
+      const ids = [...first.data, ...second.data].map(({ id }) => id);
+      assert.deepEqual([first.data.length, second.data.length, second.next], [limit, 2, null]);
+      assert.deepEqual(
+        ids,
+        all.map(({ id }) => id),
+      );
+      assert.equal((await owner(`${root}?before=x`)).status, 400);
+    });
+
     it('an added backend serves at once, with its key, headers and model name, also after a restart', async () => {
       const upstream = await startUpstream({ apiKey });
       const server = await startTestServer({ database });

@@ -91,7 +91,7 @@ describe('token counts that can’t be true', () => {
     const limited = (await listKeys(owner)).find(({ id }) => id === key.id);
     assert(limited !== undefined && limited.spend.cost < 0.001, `${limited?.spend.cost}`);
 
-    const { data } = (await (await owner('/dashboard/api/backends')).json()) as {
+    const { data } = (await (await owner('/dashboard/api/backends?limit=500')).json()) as {
       data: BackendView[];
     };
     const backend = data.find(({ model }) => model === gatewayModel);

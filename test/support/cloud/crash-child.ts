@@ -168,7 +168,7 @@ async function terminateAll(): Promise<void> {
   );
   const deadline = Date.now() + 60_000;
   for (;;) {
-    const left = await cloud.details.list(accountId);
+    const { data: left } = await cloud.details.list(accountId, { limit: 1 });
     if (left.length === 0) return;
     if (Date.now() > deadline)
       throw new Error(`not terminated within a minute: ${JSON.stringify(left)}`);

@@ -1,9 +1,10 @@
 // The account's machines. The server sends an event when one changes, and the lists are fetched again; there
 // is no polling.
 
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
+import { getAll } from '../api.ts';
 import { toPemName } from '../browser/download.ts';
 import { filesystemsKey, instanceTypesKey, useList } from '../queries.ts';
 
@@ -30,7 +31,10 @@ export function useInstances() {
 
 /** Details by instance id. */
 export function useDetails(): ReadonlyMap<string, InstanceDetail> {
-  const details = useList<InstanceDetail>(detailsKey, '/dashboard/api/instances');
+  const details = useQuery({
+    queryKey: detailsKey,
+    queryFn: () => getAll<InstanceDetail>('/dashboard/api/instances'),
+  });
   return new Map(details.data?.data.map((detail) => [detail.id, detail]));
 }
 

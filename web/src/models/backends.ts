@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { get, type List } from '../api.ts';
+import { getAll } from '../api.ts';
 
 /** The server types that Millrace has specific support for. */
 export const serverTypes = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
@@ -14,7 +14,7 @@ export const backendsPath = '/dashboard/api/backends';
 export function useBackends() {
   return useQuery({
     queryKey: backendsKey,
-    queryFn: () => get<List<BackendView>>(backendsPath),
+    queryFn: () => getAll<BackendView>(backendsPath),
     refetchInterval: 3000,
   });
 }
