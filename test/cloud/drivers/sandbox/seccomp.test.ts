@@ -137,6 +137,27 @@ describe('the seccomp filter of a machine', { skip, timeout: 300_000 }, () => {
     await fixture.driver.terminate(booted.id);
   });
 
+  test('a filesystem whose mount point became a link does not replace the filter program', async () => {
+    await fixture.driver.createFilesystem('links');
+    const filesystems = [{ id: 'links', mountPoint: '/data/x' }];
+    const booted = await fixture.launch({ filesystems });
+    const sudo = isRoot ? 'sudo ' : '';
+    const commands = [
+      `cp -r /run/machine/bin /run/machine/init /data/x`,
+      `printf '#!/bin/sh\nexec "$@"' >/data/x/confine`,
+      `chmod 755 /data/x/confine`,
+      `${sudo}mv /data /own-data`,
+      `${sudo}mkdir /data`,
+      `${sudo}ln -s /run/machine /data/x`,
+    ];
+    assert.equal((await fixture.client.ssh(booted, commands.join(' && '))).code, 0);
+    await fixture.driver.restart(booted.spec);
+    const { stdout } = await fixture.client.ssh(booted, 'grep Seccomp: /proc/1/status');
+    assert.match(stdout, /^Seccomp:\s2$/m);
+    assert.match(await fixture.driver.bootLog(booted.id), /\/data\/x is a link to \/run\/machine/);
+    await fixture.driver.terminate(booted.id);
+  });
+
   test('with nested namespaces, a machine may create them, but keys and io_uring stay closed', async () => {
     const own = await createFixture({ nested: true });
     try {

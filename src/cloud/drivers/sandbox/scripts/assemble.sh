@@ -46,7 +46,16 @@ cd /home/ubuntu 2>/dev/null || cd /
 echo "$MOUNTS" | while read -r id target; do
   [ -n "$id" ] || continue
   mkdir -p "$target"
-  mount --bind "/run/machine/filesystems/$id" "$target"
+  # A link of the tenant may lead to programs that run below, still outside the filter. A running sibling could
+  # change one on a shared filesystem after this check, so the mount names the directory that was checked.
+  (
+    cd "$target"
+    case "$(pwd -P)/" in
+      // | /usr/* | /bin/* | /sbin/* | /lib* | /proc/* | /sys/* | /dev/* | /run/* | /etc/* | /tmp/* | /boot/*)
+        echo "$target is a link to $(pwd -P), so its filesystem is not mounted." >&2 ;;
+      *) mount --no-canonicalize --bind "/run/machine/filesystems/$id" /proc/self/cwd ;;
+    esac
+  )
 done
 # A filesystem mounted over /home or the home itself must not leave the user without a home.
 if ! [ . -ef /home/ubuntu ]; then
