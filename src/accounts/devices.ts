@@ -6,7 +6,7 @@ import type { Clock } from '#lib/clock.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 
 export interface Devices {
-  /** Whether the device has signed in as the user with this e-mail address. */
+  /** Whether the device has signed in as the user with this email address. */
   isKnown(token: string, email: string): Promise<boolean>;
   /** Returns the token to keep: the given one if it is the user's, or else a new one. */
   remember(tx: Tx, userId: string, token: string | undefined): Promise<string>;

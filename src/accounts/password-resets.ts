@@ -8,7 +8,7 @@ import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
 
 export interface PasswordResets {
-  /** Null if no user has the e-mail address. */
+  /** Null if no user has the email address. */
   create(email: string): Promise<{ token: string; expiresAt: number } | null>;
   /** Finds the user of a link, for the page that shows it. */
   get(token: string): Promise<{ email: string }>;

@@ -41,7 +41,7 @@ const firstAccountId = '00000000000000000000000000000001';
 const joinAttempts = 30;
 
 const wrongLogin = () =>
-  new Refusal('invalid_credentials', 'The e-mail address or the password is wrong.');
+  new Refusal('invalid_credentials', 'The email address or the password is wrong.');
 
 const tooManySignIns = (waitMs: number) =>
   rateLimited(
@@ -105,7 +105,7 @@ export class SignIn {
         .values(user)
         .onConflict((onConflict) => onConflict.column('email').doNothing())
         .executeTakeFirst();
-      if (numInsertedOrUpdatedRows === 0n) throw conflict('This e-mail address is taken.');
+      if (numInsertedOrUpdatedRows === 0n) throw conflict('This email address is taken.');
       const membership = {
         account_id: invitation.account_id,
         user_id: user.id,

@@ -7,7 +7,7 @@ import { openExistingDatabase } from '#db/open.ts';
 import { systemClock } from '#lib/clock.ts';
 import { toUrl } from '#server/options/address.ts';
 
-/** Null if no user has the e-mail address. `url` replaces the configured one. Throws a StartError. */
+/** Null if no user has the email address. `url` replaces the configured one. Throws a StartError. */
 export async function createResetLink(
   config: Config,
   email: string,

@@ -110,7 +110,7 @@ describe('the CLI', () => {
     assert.match(refused.stderr, /wrong, revoked or expired/);
   });
 
-  test('e-mail and password can come from a pipe, in one piece', async () => {
+  test('email and password can come from a pipe, in one piece', async () => {
     const signedIn = await runMillrace(['login'], {
       env,
       input: 'me@example.com\na long enough password\n',
@@ -121,7 +121,7 @@ describe('the CLI', () => {
 
   test('input that ends before an answer is an error', async () => {
     for (const [args, question] of [
-      [['login'], 'E-mail'],
+      [['login'], 'Email'],
       [['login', '--email', 'me@example.com'], 'Password'],
     ] as const) {
       const { code, stderr } = await runMillrace([...args], { env });

@@ -59,10 +59,10 @@ describe('the CLI on a terminal', () => {
     return (JSON.parse(stdout) as { label: string }[]).map(({ label }) => label);
   };
 
-  test('login asks for e-mail and password, and masks the password', async () => {
+  test('login asks for email and password, and masks the password', async () => {
     const { code, screen } = await type(
       ['login'],
-      ['E-mail', `${email}\r`],
+      ['Email', `${email}\r`],
       ['Password', `${password}\r`],
     );
     assert.equal(code, 0, screen);
@@ -72,7 +72,7 @@ describe('the CLI on a terminal', () => {
 
   test('Ctrl-C and Ctrl-D at a question exit 130', async () => {
     for (const key of [ctrlC, ctrlD]) {
-      const { code, screen } = await type(['login'], ['E-mail', key]);
+      const { code, screen } = await type(['login'], ['Email', key]);
       assert.equal(code, 130, screen);
       assert.match(screen, /Cancelled\. Nothing was changed\./);
     }

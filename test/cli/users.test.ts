@@ -108,7 +108,7 @@ for (const database of databases) {
       const owner = await server.join();
       const unknown = await reset(server, 'nobody@example.com');
       assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
-      assert.match(unknown.stderr, /^No user has the e-mail address nobody@example\.com\. /);
+      assert.match(unknown.stderr, /^No user has the email address nobody@example\.com\. /);
       const invited = await owner(`${api}/invitations`, { json: { role: 'owner' } });
       const { link } = (await invited.json()) as { link: string };
       const member = await server.joinBy(link, 'leaving@example.com');

@@ -119,7 +119,7 @@ describe('the first minute', { skip: noBrowser }, () => {
     await page.goto(`${dashboard.url}/#/api-keys`);
     await signInAsOwner(page, 'wrong wrong wrong');
     const notice = await page.getByRole('alert').innerText();
-    assert.match(notice, /e-mail address or the password is wrong/);
+    assert.match(notice, /email address or the password is wrong/);
     assert.match(notice, /Request ID [0-9a-f]{32}/);
 
     await signInAsOwner(page);

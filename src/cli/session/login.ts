@@ -1,4 +1,4 @@
-// millrace login: signs in with e-mail and password, or joins by an invitation or set-up link.
+// millrace login: signs in with email and password, or joins by an invitation or set-up link.
 
 import { Command } from 'commander';
 import { explain, send } from '#cli/client.ts';
@@ -14,16 +14,16 @@ interface Options {
 
 export function loginCommand(): Command {
   return new Command('login')
-    .description('Sign in with e-mail and password, or join by an invitation or set-up link')
+    .description('Sign in with email and password, or join by an invitation or set-up link')
     .option('--url <url>', 'Server to sign in to, e.g. http://127.0.0.1:8080')
-    .option('--email <address>', 'E-mail address (default: ask)')
+    .option('--email <address>', 'Email address (default: ask)')
     .option(
       '--link <link>',
       'Invitation link, or the set-up link that the server prints at its first start',
     )
     .addHelpText(
       'after',
-      '\nWithout a terminal, e-mail and password are read from standard input, one per line.',
+      '\nWithout a terminal, email and password are read from standard input, one per line.',
     )
     .action(login);
 }
@@ -33,7 +33,7 @@ async function login(options: Options): Promise<void> {
   const saved = loadCredentials();
   const url = (link?.url ?? options.url ?? saved.url).replace(/\/+$/, '');
   const secret = { message: link === null ? 'Password' : 'Choose a password', secret: true };
-  const questions = options.email === undefined ? [{ message: 'E-mail' }, secret] : [secret];
+  const questions = options.email === undefined ? [{ message: 'Email' }, secret] : [secret];
   const answers = await ask(questions);
   const email = options.email ?? (answers[0] as string);
   const password = answers.at(-1) as string;

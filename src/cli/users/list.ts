@@ -16,7 +16,7 @@ export function listCommand(): Command {
       const data = await listAll<Member>(createClient('session'), membersPath, { limit });
       if (json) return printJson(data);
       printTable(
-        ['ID', 'E-MAIL', 'ROLE', 'JOINED', 'API KEYS'],
+        ['ID', 'EMAIL', 'ROLE', 'JOINED', 'API KEYS'],
         data.map(({ id, email, role, joined_at, api_keys }) => [
           id,
           email,

@@ -12,7 +12,7 @@ export const membersPath = '/dashboard/api/members';
 export function removeCommand(): Command {
   return new Command('remove')
     .description('Remove a person from the account, sign them out and revoke their API keys')
-    .argument('<e-mail>', 'E-mail address or id, from `millrace users list`')
+    .argument('<email>', 'Email address or id, from `millrace users list`')
     .option('--keep-keys', 'Keep the API keys that the person created')
     .option('--yes', 'Do not ask for confirmation')
     .action(async (wanted: string, { keepKeys, yes }: { keepKeys?: true; yes?: true }) => {
@@ -22,7 +22,7 @@ export function removeCommand(): Command {
         ({ id, email }) => id === wanted || email === wanted.toLowerCase(),
       );
       if (member === undefined) {
-        throw new CliError(`No member has the e-mail address or id ${wanted}.`);
+        throw new CliError(`No member has the email address or id ${wanted}.`);
       }
       const { id, email, api_keys: count } = member;
       const keys = `${count} API ${count === 1 ? 'key' : 'keys'}`;

@@ -9,7 +9,7 @@ import { StartError } from '#lib/start-error.ts';
 export function resetCommand(): Command {
   const command = new Command('reset')
     .description('Print a one-time link that sets a new password; run it on the server')
-    .argument('<e-mail>', 'E-mail address of the person')
+    .argument('<email>', 'Email address of the person')
     .option('--url <url>', 'URL of the server in the link (default: from the configuration)');
   return withInstallation(command)
     .addHelpText(
@@ -31,7 +31,7 @@ async function reset(
     throw error;
   });
   if (made === null) {
-    throw new CliError(`No user has the e-mail address ${email}. Owners see all users under Team.`);
+    throw new CliError(`No user has the email address ${email}. Owners see all users under Team.`);
   }
   console.error(`Open this link before ${made.expiresAt.toISOString()}. It works once.`);
   console.log(made.link);

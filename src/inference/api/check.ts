@@ -33,7 +33,7 @@ function readSeed(body: (ChatRequest | CompletionRequest) & WithRawIntegers): vo
   // If the seed is given more than once, the last one counts. If it is not written as digits, the number's value
   // counts.
   const seed = BigInt(digits !== undefined && Number(digits) === body.seed ? digits : body.seed);
-  if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed is beyond 64 bits.');
+  if (BigInt.asIntN(64, seed) !== seed) throw invalidValue('seed', 'seed must fit in 64 bits.');
   body.seed = seed;
 }
 
@@ -41,7 +41,7 @@ function checkChat(body: ChatRequest): void {
   checkShared(body);
   body.messages.forEach(checkMessage);
   if (body.top_logprobs != null && body.logprobs !== true) {
-    throw invalidValue('top_logprobs', 'top_logprobs needs logprobs to be true.');
+    throw invalidValue('top_logprobs', 'top_logprobs requires that logprobs is true.');
   }
   if (body.continue_final_message === true) checkContinuation(body);
   checkFunctions(body);
@@ -62,29 +62,32 @@ function checkCompletion(body: CompletionRequest): void {
     throw invalidValue('best_of', `best_of must be at least n (${n ?? 1}), got ${bestOf}.`);
   }
   if (bestOf != null && bestOf > (n ?? 1) && body.stream === true) {
-    throw invalidValue('best_of', 'best_of picks among finished texts and so cannot be streamed.');
+    throw invalidValue(
+      'best_of',
+      'best_of chooses among finished texts, so it cannot be streamed.',
+    );
   }
 }
 
 function checkShared(body: ChatRequest | CompletionRequest): void {
   if (body.stream_options != null && body.stream !== true) {
-    throw invalidValue('stream_options', 'stream_options needs stream to be true.');
+    throw invalidValue('stream_options', 'stream_options requires that stream is true.');
   }
-  const most = 'max_completion_tokens' in body ? body.max_completion_tokens : null;
-  const maxTokens = most ?? body.max_tokens;
+  const maxCompletion = 'max_completion_tokens' in body ? body.max_completion_tokens : null;
+  const maxTokens = maxCompletion ?? body.max_tokens;
   if (body.min_tokens != null && maxTokens != null && body.min_tokens > maxTokens) {
     throw invalidValue(
       'min_tokens',
-      `min_tokens is over the most tokens asked for (${maxTokens}).`,
+      `min_tokens must not exceed max_tokens (${maxTokens}), got ${body.min_tokens}.`,
     );
   }
   if ([body.stop ?? []].flat().includes('')) {
-    throw invalidValue('stop', 'A stop string has at least one character.');
+    throw invalidValue('stop', 'A stop string must have at least one character.');
   }
   checkConstraints(body);
   for (const id of Object.keys(body.logit_bias ?? {})) {
     if (!/^\d{1,10}$/.test(id)) {
-      throw invalidValue('logit_bias', 'The members of logit_bias are token ids, such as "42".');
+      throw invalidValue('logit_bias', 'The keys of logit_bias must be token ids, such as "42".');
     }
   }
 }
@@ -96,15 +99,12 @@ function checkConstraints(body: ChatRequest | CompletionRequest): void {
   }
   const [one, other] = findConstraints(body);
   if (one?.kind === 'json_schema' && one.schema === undefined) {
-    throw invalidValue(
-      one.param,
-      `${one.param} must be a JSON Schema; it is text that is not JSON.`,
-    );
+    throw invalidValue(one.param, `${one.param} must be a JSON Schema, got text that is not JSON.`);
   }
   if (one !== undefined && other !== undefined) {
     throw invalidValue(
       other.param,
-      `${one.param} and ${other.param} exclude each other: an output has one form.`,
+      `${one.param} and ${other.param} exclude each other. Send only one of the two.`,
     );
   }
 }
@@ -119,7 +119,7 @@ function checkMessage(message: ChatMessage, index: number): void {
   } else if (typeof message.content !== 'string') {
     message.content.forEach((part, number) => {
       const place = `${at}.content[${number}]`;
-      // Other kinds of parts are between the client and the model's backend.
+      // The model's backend checks other kinds of parts.
       if (part.type === 'text' && part.text === undefined) throw missingParameter(`${place}.text`);
     });
   }
@@ -139,7 +139,7 @@ function checkContinuation({ messages, add_generation_prompt }: ChatRequest): vo
   if (messages.at(-1)?.role !== 'assistant') {
     throw invalidValue(
       'messages',
-      'continue_final_message needs the last message to be the assistant’s.',
+      'continue_final_message requires that the last message is the assistant’s.',
     );
   }
 }
@@ -173,12 +173,15 @@ function checkNames(names: readonly string[], toParam: (index: number) => string
   if (twice >= 0) throw invalidValue(toParam(twice), 'Two tools have the same name.');
 }
 
-/** Called if the request demands a tool call. */
+/** For requests that demand a tool call. */
 function refuseConstraint(body: ChatRequest): void {
   const constraint = findConstraint(body);
   if (constraint === null) return;
   const [param = constraint.param] = constraint.param.split('.');
-  throw invalidValue(param, `An answer cannot be both a tool call and of a ${param}.`);
+  throw invalidValue(
+    param,
+    `A required tool call and ${param} exclude each other. Send only one of the two.`,
+  );
 }
 
 function checkTools(body: ChatRequest): void {
