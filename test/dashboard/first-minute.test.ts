@@ -80,7 +80,7 @@ describe('the first minute', { skip: noBrowser }, () => {
     assert.equal((await listModels(key)).status, 200);
     assert.deepEqual(await findViolations(page), []);
 
-    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'I saved the key' }).click();
     await page.getByText(key).waitFor({ state: 'detached' });
     const row = page.getByRole('row', { name: /my program/ });
     assert.match(await row.innerText(), /Models/);

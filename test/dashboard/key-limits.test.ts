@@ -33,7 +33,7 @@ describe('limits of keys', { skip: noBrowser }, () => {
     await checkAppearance(page, 'api-keys-make');
     await dialog.getByRole('button', { name: 'Create API key' }).click();
     key = await page.getByLabel('night job', { exact: true }).innerText();
-    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'I saved the key' }).click();
     assert.equal((await sendChat(dashboard.url, key)).status, 200);
     assert.equal((await sendChat(dashboard.url, key)).status, 200);
     assert.equal((await sendChat(dashboard.url, key)).status, 429);

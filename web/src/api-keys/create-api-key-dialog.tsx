@@ -1,16 +1,6 @@
 // Creates an API key and shows it once, with code that uses it.
 
-import {
-  Alert,
-  Button,
-  Checkbox,
-  Group,
-  Modal,
-  Select,
-  Stack,
-  Text,
-  TextInput,
-} from '@mantine/core';
+import { Alert, Button, Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { ApiKey } from '#accounts/schema.ts';
 import { post } from '../api.ts';
@@ -18,6 +8,7 @@ import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { CodeSamples } from '../components/code-samples.tsx';
 import { SecretField } from '../components/copy-button.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
+import { GuardedModal, unsavedSecret } from '../components/leave-guard.tsx';
 import { type Scope, scopeName } from '../current-user.ts';
 import { toDefaultModel, useModels } from '../models/use-models.ts';
 import { parseNewLimits } from './limits.ts';
@@ -134,25 +125,33 @@ function CreatedKey({ created, secret, onClose }: CreatedKeyProps) {
     secret,
   );
   return (
-    <Modal opened onClose={onClose} title="Your new API key" size="xl" closeOnClickOutside={false}>
-      <Stack>
-        <Alert variant="default">
-          Copy the key now and store it safely. The server keeps only a hash of it and can’t show it
-          again.
-        </Alert>
-        <SecretField label={created.label} value={secret} />
-        {created.scopes.includes('inference') && (
-          <>
-            <Text size="sm" fw={500}>
-              Try it
-            </Text>
-            <CodeSamples samples={samples} />
-          </>
-        )}
-        <Group justify="flex-end">
-          <Button onClick={onClose}>Done</Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <GuardedModal
+      guard={unsavedSecret('API key')}
+      onClose={onClose}
+      title="Your new API key"
+      size="xl"
+      closeOnClickOutside={false}
+    >
+      {(_, close) => (
+        <Stack>
+          <Alert variant="default">
+            Copy the key now and store it safely. The server keeps only a hash of it and can’t show
+            it again.
+          </Alert>
+          <SecretField label={created.label} value={secret} />
+          {created.scopes.includes('inference') && (
+            <>
+              <Text size="sm" fw={500}>
+                Try it
+              </Text>
+              <CodeSamples samples={samples} />
+            </>
+          )}
+          <Group justify="flex-end">
+            <Button onClick={close}>I saved the key</Button>
+          </Group>
+        </Stack>
+      )}
+    </GuardedModal>
   );
 }

@@ -10,11 +10,14 @@ interface ConfirmDialogProps {
   children: ReactNode;
   /** The label of the confirm button, e.g. "Revoke". */
   action: string;
+  /** The label of the other button. */
+  cancel?: string;
   onConfirm: () => Promise<unknown>;
   onClose: () => void;
 }
 
-export function ConfirmDialog({ title, children, action, onConfirm, onClose }: ConfirmDialogProps) {
+export function ConfirmDialog(props: ConfirmDialogProps) {
+  const { title, children, action, cancel = 'Cancel', onConfirm, onClose } = props;
   const confirm = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   return (
     <Modal opened onClose={onClose} title={title}>
@@ -25,7 +28,7 @@ export function ConfirmDialog({ title, children, action, onConfirm, onClose }: C
         <ErrorNotice error={confirm.error} />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose} data-autofocus>
-            Cancel
+            {cancel}
           </Button>
           <Button color="red" onClick={() => confirm.mutate()} loading={confirm.isPending}>
             {action}

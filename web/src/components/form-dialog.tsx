@@ -1,10 +1,12 @@
-// A dialog with one form in it: the fields, the error if saving fails, and the buttons.
+// A dialog with one form in it: the fields, the error if saving fails, and the buttons. It asks before it discards
+// what was entered.
 
-import { Button, Group, Modal, type ModalProps, Stack } from '@mantine/core';
+import { Button, Group, type ModalProps, Stack } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from './error-notice.tsx';
+import { GuardedModal } from './leave-guard.tsx';
 
 interface FormDialogProps {
   title: string;
@@ -25,24 +27,29 @@ interface FormDialogProps {
 
 export function FormDialog(props: FormDialogProps) {
   const { title, action, size = 'md', disabled = false, onSubmit, onClose } = props;
+  const [edited, setEdited] = useState(false);
   const submit = useMutation({ mutationFn: (form: FormData) => onSubmit(form) });
+  // A form that is being saved may close: its dialog often has an address of its own, so that closing navigates.
+  const unsaved = edited && !submit.isPending && !submit.isSuccess;
   return (
-    <Modal opened onClose={onClose} title={title} size={size}>
-      <form onSubmit={handleSubmit(submit.mutate)}>
-        <Stack>
-          {props.children}
-          <ErrorNotice error={submit.error ?? props.error} />
-          <Group justify="flex-end">
-            {props.secondaryAction}
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={submit.isPending} disabled={disabled}>
-              {action}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <GuardedModal guard={{ unsaved }} onClose={onClose} title={title} size={size}>
+      {(close) => (
+        <form onSubmit={handleSubmit(submit.mutate)} onChange={() => setEdited(true)}>
+          <Stack>
+            {props.children}
+            <ErrorNotice error={submit.error ?? props.error} />
+            <Group justify="flex-end">
+              {props.secondaryAction}
+              <Button variant="default" onClick={close}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={submit.isPending} disabled={disabled}>
+                {action}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </GuardedModal>
   );
 }

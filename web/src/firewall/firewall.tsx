@@ -8,11 +8,12 @@ import type { FirewallRule } from '#cloud/schema.ts';
 import { get, type List, patch } from '../api.ts';
 import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { LeaveGuard } from '../components/leave-guard.tsx';
 import { NetworkNotice } from '../components/network-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
-import { parseRule, toFields, toRuleText } from './rules.ts';
+import { parseRule, type RuleFields, toFields, toRuleText } from './rules.ts';
 import { NoRules, RulesEditor } from './rules-editor.tsx';
 import { Rulesets } from './rulesets.tsx';
 
@@ -51,19 +52,33 @@ export default function Firewall() {
 
 function GlobalRules({ saved }: { saved: FirewallRule[] }) {
   const [rules, setRules] = useState(() => saved.map(toFields));
+  const [edited, setEdited] = useState(false);
   const save = useMutation({
     mutationFn: async () => {
       const body = { rules: rules.map(parseRule) };
       await patch('/api/v1/firewall-rulesets/global', body);
     },
-    onSuccess: () => notifications.show({ message: 'Rules saved. They apply to all machines.' }),
+    onSuccess: () => {
+      setEdited(false);
+      notifications.show({ message: 'Rules saved. They apply to all machines.' });
+    },
   });
+  const change = (changed: RuleFields[]) => {
+    setRules(changed);
+    setEdited(true);
+  };
   return (
     <form onSubmit={handleSubmit(() => save.mutate())}>
       <Stack>
-        <RulesEditor rules={rules} onChange={setRules} />
+        <RulesEditor rules={rules} onChange={change} />
         <ErrorNotice error={save.error} />
+        <LeaveGuard unsaved={edited} page="/firewall" />
         <Group justify="flex-end">
+          {edited && (
+            <Text size="sm" c="dimmed">
+              Unsaved changes
+            </Text>
+          )}
           <Button type="submit" loading={save.isPending}>
             Save rules
           </Button>

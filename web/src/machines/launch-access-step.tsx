@@ -17,6 +17,7 @@ import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { sshKeysKey, useSshKeys } from '../queries.ts';
+import { KeepKey } from '../ssh-keys/keep-key.tsx';
 import type { LaunchStepProps } from './launch-choice.ts';
 import { maxCount } from './launch-many.ts';
 import { TagsField } from './tags-field.tsx';
@@ -76,14 +77,17 @@ function GenerateKey({ onGenerated }: { onGenerated: (name: string) => void }) {
   const generated = generate.data?.data;
   if (generated !== undefined) {
     return (
-      <Group gap="sm">
-        <Text size="sm">
-          Keep {toPemName(generated.name)}. The server can’t show the private key again.
-        </Text>
-        <Button variant="default" size="xs" onClick={() => save(generated)}>
-          Download again
-        </Button>
-      </Group>
+      <Stack gap="xs">
+        <Group gap="sm">
+          <Text size="sm">
+            Keep {toPemName(generated.name)}. The server can’t show the private key again.
+          </Text>
+          <Button variant="default" size="xs" onClick={() => save(generated)}>
+            Download again
+          </Button>
+        </Group>
+        <KeepKey name={generated.name} />
+      </Stack>
     );
   }
   return (

@@ -1,11 +1,12 @@
 // Launches one or several machines in three steps. Going back keeps what was entered.
 
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { GuardedModal } from '../components/leave-guard.tsx';
 import { NetworkNotice } from '../components/network-notice.tsx';
 import { useInstanceTypes } from '../queries.ts';
 import { instancesKey, toPrice } from './instances.ts';
@@ -24,6 +25,7 @@ const steps = [
 export function LaunchDialog({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const [choice, setChoice] = useState(emptyChoice);
+  const [edited, setEdited] = useState(false);
   const { launch, launched } = useLaunch(onClose, (failedAfter) =>
     setChoice((before) => ({ ...before, count: before.count - failedAfter })),
   );
@@ -35,42 +37,49 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
   const { title, next, body: Step } = steps[at as 0 | 1 | 2];
   const price = types.data?.data[choice.type ?? '']?.instance_type.price_cents_per_hour;
   return (
-    <Modal opened onClose={onClose} title="Launch machine" size="lg">
-      <form onSubmit={submit}>
-        <Stack>
-          <Text size="sm" c="dimmed" role="status">
-            Step {at + 1} of {steps.length} · {title}
-          </Text>
-          <NetworkNotice region={choice.region} />
-          <ErrorNotice error={types.error} onRetry={() => types.refetch()} />
-          <Step
-            types={types.data?.data}
-            choice={choice}
-            onChange={(change) => setChoice((before) => ({ ...before, ...change }))}
-          />
-          <ErrorNotice error={launch.error} />
-          <Group justify="space-between">
-            <Text size="sm" role="status">
-              {launch.isPending && choice.count > 1
-                ? `${launched} of ${choice.count} launched`
-                : price !== undefined && `${choice.type} · ${toPrice(price * choice.count)}`}
+    <GuardedModal
+      guard={{ unsaved: edited && !launch.isPending && !launch.isSuccess }}
+      onClose={onClose}
+      title="Launch machine"
+      size="lg"
+    >
+      {(close) => (
+        <form onSubmit={submit} onChange={() => setEdited(true)}>
+          <Stack>
+            <Text size="sm" c="dimmed" role="status">
+              Step {at + 1} of {steps.length} · {title}
             </Text>
-            <Group>
-              <Button variant="default" onClick={at === 0 ? onClose : () => setAt(at - 1)}>
-                {at === 0 ? 'Cancel' : 'Back'}
-              </Button>
-              <Button
-                type="submit"
-                disabled={!isStepComplete(at, choice)}
-                loading={launch.isPending}
-              >
-                {next}
-              </Button>
+            <NetworkNotice region={choice.region} />
+            <ErrorNotice error={types.error} onRetry={() => types.refetch()} />
+            <Step
+              types={types.data?.data}
+              choice={choice}
+              onChange={(change) => setChoice((before) => ({ ...before, ...change }))}
+            />
+            <ErrorNotice error={launch.error} />
+            <Group justify="space-between">
+              <Text size="sm" role="status">
+                {launch.isPending && choice.count > 1
+                  ? `${launched} of ${choice.count} launched`
+                  : price !== undefined && `${choice.type} · ${toPrice(price * choice.count)}`}
+              </Text>
+              <Group>
+                <Button variant="default" onClick={at === 0 ? close : () => setAt(at - 1)}>
+                  {at === 0 ? 'Cancel' : 'Back'}
+                </Button>
+                <Button
+                  type="submit"
+                  disabled={!isStepComplete(at, choice)}
+                  loading={launch.isPending}
+                >
+                  {next}
+                </Button>
+              </Group>
             </Group>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+          </Stack>
+        </form>
+      )}
+    </GuardedModal>
   );
 }
 

@@ -4,7 +4,6 @@ import {
   Alert,
   Button,
   Group,
-  Modal,
   SegmentedControl,
   Stack,
   Text,
@@ -17,6 +16,8 @@ import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { FormDialog } from '../components/form-dialog.tsx';
+import { GuardedModal, unsavedSecret } from '../components/leave-guard.tsx';
+import { KeepKey } from './keep-key.tsx';
 
 interface AddSshKeyDialogProps {
   onAdded: () => void;
@@ -93,22 +94,26 @@ function GeneratedKey({ name, privateKey, onClose }: GeneratedKeyProps) {
     setSaved(true);
   };
   return (
-    <Modal opened onClose={onClose} title="Your new SSH key" closeOnClickOutside={false}>
-      <Stack>
-        <Alert variant="default">
-          Download the private key now. The server does not keep it and can’t show it again.
-        </Alert>
-        <Button onClick={save}>Download {file}</Button>
-        <Text size="sm">ssh accepts a key file only if other users can’t read it:</Text>
-        <pre className="code-block">
-          <code>{`chmod 400 ${file}\nssh -i ${file} ubuntu@<machine>`}</code>
-        </pre>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose} disabled={!saved}>
-            Done
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <GuardedModal
+      guard={{ ...unsavedSecret('private key'), unsaved: !saved }}
+      onClose={onClose}
+      title="Your new SSH key"
+      closeOnClickOutside={false}
+    >
+      {(close) => (
+        <Stack>
+          <Alert variant="default">
+            Download the private key now. The server does not keep it and can’t show it again.
+          </Alert>
+          <Button onClick={save}>Download {file}</Button>
+          <KeepKey name={name} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close} disabled={!saved}>
+              Done
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </GuardedModal>
   );
 }
