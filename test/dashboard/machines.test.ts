@@ -10,8 +10,10 @@ import {
   noBrowser,
   openPage,
   screenshot,
+  settle,
 } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, terminateMachines } from '#test/support/dashboard.ts';
+import { startOutageProxy } from '#test/support/outage-proxy.ts';
 
 describe('machines', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
@@ -30,6 +32,7 @@ describe('machines', { skip: noBrowser }, () => {
     await dialog.getByRole('radio').first().click();
     await dialog.getByRole('button', { name: 'Next' }).click();
     await dialog.getByRole('combobox', { name: 'Image' }).waitFor();
+    await settle(page);
     await screenshot(page, 'machines-launch-place');
     assert.deepEqual(await findViolations(page), []);
     await dialog.getByRole('button', { name: 'Next' }).click();
@@ -44,6 +47,7 @@ describe('machines', { skip: noBrowser }, () => {
 
   test('a machine is launched in three steps, with a generated key', async () => {
     const { page } = dashboard;
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await launch('first-machine', async () => {
       await page.getByLabel('Or generate a new key named').fill('my laptop');
       const downloading = page.waitForEvent('download');
@@ -54,10 +58,34 @@ describe('machines', { skip: noBrowser }, () => {
       assert.match(pem, /^-----BEGIN RSA PRIVATE KEY-----\n/);
     });
     const row = await rowOf('first-machine').innerText();
-    assert.match(row, /ssh -i my-laptop\.pem( -p \d+)? ubuntu@\d+\.\d+\.\d+\.\d+/);
+    assert.match(row, /ssh -i ~\/\.ssh\/my-laptop\.pem( -p \d+)? ubuntu@\d+\.\d+\.\d+\.\d+/);
     assert.doesNotMatch(row, /add -i/);
+    // A browser saves files with a mode that ssh refuses for private keys.
+    await page.getByRole('button', { name: 'Copy the ssh command of first-machine' }).click();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    assert.match(copied, /^chmod 600 ~\/\.ssh\/my-laptop\.pem && ssh -i ~\/\.ssh\/my-laptop\.pem /);
     assert.match(row, /\$\d+\.\d\d\/hour/);
     assert.deepEqual(await findViolations(page), []);
+  });
+
+  test('while the server is unreachable no machine is shown as fine', async () => {
+    const proxy = await startOutageProxy(dashboard.url);
+    const page = await dashboard.page.context().newPage();
+    await page.goto(`${proxy.url}#/machines`);
+    await page.getByRole('row', { name: /first-machine/ }).waitFor();
+    const toColor = () =>
+      page.evaluate<string>(
+        "getComputedStyle(document.querySelector('.status-dot')).backgroundColor",
+      );
+    const green = await toColor();
+    await proxy.cut('refused');
+    await page.getByText('Can’t reach the server').waitFor();
+    assert.notEqual(await toColor(), green);
+    await proxy.restore();
+    await page.getByText('Can’t reach the server').waitFor({ state: 'detached' });
+    assert.equal(await toColor(), green);
+    await page.close();
+    await proxy.close();
   });
 
   test('the boot log is shown', async () => {

@@ -1,4 +1,4 @@
-// A TCP proxy in front of a database that can be taken away in two ways, and given back.
+// A TCP proxy in front of a server that can be taken away in two ways, and given back.
 
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 export type Outage = 'refused' | 'silent';
 
 export interface OutageProxy {
-  /** The URL of the database through the proxy. */
+  /** The URL of the server through the proxy. */
   readonly url: string;
   /** Connections that were opened, including those that were refused an answer. */
   connections(): number;

@@ -1,5 +1,5 @@
 // A list as a table. Where there is little room its rows become cards. While it loads it shows a skeleton,
-// and when it is empty an empty state.
+// and when it is empty an empty state. If a later fetch fails, the rows stay, in grey, under the error.
 
 import { Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
@@ -34,53 +34,70 @@ export function DataTable<T extends { id: string }>(props: DataTableProps<T>) {
   if (query?.error && rows === undefined) {
     return <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
   }
-  if (rows?.length === 0) return empty;
+  const stale = query?.error && <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
+  if (rows?.length === 0) {
+    return (
+      <>
+        {stale}
+        {empty}
+      </>
+    );
+  }
   return (
-    <Paper withBorder className="data-table-frame" data-many={columns.length > 5 || undefined}>
-      <table className="data-table" aria-label={label} aria-busy={rows === undefined}>
-        <thead>
-          <tr>
-            {columns.map(({ name, isNumber }) => (
-              <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
-                {name || <span className="visually-hidden">Actions</span>}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows === undefined
-            ? Array.from({ length: skeletonRows }, (_, row) => row).map((row) => (
-                <tr key={row}>
-                  {columns.map(({ name }) => (
-                    <td key={name} data-label={name || undefined}>
-                      <Skeleton h={skeletonLines * 20 - 2} w="70%" />
-                    </td>
-                  ))}
-                </tr>
-              ))
-            : rows.map((row) => (
-                <tr key={row.id}>
-                  {columns.map(({ name, cell, isNumber }) => (
-                    <td
-                      key={name}
-                      data-label={name || undefined}
-                      className={isNumber ? 'number' : undefined}
-                    >
-                      {cell(row)}
-                    </td>
-                  ))}
-                </tr>
+    <>
+      {stale}
+      <Paper
+        withBorder
+        className="data-table-frame"
+        data-many={columns.length > 5 || undefined}
+        data-stale={stale ? true : undefined}
+      >
+        <table className="data-table" aria-label={label} aria-busy={rows === undefined}>
+          <thead>
+            <tr>
+              {columns.map(({ name, isNumber }) => (
+                <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
+                  {name || <span className="visually-hidden">Actions</span>}
+                </th>
               ))}
-        </tbody>
-      </table>
-    </Paper>
+            </tr>
+          </thead>
+          <tbody>
+            {rows === undefined
+              ? Array.from({ length: skeletonRows }, (_, row) => row).map((row) => (
+                  <tr key={row}>
+                    {columns.map(({ name }) => (
+                      <td key={name} data-label={name || undefined}>
+                        <Skeleton h={skeletonLines * 20 - 2} w="70%" />
+                      </td>
+                    ))}
+                  </tr>
+                ))
+              : rows.map((row) => (
+                  <tr key={row.id}>
+                    {columns.map(({ name, cell, isNumber }) => (
+                      <td
+                        key={name}
+                        data-label={name || undefined}
+                        className={isNumber ? 'number' : undefined}
+                      >
+                        {cell(row)}
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+          </tbody>
+        </table>
+      </Paper>
+    </>
   );
 }
 
 /** The cell that names its row, with details below the name. */
 export const NameCell = ({ name, children }: { name: string; children?: ReactNode }) => (
   <div>
-    <Text size="sm" fw={500} className="breakable">
+    {/* A short id or name is never broken. */}
+    <Text size="sm" fw={500} className="breakable" miw="10ch">
       {name}
     </Text>
     {children}

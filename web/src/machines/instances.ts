@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { getAll } from '../api.ts';
-import { toPemName } from '../browser/download.ts';
+import { toPemPath } from '../browser/download.ts';
 import { filesystemsKey, instanceTypesKey, useList } from '../queries.ts';
 
 export const instancesKey = ['instances'];
@@ -22,8 +22,10 @@ export function useInstances() {
     };
     // Each connection begins with an event, because something may have changed while there was none.
     events.onmessage = refresh;
-    // The browser gave up, e.g. because the session ended. Fetching the list shows why.
-    events.onerror = () => events.readyState === EventSource.CLOSED && refresh();
+    // The server is down, or the session has ended. Fetching the list shows which. The browser reconnects every few
+    // seconds, so a fetch that is being retried must not start over.
+    events.onerror = () =>
+      client.invalidateQueries({ queryKey: instancesKey }, { cancelRefetch: false });
     return () => events.close();
   }, [client]);
   return useList<Instance>(instancesKey, '/api/v1/instances');
@@ -40,11 +42,14 @@ export function useDetails(): ReadonlyMap<string, InstanceDetail> {
 
 export const nameOf = ({ name, id }: Pick<Instance, 'name' | 'id'>) => name ?? id.slice(0, 8);
 
-/** Names the private key file if this server generated the key. The path of any other key is unknown. */
-export function toSshCommand(instance: Instance, hasKeyFile: boolean): string | null {
-  const { ip, ssh_port, ssh_key_names } = instance;
+/** The key's file if this server generated it, where the CLI and the dashboard's instructions save it. */
+export const findKeyFile = (instance: Instance, detail: InstanceDetail | undefined) =>
+  detail?.has_key_file ? toPemPath(instance.ssh_key_names[0] ?? '') : undefined;
+
+export function toSshCommand(instance: Instance, keyFile: string | undefined): string | null {
+  const { ip, ssh_port } = instance;
   if (ip === undefined) return null;
-  const key = hasKeyFile ? ` -i ${toPemName(ssh_key_names[0] ?? '')}` : '';
+  const key = keyFile === undefined ? '' : ` -i ${keyFile}`;
   const port = ssh_port === undefined ? '' : ` -p ${ssh_port}`;
   return `ssh${key}${port} ubuntu@${ip}`;
 }

@@ -5,7 +5,7 @@ import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { nameOf, toPrice, toSshCommand, useDetails } from './instances.ts';
+import { findKeyFile, nameOf, toPrice, toSshCommand, useDetails } from './instances.ts';
 import { MachineStatus } from './machine-status.tsx';
 import { fromTag } from './tags.ts';
 
@@ -62,8 +62,8 @@ const Type = ({ instance: { instance_type, region }, detail }: CellProps) => (
 );
 
 function SshCommand({ instance, detail }: CellProps) {
-  const hasKeyFile = detail?.has_key_file === true;
-  const command = toSshCommand(instance, hasKeyFile);
+  const keyFile = findKeyFile(instance, detail);
+  const command = toSshCommand(instance, keyFile);
   if (command === null || instance.status !== 'active') {
     return (
       <Text size="sm" c="dimmed">
@@ -75,14 +75,16 @@ function SshCommand({ instance, detail }: CellProps) {
     <div>
       <Group gap={4} wrap="nowrap">
         <Code className="breakable">{command}</Code>
-        <CopyButton value={command} label={`Copy the ssh command of ${nameOf(instance)}`} />
+        <CopyButton
+          value={keyFile === undefined ? command : `chmod 600 ${keyFile} && ${command}`}
+          label={`Copy the ssh command of ${nameOf(instance)}`}
+        />
       </Group>
-      {!hasKeyFile && (
-        <Text size="xs" c="dimmed" className="breakable">
-          Uses key “{instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its
-          path.
-        </Text>
-      )}
+      <Text size="xs" c="dimmed" className="breakable">
+        {keyFile === undefined
+          ? `Uses key “${instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its path.`
+          : 'Copying adds the chmod that ssh requires for a downloaded key.'}
+      </Text>
     </div>
   );
 }
