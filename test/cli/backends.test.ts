@@ -85,6 +85,32 @@ describe('millrace backends', () => {
     );
   });
 
+  it('adds a backend that does not answer only with --force', async () => {
+    const dead = [model, 'http://127.0.0.1:9/v1', '--name', 'dead'];
+    const refused = await backends('add', ...dead);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /Nothing was added\. To add it anyway, use --force\./);
+    assert.doesNotMatch((await backends('list', model)).stdout, /dead/);
+    const forced = await backends('add', ...dead, '--force');
+    assert.equal(forced.code, 0, forced.stderr);
+    assert.equal((await backends('remove', `${model}/dead`, '--yes')).code, 0);
+  });
+
+  it('shows a backend that fails every request as failing, with the last error', async () => {
+    const broken = await startScriptedUpstream({ behaviour: 'html-error' });
+    const added = await backends('add', model, broken.url, '--name', 'broken', '--force');
+    assert.equal(added.code, 0, added.stderr);
+    const response = await server.fetch('/v1/chat/completions', {
+      json: { model, messages: [{ role: 'user', content: 'Hi' }] },
+    });
+    assert.ok(response.status >= 500);
+    const { stdout } = await backends('list', model);
+    assert.match(stdout, /broken .* failing 100% /);
+    assert.match(stdout, /hermes3-8b\/broken: \S/);
+    assert.equal((await backends('remove', `${model}/broken`, '--yes')).code, 0);
+    await broken.close();
+  });
+
   it('reports wrong usage', async () => {
     const unknown = await backends('add', 'no-such-model', upstream.url);
     assert.equal(unknown.code, 1);

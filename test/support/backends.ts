@@ -1,6 +1,6 @@
 // Backends of one model for tests of routing, with real health records and scripted engines.
 
-import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import type { Backend, BackendList, Observation } from '#inference/backends/backend.ts';
 import { createHealth, type HealthRecord } from '#inference/backends/health.ts';
 import {
   type Call,
@@ -19,7 +19,7 @@ export interface TestBackend extends Backend {
   continues: boolean;
   draining: boolean;
   readonly health: HealthRecord;
-  readonly observed: { failed: boolean }[];
+  readonly observed: Observation[];
 }
 
 export function newBackend(
@@ -28,7 +28,7 @@ export function newBackend(
   clock: Clock = systemClock,
 ): TestBackend {
   const settings = { ejectAfter: 3, ejectMs: 1000, maxEjectMs: 10_000 };
-  const observed: { failed: boolean }[] = [];
+  const observed: Observation[] = [];
   return {
     id: `m/${name}`,
     name,

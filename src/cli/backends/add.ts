@@ -2,13 +2,14 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson } from '#cli/output.ts';
-import type { BackendView } from '#inference/backends/schema.ts';
+import { CliError, printJson } from '#cli/output.ts';
+import type { BackendCheck, BackendView } from '#inference/backends/schema.ts';
 import { type BackendOptions, toNewBackend, withBackendOptions } from './new-backend.ts';
 
 export function addCommand(): Command {
   return withBackendOptions(new Command('add'))
-    .description('Add a backend to a model; it receives requests at once')
+    .description('Check a backend and add it to a model; it receives requests at once')
+    .option('--force', 'Add it without a check, e.g. because it is not running yet')
     .option('--json', 'Print JSON')
     .addHelpText(
       'after',
@@ -20,11 +21,18 @@ export function addCommand(): Command {
     .action(add);
 }
 
-async function add(model: string, url: string, options: BackendOptions & { json?: true }) {
-  const made = await createClient('session').post<BackendView>(
-    '/dashboard/api/backends',
-    toNewBackend(model, url, options),
-  );
+type AddOptions = BackendOptions & { force?: true; json?: true };
+
+async function add(model: string, url: string, options: AddOptions) {
+  const client = createClient('session');
+  const backend = toNewBackend(model, url, options);
+  if (!options.force) {
+    const check = await client.post<BackendCheck>('/dashboard/api/backends/check', backend);
+    if (!check.ok) {
+      throw new CliError(`${check.message} Nothing was added. To add it anyway, use --force.`);
+    }
+  }
+  const made = await client.post<BackendView>('/dashboard/api/backends', backend);
   if (options.json) return printJson(made);
   console.log(`Added ${made.id}. It now receives requests for ${model}.`);
 }

@@ -32,8 +32,9 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
       String(backend.errors),
     ]),
   );
-  for (const { id, health, reason } of data) {
-    if (health !== 'healthy' && reason !== null) console.log(`\n${id}: ${reason}`);
+  for (const { id, reason, last_error } of data) {
+    const why = reason ?? last_error;
+    if (why !== null) console.log(`\n${id}: ${why}`);
   }
   for (const { id, implausible_counts: count } of data) {
     const times = count === 1 ? 'once' : `${count} times`;
@@ -47,5 +48,9 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
 export const readBackends = () =>
   listAll<BackendView>(createClient('session'), '/dashboard/api/backends');
 
-export const toState = ({ draining, health }: BackendView) =>
-  draining ? `draining, ${health}` : health;
+/** A backend that fails every request stays healthy for routing if the others fail them too. */
+export function toState({ draining, health, requests, errors }: BackendView): string {
+  const percent = Math.round((errors / Math.max(1, requests)) * 100);
+  const state = health === 'healthy' && percent > 0 ? `failing ${percent}%` : health;
+  return draining ? `draining, ${state}` : state;
+}

@@ -31,8 +31,8 @@ export interface Backend {
 export interface Observation {
   /** Null if there was no token. */
   readonly firstTokenMs: number | null;
-  /** True if the backend failed, not the request or the client. */
-  readonly failed: boolean;
+  /** How the backend failed; null if it did not, or if the request or the client was at fault. */
+  readonly error: string | null;
 }
 
 export interface Health {

@@ -118,7 +118,9 @@ function toBackendView(backend: ManagedBackend, { clock, queuedFor }: BackendPar
     queued: queuedFor(backend.model),
     requests_per_second: Math.round(statistics.requestsPerSecond() * 1000) / 1000,
     first_token_ms: statistics.firstTokenMs(),
+    requests: statistics.requests(),
     errors: statistics.errors(),
+    last_error: statistics.lastError(),
     implausible_counts: implausible.recent(),
   };
 }

@@ -85,8 +85,11 @@ export const BackendView = Type.Object({
   requests_per_second: Type.Number(),
   /** The median of the last hundred. */
   first_token_ms: NullableNumber,
-  /** Failed requests in the last five minutes. */
+  /** Requests in the last five minutes, and those that failed: also if every backend failed them. */
+  requests: Type.Integer(),
   errors: Type.Integer(),
+  /** The last failure in the last five minutes. */
+  last_error: Nullable,
   /** Responses in the last 24 hours whose token counts could not be true and were counted here instead. */
   implausible_counts: Type.Integer(),
 });

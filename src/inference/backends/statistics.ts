@@ -10,8 +10,11 @@ export interface Statistics {
   requestsPerSecond(): number;
   /** Median of the last hundred; null if there is none. */
   firstTokenMs(): number | null;
-  /** Failures in the last five minutes. */
+  /** Requests and failures in the last five minutes. */
+  requests(): number;
   errors(): number;
+  /** The last failure in the last five minutes; null if there was none. */
+  lastError(): string | null;
 }
 
 const slots = 300;
@@ -25,6 +28,7 @@ export function createStatistics(clock: Clock): Statistics {
   const errors = new Uint32Array(slots);
   const firstTokens = new Float64Array(timings);
   let timed = 0;
+  let lastError: string | null = null;
   const secondNow = () => Math.floor(clock.now() / 1000);
 
   function sum(counts: Uint32Array, lastSeconds: number): number {
@@ -37,7 +41,7 @@ export function createStatistics(clock: Clock): Statistics {
   }
 
   return {
-    observe({ firstTokenMs, failed }) {
+    observe({ firstTokenMs, error }) {
       const second = secondNow();
       const slot = second % slots;
       if (seconds[slot] !== second) {
@@ -46,7 +50,10 @@ export function createStatistics(clock: Clock): Statistics {
         errors[slot] = 0;
       }
       requests[slot] = (requests[slot] as number) + 1;
-      if (failed) errors[slot] = (errors[slot] as number) + 1;
+      if (error !== null) {
+        errors[slot] = (errors[slot] as number) + 1;
+        lastError = error;
+      }
       if (firstTokenMs === null) return;
       firstTokens[timed % timings] = firstTokenMs;
       timed += 1;
@@ -56,6 +63,8 @@ export function createStatistics(clock: Clock): Statistics {
       const known = firstTokens.slice(0, Math.min(timed, timings)).sort();
       return known.length === 0 ? null : (known[Math.floor((known.length - 1) / 2)] as number);
     },
+    requests: () => sum(requests, slots),
     errors: () => sum(errors, slots),
+    lastError: () => (sum(errors, slots) === 0 ? null : lastError),
   };
 }

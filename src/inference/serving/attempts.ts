@@ -174,7 +174,7 @@ export function conclude(
   const isSuspected = isFault && error.isDoubtful && firstTokenMs === null;
   if (isFault && !isSuspected) backend.health.failed(error.message);
   if (error instanceof EngineError && error.failure !== 'rejected') events.failed(backend, error);
-  backend.observe({ firstTokenMs, failed: isFault });
+  backend.observe({ firstTokenMs, error: isFault ? error.message : null });
   router.release(lease);
 }
 

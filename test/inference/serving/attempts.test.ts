@@ -180,7 +180,7 @@ describe('an attempt', () => {
     assert.deepEqual(failed, []);
     assert.deepEqual(
       backends.flatMap(({ observed }) => observed),
-      [{ firstTokenMs: null, failed: false }],
+      [{ firstTokenMs: null, error: null }],
     );
     assert(backends.every(({ outstanding }) => outstanding === 0));
   });

@@ -1,4 +1,4 @@
-// Adds a backend to a model. The user can check the backend first.
+// Adds a backend to a model once a check has passed, or if the user adds it anyway.
 
 import {
   Alert,
@@ -34,13 +34,23 @@ interface AddBackendDialogProps {
 export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDialogProps) {
   const client = useQueryClient();
   const [model, setModel] = useState(initialModel);
+  /** The backend whose check failed, which the next click adds anyway. */
+  const [failed, setFailed] = useState<string | null>(null);
   const [server, setServer] = useState<string | null>(null);
   const check = useMutation({
     mutationFn: (form: FormData) =>
       post<BackendCheck>(`${backendsPath}/check`, toNewBackend(form, model, server)),
   });
   async function add(form: FormData) {
-    const added = await post<BackendView>(backendsPath, toNewBackend(form, model, server));
+    const backend = toNewBackend(form, model, server);
+    const text = JSON.stringify(backend);
+    if (text !== failed && !(await check.mutateAsync(form)).ok) {
+      setFailed(text);
+      throw new Error(
+        'The backend was not added, because the check failed. To add it anyway, press “Add backend” again.',
+      );
+    }
+    const added = await post<BackendView>(backendsPath, backend);
     await client.invalidateQueries({ queryKey: backendsKey });
     notifications.show({ message: `“${added.name}” now serves ${added.model}.` });
     onClose();

@@ -24,13 +24,16 @@ const standInNames: Record<string, string> = {
 };
 
 export function BackendRow({ backend, name, canManage, onChoose }: BackendRowProps) {
-  const { kind, reason, outstanding, errors, requests_per_second, first_token_ms } = backend;
+  const { kind, outstanding, errors, requests, requests_per_second, first_token_ms } = backend;
   const { implausible_counts } = backend;
+  const reason = backend.reason ?? backend.last_error;
   const facts = [
     `${toRate(requests_per_second)} requests/s`,
     ...(first_token_ms === null ? [] : [`${toDuration(first_token_ms)} to first token`]),
     ...(outstanding > 0 ? [`${outstanding} in progress`] : []),
-    ...(errors > 0 ? [`${toCounted(errors, 'error')} in the last 5 minutes`] : []),
+    ...(errors > 0
+      ? [`${errors} of ${toCounted(requests, 'request')} failed in the last 5 minutes`]
+      : []),
   ];
   const { tone, word } = toState(backend);
   return (
@@ -77,6 +80,11 @@ const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
 function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.draining) return { tone: 'neutral', word: 'draining' };
+  // A backend that fails every request stays healthy for routing if the others fail them too.
+  const percent = Math.round((backend.errors / Math.max(1, backend.requests)) * 100);
+  if (backend.health === 'healthy' && percent > 0) {
+    return { tone: 'pending', word: `failing ${percent}%` };
+  }
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
   if (backend.health === 'probation') return { tone: 'pending', word: 'retrying' };
   const retry = backend.retry_at === null ? null : Date.parse(backend.retry_at);
