@@ -5,6 +5,7 @@ import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
 import { type Dashboard, openDashboard, signOut } from '#test/support/dashboard.ts';
+import { toSpeed } from '../../web/src/playground/stream-chat.ts';
 
 describe('the playground', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
@@ -162,6 +163,36 @@ describe('the playground', { skip: noBrowser }, () => {
       tool_call_id: assistant.tool_calls[0].id,
     });
     await responses().nth(1).waitFor();
+  });
+
+  test('a number that the API would reject is neither changed nor sent', async () => {
+    const temperature = page.getByLabel('Temperature');
+    await temperature.fill('9');
+    await temperature.blur();
+    assert.equal(await temperature.inputValue(), '9');
+    await page.getByText('Temperature must be between 0 and 2, got 9.').first().waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
+    await temperature.fill('');
+    await page.getByText('Temperature must be').first().waitFor({ state: 'detached' });
+  });
+
+  test('a link selects the model', async () => {
+    for (const [link, model] of [
+      ['#/playground?model=llama3.2-3b-instruct', 'llama3.2-3b-instruct'],
+      ['#/playground/model=hermes3-8b', 'hermes3-8b'],
+    ]) {
+      await page.goto(`${dashboard.url}/${link}`);
+      await page.locator(`input[value="${model}"]`).first().waitFor();
+    }
+    await page.goto(`${dashboard.url}/#/playground?model=nope`);
+    await page.getByText('“nope”, which this server does not have').waitFor();
+    await page.goto(`${dashboard.url}/#/playground?model=llama3.1-8b-instruct`);
+  });
+
+  test('a short answer that arrives at once has a possible speed', () => {
+    assert.equal(toSpeed(36, 400, 3), 90);
+    assert.equal(toSpeed(101, 5_500, 5_000), 20);
+    assert.equal(toSpeed(1, 400, 0), null);
   });
 
   test('tools that are not JSON are not sent', async () => {

@@ -41,7 +41,8 @@ export function App() {
 function SignedIn() {
   const me = useMeQuery();
   if (me.isPending) return <Loading />;
-  if (me.isError) {
+  // A failed refetch must not take away the page, and what the user has entered there.
+  if (me.data === undefined) {
     return (
       <Center mih="60vh" p="md">
         <ErrorNotice error={me.error} onRetry={() => me.refetch()} />
@@ -57,6 +58,7 @@ function SignedIn() {
           <Route path="/api-keys" component={ApiKeys} />
           <Route path="/api-keys/:dialog" component={ApiKeys} />
           <Route path="/playground" component={Playground} />
+          <Route path="/playground/*" component={Playground} />
           <Route path="/models" component={Models} />
           <Route path="/models/:dialog" component={Models} />
           <Route path="/machines" component={Machines} />

@@ -5,12 +5,12 @@ import { Notifications } from '@mantine/notifications';
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
-import { useHashLocation } from 'wouter/use-hash-location';
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './style.css';
 import { ApiError } from './api.ts';
 import { App } from './app.tsx';
+import { useHashPath } from './browser/hash-path.ts';
 import { nonce } from './browser/nonce.ts';
 import { meKey } from './current-user.ts';
 import { cssVariables, theme } from './theme.ts';
@@ -23,12 +23,17 @@ function onError(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) client.setQueryData(meKey, null);
 }
 
+/** This server may be reachable without the internet, and if it isn't, an error says so at once. */
+const networkMode = 'always';
+
 const client = new QueryClient({
   queryCache: new QueryCache({ onError }),
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
+    mutations: { networkMode },
     queries: {
       staleTime: 5_000,
+      networkMode,
       retry: (count, error) =>
         count < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
     },
@@ -43,7 +48,7 @@ createRoot(document.getElementById('root') as HTMLElement).render(
     getStyleNonce={() => nonce}
   >
     <QueryClientProvider client={client}>
-      <Router hook={useHashLocation}>
+      <Router hook={useHashPath}>
         <App />
       </Router>
       <Notifications position="bottom-right" autoClose={4000} />

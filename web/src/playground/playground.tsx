@@ -4,6 +4,7 @@ import { Button, Drawer, Group, Modal, Paper, Select, Skeleton, Text, Title } fr
 import { useDisclosure, useDocumentTitle } from '@mantine/hooks';
 import { type RefObject, useEffect, useRef } from 'react';
 import './playground.css';
+import { useUrlState } from '../browser/url-state.ts';
 import { toChatCode } from '../code-samples/chat.ts';
 import { CodeSamples } from '../components/code-samples.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
@@ -31,6 +32,13 @@ function Chat() {
   const { id } = useMe();
   const models = useModels();
   const chat = useChat(id, toDefaultModel(models.data?.data));
+  const urlState = useUrlState('/playground');
+  const linked = urlState.get('model');
+  const isKnown = models.data?.data.some((one) => one.id === linked);
+  const { update } = chat;
+  useEffect(() => {
+    if (linked !== null && isKnown) update({ model: linked });
+  }, [linked, isKnown, update]);
   const { conversation, model, responding } = chat;
   const [codeShown, code] = useDisclosure(false);
   const [settingsShown, settings] = useDisclosure(false);
@@ -68,7 +76,11 @@ function Chat() {
               aria-label="Model"
               data={models.data?.data.map((one) => one.id) ?? []}
               value={model}
-              onChange={(value) => value && chat.update({ model: value })}
+              onChange={(value) => {
+                if (value === null) return;
+                chat.update({ model: value });
+                if (linked !== null) urlState.set({ model: value });
+              }}
               searchable
               allowDeselect={false}
               nothingFoundMessage="No matching model"
@@ -76,6 +88,11 @@ function Chat() {
             />
           )}
           <ErrorNotice error={models.error} />
+          {linked !== null && isKnown === false && (
+            <Text size="sm" role="alert" className="breakable">
+              The link names the model “{linked}”, which this server does not have.
+            </Text>
+          )}
           <Turns chat={chat} />
           {chat.problem && (
             <Text size="sm" c="var(--mantine-color-error)" role="status">

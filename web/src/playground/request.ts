@@ -3,9 +3,14 @@
 import type { ChatRequest } from '#inference/schema.ts';
 import { sampleQuestion } from '../code-samples/chat.ts';
 import { type Conversation, newTurn, type Turn, toPromptTurns } from './conversation.ts';
+import { findSettingError, settingFields } from './setting-fields.ts';
 
 /** Why the request can't be sent; null if it can. Tools and schema must be valid JSON. */
-export function findProblem({ tools, schema }: Conversation): string | null {
+export function findProblem({ tools, schema, settings }: Conversation): string | null {
+  for (const field of settingFields) {
+    const error = findSettingError(field, settings[field.name]);
+    if (error !== null) return error;
+  }
   if (tools.trim() !== '' && !Array.isArray(parse(tools))) {
     return 'Tools must be a JSON array. Fix or clear them to send messages.';
   }

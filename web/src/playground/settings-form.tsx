@@ -8,29 +8,7 @@ import {
   type Settings,
 } from './conversation.ts';
 import { OutputForm } from './output-form.tsx';
-
-type NumberName = Exclude<keyof Settings, 'stop'>;
-
-interface Field {
-  name: NumberName;
-  label: string;
-  min: number;
-  max?: number;
-  step: number;
-}
-
-/** The bounds of the API, which rejects values outside of them. */
-const fields: Field[] = [
-  { name: 'temperature', label: 'Temperature', min: 0, max: 2, step: 0.1 },
-  { name: 'max_tokens', label: 'Max tokens', min: 1, step: 1 },
-  { name: 'top_p', label: 'Top p', min: 0, max: 1, step: 0.05 },
-  { name: 'top_k', label: 'Top k', min: -1, max: 1_000_000, step: 1 },
-  { name: 'min_p', label: 'Min p', min: 0, max: 1, step: 0.05 },
-  { name: 'seed', label: 'Seed', min: Number.MIN_SAFE_INTEGER, step: 1 },
-  { name: 'frequency_penalty', label: 'Frequency penalty', min: -2, max: 2, step: 0.1 },
-  { name: 'presence_penalty', label: 'Presence penalty', min: -2, max: 2, step: 0.1 },
-  { name: 'repetition_penalty', label: 'Repetition penalty', min: 0.01, max: 10, step: 0.05 },
-];
+import { findSettingError, settingFields } from './setting-fields.ts';
 
 interface SettingsProps {
   conversation: Conversation;
@@ -55,16 +33,20 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
         Empty fields use the model’s defaults.
       </Text>
       <SimpleGrid cols={2} spacing="sm" className="settings-grid">
-        {fields.map(({ name, label, step, ...bounds }) => (
+        {settingFields.map((field) => (
           <NumberInput
-            key={name}
-            label={label}
+            key={field.name}
+            label={field.label}
             size="xs"
-            value={settings[name] ?? ''}
-            onChange={(value) => set({ [name]: typeof value === 'number' ? value : null })}
-            allowDecimal={step < 1}
-            step={step}
-            {...bounds}
+            value={settings[field.name] ?? ''}
+            onChange={(value) => set({ [field.name]: typeof value === 'number' ? value : null })}
+            error={findSettingError(field, settings[field.name])}
+            allowDecimal={field.step < 1}
+            step={field.step}
+            // Typed numbers are never changed; the arrows stay within the bounds.
+            clampBehavior="none"
+            min={field.min ?? Number.MIN_SAFE_INTEGER}
+            max={field.max ?? Number.MAX_SAFE_INTEGER}
           />
         ))}
         <TextInput

@@ -92,12 +92,25 @@ async function readResponse(
     if (!usage) continue;
     outcome.promptTokens = usage.prompt_tokens;
     outcome.completionTokens = usage.completion_tokens;
-    const seconds = firstAt === null ? 0 : (performance.now() - firstAt) / 1000;
-    // The first token counts towards the time to first token, not towards the speed.
-    if (seconds > 0 && usage.completion_tokens > 1) {
-      outcome.tokensPerSecond = (usage.completion_tokens - 1) / seconds;
-    }
+    const now = performance.now();
+    outcome.tokensPerSecond = toSpeed(
+      usage.completion_tokens,
+      now - startedAt,
+      now - (firstAt ?? now),
+    );
   }
+}
+
+/** Below this duration, the gaps between chunks say more about buffers than about the model. */
+const minStreamMs = 1000;
+
+/**
+ * The speed after the first token. A short answer often arrives at once, so its speed is that of the whole
+ * request. Null if there is nothing to measure.
+ */
+export function toSpeed(tokens: number, totalMs: number, streamMs: number): number | null {
+  if (tokens < 2 || totalMs <= 0) return null;
+  return streamMs < minStreamMs ? (tokens / totalMs) * 1000 : ((tokens - 1) / streamMs) * 1000;
 }
 
 /** Returns true if the chunk added anything. */
