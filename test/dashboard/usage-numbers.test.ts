@@ -21,10 +21,13 @@ const iso = (at: number) => new Date(at).toISOString();
 
 describe('computed usage', () => {
   test('a range consists of whole UTC hours or days and includes the current one', () => {
-    const week = toRange(choice, now);
+    const week = toRange({ ...choice, range: '7d' }, now);
     assert.equal(iso(week.from), '2026-03-04T00:00:00.000Z');
     assert.equal(iso(week.to), '2026-03-11T00:00:00.000Z');
     assert.equal(toStarts(week).length, 7);
+    const month = toRange(choice, now);
+    assert.equal(iso(month.from), '2026-03-01T00:00:00.000Z');
+    assert.equal(month.to, week.to);
     const day = toRange({ ...choice, range: '24h' }, now);
     assert.equal(day.step, 'hour');
     assert.equal(iso(day.to), '2026-03-10T16:00:00.000Z');
@@ -39,7 +42,7 @@ describe('computed usage', () => {
     assert.equal(long.step, 'day');
     assert.equal(toStarts(long).length, 90);
     const invalid = toRange({ ...choice, ...days, to: 'x' }, now);
-    assert.equal(toStarts(invalid).length, 7);
+    assert.equal(toStarts(invalid).length, 10);
   });
 
   test('the hours of a running machine are split at midnight and end now', () => {
@@ -64,7 +67,7 @@ describe('computed usage', () => {
   });
 
   test('groups beyond the seventh share one series, and nothing is lost', () => {
-    const range = toRange(choice, now);
+    const range = toRange({ ...choice, range: '7d' }, now);
     const points: UsagePoint[] = Array.from({ length: 10 }, (_, at) => ({
       start: range.from,
       group: `m.${at}`,

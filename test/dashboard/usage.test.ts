@@ -122,6 +122,15 @@ describe('usage', { skip: noBrowser }, () => {
     assert.ok(text.includes(",'=reports,2,"), text);
   });
 
+  test('links written by hand work', async () => {
+    await open('?by=key');
+    await totals()
+      .getByRole('row', { name: /importer/ })
+      .waitFor();
+    await open('/requests');
+    await page.getByRole('table', { name: 'Requests' }).waitFor();
+  });
+
   test('single requests are listed and filtered', async () => {
     await open('/tab=requests');
     const rows = page.getByRole('table', { name: 'Requests' }).getByRole('row');
@@ -175,6 +184,19 @@ describe('usage', { skip: noBrowser }, () => {
       .getByRole('img', { name: /Requests per day over the last seven days: .*4$/ })
       .waitFor();
     await checkAppearance(page, 'home-used');
+  });
+
+  test('the home page and the usage page show the same totals', async () => {
+    await terminateMachines(dashboard);
+    await page.reload();
+    const home = await page.getByText(/Cost this month/).innerText();
+    const [, cost, requests] = /: (\S+) \(.* in (\S+) requests/.exec(home) ?? [];
+    await page.getByRole('link', { name: String(cost), exact: true }).click();
+    const facts = await page.locator('.totals').innerText();
+    const fact = (name: string) => new RegExp(`${name}\\s+(\\S+)`).exec(facts)?.[1];
+    assert.equal(fact('Total cost'), cost, home);
+    assert.notEqual(fact('Machines'), '$0.00');
+    assert.equal(fact('Requests'), requests, home);
   });
 
   test('the console shows no errors', () => {

@@ -1,4 +1,4 @@
-// What the whole account has used this month, and its limits.
+// What the whole account has spent on models this month, and its limits. Machines are not part of a budget.
 
 import { Button, Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -28,7 +28,7 @@ export function AccountLimits() {
         <ErrorNotice error={account.error} onRetry={() => account.refetch()} />
         {account.data && (
           <SimpleGrid cols={{ base: 1, xs: 2 }}>
-            <Fact name={`Cost in ${toMonth(account.data.spend.month)}`}>
+            <Fact name={`Cost of models in ${toMonth(account.data.spend.month)}`}>
               <SpendView of={account.data} name="the account" />
             </Fact>
             <Fact name="Limits">

@@ -55,6 +55,7 @@ export default function ApiKeys() {
       description="An API key lets a program use this server on behalf of the account. A key is shown only once, when it is created."
       actions={(search !== '' || keys.data?.length !== 0) && create}
     >
+      <AccountLimits />
       {(search !== '' || keys.hasNextPage) && <KeySearch onSearch={setSearch} />}
       <DataTable
         label="API keys"
@@ -75,7 +76,6 @@ export default function ApiKeys() {
         }
       />
       <LoadMore query={keys} />
-      <AccountLimits />
       {canUse && location === '/api-keys/new' && (
         <CreateApiKeyDialog
           onCreated={() => client.invalidateQueries({ queryKey: apiKeysKey })}

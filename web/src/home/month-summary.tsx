@@ -4,32 +4,34 @@ import { Anchor, Group, Paper, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { UsageSummary } from '#accounts/usage/schema.ts';
-import type { Instance } from '#cloud/schema.ts';
-import { get, type List } from '../api.ts';
-import { useAccountLimits } from '../api-keys/limits.ts';
+import { get } from '../api.ts';
 import { toCounted, toMoney } from '../format/numbers.ts';
-import { toRange, toStarts } from '../usage/time-range.ts';
+import { useInstances } from '../machines/instances.ts';
+import { toRange, toStarts, toThisMonth } from '../usage/time-range.ts';
+import { useTotals } from '../usage/usage-data.ts';
 import { toUsageQuery } from '../usage/usage-query.ts';
 
 export function MonthSummary() {
-  const account = useAccountLimits();
-  const machines = useMachineSummary();
+  const { models, machines, error } = useTotals(toThisMonth(Date.now()));
+  const instances = useInstances();
   const days = useDailyRequests();
   // The summary is not essential to the home page, so it is left out if it fails to load.
-  if (account.isError || machines.isError) return null;
-  if (account.isPending || machines.isPending) return <Skeleton h={58} aria-busy="true" />;
-  const { cost, tokens, requests } = account.data.spend;
-  const { running, cost: machineCost } = machines.data;
+  if (error ?? instances.error) return null;
+  if (models === undefined || machines === undefined || instances.data === undefined) {
+    return <Skeleton h={58} aria-busy="true" />;
+  }
+  const tokens = models.prompt_tokens + models.completion_tokens;
+  const running = instances.data.data.filter(({ status }) => status === 'active').length;
   return (
     <Paper withBorder px="lg" py="sm">
       <Group justify="space-between" gap="md">
         <Text size="sm">
           Cost this month:{' '}
           <Anchor component={Link} href="/usage" underline="always" size="sm">
-            {toMoney(cost + machineCost)}
+            {toMoney(models.cost + machines.cost)}
           </Anchor>{' '}
-          ({toMoney(cost)} for {toCounted(tokens, 'token')} in {toCounted(requests, 'request')},{' '}
-          {toMoney(machineCost)} for machines).{' '}
+          ({toMoney(models.cost)} for {toCounted(tokens, 'token')} in{' '}
+          {toCounted(models.requests, 'request')}, {toMoney(machines.cost)} for machines).{' '}
           <Anchor component={Link} href="/machines" underline="always" size="sm">
             {toCounted(running, 'machine')}
           </Anchor>{' '}
@@ -39,23 +41,6 @@ export function MonthSummary() {
       </Group>
     </Paper>
   );
-}
-
-function useMachineSummary() {
-  return useQuery({
-    queryKey: ['machines-this-month'],
-    queryFn: async () => {
-      const now = new Date();
-      const first = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth()));
-      const span = new URLSearchParams({ from: first.toISOString(), to: now.toISOString() });
-      const [usage, instances] = await Promise.all([
-        get<{ total: { cents: number } }>(`/dashboard/api/usage/machines?${span}`),
-        get<List<Instance>>('/api/v1/instances'),
-      ]);
-      const running = instances.data.filter(({ status }) => status === 'active').length;
-      return { cost: usage.total.cents / 100, running };
-    },
-  });
 }
 
 /** The number of requests on each of the last seven days. */

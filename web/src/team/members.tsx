@@ -32,7 +32,12 @@ export function Members() {
     action: 'Remove',
     nameOf: ({ email }) => email,
     warning: (member) => (
-      <RemovalWarning member={member} revokesKeys={revokesKeys} onChange={setRevokesKeys} />
+      <RemovalWarning
+        member={member}
+        isMe={member.id === me.id}
+        revokesKeys={revokesKeys}
+        onChange={setRevokesKeys}
+      />
     ),
     pathOf: (member) => `${toPath(member)}?keys=${revokesKeys ? 'revoke' : 'keep'}`,
     queryKeys: [...queryKeys, apiKeysKey],
@@ -81,17 +86,20 @@ export function Members() {
 
 interface RemovalWarningProps {
   member: Member;
+  isMe: boolean;
   revokesKeys: boolean;
   onChange: (revokesKeys: boolean) => void;
 }
 
-const RemovalWarning = ({ member, revokesKeys, onChange }: RemovalWarningProps) => (
+const RemovalWarning = ({ member, isMe, revokesKeys, onChange }: RemovalWarningProps) => (
   <>
-    They are signed out immediately.
+    {isMe
+      ? 'You leave the account and are signed out immediately. Only a new invitation lets you in again.'
+      : 'They are signed out immediately.'}
     {member.api_keys > 0 && (
       <Checkbox
         mt="md"
-        label={`Revoke the ${member.api_keys === 1 ? 'API key' : `${member.api_keys} API keys`} they created`}
+        label={`Revoke the ${member.api_keys === 1 ? 'API key' : `${member.api_keys} API keys`} ${isMe ? 'you' : 'they'} created`}
         description="Programs that use a revoked key lose access immediately. Keys that are not revoked stay in the account and keep working."
         checked={revokesKeys}
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}

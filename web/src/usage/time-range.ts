@@ -18,12 +18,20 @@ export const stepMs: Record<Step, number> = { hour, day };
 export const maxDays: Record<Step, number> = { hour: 40, day: 400 };
 
 export const presets = [
+  { value: 'month', label: 'This month', days: null, step: 'day' },
   { value: '24h', label: '24 hours', days: 1, step: 'hour' },
   { value: '7d', label: '7 days', days: 7, step: 'day' },
   { value: '30d', label: '30 days', days: 30, step: 'day' },
-] as const satisfies { value: string; label: string; days: number; step: Step }[];
+] as const satisfies {
+  value: string;
+  label: string;
+  /** Null: since the first of the month. */
+  days: number | null;
+  step: Step;
+}[];
 export const custom = { value: 'custom', label: 'Custom…' };
-const defaultPreset = presets[1];
+/** The month, so that the page shows the same totals as the home page. */
+const defaultPreset = presets[0];
 export const defaultRange = defaultPreset.value;
 
 export interface RangeChoice {
@@ -48,8 +56,18 @@ export function toRange(choice: RangeChoice, now: number): TimeRange {
   const length = step === 'hour' ? hour : day;
   // The current interval is included, though it is not over.
   const to = (Math.floor(now / length) + 1) * length;
-  return { from: to - preset.days * day, to, step };
+  const from = preset.days === null ? toMonthStart(now) : to - preset.days * day;
+  return { from, to, step };
 }
+
+function toMonthStart(now: number): number {
+  const date = new Date(now);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+}
+
+/** This month until now, as the usage page shows it by default. */
+export const toThisMonth = (now: number): TimeRange =>
+  toRange({ range: defaultRange, step: null, from: null, to: null }, now);
 
 function toDay(text: string | null): number | null {
   const at = /^\d{4}-\d\d-\d\d$/.test(text ?? '') ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;

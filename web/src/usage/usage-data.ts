@@ -11,7 +11,7 @@ import type { InstanceUsage } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { stepMs, type TimeRange, toStarts } from './time-range.ts';
 import { toTimes, toUsageQuery } from './usage-query.ts';
-import { type UsagePoint, zeroTotals } from './usage-totals.ts';
+import { toTotal, type UsagePoint, zeroTotals } from './usage-totals.ts';
 
 export const groupings = [
   { value: 'model', label: 'Model' },
@@ -34,6 +34,17 @@ export function useUsage(range: TimeRange, by: Grouping) {
       return usage.data.map((bucket) => toPoint(bucket, by));
     },
   });
+}
+
+/** The totals of models and of machines, from the same numbers as the charts. Undefined while they load. */
+export function useTotals(range: TimeRange) {
+  const models = useUsage(range, 'none');
+  const machines = useUsage(range, 'machine');
+  return {
+    models: models.data && toTotal(models.data),
+    machines: machines.data && toTotal(machines.data),
+    error: models.error ?? machines.error,
+  };
 }
 
 /** More instances than this in one period are not shown one by one. */

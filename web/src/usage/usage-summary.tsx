@@ -1,23 +1,22 @@
-// The totals of the time range in one line.
+// The totals of the time range in one line: one cost for models and machines, and what it consists of.
 
 import { toCount, toHours, toMoney } from '../format/numbers.ts';
-import type { Grouping } from './usage-data.ts';
-import type { UsageTotals } from './usage-totals.ts';
+import type { TimeRange } from './time-range.ts';
+import { useTotals } from './usage-data.ts';
 
-export function UsageSummary({ total, by }: { total: UsageTotals; by: Grouping }) {
-  const facts =
-    by === 'machine'
-      ? [
-          ['Cost', toMoney(total.cost)],
-          ['Machine hours', toHours(total.hours)],
-        ]
-      : [
-          ['Cost', toMoney(total.cost)],
-          ['Requests', toCount(total.requests)],
-          ['Errors', toCount(total.errors)],
-          ['Input tokens', toCount(total.prompt_tokens)],
-          ['Output tokens', toCount(total.completion_tokens)],
-        ];
+export function UsageSummary({ range }: { range: TimeRange }) {
+  const { models, machines } = useTotals(range);
+  if (models === undefined || machines === undefined) return null;
+  const facts = [
+    ['Total cost', toMoney(models.cost + machines.cost)],
+    ['Models', toMoney(models.cost)],
+    ['Machines', toMoney(machines.cost)],
+    ['Requests', toCount(models.requests)],
+    ['Errors', toCount(models.errors)],
+    ['Input tokens', toCount(models.prompt_tokens)],
+    ['Output tokens', toCount(models.completion_tokens)],
+    ['Machine hours', toHours(machines.hours)],
+  ];
   return (
     <dl className="totals">
       {facts.map(([name, value]) => (

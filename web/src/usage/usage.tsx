@@ -17,14 +17,16 @@ import { type Grouping, groupings, useUsage } from './usage-data.ts';
 import { toUsageQuery } from './usage-query.ts';
 import { UsageSummary } from './usage-summary.tsx';
 import { UsageTables } from './usage-tables.tsx';
-import { type Metric, metricNames, toTotal, type UsagePoint } from './usage-totals.ts';
+import { type Metric, metricNames, type UsagePoint } from './usage-totals.ts';
 
 const modelMetrics = ['tokens', 'requests', 'errors', 'cost'] as const;
 const machineMetrics = ['cost', 'hours'] as const;
 
 export default function UsagePage() {
   const urlState = useUrlState('/usage');
-  const tab = urlState.get('tab') === 'requests' ? 'requests' : 'totals';
+  // `#/usage/requests` is a link that people write by hand.
+  const isRequests = urlState.get('tab') === 'requests' || urlState.get('requests') !== null;
+  const tab = isRequests ? 'requests' : 'totals';
   return (
     <Page
       title="Usage"
@@ -32,7 +34,9 @@ export default function UsagePage() {
     >
       <Tabs
         value={tab}
-        onChange={(value) => urlState.set({ tab: value === 'requests' ? value : null })}
+        onChange={(value) =>
+          urlState.set({ tab: value === 'requests' ? value : null, requests: null })
+        }
         keepMounted={false}
       >
         <Tabs.List mb="lg">
@@ -62,6 +66,7 @@ function OverTime({ urlState }: { urlState: UrlState }) {
   return (
     <div className="stack">
       <UsageControls urlState={urlState} range={range} by={by} metric={metric} metrics={metrics} />
+      <UsageSummary range={range} />
       {usage.isPending && <Skeleton h={480} aria-busy="true" />}
       <ErrorNotice error={usage.error} onRetry={() => usage.refetch()} />
       {usage.data?.length === 0 && <NoUsage by={by} />}
@@ -107,10 +112,7 @@ function UsageView({ points, range, by, metric }: UsageViewProps) {
   return (
     <>
       <Paper withBorder p={{ base: 'sm', sm: 'lg' }}>
-        <div className="chart-head">
-          <UsageSummary total={toTotal(points)} by={by} />
-          {csv}
-        </div>
+        <div className="chart-head">{csv}</div>
         <div className="chart-space">
           {hasValues(chart.rows) ? (
             <UsageChart data={chart} metric={metric} />
