@@ -64,7 +64,7 @@ describe('millrace backends', () => {
     assert.equal(row.weight, 2);
     const models = await run(['models', 'list']);
     assert.match(models.stdout, /hermes3-8b +NousResearch +box\n/);
-    assert.match(models.stdout, /lfm-40b +LiquidAI +built-in stand-in\n/);
+    assert.match(models.stdout, /lfm-40b +LiquidAI +stand-in, not the real model\n/);
 
     assert.equal(
       (await backends('drain', `${model}/box`)).stdout,

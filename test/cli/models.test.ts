@@ -70,7 +70,7 @@ describe('millrace models', () => {
     const listed = await run('list');
     assert.match(listed.out, /^ID\s+OWNER\s+SERVED BY$/m);
     assert.match(listed.out, new RegExp(`^${model}\\s+meta-llama\\s+${name}$`, 'm'));
-    assert.match(listed.out, /^hermes3-8b\s+NousResearch\s+built-in stand-in$/m);
+    assert.match(listed.out, /^hermes3-8b\s+NousResearch\s+stand-in, not the real model$/m);
     assert.match(listed.out, new RegExp(`^${name}\\s+200.0 kB\\s+whole\\s+${model}$`, 'm'));
 
     const shown = await run('show', model);
@@ -89,7 +89,7 @@ describe('millrace models', () => {
     );
     const removed = await run('remove', model, '--yes');
     assert.match(removed.out, /and freed 200\.0 kB\./);
-    assert.match((await run('show', model)).out, /^Served by\s+built-in stand-in$/m);
+    assert.match((await run('show', model)).out, /^Served by\s+stand-in, not the real model$/m);
     assert.doesNotMatch((await run('list')).out, /WEIGHTS ON DISK/);
   });
 

@@ -36,7 +36,9 @@ describe('backends', { skip: noBrowser }, () => {
   test('every model shows its backends, and the built-in model if it has none', async () => {
     await page.getByRole('link', { name: 'Models', exact: true }).click();
     await row().getByText('built-in model').waitFor();
-    await row().getByText('healthy').waitFor();
+    await row().getByText('stand-in, not the real model').waitFor();
+    assert.equal(await row().getByText('healthy').count(), 0);
+    await row().getByText('free while a stand-in answers').waitFor();
     const rows = page.getByRole('table', { name: 'Models' }).getByRole('row');
     const { data } = await (await page.context().request.get(`${dashboard.url}/v1/models`)).json();
     // The page also lists the model for long prompts, which the API does not.
@@ -45,13 +47,15 @@ describe('backends', { skip: noBrowser }, () => {
   });
 
   test('a check finds a wrong URL before anything is added', async () => {
-    await page.getByRole('button', { name: `Add to ${model}` }).click();
+    await page.getByRole('button', { name: `Serve the real model of ${model}` }).click();
     await page.getByRole('menuitem', { name: 'Add backend' }).click();
     const dialog = page.getByRole('dialog', { name: 'Add backend' });
     await dialog.getByLabel('Name', { exact: true }).fill('second-server');
     await dialog.getByLabel('Base URL').fill('http://127.0.0.1:9/v1');
     await dialog.getByRole('button', { name: 'Check backend' }).click();
     await dialog.getByText('check failed').waitFor();
+    await dialog.getByRole('button', { name: 'Add backend', exact: true }).click();
+    await dialog.getByText('The backend was not added').waitFor();
   });
 
   test('a server that responds is checked and added', async () => {

@@ -5,6 +5,7 @@ import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkAppearance, noBrowser } from '#test/support/browser.ts';
 import {
+  addBackends,
   createApiKey,
   type Dashboard,
   openAs,
@@ -20,6 +21,7 @@ describe('limits of keys', { skip: noBrowser }, () => {
   before(async () => {
     dashboard = await openDashboard();
     ({ page } = dashboard);
+    await addBackends(dashboard, ['llama3.1-8b-instruct']);
   });
 
   const rowOf = (label: string) => page.getByRole('row', { name: new RegExp(label) });

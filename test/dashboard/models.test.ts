@@ -28,7 +28,7 @@ describe('models', { skip: noBrowser }, () => {
   const bar = () => page.getByRole('progressbar', { name: `Download of ${file}` });
 
   async function openDialog() {
-    await page.getByRole('button', { name: `Add to ${model}` }).click();
+    await page.getByRole('button', { name: `Serve the real model of ${model}` }).click();
     await page.getByRole('menuitem', { name: 'Pull weights' }).click();
   }
 

@@ -176,6 +176,16 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.getByText('Temperature must be').first().waitFor({ state: 'detached' });
   });
 
+  test('a model that only a stand-in answers for is marked, with a way to serve it', async () => {
+    await page.getByRole('combobox', { name: 'Model' }).click();
+    const option = page.getByRole('option', { name: /lfm-40b/ });
+    assert.match(await option.innerText(), /stand-in, not the real model/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Serve the real model' }).click();
+    await page.getByRole('dialog', { name: /Pull/ }).waitFor();
+    await page.goBack();
+  });
+
   test('a link selects the model', async () => {
     for (const [link, model] of [
       ['#/playground?model=llama3.2-3b-instruct', 'llama3.2-3b-instruct'],
@@ -187,6 +197,8 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.goto(`${dashboard.url}/#/playground?model=nope`);
     await page.getByText('“nope”, which this server does not have').waitFor();
     await page.goto(`${dashboard.url}/#/playground?model=llama3.1-8b-instruct`);
+    await page.locator('input[value="llama3.1-8b-instruct"]').first().waitFor();
+    await page.goto(`${dashboard.url}/#/playground`);
   });
 
   test('a short answer that arrives at once has a possible speed', () => {

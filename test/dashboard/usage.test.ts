@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkAppearance, noBrowser } from '#test/support/browser.ts';
 import {
+  addBackends,
   createApiKey,
   type Dashboard,
   launchMachine,
@@ -22,6 +23,7 @@ describe('usage', { skip: noBrowser }, () => {
   before(async () => {
     dashboard = await openDashboard();
     ({ page } = dashboard);
+    await addBackends(dashboard, models);
   });
   after(() => terminateMachines(dashboard));
 

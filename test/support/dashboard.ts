@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
+import {
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '#inference/engines/scripted/server.ts';
 import { type BrowserPage, openPage } from './browser.ts';
 import { makeFolder, serveMillrace } from './process.ts';
 import { until } from './until.ts';
@@ -116,6 +121,22 @@ export async function createApiKey(
     .context()
     .request.post(`${url}/dashboard/api/api-keys`, { data: { label } });
   return (await response.json()).key;
+}
+
+const upstreams: ScriptedUpstream[] = [];
+after(() => Promise.all(upstreams.map((upstream) => upstream.close())));
+
+/** Gives models a backend, for tests of costs: a stand-in is free. */
+export async function addBackends(
+  { page, url }: Pick<Dashboard, 'page' | 'url'>,
+  models: readonly string[],
+): Promise<void> {
+  const upstream = await startScriptedUpstream();
+  upstreams.push(upstream);
+  for (const model of models) {
+    const data = { model, name: 'scripted', url: upstream.url, upstream_model: 'scripted' };
+    await post(page, `${url}/dashboard/api/backends`, data);
+  }
 }
 
 /** Sends a short chat request, as a program does. */

@@ -60,7 +60,7 @@ function SignedIn() {
           <Route path="/playground" component={Playground} />
           <Route path="/playground/*" component={Playground} />
           <Route path="/models" component={Models} />
-          <Route path="/models/:dialog" component={Models} />
+          <Route path="/models/:dialog/*?" component={Models} />
           <Route path="/machines" component={Machines} />
           <Route path="/machines/new" component={Machines} />
           <Route path="/machines/:id/terminal" component={TerminalPage} />

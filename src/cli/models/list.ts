@@ -63,7 +63,7 @@ export function servedBy(backends: readonly BackendView[], id: string): string {
   const own = backends.filter(({ model }) => model === id);
   return own
     .map((backend) => {
-      if (backend.kind === 'stand-in') return 'built-in stand-in';
+      if (backend.kind === 'stand-in') return 'stand-in, not the real model';
       const state = toState(backend);
       return state === 'healthy' ? backend.name : `${backend.name} (${state})`;
     })

@@ -190,7 +190,7 @@ export class RequestAccount {
     const code = outcome === 'failed' ? this.#failure : null;
     const backend = this.#attempts.backend?.name ?? '';
     const durationMs = elapsedMs(this.#request);
-    const costNano = costOf(this.#served.price, this.#usage);
+    const costNano = this.#costOf(this.#usage);
     const served: ServedRequest = {
       operation: this.#operation,
       asked: this.#asked.id,
@@ -209,13 +209,18 @@ export class RequestAccount {
     this.#trace?.end(served, this.#request.id, code);
   }
 
+  /** A stand-in is not the model that has the price, so its responses are free. */
+  #costOf(usage: Usage | null): number {
+    return this.#attempts.backend?.kind === 'stand-in' ? 0 : costOf(this.#served.price, usage);
+  }
+
   #writeCounts(usage: Usage, isReserved: boolean): void {
     this.#row.progress({
       promptTokens: usage.prompt_tokens,
       completionTokens: usage.completion_tokens,
       cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
       firstTokenMs: this.#firstTokenMs,
-      costNano: costOf(this.#served.price, usage),
+      costNano: this.#costOf(usage),
       isReserved,
     });
   }

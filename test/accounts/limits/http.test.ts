@@ -12,6 +12,7 @@ import {
   listKeys,
   newKey,
   readError,
+  startPricedModel,
   storm,
   worstCost,
 } from '#test/support/limits/callers.ts';
@@ -25,7 +26,11 @@ for (const database of databases) {
     let session: SessionFetch;
     before(async () => {
       clock = createHandClock(Date.parse('2026-01-31T22:00:00Z'));
-      server = await startTestServer({ database, clock });
+      server = await startTestServer({
+        database,
+        clock,
+        config: { models: await startPricedModel() },
+      });
       session = await server.join();
     });
     const setAccount = (json: object) => session('/dashboard/api/limits', { method: 'PUT', json });

@@ -17,6 +17,7 @@ import {
   listKeys,
   newKey,
   readError,
+  startPricedModel,
   storm,
   worstCost,
 } from '#test/support/limits/callers.ts';
@@ -39,7 +40,11 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
   before(async () => {
     redis = await startRedis();
     clock = createHandClock();
-    const config = { redis: { url: redis.url }, cloud: { rate_limit: true } };
+    const config = {
+      redis: { url: redis.url },
+      cloud: { rate_limit: true },
+      models: await startPricedModel(),
+    };
     const first = await startTestServer({ database: 'postgres', clock, config });
     servers = [first, await startTestServer({ on: first, clock, config })];
     session = await first.join();

@@ -5,7 +5,13 @@ import { describe, test } from 'node:test';
 import { withDefaults } from '#config/defaults.ts';
 import { type Config, ConfigSchema } from '#config/schema.ts';
 import { databases } from '#test/support/databases.ts';
-import { brief, complete, listKeys, newKey } from '#test/support/limits/callers.ts';
+import {
+  brief,
+  complete,
+  listKeys,
+  newKey,
+  startPricedModel,
+} from '#test/support/limits/callers.ts';
 import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
@@ -25,7 +31,10 @@ async function invite(server: TestServer, owner: SessionFetch, role: string) {
 for (const database of databases) {
   describe(`limits as settings on ${database}`, () => {
     test('a key is created with limits, changed limit by limit, and listed with its spend', async () => {
-      const server = await startTestServer({ database });
+      const server = await startTestServer({
+        database,
+        config: { models: await startPricedModel() },
+      });
       const owner = await server.join();
       const limits = { requests_per_minute: 60, monthly_budget: 0.123456789 };
       const key = await newKey(owner, limits, 'app');

@@ -53,8 +53,8 @@ for (const database of databases) {
         [usage.prompt_tokens, usage.completion_tokens, null],
       );
       assert(row.first_token_ms !== null && row.first_token_ms <= row.duration_ms);
-      const nano = usage.prompt_tokens * 25 + usage.completion_tokens * 40;
-      assert.equal(row.cost, nano / 1e9);
+      // The stand-in is not the model that has the price.
+      assert.equal(row.cost, 0);
       assert(Math.abs(Date.parse(row.at) - Date.now()) < 60_000);
     });
 
@@ -100,7 +100,7 @@ for (const database of databases) {
         const row = await rowOf(id);
         assert.equal(row.status, 'aborted');
         assert(row.completion_tokens >= atLeast && row.completion_tokens < 1900);
-        assert(row.cost > 0 && row.first_token_ms !== null);
+        assert(row.cost === 0 && row.first_token_ms !== null);
         assert.deepEqual((await list('&status=aborted')).map((one) => one.id).includes(id), true);
       });
     }
@@ -128,7 +128,7 @@ for (const database of databases) {
       while (!(await reader?.read())?.done);
       const row = await rowOf(idOf(response));
       assert.deepEqual([row.status, row.code], ['failed', 'upstream_error']);
-      assert(row.completion_tokens > 0 && row.cost > 0);
+      assert(row.completion_tokens > 0 && row.cost === 0);
     });
 
     test('a request for an unknown model leaves a refused row, whatever the name', async () => {

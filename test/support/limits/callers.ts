@@ -2,7 +2,12 @@
 // many of them at once.
 
 import assert from 'node:assert';
+import { after } from 'node:test';
 import type { Limits } from '#accounts/schema.ts';
+import {
+  type ScriptedUpstream,
+  startScriptedUpstream,
+} from '#inference/engines/scripted/server.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { estimateReservation } from '#inference/serving/estimate-reservation.ts';
 import type { SessionFetch, TestServer } from '#test/support/server.ts';
@@ -13,6 +18,20 @@ export const model = 'llama3.1-8b-instruct';
 export const brief = { model, prompt: 'Once upon a time', max_tokens: 1, temperature: 0 };
 /** Runs until its caller leaves. */
 export const endless = { ...brief, max_tokens: 100_000, ignore_eos: true, stream: true };
+
+const upstreams: ScriptedUpstream[] = [];
+after(() => Promise.all(upstreams.map((upstream) => upstream.close())));
+
+/**
+ * The part of a configuration that gives the model a backend, since the stand-in is free. Its streams last until
+ * their caller leaves.
+ */
+export async function startPricedModel() {
+  const upstream = await startScriptedUpstream({ words: 100_000, eventDelayMs: 20 });
+  upstreams.push(upstream);
+  const backends = [{ name: 'scripted', url: upstream.url, model: 'scripted', server: 'vllm' }];
+  return { catalog: { [model]: { backends } }, health: { probe_seconds: 3600 } } as object;
+}
 
 export interface KeyView {
   id: string;

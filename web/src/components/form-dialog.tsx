@@ -29,12 +29,16 @@ export function FormDialog(props: FormDialogProps) {
   const { title, action, size = 'md', disabled = false, onSubmit, onClose } = props;
   const [edited, setEdited] = useState(false);
   const submit = useMutation({ mutationFn: (form: FormData) => onSubmit(form) });
+  const change = () => {
+    setEdited(true);
+    if (submit.isError) submit.reset();
+  };
   // A form that is being saved may close: its dialog often has an address of its own, so that closing navigates.
   const unsaved = edited && !submit.isPending && !submit.isSuccess;
   return (
     <GuardedModal guard={{ unsaved }} onClose={onClose} title={title} size={size}>
       {(close) => (
-        <form onSubmit={handleSubmit(submit.mutate)} onChange={() => setEdited(true)}>
+        <form onSubmit={handleSubmit(submit.mutate)} onChange={change}>
           <Stack>
             {props.children}
             <ErrorNotice error={submit.error ?? props.error} />

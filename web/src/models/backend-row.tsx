@@ -6,6 +6,7 @@ import type { BackendView } from '#inference/backends/schema.ts';
 import { toRelative } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
 import { toCounted, toDuration, toRate } from '../format/numbers.ts';
+import { standInLabel } from './backends.ts';
 
 export type BackendAction = 'drain' | 'resume' | 'remove';
 
@@ -79,6 +80,7 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
 const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
 function toState(backend: BackendView): { tone: Tone; word: string } {
+  if (backend.kind === 'stand-in') return { tone: 'pending', word: standInLabel };
   if (backend.draining) return { tone: 'neutral', word: 'draining' };
   // A backend that fails every request stays healthy for routing if the others fail them too.
   const percent = Math.round((backend.errors / Math.max(1, backend.requests)) * 100);

@@ -19,5 +19,17 @@ export function useBackends() {
   });
 }
 
+export const standInLabel = 'stand-in, not the real model';
+
+/** The ids of models that only a stand-in answers for. Empty while they load. */
+export function useStandIns(): ReadonlySet<string> {
+  const backends = useBackends();
+  const standIns = backends.data?.data.filter(({ kind }) => kind === 'stand-in') ?? [];
+  return new Set(standIns.map(({ model }) => model));
+}
+
+/** The address of the dialog that pulls the weights of a model. */
+export const toPullPath = (model: string) => `/models/pull/${new URLSearchParams({ model })}`;
+
 export const toBackendPath = ({ model, name }: Pick<BackendView, 'model' | 'name'>) =>
   `${backendsPath}/${encodeURIComponent(model)}/${encodeURIComponent(name)}`;

@@ -1,10 +1,10 @@
 // The model IDs that requests can use, the backends of each, and adding backends and weights.
 
 import { Button, Group, Menu, Stack, Text } from '@mantine/core';
-import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { ModelWeights } from '#inference/weights/schema.ts';
+import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
@@ -13,7 +13,7 @@ import { useMe } from '../current-user.ts';
 import { toCount, toCounted, toMoney } from '../format/numbers.ts';
 import { AddBackendDialog } from './add-backend-dialog.tsx';
 import { BackendRow } from './backend-row.tsx';
-import { useBackends } from './backends.ts';
+import { useBackends, useStandIns } from './backends.ts';
 import { PullDialog } from './pull-dialog.tsx';
 import { Pulls } from './pulls.tsx';
 import { StoredWeightsList } from './stored-weights.tsx';
@@ -25,23 +25,26 @@ import './models.css';
 export default function Models() {
   const { canUse, canManage } = useMe();
   const [location, navigate] = useLocation();
-  const [initialModel, setInitialModel] = useState<string | null>(null);
+  const dialog = location.split('/')[2];
+  const initialModel = useUrlState(`/models/${dialog}`).get('model');
   const listed = useModels();
   const weights = useWeights();
   const backends = useBackends();
+  const standIns = useStandIns();
   const actions = useBackendActions();
   const overview = weights.data;
   const pulledIds = new Set(overview?.pulls.filter(isLive).map(({ model }) => model));
   const byModel = Map.groupBy(backends.data?.data ?? [], ({ model }) => model);
 
-  function open(dialog: 'pull' | 'add-backend', model: string | null) {
-    setInitialModel(model);
-    navigate(`/models/${dialog}`);
-  }
+  const open = (name: 'pull' | 'add-backend', model: string | null) =>
+    navigate(`/models/${name}${model === null ? '' : `/${new URLSearchParams({ model })}`}`);
   const close = () => navigate('/models');
 
   const columns: Column<ModelWeights>[] = [
-    { name: 'Model ID', cell: (model) => <ModelId model={model} /> },
+    {
+      name: 'Model ID',
+      cell: (model) => <ModelId model={model} isFree={standIns.has(model.id)} />,
+    },
     {
       name: 'Backends',
       cell: (model) => (
@@ -66,6 +69,7 @@ export default function Models() {
       cell: ({ id, weights: served }) => (
         <AddMenu
           model={id}
+          isStandIn={standIns.has(id)}
           pullBlocked={toPullBlocked(pulledIds.has(id), served !== null)}
           canManage={canManage}
           onChoose={(dialog) => open(dialog, id)}
@@ -107,10 +111,10 @@ export default function Models() {
         }
       />
       {overview && <StoredWeightsList weights={overview.data} canUse={canUse} />}
-      {canUse && overview && location === '/models/pull' && (
+      {canUse && overview && dialog === 'pull' && (
         <PullDialog models={overview.models} initialModel={initialModel} onClose={close} />
       )}
-      {canManage && overview && location === '/models/add-backend' && (
+      {canManage && overview && dialog === 'add-backend' && (
         <AddBackendDialog
           models={overview.models.map(({ id }) => id)}
           initialModel={initialModel}
@@ -122,7 +126,7 @@ export default function Models() {
   );
 }
 
-const ModelId = ({ model }: { model: ModelWeights }) => (
+const ModelId = ({ model, isFree }: { model: ModelWeights; isFree: boolean }) => (
   <div>
     <Group gap={4} wrap="nowrap">
       <Text size="sm" ff="monospace" className="breakable">
@@ -135,6 +139,7 @@ const ModelId = ({ model }: { model: ModelWeights }) => (
     </Text>
     <Text size="xs" c="dimmed">
       {toMoney(model.price.input)} input, {toMoney(model.price.output)} output per million tokens
+      {isFree && ', free while a stand-in answers'}
     </Text>
   </div>
 );
@@ -154,18 +159,26 @@ const toPullBlocked = (isPulling: boolean, hasWeights: boolean) =>
 
 interface AddMenuProps {
   model: string;
+  /** True if only a stand-in answers for it. */
+  isStandIn: boolean;
   /** Why weights can't be pulled now; null if they can. */
   pullBlocked: string | null;
   canManage: boolean;
   onChoose: (dialog: 'pull' | 'add-backend') => void;
 }
 
-const AddMenu = ({ model, pullBlocked, canManage, onChoose }: AddMenuProps) => (
+const AddMenu = ({ model, isStandIn, pullBlocked, canManage, onChoose }: AddMenuProps) => (
   <Menu position="bottom-end" withinPortal>
     <Menu.Target>
-      <Button variant="default" size="xs" aria-label={`Add to ${model}`}>
-        Add
-      </Button>
+      {isStandIn ? (
+        <Button size="xs" aria-label={`Serve the real model of ${model}`}>
+          Serve the real model
+        </Button>
+      ) : (
+        <Button variant="default" size="xs" aria-label={`Add to ${model}`}>
+          Add
+        </Button>
+      )}
     </Menu.Target>
     <Menu.Dropdown maw={280}>
       <Menu.Item disabled={pullBlocked !== null} onClick={() => onChoose('pull')}>

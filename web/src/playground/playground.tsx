@@ -10,10 +10,12 @@ import { CodeSamples } from '../components/code-samples.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
+import { useStandIns } from '../models/backends.ts';
 import { toDefaultModel, useModels } from '../models/use-models.ts';
 import { Composer } from './composer.tsx';
 import { toShownRequest } from './request.ts';
 import { SettingsForm } from './settings-form.tsx';
+import { ModelOption, StandInNotice } from './stand-in.tsx';
 import { TurnView } from './turn-view.tsx';
 import { useChat } from './use-chat.ts';
 
@@ -40,6 +42,7 @@ function Chat() {
     if (linked !== null && isKnown) update({ model: linked });
   }, [linked, isKnown, update]);
   const { conversation, model, responding } = chat;
+  const standIns = useStandIns();
   const [codeShown, code] = useDisclosure(false);
   const [settingsShown, settings] = useDisclosure(false);
   const form = <SettingsForm conversation={conversation} onChange={chat.update} />;
@@ -75,6 +78,9 @@ function Chat() {
             <Select
               aria-label="Model"
               data={models.data?.data.map((one) => one.id) ?? []}
+              renderOption={({ option }) => (
+                <ModelOption id={option.value} isStandIn={standIns.has(option.value)} />
+              )}
               value={model}
               onChange={(value) => {
                 if (value === null) return;
@@ -93,6 +99,7 @@ function Chat() {
               The link names the model “{linked}”, which this server does not have.
             </Text>
           )}
+          {standIns.has(model) && <StandInNotice model={model} />}
           <Turns chat={chat} />
           {chat.problem && (
             <Text size="sm" c="var(--mantine-color-error)" role="status">
