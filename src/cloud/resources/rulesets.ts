@@ -49,9 +49,13 @@ export function createRulesets(
         .orderBy('created_at')
         .orderBy('id')
         .execute();
-      return Promise.all(rows.map((row) => toRuleset(db, row)));
+      const users = await findUsers(db, accountId);
+      return rows.map((row) => toRuleset(row, users));
     },
-    get: async (accountId, id) => toRuleset(db, await getRow(db, accountId, id)),
+    async get(accountId, id) {
+      const row = await getRow(db, accountId, id);
+      return toRuleset(row, await findUsers(db, accountId));
+    },
     create: (principal, input) => create(context, principal, input),
     update: (principal, id, change) => update(context, principal, id, change),
     remove: (principal, id) => remove(context, principal, id),
@@ -82,14 +86,14 @@ async function create(context: Context, principal: Principal, input: NewRuleset)
     await tx.insertInto('firewall_rulesets').values(row).execute();
     await audit.record(tx, principal, { action: 'firewall_ruleset.created', ...toSubject(row) });
   });
-  return toRuleset(db, row);
+  return toRuleset(row, new Map());
 }
 
 async function update(context: Context, principal: Principal, id: string, change: RulesetChange) {
   const { db, clock, audit } = context;
   const { name, rules } = change;
   const { accountId } = principal;
-  await db.transaction().execute(async (tx) => {
+  const updated = await db.transaction().execute(async (tx) => {
     await lockAccount(tx, accountId);
     const old = await getRow(tx, accountId, id);
     const row = {
@@ -106,16 +110,17 @@ async function update(context: Context, principal: Principal, id: string, change
         .execute();
     }
     await audit.record(tx, principal, { action: 'firewall_ruleset.updated', ...toSubject(row) });
+    return row;
   });
   context.nudge();
-  return toRuleset(db, await getRow(db, accountId, id));
+  return toRuleset(updated, await findUsers(db, accountId));
 }
 
 async function remove({ db, audit }: Context, principal: Principal, id: string): Promise<void> {
   await db.transaction().execute(async (tx) => {
     await lockAccount(tx, principal.accountId);
     const row = await getRow(tx, principal.accountId, id);
-    if ((await findUsers(tx, id)).length > 0) throw rulesetInUse();
+    if ((await findUsers(tx, principal.accountId)).has(id)) throw rulesetInUse();
     await tx.deleteFrom('firewall_rulesets').where('id', '=', id).execute();
     await audit.record(tx, principal, { action: 'firewall_ruleset.deleted', ...toSubject(row) });
   });
@@ -138,26 +143,28 @@ async function getRow(db: Database | Tx, accountId: string, id: string) {
   return row;
 }
 
-/** Ids of the instances that use the ruleset. */
-async function findUsers(db: Database | Tx, id: string): Promise<string[]> {
+type Users = ReadonlyMap<string, readonly { instance_id: string }[]>;
+
+/** The instances that use each ruleset of the account, by the ruleset's id. */
+async function findUsers(db: Database | Tx, accountId: string): Promise<Users> {
   const rows = await db
     .selectFrom('instance_rulesets')
     .innerJoin('instances', 'instances.id', 'instance_rulesets.instance_id')
-    .select('instances.id')
-    .where('ruleset_id', '=', id)
+    .select(['ruleset_id', 'instance_id'])
+    .where('account_id', '=', accountId)
     .where('status', '!=', 'terminated')
-    .orderBy('instances.id')
+    .orderBy('instance_id')
     .execute();
-  return rows.map((row) => row.id);
+  return Map.groupBy(rows, ({ ruleset_id }) => ruleset_id);
 }
 
-async function toRuleset(db: Database, row: FirewallRulesetRow): Promise<Ruleset> {
+function toRuleset(row: FirewallRulesetRow, users: Users): Ruleset {
   return {
     id: row.id,
     name: row.name,
     region: toRegion(row.region),
     rules: JSON.parse(row.rules),
     created: toWireTime(row.created_at),
-    instance_ids: await findUsers(db, row.id),
+    instance_ids: (users.get(row.id) ?? []).map(({ instance_id }) => instance_id),
   };
 }
