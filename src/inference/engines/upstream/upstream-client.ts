@@ -15,11 +15,17 @@ import { type Indexed, IndexedList, notListed } from '#lib/memory/indexed-list.t
 import { toConnectionFailure, tooSlow, unavailable } from './failures.ts';
 
 export interface UpstreamClientOptions {
+  /** Base URL of the server's API, e.g. `http://host:8000/v1`. */
   readonly url: string;
   readonly apiKey: string | null;
+  /** Sent with every request. */
   readonly headers: Record<string, string>;
   /** Maximum connections; null for one per request. */
   readonly connections: number | null;
+  /**
+   * `firstByteMs` is the time to the first byte, which a plain response sends only when it is complete. `idleMs` is
+   * the time between two events. Comments are no events: a server that only sends pings is stuck.
+   */
   readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** True if health checks find the server down. */
   readonly isDown?: () => boolean;

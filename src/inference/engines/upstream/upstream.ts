@@ -33,21 +33,9 @@ import { type ImplausibleCounts, toCountBounds, UsageCheck } from './usage.ts';
 export interface UpstreamOptions extends UpstreamClientOptions {
   /** Sent to clients as `x-served-by`. */
   readonly name: string;
-  /** Base URL of its API, e.g. `http://host:8000/v1`. */
-  readonly url: string;
-  readonly apiKey: string | null;
   /** The server's name of the model. */
   readonly model: string;
-  /** Sent with every request. */
-  readonly headers: Record<string, string>;
   readonly server: UpstreamServer;
-  /** Maximum connections; null for one per request. */
-  readonly connections: number | null;
-  /**
-   * `firstByteMs` is the time to the first byte, which a plain response sends only when it is complete. `idleMs` is
-   * the time between two events. Comments are no events: a server that only sends pings is stuck.
-   */
-  readonly timeouts: { connectMs: number; firstByteMs: number; idleMs: number };
   /** Counts the tokens of a generated text if the server reports no usage. */
   readonly countGenerated?: CountText | undefined;
   /** Reads large plain responses. If absent, they are read on the event loop. */
