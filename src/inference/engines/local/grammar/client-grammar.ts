@@ -72,16 +72,18 @@ function analyse(sources: Rules, rules: RuleBuilder): Compilation {
     follow: new Map(),
   };
   const { users, nullable, first, regular, follow } = compilation;
-  const usersIf = (isChanged: boolean, name: string) => (isChanged && users.get(name)) || [];
-  untilStable(compilation, (name, body) =>
-    usersIf(!nullable.has(name) && isNullable(compilation, body) && add(nullable, name), name),
-  );
-  untilStable(compilation, (name, body) =>
-    usersIf(!regular.has(name) && isRegular(compilation, body) && add(regular, name), name),
-  );
+  const usersOf = (name: string) => users.get(name) ?? [];
+  const collect = (names: Set<string>, belongs: typeof isNullable) =>
+    untilStable(compilation, (name, body) => {
+      if (names.has(name) || !belongs(compilation, body)) return [];
+      names.add(name);
+      return usersOf(name);
+    });
+  collect(nullable, isNullable);
+  collect(regular, isRegular);
   if (!regular.has('root')) refuseManySets(sources);
   untilStable(compilation, (name, body) =>
-    usersIf(addRanges(compilation, first, name, firstOf(compilation, body)), name),
+    addRanges(compilation, first, name, firstOf(compilation, body)) ? usersOf(name) : [],
   );
   untilStable(compilation, (name, body) =>
     regular.has(name) ? [] : passFollow(compilation, body, follow.get(name) ?? []),
@@ -97,10 +99,8 @@ const maxSets = 160;
 
 function refuseManySets(sources: Rules): void {
   const sets = new Set<string>();
-  const nodes = [...sources.values()];
-  for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
+  for (const node of nodesIn(sources.values())) {
     if (node.kind === 'set') sets.add(String(node.ranges));
-    for (const part of partsOf(node)) nodes.push(part);
     if (sets.size > maxSets)
       throw new GrammarError(`recurses and has over ${maxSets} different characters and classes`);
   }
@@ -108,14 +108,18 @@ function refuseManySets(sources: Rules): void {
 
 function findUsers(sources: Rules): ReadonlyMap<string, ReadonlySet<string>> {
   const users = new Map([...sources.keys()].map((name) => [name, new Set<string>()]));
-  for (const [user, body] of sources) {
-    const nodes = [body];
-    for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
-      if (node.kind === 'rule') users.get(node.name)?.add(user);
-      for (const part of partsOf(node)) nodes.push(part);
-    }
-  }
+  for (const [user, body] of sources)
+    for (const node of nodesIn([body])) if (node.kind === 'rule') users.get(node.name)?.add(user);
   return users;
+}
+
+/** The given nodes and all their parts. */
+function* nodesIn(roots: Iterable<Node>): Generator<Node> {
+  const nodes = [...roots];
+  for (let node = nodes.pop(); node !== undefined; node = nodes.pop()) {
+    yield node;
+    for (const part of partsOf(node)) nodes.push(part);
+  }
 }
 
 /** Visits each rule, and visits again those whose names a visit returns. */
@@ -129,11 +133,6 @@ function untilStable(
     rules.spend(10);
     for (const other of visit(name, sources.get(name) as Node)) queue.add(other);
   }
-}
-
-function add(names: Set<string>, name: string): true {
-  names.add(name);
-  return true;
 }
 
 /** True if that changed the ranges of `name`. */
