@@ -35,17 +35,17 @@ export function createGpuLeases(
   const leases = new Set<GpuLease>();
   let device: string | null = null;
 
-  async function release(lease: GpuLease): Promise<void> {
+  const release = async (lease: GpuLease): Promise<void> => {
     leases.delete(lease);
     if (leases.size > 0 || device === null) return;
-    await source?.giveBack();
+    await source.giveBack();
     log.info({ gpu: device }, 'models gave the GPU back');
     device = null;
-  }
+  };
 
-  async function borrow(from: GpuSource): Promise<GpuLease> {
+  const borrow = async (): Promise<GpuLease> => {
     if (device === null) {
-      const taken = await from.take();
+      const taken = await source.take();
       if (taken === undefined) return onAnyGpu;
       if (taken === null) return onCpu;
       device = taken;
@@ -64,13 +64,11 @@ export function createGpuLeases(
     };
     leases.add(lease);
     return lease;
-  }
+  };
 
   return () =>
-    mutex
-      .run('gpu', () => borrow(source))
-      .catch((error) => {
-        log.warn({ err: error }, 'no GPU could be taken, so the model runs on the CPU');
-        return onCpu;
-      });
+    mutex.run('gpu', borrow).catch((error) => {
+      log.warn({ err: error }, 'no GPU could be taken, so the model runs on the CPU');
+      return onCpu;
+    });
 }
