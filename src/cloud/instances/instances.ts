@@ -4,13 +4,14 @@
 import type { Audit, AuditAction } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
 import { instanceBusy, instanceNotFound, invalidParameters } from '#cloud/errors.ts';
-import type { Instance, InstanceChange, Tag } from '#cloud/schema.ts';
+import type { Instance, InstanceChange } from '#cloud/schema.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { InstanceEvents } from './instance-events.ts';
 import { viewInstances, whyBlocked } from './instance-view.ts';
+import { toTagsText } from './launch-row.ts';
 
 type RestartAction = 'restart' | 'power-cycle';
 
@@ -119,9 +120,6 @@ async function update(
   announce(context, accountId, [instance]);
   return instance;
 }
-
-const toTagsText = (tags: readonly Tag[]) =>
-  JSON.stringify(tags.map(({ key, value }) => ({ key, value })));
 
 /** Changes all of the instances or none. The lock on the account prevents deadlocks between commands. */
 async function command(

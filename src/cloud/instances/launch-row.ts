@@ -3,7 +3,7 @@
 import type { PlaceReservation } from '#cloud/placement/capacity.ts';
 import type { Images } from '#cloud/placement/images.ts';
 import type { Offer } from '#cloud/placement/instance-types.ts';
-import type { Launch } from '#cloud/schema.ts';
+import type { Launch, Tag } from '#cloud/schema.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
 import type { SshKeyRow } from '#db/tables.ts';
 
@@ -48,7 +48,7 @@ export function toInstanceRow(
     image_id: image?.id ?? '',
     image: image?.name ?? 'host',
     user_data: input.user_data || null,
-    tags: JSON.stringify((input.tags ?? []).map(({ key: name, value }) => ({ key: name, value }))),
+    tags: toTagsText(input.tags ?? []),
     address,
     ip: null,
     private_ip: null,
@@ -68,3 +68,6 @@ export function toInstanceRow(
     last_error: null,
   };
 }
+
+export const toTagsText = (tags: readonly Tag[]) =>
+  JSON.stringify(tags.map(({ key, value }) => ({ key, value })));
