@@ -149,7 +149,7 @@ export async function openServing(
   const { catalog, backends, tokens, fallbackCounts } = models;
   const meter = createMeter(metrics);
   const router = new Router(backends.registry, clock, {
-    ...toQueueLimits(config),
+    ...models.queue,
     onRefused: meter.refused,
   });
   watchQueues(
