@@ -56,7 +56,7 @@ const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =
     cause,
   });
 
-export const overloaded = (model: string, why: string, retryAfterMs: number) =>
+const overloaded = (model: string, why: string, retryAfterMs: number) =>
   new InferenceError(
     503,
     `${model} is overloaded. ${why} Try again after the time in retry-after.`,

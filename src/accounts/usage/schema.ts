@@ -6,9 +6,9 @@ import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 const closed = { additionalProperties: false } as const;
 const Time = Type.String({ format: 'date-time' });
 
-export const steps = ['hour', 'day'] as const;
-export const groupings = ['model', 'key', 'backend', 'none'] as const;
-export const statuses = ['done', 'aborted', 'failed', 'refused', 'running', 'interrupted'] as const;
+const steps = ['hour', 'day'] as const;
+const groupings = ['model', 'key', 'backend', 'none'] as const;
+const statuses = ['done', 'aborted', 'failed', 'refused', 'running', 'interrupted'] as const;
 
 export type Step = (typeof steps)[number];
 export type Grouping = (typeof groupings)[number];
