@@ -81,6 +81,25 @@ export function chooseNetworkAddress(
   throw new DriverError('unavailable', `Every address of ${plan.subnet} is taken.`);
 }
 
+/** The addresses for machines without some of them and the gateway, as ranges. */
+export function rangesWithout(plan: AddressPlan, addresses: readonly string[]): string[] {
+  const holes = [...addresses, plan.gateway].map(toNumber).sort((a, b) => a - b);
+  const ranges: string[] = [];
+  let from = toNumber(plan.first);
+  for (const hole of [...holes, toNumber(plan.last) + 1]) {
+    if (hole > from) ranges.push(`${toAddress(from)}-${toAddress(hole - 1)}`);
+    from = Math.max(from, hole + 1);
+  }
+  return ranges;
+}
+
+/** The lower and the upper half of the subnet. */
+export function toHalves(plan: AddressPlan): [string, string] {
+  const { low, high } = parseSubnet(plan.subnet);
+  const prefix = prefixOf(plan) + 1;
+  return [`${toAddress(low)}/${prefix}`, `${toAddress((low + high + 1) / 2)}/${prefix}`];
+}
+
 export function prefixOf(plan: AddressPlan): number {
   return Number(plan.subnet.split('/')[1]);
 }

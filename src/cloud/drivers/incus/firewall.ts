@@ -3,20 +3,24 @@
 // the whole network. So rules are enforced only if no foreign machine is on it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DriverError, type InboundRule } from '#cloud/drivers/driver.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { DriverError, type FirewallSpec, type InboundRule } from '#cloud/drivers/driver.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { AddressPlan } from './addresses.ts';
 import type { DaemonClient } from './client.ts';
 import { DaemonError } from './daemon-response.ts';
 import { instanceName } from './instance.ts';
+import { withDhcpRoutes, withMember, withNetworkRules } from './siblings.ts';
 
 export interface NetworkAcl {
   readonly enforced: boolean;
-  /** Replaces the machine's rules; null removes them. */
-  set(id: string, address: string | null, rules: readonly InboundRule[] | null): Promise<void>;
+  /** Replaces the machine's rules and its account; null removes them. */
+  set(id: string, address: string | null, spec: MachineRules | null): Promise<void>;
 }
 
-interface AclRule {
+export type MachineRules = Omit<FirewallSpec, 'id'>;
+
+export interface AclRule {
   readonly action: string;
   readonly state: string;
   readonly description: string;
@@ -24,6 +28,12 @@ interface AclRule {
   readonly source?: string;
   readonly protocol?: string;
   readonly destination_port?: string;
+}
+
+/** What one machine contributes to the ACL. */
+interface Contribution {
+  readonly rules: AclRule[];
+  readonly member: { readonly account: string; readonly address: string } | null;
 }
 
 interface Acl {
@@ -70,8 +80,8 @@ class EnforcedAcl implements NetworkAcl {
   readonly #path: string;
   /** The ACL is replaced as a whole: one writer at a time here; tags protect changes by other processes. */
   readonly #mutex = createKeyedMutex();
-  /** The rules being written, by machine id. */
-  readonly #latest = new Map<string, AclRule[]>();
+  /** What is being written, by machine id. */
+  readonly #latest = new Map<string, Contribution>();
 
   constructor(client: DaemonClient, plan: AddressPlan, name: string) {
     this.#client = client;
@@ -84,12 +94,8 @@ class EnforcedAcl implements NetworkAcl {
     return ensureAcl(this.#client, this.#plan, this.#name);
   }
 
-  async set(
-    id: string,
-    address: string | null,
-    rules: readonly InboundRule[] | null,
-  ): Promise<void> {
-    const wanted = rules && address ? toAclRules(id, address, this.#plan.gateway, rules) : [];
+  async set(id: string, address: string | null, spec: MachineRules | null): Promise<void> {
+    const wanted = toContribution(this.#plan, id, address, spec);
     this.#latest.set(id, wanted);
     try {
       await this.#write(id, wanted);
@@ -99,7 +105,7 @@ class EnforcedAcl implements NetworkAcl {
     }
   }
 
-  #write(id: string, wanted: AclRule[]): Promise<void> {
+  #write(id: string, wanted: Contribution): Promise<void> {
     return this.#mutex.run('acl', async () => {
       for (let attempt = 1; ; attempt += 1) {
         try {
@@ -113,23 +119,28 @@ class EnforcedAcl implements NetworkAcl {
     });
   }
 
-  async #change(id: string, wanted: AclRule[]): Promise<void> {
+  async #change(id: string, wanted: Contribution): Promise<void> {
     const { value: acl, tag } = await this.#client.tagged<Acl>(this.#path);
     const others = acl.ingress.filter(({ description }) => description !== describe(id));
-    if (others.length === acl.ingress.length && wanted.length === 0) return;
-    const { description, config, egress } = acl;
-    const body = { description, config, egress, ingress: [...others, ...wanted] };
+    const config = withMember(acl.config, id, wanted.member);
+    const isGone = others.length === acl.ingress.length && isDeepStrictEqual(config, acl.config);
+    if (isGone && wanted.rules.length === 0) return;
+    const { description, egress } = acl;
+    const ingress = withNetworkRules(this.#plan, config, [...others, ...wanted.rules]);
+    const body = { description, config, egress, ingress };
     await this.#client.run('PUT', this.#path, { body, headers: { 'if-match': tag } });
   }
 
   /** Verifies a write: the daemon's tag comparison is not atomic, so one of two concurrent writes may be lost. */
-  async #confirm(id: string, wanted: AclRule[]): Promise<void> {
+  async #confirm(id: string, wanted: Contribution): Promise<void> {
     for (let attempt = 1; attempt < maxAttempts; attempt += 1) {
       await sleep(settleMs);
       if (this.#latest.get(id) !== wanted) return;
       const acl = await this.#client.find<Acl>(this.#path);
       const kept = (acl?.ingress ?? []).filter(({ description }) => description === describe(id));
-      if (kept.length === wanted.length) return;
+      const config = withMember(acl?.config ?? {}, id, wanted.member);
+      const isMember = isDeepStrictEqual(config, acl?.config ?? {});
+      if (kept.length === wanted.rules.length && isMember) return;
       await this.#write(id, wanted);
     }
   }
@@ -146,10 +157,12 @@ async function ensureAcl(client: DaemonClient, plan: AddressPlan, name: string):
   }
   const { config, description } = await client.get<Network>(networkPath(plan));
   const acls = (config['security.acls'] ?? '').split(',').filter((one) => one !== '');
-  if (acls.includes(name)) return;
+  const dnsmasq = withDhcpRoutes(plan, config['raw.dnsmasq']);
+  if (acls.includes(name) && config['raw.dnsmasq'] === dnsmasq) return;
   const changed = {
     ...config,
-    'security.acls': [...acls, name].join(','),
+    'raw.dnsmasq': dnsmasq,
+    'security.acls': [...new Set([...acls, name])].join(','),
     'security.acls.default.ingress.action': 'drop',
     'security.acls.default.egress.action': 'allow',
   };
@@ -158,6 +171,20 @@ async function ensureAcl(client: DaemonClient, plan: AddressPlan, name: string):
 
 const networkPath = (plan: AddressPlan) => `/1.0/networks/${encodeURIComponent(plan.network)}`;
 const describe = (id: string) => `millrace ${id}`;
+
+function toContribution(
+  plan: AddressPlan,
+  id: string,
+  address: string | null,
+  spec: MachineRules | null,
+): Contribution {
+  if (address === null || spec === null) return { rules: [], member: null };
+  const { account, firewall } = spec;
+  return {
+    rules: toAclRules(id, address, plan.gateway, firewall),
+    member: account === undefined ? null : { account, address },
+  };
+}
 
 /** The gateway may always connect to ssh, so that the server can tell whether a machine is up. */
 export function toAclRules(

@@ -37,7 +37,8 @@ read -r address gateway </etc/millrace/network
 if [ -n "$address" ]; then
   ip addr add "$address" dev eth0
   ip link set eth0 up
-  ip route add default via "$gateway"
+  ip route add "$gateway" dev eth0
+  for route in default $(cat /etc/millrace/routes 2>/dev/null); do ip route add "$route" via "$gateway"; done
   echo "nameserver $gateway" >/etc/resolv.conf
 elif [ -d /sys/class/net/eth0 ]; then
   ip link set eth0 up
@@ -89,6 +90,7 @@ export const imageTemplates: Readonly<Record<string, string>> = {
   'hostname.tpl': '{{ config_get("user.millrace.hostname", "machine") }}\n',
   'authorized-keys.tpl': '{{ config_get("user.millrace.keys", "") }}\n',
   'network.tpl': '{{ config_get("user.millrace.network", "") }}\n',
+  'routes.tpl': '{{ config_get("user.millrace.routes", "") }}\n',
   'first-boot.tpl': '{{ config_get("user.millrace.first-boot", "") }}',
 };
 
@@ -99,6 +101,7 @@ export function imageMetadata(architecture: string, withTemplates: boolean): str
   /etc/hostname: { when: ${always}, template: hostname.tpl }
   /etc/millrace/authorized_keys: { when: ${always}, template: authorized-keys.tpl }
   /etc/millrace/network: { when: ${always}, template: network.tpl }
+  /etc/millrace/routes: { when: ${always}, template: routes.tpl }
   /etc/millrace/first-boot: { when: [create, copy], template: first-boot.tpl }
 `;
   return `architecture: ${architecture}

@@ -50,9 +50,9 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
     async list() {
       return (await instances.list()).map((instance) => findId(instance, context.owner)!);
     },
-    async setFirewall({ id, firewall }) {
-      const instance = await instances.find(id);
-      if (instance) await context.firewall.set(id, addressOf(instance), firewall);
+    async setFirewall(spec) {
+      const instance = await instances.find(spec.id);
+      if (instance) await context.firewall.set(spec.id, addressOf(instance), spec);
     },
     createFilesystem: filesystems.create,
     deleteFilesystem: filesystems.remove,
@@ -89,7 +89,7 @@ async function describe(context: IncusContext): Promise<DriverReport> {
     isolated: true,
     isolation: `${kinds} of ${engineOf(info)}; CPU, memory and, where the pool can, disk limited.`,
     network: context.firewall.enforced
-      ? 'Own addresses, inbound by firewall rules.'
+      ? 'Own addresses, inbound by firewall rules and from the same account.'
       : 'Own addresses; firewall rules are not enforced.',
     ...(identity === undefined ? {} : { identity }),
     ...inventory,

@@ -16,6 +16,7 @@ import {
   toCreateRequest,
 } from './instance.ts';
 import { needsFiles, pushFiles, toMachineSeed } from './seed.ts';
+import { toSiblingRoutes } from './siblings.ts';
 import { handOver } from './volumes.ts';
 
 const endDeadlineMs = 120_000;
@@ -55,7 +56,8 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
     throw new DriverError('impossible', `Image "${spec.image}" needs KVM, which the host lacks.`);
   }
   const address = await reserveAddress(context, spec);
-  const seed = toMachineSeed(spec, plan, address);
+  const routes = context.firewall.enforced ? toSiblingRoutes(plan) : '';
+  const seed = toMachineSeed(spec, plan, address, routes);
   const body = toCreateRequest(spec, {
     owner: context.owner,
     pool: context.pool,
@@ -69,7 +71,7 @@ async function makeMachine(context: IncusContext, spec: MachineSpec, path: strin
       mapsUser: filesystems.mapsUser && spec.filesystems.length > 0,
     },
   });
-  await context.firewall.set(spec.id, address, spec.firewall);
+  await context.firewall.set(spec.id, address, spec);
   await client.run('POST', '/1.0/instances', {
     query: { target: spec.node ?? context.target },
     body,
@@ -108,7 +110,7 @@ export async function restartMachine(context: IncusContext, spec: MachineSpec): 
   const path = instancePath(instanceName(spec.id));
   const there = await instances.refresh(spec.id);
   if (!there) throw new DriverError('impossible', 'There is no machine left to restart.');
-  await context.firewall.set(spec.id, there.config['user.millrace.address'] ?? null, spec.firewall);
+  await context.firewall.set(spec.id, there.config['user.millrace.address'] ?? null, spec);
   if (there.status !== 'Running') {
     await startMachine(context, path);
   } else {

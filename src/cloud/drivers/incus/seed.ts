@@ -20,7 +20,13 @@ interface SeedFile {
   readonly text: string;
 }
 
-export function toMachineSeed(spec: MachineSpec, plan: AddressPlan, address: string): MachineSeed {
+/** `routes` lead to siblings by the gateway; empty if the machine reaches none. */
+export function toMachineSeed(
+  spec: MachineSpec,
+  plan: AddressPlan,
+  address: string,
+  routes = '',
+): MachineSeed {
   const keys = `${spec.authorizedKeys.join('\n')}\n`;
   const network = `${address}/${prefixOf(plan)} ${plan.gateway}`;
   const firstBoot = spec.userData === null ? '' : toFirstBoot(spec.userData);
@@ -29,6 +35,7 @@ export function toMachineSeed(spec: MachineSpec, plan: AddressPlan, address: str
       'user.millrace.hostname': spec.hostname,
       'user.millrace.keys': keys.trim(),
       'user.millrace.network': network,
+      ...(routes === '' ? {} : { 'user.millrace.routes': routes }),
       ...(firstBoot === '' ? {} : { 'user.millrace.first-boot': firstBoot }),
       ...toCloudInit(spec, plan, address),
     },

@@ -20,6 +20,8 @@ const everything: InboundRule = {
   sourceNetwork: '0.0.0.0/0',
 };
 
+type Launched = Awaited<ReturnType<Fixture['launch']>>;
+
 describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () => {
   let fixture: Fixture;
   before(async () => {
@@ -154,7 +156,8 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
       [1, 2].map(() => openNetworkAcl(client, plan, fixture.owner)),
     );
     const ids = Array.from({ length: 8 }, (_, index) => `${index}`.repeat(32));
-    const put = (id: string, index: number) => servers[index % 2]!.set(id, plan.last, []);
+    const put = (id: string, index: number) =>
+      servers[index % 2]!.set(id, plan.last, { firewall: [] });
     await Promise.all(ids.map(put));
     const path = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
     type Kept = { ingress: { description: string }[] };
@@ -168,20 +171,65 @@ describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () =
     await client.close();
   });
 
-  test('machines on one bridge can’t reach each other, nor take another’s address', async () => {
-    const [one, other] = await Promise.all([fixture.launch(), fixture.launch()]);
-    const knock = (at: string, seconds = 2) =>
-      `timeout ${seconds} bash -c 'head -c 4 < /dev/tcp/${at}/22'`;
-    assert.equal(await fixture.output(one, knock(one.ip, 25)), 'SSH-');
-    assert.notEqual((await fixture.client.ssh(one, knock(other.ip))).code, 0);
+  test('machines of one account reach each other, those of others never, nor take an address', async () => {
+    const [one, other, stranger] = await Promise.all([
+      fixture.launch({ account: 'same' }),
+      fixture.launch({ account: 'same' }),
+      fixture.launch({ account: 'another' }),
+    ]);
+    // With `exec`, because otherwise a child of the shell would go on connecting for a minute.
+    const knock = (at: string) => `timeout 2 bash -c 'exec head -c 4 < /dev/tcp/${at}/22'`;
+    const greets = async (from: Launched, to: Launched) =>
+      (await fixture.client.ssh(from, knock(to.privateIp))).stdout === 'SSH-';
+    await until('a sibling greets', () => greets(one, other));
+    await until('the other one greets', () => greets(other, one));
+    assert.equal(await greets(stranger, one), false);
+    // Neither open rules nor packets in both directions by the gateway join accounts.
+    for (const machine of [one, stranger]) {
+      await fixture.driver.setFirewall({ ...machine.spec, firewall: [everything] });
+    }
+    const { gateway } = fixture.driver.addressRange();
+    for (const [at, to] of [
+      [one, stranger],
+      [stranger, one],
+    ] as const) {
+      await fixture.output(at, `sudo ip route add ${to.ip}/32 via ${gateway}`);
+    }
+    assert.equal(await greets(stranger, one), false);
+    assert.equal(await greets(one, stranger), false);
+    assert.equal(await answers(one, 22), true);
+    await fixture.driver.restart({ ...other.spec, firewall: [] });
+    await fixture.running(other.id);
+    await until('it greets after a restart', () => greets(one, other));
+
     const { last } = fixture.driver.addressRange();
-    const free = [0, 1, 2]
+    const free = [0, 1, 2, 3]
       .map((back) => last.replace(/\d+$/, (end) => `${Number(end) - back}`))
-      .find((address) => address !== one.ip && address !== other.ip)!;
-    await fixture.driver.setFirewall({ ...one.spec, firewall: [everything] });
+      .find((address) => ![one, other, stranger].some(({ ip }) => ip === address))!;
     await fixture.output(one, `sudo ip addr add ${free}/32 dev eth0`);
     assert.equal(await answers({ ...one, ip: free }, 22), false);
-    await Promise.all([one, other].map(({ id }) => fixture.driver.terminate(id)));
+    await Promise.all([one, other, stranger].map(({ id }) => fixture.driver.terminate(id)));
+    const acl = `/1.0/network-acls/millrace-${fixture.owner.slice(0, 12)}`;
+    const left = await fixture.lxd.request<{ ingress: unknown[]; config: object }>('GET', acl);
+    assert.deepEqual([left.ingress, left.config], [[], {}]);
+  });
+
+  test('machines that use DHCP get the routes to their siblings', async () => {
+    const machine = await fixture.launch();
+    const script = `printf '#!/bin/sh\\necho "$1 $staticroutes"\\n' > lease; chmod +x lease`;
+    await fixture.output(machine, script);
+    const { gateway } = fixture.driver.addressRange();
+    const offered = await fixture.output(
+      machine,
+      'sudo busybox udhcpc -q -n -t 20 -T 1 -i eth0 -O staticroutes -s ./lease 2>/dev/null',
+    );
+    const routes = /bound (.*)/.exec(offered)?.[1]?.split(' ') ?? [];
+    assert.deepEqual(
+      routes.filter((_, index) => index % 2 === 1),
+      ['0.0.0.0', gateway, gateway, gateway],
+      offered,
+    );
+    await fixture.driver.terminate(machine.id);
   });
 
   test('user data may be as large as the API allows', async () => {
