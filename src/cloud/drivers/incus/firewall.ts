@@ -10,7 +10,7 @@ import type { AddressPlan } from './addresses.ts';
 import type { DaemonClient } from './client.ts';
 import { DaemonError } from './daemon-response.ts';
 import { instanceName } from './instance.ts';
-import { withDhcpRoutes, withMember, withNetworkRules } from './siblings.ts';
+import { type AclRule, withDhcpRoutes, withMember, withNetworkRules } from './siblings.ts';
 
 export interface NetworkAcl {
   readonly enforced: boolean;
@@ -19,16 +19,6 @@ export interface NetworkAcl {
 }
 
 export type MachineRules = Omit<FirewallSpec, 'id'>;
-
-export interface AclRule {
-  readonly action: string;
-  readonly state: string;
-  readonly description: string;
-  readonly destination: string;
-  readonly source?: string;
-  readonly protocol?: string;
-  readonly destination_port?: string;
-}
 
 /** What one machine contributes to the ACL. */
 interface Contribution {

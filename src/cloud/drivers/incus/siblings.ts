@@ -3,7 +3,16 @@
 // that every server computes the same rules.
 
 import { type AddressPlan, rangesWithout, toHalves } from './addresses.ts';
-import type { AclRule } from './firewall.ts';
+
+export interface AclRule {
+  readonly action: string;
+  readonly state: string;
+  readonly description: string;
+  readonly destination: string;
+  readonly source?: string;
+  readonly protocol?: string;
+  readonly destination_port?: string;
+}
 
 /** The accounts of machines by id, as the ACL's configuration holds them. */
 type Config = Readonly<Record<string, string>>;
