@@ -94,7 +94,9 @@ for (const database of databases) {
       const server = await startTestServer({ database });
       const other = await server.join();
       const session = server.withCookie(cookieOf(await login(server, password)));
-      const token = tokenOf(await reset(server));
+      const made = await reset(server);
+      assert.match(made.stderr, /from the settings server\.host and server\.port .* use --url\./);
+      const token = tokenOf(made);
       const json = { current_password: password, new_password: next };
       assert.equal((await session(`${api}/password`, { json })).status, 200);
       assert.equal((await look(server, token)).status, 404);

@@ -35,4 +35,10 @@ async function reset(
   }
   console.error(`Open this link before ${made.expiresAt.toISOString()}. It works once.`);
   console.log(made.link);
+  // A variable such as MILLRACE_PORT may have been set for the server only.
+  if (url === undefined && config.server.public_url === null) {
+    console.error(
+      'The address is from the settings server.host and server.port as this command sees them. If the server was started with others, use --url.',
+    );
+  }
 }

@@ -72,7 +72,7 @@ function toActor(event: AuditEvent): string {
 
 function toDetailsText(details: Record<string, unknown>): string {
   return Object.entries(details)
-    .map(([name, value]) => `${name}: ${toText(value)}`)
+    .map(([name, value]) => `${toWords(name)}: ${toText(value)}`)
     .join(' · ');
 }
 
@@ -81,5 +81,8 @@ function toText(value: unknown): string {
   if (Array.isArray(value)) return value.map(toText).join(', ');
   if (typeof value !== 'object' || value === null) return String(value ?? 'none');
   const set = Object.entries(value).filter(([, one]) => one !== null);
-  return set.map(([name, one]) => `${name} ${toText(one)}`).join(', ') || 'none';
+  return set.map(([name, one]) => `${toWords(name)} ${toText(one)}`).join(', ') || 'none';
 }
+
+/** Names of wire fields as words. */
+const toWords = (name: string) => name.replaceAll('_', ' ');
