@@ -66,8 +66,12 @@ export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
 
 export const isBuilt = (folder: string) => existsSync(join(folder, 'index.html'));
 
+/** In an npm package, which has neither the sources nor the compiler. */
+const packaged = join(import.meta.dirname, '../dashboard');
+
 /** Named after a hash of all inputs: the sources and the versions of what they import. */
 export function toBuildFolder(): string {
+  if (isBuilt(packaged)) return packaged;
   const hash = createHash('sha256');
   const files = readdirSync(webFolder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
