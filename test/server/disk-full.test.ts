@@ -105,17 +105,25 @@ describe('a full disk', { skip: noSmallDisk }, () => {
     const ready = await call('/readyz');
     assert.deepEqual([ready.status, ready.text], [503, '{"status":"disk full"}']);
     // The write-ahead log may have some room of its own.
-    const refused = await until('a change is refused', async () => {
-      disk.fill(0);
-      const answer = await createKey();
-      return answer.status === 200 ? null : answer;
-    });
+    const refusalOf = (change: () => ReturnType<typeof call>) =>
+      until('a change is refused', async () => {
+        disk.fill(0);
+        const answer = await change();
+        return answer.status === 200 ? null : answer;
+      });
+    const refused = await refusalOf(createKey);
     assert.deepEqual([refused.status, refused.code], [507, 'disk_full']);
     assert.match(refused.text, /disk of the server is full/);
-    const added = await call('/api/v1/ssh-keys', { name: 'desktop' });
+    let names = 0;
+    const added = await refusalOf(() => call('/api/v1/ssh-keys', { name: `desktop-${names++}` }));
     assert.deepEqual([added.status, added.code], [507, 'provider/disk-full']);
-    const login = await call('/dashboard/api/login', { email, password: 'wrong horse' });
-    assert.equal(login.code, 'disk_full');
+    const attempt = { email, password: 'wrong horse' };
+    const login = await until('a sign-in is refused for the disk', async () => {
+      disk.fill(0);
+      const answer = await call('/dashboard/api/login', attempt);
+      return answer.code === 'disk_full' ? answer : null;
+    });
+    assert.equal(login.status, 507);
     for (const path of ['/dashboard/api/me', '/dashboard/api/api-keys', '/api/v1/instances']) {
       assert.equal((await call(path)).status, 200, path);
     }
