@@ -9,6 +9,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { interfaceOf } from '#cloud/drivers/sandbox/network/firewall-ruleset.ts';
 import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
@@ -128,6 +129,36 @@ describe("a sandbox's network", { skip, timeout: 300_000 }, () => {
     await once(server.listen(7007, '0.0.0.0'), 'listening');
     assert.equal(await fromHost(7007, machine.ip), '');
     await reaches('the host', () => fromHost(7007, '127.0.0.1'));
+  });
+
+  test("a machine fills no entries of the host's ARP table and finds no other address of the host", async () => {
+    const requests = [
+      ['11.0.0.1', gateway],
+      ['11.0.0.2', gateway],
+      [machine.privateIp, '198.51.100.1'],
+      [machine.privateIp, '127.0.0.1'],
+      // Last, because its answer ends the program.
+      [machine.privateIp, gateway],
+    ];
+    const program = `
+      open(F, "/sys/class/net/eth0/ifindex"); my $index = <F>;
+      socket(S, 17, 3, 0x0608) && bind(S, pack("SnlSCCa8", 17, 0x806, $index, 0, 0, 0, "")) || die $!;
+      my $mac = pack("H12", "024d00000001");
+      for (qw(${requests.map((pair) => pair.join('/')).join(' ')})) {
+        my ($from, $to) = map { pack "C4", split /[.]/ } split "/";
+        send(S, "\\xff" x 6 . $mac . pack("nnnCCn", 0x806, 1, 0x800, 6, 4, 1) . "$mac$from" . "\\0" x 6 . $to, 0);
+      }
+      while (defined recv(S, my $answer, 100, 0)) {
+        my ($type, $from, $to) = unpack "x20 n x6 a4 x6 a4", $answer;
+        my $pair = join "/", map { join ".", unpack "C4" } $to, $from;
+        print "$pair\\n" if $type == 2;
+        last if $type == 2 && $pair eq "${machine.privateIp}/${gateway}";
+      }`;
+    const answers = await inside(`sudo timeout 20 perl -e '${program}'`);
+    assert.equal(answers, `${machine.privateIp}/${gateway}\n`);
+    const device = interfaceOf(machine.id);
+    const { stdout } = await run('ip', ['-4', 'neigh', 'show', 'dev', device]);
+    assert.match(stdout, new RegExp(`^${machine.privateIp} lladdr \\S+ PERMANENT *\n$`));
   });
 
   test("the machine's root can't reach the host's loopback by changing routes", async (context) => {

@@ -39,18 +39,24 @@ export async function attachNetwork(
   const device = interfaceOf(id);
   const gateway = gatewayOf(range);
   const privateIp = toPrivateAddress(range, ip);
+  const [outer, inner] = [toMacAddress('02:4c', privateIp), toMacAddress('02:4d', privateIp)];
+  // The host's ARP table is shared by all machines, and each can fill it. Permanent entries need no room in it.
   await runWithInput(
     'ip',
     ['-batch', '-'],
     [
-      `link add ${device} type veth peer name eth0 netns ${pid}`,
+      `link add ${device} address ${outer} type veth peer name eth0 address ${inner} netns ${pid}`,
       `addr add ${gateway}/32 dev ${device}`,
       `link set ${device} up`,
       `route add ${privateIp}/32 dev ${device} src ${gateway}`,
+      `neigh add ${privateIp} lladdr ${inner} dev ${device} nud permanent`,
     ],
   );
+  const setKernel = (name: string) => writeFile(`/proc/sys/net/ipv4/conf/${device}/${name}`, '1');
   // Without this the kernel drops packets that the rules redirect from the machine's loopback address.
-  await writeFile(`/proc/sys/net/ipv4/conf/${device}/route_localnet`, '1');
+  await setKernel('route_localnet');
+  // ARP does not pass the rules. The host answers the machine's own address only, and for the gateway only.
+  for (const name of ['arp_filter', 'arp_ignore']) await setKernel(name);
   await runWithInput(
     'nsenter',
     [`--net=/proc/${pid}/ns/net`, 'ip', '-batch', '-'],
@@ -58,6 +64,7 @@ export async function attachNetwork(
       `addr add ${privateIp}/32 dev eth0`,
       'link set eth0 up',
       `route add ${gateway}/32 dev eth0 scope link`,
+      `neigh add ${gateway} lladdr ${outer} dev eth0 nud permanent`,
       `route add default via ${gateway}`,
     ],
   );
@@ -90,6 +97,11 @@ export async function detachNetwork(id: string) {
   // Declares the table first: deleting a missing one is an error.
   const table = `table inet ${tableOf(id)}`;
   await runWithInput('nft', ['-f', '-'], [`${table} {}`, `delete ${table}`]);
+}
+
+function toMacAddress(prefix: string, ip: string): string {
+  const octets = ip.split('.').map((octet) => Number(octet).toString(16).padStart(2, '0'));
+  return [prefix, ...octets].join(':');
 }
 
 async function findUplinks(): Promise<string[]> {
