@@ -33,6 +33,7 @@ const mayImport: Record<string, string[]> = {
     'lib',
     'server/start.ts',
     'server/reset-link.ts',
+    'server/doctor.ts',
     'package.json',
   ],
 };

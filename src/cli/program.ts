@@ -21,6 +21,7 @@ import { usageCommand } from '#cli/usage/command.ts';
 import { usersCommand } from '#cli/users/command.ts';
 import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
+import { doctorCommand } from './doctor.ts';
 import { CliError, toPrintable } from './output.ts';
 import { serveCommand } from './serve.ts';
 
@@ -30,6 +31,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .description('A GPU cloud and model API on your own machines.')
     .version(millrace.version, '-V, --version', 'Print the version')
     .addCommand(serveCommand())
+    .addCommand(doctorCommand())
     .addCommand(configCommand())
     .addCommand(backupCommand())
     .addCommand(restoreCommand())

@@ -7,21 +7,35 @@ import { runInNewContext } from 'node:vm';
 import { Command } from 'commander';
 import { orExplain } from '#cli/config/command.ts';
 import { schemaAt } from '#config/explain.ts';
-import { loadConfig } from '#config/load.ts';
+import { type Flags, loadConfig } from '#config/load.ts';
 import { overrides } from '#config/overrides.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError } from './output.ts';
 
 export function serveCommand(): Command {
-  const command = new Command('serve')
-    .description('Start the server')
-    .option('--config <file>', 'Configuration file (default: millrace.yaml, if it exists)');
+  return addSettings(new Command('serve').description('Start the server')).action(serve);
+}
+
+/** Adds the options of commands that accept every setting with a flag. */
+export function addSettings(command: Command): Command {
+  command.option('--config <file>', 'Configuration file (default: millrace.yaml, if it exists)');
   for (const { flag, path, env } of overrides) {
     if (flag !== null) command.option(flag, `${summarize(path)} (${path}, ${env})`);
   }
-  return command.action(serve);
+  return command;
 }
+
+/** Flags by the path of their setting, as `loadConfig` takes them. */
+export const readSettings = (options: Record<string, string>): Flags => ({
+  ...Object.fromEntries(
+    overrides.map(({ path, flag }) => [
+      path,
+      flag === null ? undefined : options[toOptionName(flag)],
+    ]),
+  ),
+  config: options.config,
+});
 
 /** The first sentence of the setting's description. */
 function summarize(path: string): string {
@@ -30,13 +44,7 @@ function summarize(path: string): string {
 }
 
 async function serve(options: Record<string, string>): Promise<void> {
-  const flags = Object.fromEntries(
-    overrides.map(({ path, flag }) => [
-      path,
-      flag === null ? undefined : options[toOptionName(flag)],
-    ]),
-  );
-  const load = () => loadConfig({ ...flags, config: options.config });
+  const load = () => loadConfig(readSettings(options));
   const server = await start(orExplain(load));
   const stopping = waitForStopSignal(() => server.reload(load));
   process.stdout.write(renderTable(server));
@@ -54,12 +62,15 @@ async function start(loaded: ReturnType<typeof loadConfig>): Promise<RunningServ
   try {
     return await startServer(loaded);
   } catch (error) {
-    throw explain(error, loaded.config.server);
+    throw explainStart(error, loaded.config.server);
   }
 }
 
 /** Database and file errors explain themselves as a StartError. What is left is listening. */
-function explain(error: unknown, { host, port }: { host: string; port: number }): unknown {
+export function explainStart(
+  error: unknown,
+  { host, port }: { host: string; port: number },
+): unknown {
   if (error instanceof StartError) return new CliError(error.message, 1, error.cause);
   const { syscall, code, message } = error as NodeJS.ErrnoException;
   if (syscall === 'getaddrinfo') {

@@ -104,7 +104,7 @@ const canRun = (tool: string) =>
   );
 
 /** Reads the compute capabilities of this computer's GPUs, such as `90` for an H100. */
-async function readArchitectures(): Promise<string[]> {
+export async function readArchitectures(): Promise<string[]> {
   const query = ['--query-gpu=compute_cap', '--format=csv,noheader'];
   const text = await execute('nvidia-smi', query, { timeout: 20_000 }).then(
     ({ stdout }) => stdout,
