@@ -2,6 +2,7 @@
 
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Limits } from '#accounts/schema.ts';
+import { CliError } from '#cli/output.ts';
 
 /** `none` instead of null: commander takes null as an option that was not given. */
 type Given = number | 'none';
@@ -39,6 +40,16 @@ export function toLimits(options: LimitOptions): Limits {
     ...name('concurrent_requests', options.concurrent),
     ...name('monthly_budget', options.budget),
   };
+}
+
+/** The limits to change. Throws if none was given. */
+export function toChangedLimits(options: LimitOptions): Limits {
+  const limits = toLimits(options);
+  if (Object.keys(limits).length > 0) return limits;
+  throw new CliError(
+    'Give at least one limit, such as --requests-per-minute 60 or --budget none.',
+    2,
+  );
 }
 
 /** A short text such as `60 rpm, 10000 tpm, 4 at once, $5 a month`. */

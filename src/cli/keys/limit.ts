@@ -3,9 +3,14 @@
 import { Command } from 'commander';
 import type { ApiKey } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
-import { CliError, printJson } from '#cli/output.ts';
+import { printJson } from '#cli/output.ts';
 import { getKey } from './find.ts';
-import { addLimitOptions, describeLimits, type LimitOptions, toLimits } from './limit-options.ts';
+import {
+  addLimitOptions,
+  describeLimits,
+  type LimitOptions,
+  toChangedLimits,
+} from './limit-options.ts';
 
 export function limitCommand(): Command {
   const command = new Command('limit')
@@ -14,13 +19,7 @@ export function limitCommand(): Command {
   return addLimitOptions(command)
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: LimitOptions & { json?: true }) => {
-      const limits = toLimits(options);
-      if (Object.keys(limits).length === 0) {
-        throw new CliError(
-          'Give at least one limit, such as --requests-per-minute 60 or --budget none.',
-          2,
-        );
-      }
+      const limits = toChangedLimits(options);
       const client = createClient('session');
       const { id } = await getKey(client, wanted);
       const key = await client.patch<ApiKey>(`/dashboard/api/api-keys/${id}`, { limits });
