@@ -7,16 +7,16 @@ import { open, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { MachineSpec } from '#cloud/drivers/driver.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
-import { leaveHostCommand } from './leave-host.ts';
+import { leaveHostCommand, outerEnvironment } from './leave-host.ts';
 
-/** Of one boot. The log is emptied before a boot if it is longer than this. */
+/** Maximum bytes that one boot adds. The log is emptied before a boot if it is longer than this. */
 const maxBytes = 1024 * 1024;
 const maxReadBytes = 256 * 1024;
 /** `dd` writes what it reads at once, unlike `head`, which would hold back the last lines. */
 const copy = `dd bs=65536 count=${maxBytes} iflag=count_bytes status=none; exec cat >/dev/null`;
 
 export interface BootLog {
-  /** For the machine's standard error. The caller must destroy it once the machine has it. */
+  /** Becomes the machine's standard error. The caller must destroy it once the machine has it. */
   readonly input: Writable;
   /** Resolves when all of a machine that ended is in the log. */
   readonly complete: Promise<unknown>;
@@ -39,7 +39,7 @@ export async function openBootLog(
     cwd: '/',
     detached: true,
     stdio: ['pipe', log.fd, 'ignore'],
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+    env: outerEnvironment,
   });
   await log.close();
   copier.stdin!.on('error', () => {});

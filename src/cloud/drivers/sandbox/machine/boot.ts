@@ -15,7 +15,7 @@ import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { openBootLog } from './boot-log.ts';
 import type { SandboxContext } from './context.ts';
 import { diskIdBase, idCount } from './id-ranges.ts';
-import { leaveHostCommand, toUserLimits } from './leave-host.ts';
+import { leaveHostCommand, outerEnvironment, toUserLimits } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import { openIdMap } from './mapped-bind.ts';
 import { findChild, findProcess, type ProcessIdentity, signalProcess } from './process-identity.ts';
@@ -143,7 +143,7 @@ async function bootEnvironment(
     );
   }
   return {
-    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...outerEnvironment,
     MODE: host.mode,
     MACHINE: directory.path,
     DATA: dataDir,

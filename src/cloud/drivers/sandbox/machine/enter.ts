@@ -4,7 +4,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { toPrefix } from '#cloud/drivers/sandbox/seccomp/confine.ts';
-import { leaveHostCommand } from './leave-host.ts';
+import { leaveHostCommand, outerEnvironment } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import type { Namespaces } from './namespaces.ts';
 import { findChild } from './process-identity.ts';
@@ -61,10 +61,6 @@ export function enterCommand(machine: RunningMachine, command: Command): [string
     ],
   ];
 }
-
-export const outerEnvironment = {
-  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-};
 
 export function spawnInside(machine: RunningMachine, command: Command, options: SpawnOptions = {}) {
   const [program, argv] = enterCommand(machine, { ownSession: true, ...command });

@@ -32,6 +32,11 @@ const leaveHost = [
   'cd / && exec "$@"',
 ];
 
+/** The environment of programs on the host that become part of a machine: nothing of the server's own. */
+export const outerEnvironment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+};
+
 export function leaveHostCommand(
   host: SandboxHost,
   { id, vcpus }: MachineSpec,

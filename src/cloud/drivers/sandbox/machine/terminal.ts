@@ -4,7 +4,8 @@
 import type { Socket } from 'node:net';
 import { spawn } from '@lydell/node-pty';
 import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
-import { enterCommand, outerEnvironment, type RunningMachine } from './enter.ts';
+import { enterCommand, type RunningMachine } from './enter.ts';
+import { outerEnvironment } from './leave-host.ts';
 import { findChild, findProcess, signalProcess } from './process-identity.ts';
 
 export interface TerminalOptions extends TerminalSize {
