@@ -23,13 +23,6 @@ const builders = {
   Unsafe: (schema: Schema) => schema,
   Literal: (value: unknown, options?: Options) => ({ const: value, ...options }),
   Array: (items: Schema, options?: Options) => ({ type: 'array', items, ...options }),
-  Tuple: (items: Schema[], options?: Options) => ({
-    type: 'array',
-    prefixItems: items,
-    minItems: items.length,
-    maxItems: items.length,
-    ...options,
-  }),
   Union: (anyOf: Schema[], options?: Options) => ({ anyOf, ...options }),
   Record: (_key: Schema, additionalProperties: Schema, options?: Options) => ({
     type: 'object',

@@ -69,7 +69,6 @@ export interface RawModel {
   shouldPrependBosToken(): boolean;
   tokenBos(): number;
   tokenEos(): number;
-  detokenize(tokens: Uint32Array, special: boolean): string;
 }
 
 export interface Binding extends Readonly<ModelInfo> {
