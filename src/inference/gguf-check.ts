@@ -73,9 +73,7 @@ async function checkHeader(reader: HeaderReader, size: number): Promise<{ parts:
 const text = 8;
 const array = 9;
 /** Bytes of a value by its type: integers of 8, 16 and 32 bits, a float, a boolean, and numbers of 64 bits. */
-const valueBytes: Readonly<Record<number, number>> = {
-  ...{ 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 },
-};
+const valueBytes = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
 
 async function readMetadata(reader: HeaderReader, entries: number): Promise<Metadata> {
   const metadata = new Map<string, Metadatum>();
