@@ -80,7 +80,7 @@ const familyCents: readonly (readonly [RegExp, number])[] = [
   [/\bT4\b/, 49],
 ];
 
-/** For GPUs of an unknown family, by their memory: the catalog's cards cost about so much. */
+/** Cents per hour and GiB of memory of a GPU of an unknown family: about what the catalog's cards cost. */
 const centsPerGib = 3;
 
 /** A MIG slice costs its share of a GPU's seven slices. */

@@ -33,7 +33,7 @@ const maxRedirects = 5;
 const reasons: Record<string, string> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'its name is not known',
-  EAI_AGAIN: 'its name can not be looked up',
+  EAI_AGAIN: 'its name cannot be looked up',
   ECONNRESET: 'the connection broke',
   UND_ERR_SOCKET: 'the connection broke',
   UND_ERR_CONNECT_TIMEOUT: 'it takes too long',

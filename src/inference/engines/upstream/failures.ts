@@ -185,7 +185,7 @@ export const brokenOff = () => unavailable('aborted its response');
 
 /** The error of reading a response: one that the response reports, or that its content is invalid. */
 export const orUnreadable = (error: unknown): EngineError =>
-  error instanceof EngineError ? error : unavailable('sent a response that can not be read', error);
+  error instanceof EngineError ? error : unavailable('sent a response that cannot be read', error);
 
 export function tooSlow(what: string, cause?: unknown): EngineError {
   return new EngineError('unavailable', `The backend ${what}.`, {
