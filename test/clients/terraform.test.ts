@@ -8,7 +8,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { noSsh } from '#test/support/cloud/sandbox-fixture.ts';
 import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
-import { startTestServer, type TestServer } from '#test/support/server.ts';
+import { type SessionFetch, startTestServer, type TestServer } from '#test/support/server.ts';
 import { until } from '#test/support/until.ts';
 
 const provider = process.env.MILLRACE_TEST_TERRAFORM_PROVIDER;
@@ -20,24 +20,26 @@ const skip =
 
 describe('Terraform', { skip, timeout: 240_000 }, () => {
   test('applies and destroys a key, a filesystem and an instance on the first try', async (t) => {
-    // The provider sends requests in parallel and doesn't repeat a refused one, so the rate is not limited.
+    // With the rate limit: the provider sends requests in parallel and doesn't repeat a refused one.
     const server = await startTestServer({
-      config: { cloud: { driver: 'sandbox', emulate: true, rate_limit: false } },
+      config: { cloud: { driver: 'sandbox', emulate: true, rate_limit: true } },
     });
+    // The test's own requests don't count.
+    const session = await server.join();
     const folder = await mkdtemp(path.join(tmpdir(), 'millrace-terraform-'));
     t.after(() => rm(folder, { recursive: true, force: true }));
     const terraform = await prepare(server, folder);
 
     await terraform('apply');
-    assert.deepEqual(await list(server, 'instances'), ['from-terraform']);
-    assert.deepEqual(await list(server, 'ssh-keys'), ['from-terraform']);
-    assert.deepEqual(await list(server, 'file-systems'), ['from-terraform']);
+    assert.deepEqual(await list(session, 'instances'), ['from-terraform']);
+    assert.deepEqual(await list(session, 'ssh-keys'), ['from-terraform']);
+    assert.deepEqual(await list(session, 'file-systems'), ['from-terraform']);
     await terraform('destroy');
     for (const noun of ['ssh-keys', 'file-systems']) {
-      assert.deepEqual(await list(server, noun), [], noun);
+      assert.deepEqual(await list(session, noun), [], noun);
     }
     await until('the machine is removed', async () => {
-      return (await list(server, 'instances')).length === 0;
+      return (await list(session, 'instances')).length === 0;
     });
   });
 });
@@ -95,8 +97,8 @@ function configuration(server: TestServer): string {
     }`;
 }
 
-async function list(server: TestServer, noun: string): Promise<string[]> {
-  const response = await server.fetch(`/api/v1/${noun}`);
+async function list(session: SessionFetch, noun: string): Promise<string[]> {
+  const response = await session(`/api/v1/${noun}`);
   const { data } = (await response.json()) as { data: { name: string }[] };
   return data.map(({ name }) => name);
 }

@@ -17,6 +17,13 @@ const accountLimits = {
     maximum: 100_000,
     description: 'API requests per second and account, if rate_limit is on.',
   }),
+  request_burst: Type.Integer({
+    default: 10,
+    minimum: 1,
+    maximum: 100_000,
+    description:
+      'Requests of an account that may come at once, after as many seconds without one. Tools such as Terraform send a few in parallel and give up if one is refused.',
+  }),
   launch_interval_seconds: Type.Number({
     default: 10,
     minimum: 0,

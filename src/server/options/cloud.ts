@@ -51,10 +51,13 @@ export function toCloudOptions(
 
 export function toCloudLimits({ cloud }: Config) {
   if (!cloud.rate_limit) return { requests: null, launches: null };
-  const toRate = (intervalMs: number) => ({ intervalMs, burst: 1 + jitterMs / intervalMs });
+  const toRate = (intervalMs: number, burst: number) => ({
+    intervalMs,
+    burst: burst + jitterMs / intervalMs,
+  });
   return {
-    requests: toRate(1000 / cloud.requests_per_second),
-    launches: toRate(cloud.launch_interval_seconds * 1000),
+    requests: toRate(1000 / cloud.requests_per_second, cloud.request_burst),
+    launches: toRate(cloud.launch_interval_seconds * 1000, 1),
   };
 }
 

@@ -42,7 +42,7 @@ describe('limits that replicas share', { skip: redisIsMissing }, () => {
     clock = createHandClock();
     const config = {
       redis: { url: redis.url },
-      cloud: { rate_limit: true },
+      cloud: { rate_limit: true, request_burst: 1 },
       models: await startPricedModel(),
     };
     const first = await startTestServer({ database: 'postgres', clock, config });

@@ -273,7 +273,10 @@ describe('the cloud surface', () => {
 
   test('a client that keeps to one request a second is never refused, however the network delays it', async () => {
     const clock = createHandClock();
-    const server = await startTestServer({ clock, config: { cloud: { rate_limit: true } } });
+    const server = await startTestServer({
+      clock,
+      config: { cloud: { rate_limit: true, request_burst: 1 } },
+    });
     const random = createRandom(7);
     const began = clock.now();
     for (let second = 0; second < 30; second++) {
@@ -287,7 +290,10 @@ describe('the cloud surface', () => {
 
   test('an account gets one request per second with a retry-after; the dashboard is not limited', async () => {
     const clock = createHandClock();
-    const server = await startTestServer({ clock, config: { cloud: { rate_limit: true } } });
+    const server = await startTestServer({
+      clock,
+      config: { cloud: { rate_limit: true, request_burst: 1 } },
+    });
     const call = () => server.fetch('/api/v1/instances');
     assert.equal((await call()).status, 200);
     const over = await call();
@@ -303,5 +309,15 @@ describe('the cloud surface', () => {
     assert.equal((await server.fetch('/v1/models')).status, 200, 'inference has its own limits');
     const owner = await server.join();
     for (let n = 0; n < 5; n++) assert.equal((await owner('/api/v1/instances')).status, 200);
+  });
+
+  test('ten requests at once are served after a quiet while, and then one per second', async () => {
+    const clock = createHandClock();
+    const server = await startTestServer({ clock, config: { cloud: { rate_limit: true } } });
+    const call = async () => (await server.fetch('/api/v1/instances')).status;
+    const burst = await Promise.all(Array.from({ length: 12 }, call));
+    assert.deepEqual(burst.toSorted(), [...Array.from({ length: 10 }, () => 200), 429, 429]);
+    clock.turn(1000);
+    assert.deepEqual([await call(), await call()], [200, 429]);
   });
 });
