@@ -104,9 +104,8 @@ function tryListen(host: string, port: number): Promise<NodeJS.ErrnoException | 
 /** Asks whether the port speaks as /readyz does. The certificate may be for another name. */
 async function isMillrace(config: Config): Promise<boolean> {
   const { host: address, port } = config.server;
-  const family = address.includes(':') ? 'IPv6' : 'IPv4';
   const local = { ...config, server: { ...config.server, public_url: null } };
-  const url = toUrl(local, { address, port, family });
+  const url = toUrl(local, { address, port });
   const { Agent, request } = await import('undici');
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
   try {

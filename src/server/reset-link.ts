@@ -13,9 +13,8 @@ export async function createResetLink(
   email: string,
   url: string | null,
 ): Promise<{ link: string; expiresAt: Date } | null> {
-  const { host, port } = config.server;
-  const family = host.includes(':') ? 'IPv6' : 'IPv4';
-  const base = url?.replace(/\/+$/, '') ?? toUrl(config, { address: host, port, family });
+  const { host: address, port } = config.server;
+  const base = url?.replace(/\/+$/, '') ?? toUrl(config, { address, port });
   const db = await openExistingDatabase({
     url: config.database.url,
     poolSize: 1,

@@ -16,11 +16,14 @@ export function readTls({ server }: Config): { cert: Buffer; key: Buffer } | nul
 export const isHttps = ({ server }: Config) =>
   server.tls_certificate !== null || (server.public_url?.startsWith('https://') ?? false);
 
-export function toUrl(config: Config, { address, port, family }: AddressInfo): string {
+export function toUrl(
+  config: Config,
+  { address, port }: Pick<AddressInfo, 'address' | 'port'>,
+): string {
   const { public_url, tls_certificate } = config.server;
   if (public_url !== null) return public_url.replace(/\/+$/, '');
   const everywhere = address === '0.0.0.0' || address === '::';
-  const host = everywhere ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
+  const host = everywhere ? '127.0.0.1' : address.includes(':') ? `[${address}]` : address;
   return `${tls_certificate === null ? 'http' : 'https'}://${host}:${port}`;
 }
 
