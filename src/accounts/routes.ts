@@ -61,6 +61,8 @@ export interface AccountParts {
   signIn: SignIn;
   /** Base URL of links, e.g. `http://127.0.0.1:8080`. */
   publicUrl(): string;
+  /** Version of Millrace, for people who are signed in: others could choose an attack by it. */
+  version: string;
   /** Whether people reach the server by https, so that its cookie is marked Secure. */
   secure: boolean;
 }
@@ -134,11 +136,11 @@ function signedOutRoutes(scope: FastifyInstance, parts: AccountParts): void {
 
 function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
-  const { sessions, signIn, secure } = parts;
+  const { sessions, signIn, secure, version } = parts;
 
   app.get('/me', async (request) => {
     const { userId, email, role, accountId } = sessionOf(request);
-    return { id: userId, email, role, account_id: accountId };
+    return { id: userId, email, role, account_id: accountId, version };
   });
   app.post('/logout', async (request, reply) => {
     const session = sessionOf(request);

@@ -15,7 +15,7 @@ export class CliError extends Error {
 export const toPrintable = (text: string) =>
   text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '�');
 
-export function printTable(headers: string[], given: string[][]): void {
+export function renderTable(headers: string[], given: string[][]): string {
   const rows = given.map((row) => row.map(toPrintable));
   const widths = headers.map((header, column) =>
     Math.max(header.length, ...rows.map((row) => (row[column] ?? '').length)),
@@ -25,8 +25,11 @@ export function printTable(headers: string[], given: string[][]): void {
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join('  ')
       .trimEnd();
-  console.log([headers, ...rows].map(line).join('\n'));
+  return [headers, ...rows].map(line).join('\n');
 }
+
+export const printTable = (headers: string[], rows: string[][]) =>
+  console.log(renderTable(headers, rows));
 
 /** The only item that matches. Throws a CliError if none does, or several do. `command` lists them all. */
 export function pickOnly<Item extends { readonly id: string }>(

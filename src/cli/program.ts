@@ -24,6 +24,7 @@ import millrace from '../../package.json' with { type: 'json' };
 import { doctorCommand } from './doctor.ts';
 import { CliError, toPrintable } from './output.ts';
 import { serveCommand } from './serve.ts';
+import { statusCommand } from './status.ts';
 
 /** Resolves to the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted. */
 export async function runCli(argv: readonly string[]): Promise<number> {
@@ -31,6 +32,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .description('A GPU cloud and model API on your own machines.')
     .version(millrace.version, '-V, --version', 'Print the version')
     .addCommand(serveCommand())
+    .addCommand(statusCommand())
     .addCommand(doctorCommand())
     .addCommand(configCommand())
     .addCommand(backupCommand())

@@ -23,6 +23,7 @@ import {
 import { toKeyDefaults, toOutageMs, toQueueLimits } from '#server/options/limits.ts';
 import { toBackendSettings, toCatalogSettings } from '#server/options/models.ts';
 import { openParts, type Parts } from '#server/parts/parts.ts';
+import millrace from '../../package.json' with { type: 'json' };
 import { createApp } from './app.ts';
 import { startChores } from './chores.ts';
 import { claimDataDirectory } from './data-directory.ts';
@@ -129,7 +130,12 @@ function createServerApp(
       phase: () => state.phase,
       metrics: toMetricsAccess(config),
     },
-    accounts: { ...accounts, publicUrl: () => state.url, secure: isHttps(config) },
+    accounts: {
+      ...accounts,
+      publicUrl: () => state.url,
+      secure: isHttps(config),
+      version: millrace.version,
+    },
     inference: {
       authenticator,
       catalog,

@@ -1,17 +1,13 @@
 // The CLI on a terminal: a real pseudo-terminal, keys as a person presses them, and the exit codes.
 
 import assert from 'node:assert';
-import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { stripVTControlCharacters } from 'node:util';
-import { spawn } from '@lydell/node-pty';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub } from '#test/support/hub.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { ctrlC, ctrlD, type Step, typeMillrace } from '#test/support/terminal.ts';
 import { until } from '#test/support/until.ts';
 
-const ctrlC = '\u0003';
-const ctrlD = '\u0004';
 const email = 'me@example.com';
 const password = 'a long enough password';
 
@@ -30,29 +26,7 @@ describe('the CLI on a terminal', () => {
     assert.equal(joined.code, 0, joined.stderr);
   });
 
-  /** Presses each key once the screen shows the text before it, and resolves when the command ends. */
-  async function type(words: string[], ...steps: [shown: string, keys: string][]) {
-    const program = join(import.meta.dirname, '../../millrace');
-    const terminal = spawn(program, words, { cwd: makeFolder(), env, cols: 100, rows: 30 });
-    let raw = '';
-    let code: number | null = null;
-    terminal.onData((data) => {
-      raw += data;
-    });
-    terminal.onExit(({ exitCode }) => {
-      code = exitCode;
-    });
-    const screen = () => stripVTControlCharacters(raw);
-    for (const [shown, keys] of steps) {
-      await until(`the screen shows ${shown}`, () => {
-        assert.equal(code, null, screen());
-        return screen().includes(shown);
-      });
-      terminal.write(keys);
-    }
-    await until(`${words.join(' ')} ends`, () => code !== null);
-    return { code, screen: screen(), raw };
-  }
+  const type = (words: string[], ...steps: Step[]) => typeMillrace(env, words, ...steps);
 
   const labels = async () => {
     const { stdout } = await runMillrace(['keys', 'list', '--json'], { env });

@@ -1,0 +1,138 @@
+// millrace status: whether the server is up, its backends and machines, and the spend of this month.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import { readBackends, toState } from '#cli/backends/list.ts';
+import type { AccountLimits } from '#cli/limits/show.ts';
+import type { InstanceDetail } from '#cloud/schema.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
+import { createClient, RefusedError, send } from './client.ts';
+import { loadCredentials } from './credentials.ts';
+import { CliError, printJson, renderTable, toPrintable } from './output.ts';
+import { listAll } from './pages.ts';
+
+interface Status {
+  readonly url: string;
+  /** What /readyz says, such as `ok` or `draining`; `down` if there is no response. */
+  readonly status: string;
+  /** Why it can't be reached, or the details can't be read; null if all could. */
+  readonly reason: string | null;
+  /** Null if the server is down or nobody is signed in. */
+  readonly details: Details | null;
+}
+
+interface Details {
+  readonly version: string;
+  readonly backends: readonly BackendView[];
+  /** Number of instances by their status. */
+  readonly machines: Readonly<Record<string, number>>;
+  /** US dollars in the month. */
+  readonly spend: { readonly month: string; readonly models: number; readonly machines: number };
+}
+
+const watchIntervalMs = 2_000;
+
+export function statusCommand(): Command {
+  return new Command('status')
+    .description('Show whether the server is up, its backends, machines and spend')
+    .option('--watch', 'Show it again every two seconds, until Ctrl-C')
+    .option('--json', 'Print JSON; with --watch, one line each time')
+    .addHelpText(
+      'after',
+      '\nExits with 1 if the server is down or not ready. Without a sign-in it shows nothing else.',
+    )
+    .action(showStatus);
+}
+
+async function showStatus({ watch, json }: { watch?: true; json?: true }): Promise<void> {
+  while (watch) {
+    const status = await readStatus();
+    if (json) console.log(JSON.stringify(status));
+    else process.stdout.write(`${process.stdout.isTTY ? clearScreen : ''}${render(status)}\n\n`);
+    await sleep(watchIntervalMs);
+  }
+  const status = await readStatus();
+  if (json) printJson(status);
+  else console.log(render(status));
+  if (status.status !== 'ok') throw new CliError('');
+}
+
+const clearScreen = '\u001b[H\u001b[2J';
+
+async function readStatus(): Promise<Status> {
+  const { url, session } = loadCredentials();
+  let status = 'down';
+  try {
+    const response = await send(url, 'GET', '/readyz', {});
+    const answer = (await response.json().catch(() => ({}))) as { status?: string };
+    if (typeof answer.status !== 'string')
+      throw new CliError(`${url} is not a Millrace server. Set MILLRACE_URL to its address.`);
+    status = answer.status;
+    const details = session === null ? null : await readDetails();
+    return { url, status, reason: null, details };
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const isSignedOut = error instanceof RefusedError && error.status === 401;
+    return { url, status, reason: isSignedOut ? null : error.message, details: null };
+  }
+}
+
+async function readDetails(): Promise<Details> {
+  const client = createClient('session');
+  const { spend } = await client.get<AccountLimits>('/dashboard/api/limits');
+  const range = new URLSearchParams({
+    from: new Date(`${spend.month}-01`).toISOString(),
+    to: new Date().toISOString(),
+    limit: '1',
+  });
+  const [{ version }, { total }, backends, instances] = await Promise.all([
+    client.get<{ version: string }>('/dashboard/api/me'),
+    client.get<{ total: { cents: number } }>(`/dashboard/api/usage/machines?${range}`),
+    readBackends(),
+    listAll<InstanceDetail>(client, '/dashboard/api/instances'),
+  ]);
+  const machines: Record<string, number> = {};
+  for (const { status } of instances) machines[status] = (machines[status] ?? 0) + 1;
+  return {
+    version,
+    backends,
+    machines,
+    spend: { month: spend.month, models: spend.cost, machines: total.cents / 100 },
+  };
+}
+
+function render({ url, status, reason, details }: Status): string {
+  const state = status === 'ok' ? 'up' : status;
+  const server = `Server    ${state} at ${url}`;
+  if (reason !== null) return `${server}\n${toPrintable(reason)}`;
+  if (details === null)
+    return `${server}\nRun \`millrace login\` to see models, machines and spend.`;
+  const { version, backends, machines, spend } = details;
+  const counts = Object.entries(machines).map(([name, count]) => `${count} ${name}`);
+  const dollars = (value: number) => `$${value.toFixed(4)}`;
+  const own = backends.filter(({ kind }) => kind !== 'stand-in');
+  const standIns = new Set(backends.map(({ model }) => model)).size - countModels(own);
+  return [
+    `${server}, version ${version}`,
+    `Machines  ${counts.join(', ') || 'none'}`,
+    `Spend     ${dollars(spend.models + spend.machines)} in ${spend.month}: ${dollars(spend.models)} for models, ${dollars(spend.machines)} for machines`,
+    `Models    ${countModels(own)} with a backend, ${standIns} answered by the stand-in`,
+    ...(own.length === 0 ? [] : ['', renderBackends(own)]),
+  ].join('\n');
+}
+
+const countModels = (backends: readonly BackendView[]) =>
+  new Set(backends.map(({ model }) => model)).size;
+
+const renderBackends = (backends: readonly BackendView[]) =>
+  renderTable(
+    ['MODEL', 'BACKEND', 'STATE', 'RUNNING', 'QUEUED', 'LAST ERROR'],
+    backends.map((backend) => [
+      backend.model,
+      backend.name,
+      toState(backend),
+      String(backend.outstanding),
+      String(backend.queued),
+      backend.reason ?? backend.last_error ?? '-',
+    ]),
+  );

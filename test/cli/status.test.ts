@@ -1,0 +1,91 @@
+// millrace status against a real server: signed in and not, once and repeatedly, while it is up and after it stopped.
+
+import assert from 'node:assert';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
+import {
+  makeFolder,
+  type RunningProcess,
+  runMillrace,
+  serveMillrace,
+} from '#test/support/process.ts';
+import { ctrlC, typeMillrace } from '#test/support/terminal.ts';
+import millrace from '../../package.json' with { type: 'json' };
+
+describe('millrace status', () => {
+  let server: RunningProcess;
+  let env: Record<string, string>;
+  before(async () => {
+    server = await serveMillrace();
+    env = { HOME: makeFolder(), MILLRACE_URL: server.url, PATH: process.env.PATH ?? '' };
+  });
+
+  test('without a sign-in it says that the server is up, and how to see more', async () => {
+    const { code, stdout } = await runMillrace(['status'], { env });
+    assert.deepEqual(
+      [code, stdout],
+      [
+        0,
+        `Server    up at ${server.url}\nRun \`millrace login\` to see models, machines and spend.\n`,
+      ],
+    );
+  });
+
+  test('signed in, it shows version, machines, spend and backends with their health', async (context) => {
+    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const login = ['login', '--link', link, '--email', 'me@example.com'];
+    await runMillrace(login, { env, input: 'a long enough password\n' });
+    const upstream = await startScriptedUpstream();
+    context.after(() => upstream.close());
+    const about = ['hermes3-8b', upstream.url, '--model', 'scripted', '--name', 'box'];
+    const added = await runMillrace(['backends', 'add', ...about], { env });
+    assert.equal(added.code, 0, added.stderr);
+
+    const { code, stdout } = await runMillrace(['status'], { env });
+    assert.equal(code, 0);
+    const month = new Date().toISOString().slice(0, 7);
+    assert.deepEqual(stdout.split('\n').slice(0, 3), [
+      `Server    up at ${server.url}, version ${millrace.version}`,
+      'Machines  none',
+      `Spend     $0.0000 in ${month}: $0.0000 for models, $0.0000 for machines`,
+    ]);
+    assert.match(stdout, /^Models {4}1 with a backend, \d+ answered by the stand-in$/m);
+    assert.match(stdout, /^hermes3-8b +box +healthy +0 +0 +-$/m);
+
+    const json = JSON.parse((await runMillrace(['status', '--json'], { env })).stdout);
+    assert.deepEqual([json.status, json.details.version], ['ok', millrace.version]);
+    assert.equal(json.details.spend.month, month);
+  });
+
+  test('an expired session does not make the server look down', async () => {
+    const { url } = server;
+    const home = makeFolder();
+    mkdirSync(join(home, 'millrace'));
+    const saved = JSON.stringify({ url, session: 'ended' });
+    writeFileSync(join(home, 'millrace', 'session.json'), saved);
+    const { code, stdout } = await runMillrace(['status'], {
+      env: { XDG_CONFIG_HOME: home, MILLRACE_URL: url },
+    });
+    assert.equal(code, 0);
+    assert(stdout.startsWith(`Server    up at ${url}\nRun \`millrace login\``), stdout);
+  });
+
+  test('--watch shows when the server stops, until Ctrl-C; then status exits 1', async () => {
+    const stop = async () => {
+      server.child.kill('SIGTERM');
+      await server.ended;
+    };
+    const { code } = await typeMillrace(
+      env,
+      ['status', '--watch'],
+      [`up at ${server.url}`, stop],
+      [`down at ${server.url}`, ctrlC],
+    );
+    assert.equal(code, 130);
+    const after = await runMillrace(['status'], { env });
+    assert.equal(after.code, 1);
+    assert(after.stdout.startsWith(`Server    down at ${server.url}\nCan't reach the server`));
+  });
+});
