@@ -190,7 +190,7 @@ function createResources(
     filesystems: createFilesystems(
       db,
       clock,
-      { ...changes, places },
+      { ...changes, places, ownDisk },
       { maxPerAccount: options.filesystemsPerAccount },
     ),
     rulesets: createRulesets(db, clock, changes, { maxPerAccount: options.rulesetsPerAccount }),

@@ -144,7 +144,7 @@ export const diskReserveReached = (freeBytes: number, reserveGib: number) =>
   new Refusal(
     'disk_full',
     `The disk of the server is almost full: ${Math.round(freeBytes / 2 ** 20)} MiB are free, and ` +
-      `${reserveGib} GiB stay reserved (cloud.disk_reserve_gib). Launch a smaller type, or ask its operator to free some space.`,
+      `${reserveGib} GiB stay reserved (cloud.disk_reserve_gib). Delete filesystems, launch a smaller type, or ask its operator to free some space.`,
   );
 
 export const internal = (cause: unknown) =>

@@ -39,7 +39,9 @@ export interface HostDisk {
   readonly roomGib: number;
   /** True if each machine there gets the whole space of its disk when it is created. */
   readonly promises: boolean;
-  /** For a launch that only this host could take. */
+  /** Space that a new filesystem takes there at least. */
+  readonly filesystemGib: number;
+  /** For a launch or a filesystem that only this host could take. */
   readonly error: Error;
 }
 

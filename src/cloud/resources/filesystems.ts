@@ -10,6 +10,7 @@ import {
   quotaExceeded,
   regionNotFound,
 } from '#cloud/errors.ts';
+import type { CapacityParts, HostDisk } from '#cloud/placement/capacity.ts';
 import { findOnlyHome, type Place } from '#cloud/placement/place.ts';
 import { findRegion, toRegion } from '#cloud/regions.ts';
 import type { Filesystem, NewFilesystem } from '#cloud/schema.ts';
@@ -30,6 +31,7 @@ export interface Filesystems {
 export interface FilesystemParts {
   audit: Audit;
   places(): readonly Place[];
+  ownDisk: CapacityParts['ownDisk'];
   nudge(): void;
 }
 
@@ -79,10 +81,11 @@ async function list(db: Database, accountId: string): Promise<Filesystem[]> {
   return rows.map((row) => toFilesystem(row, used.has(row.id), active.has(row.created_by)));
 }
 
-function create(context: Context, principal: Principal, { name, region }: NewFilesystem) {
+async function create(context: Context, principal: Principal, { name, region }: NewFilesystem) {
   const { db, clock, audit, places, maxPerAccount } = context;
   if (findRegion(region) === undefined) throw regionNotFound(region);
   const { accountId } = principal;
+  const disk = await context.ownDisk();
   return db.transaction().execute(async (tx) => {
     await lockAccount(tx, accountId);
     const names = await tx
@@ -93,13 +96,15 @@ function create(context: Context, principal: Principal, { name, region }: NewFil
       .execute();
     if (names.some((one) => one.name === name)) throw filesystemNameTaken(name);
     if (names.length >= maxPerAccount) throw quotaExceeded();
+    const host_id = findOnlyHome(places(), region);
+    if (disk !== null && host_id === disk.hostId) await checkRoom(tx, disk);
     const creator = await findCreator(tx, principal);
     const row: FilesystemRow = {
       id: newId(),
       account_id: accountId,
       name,
       region,
-      host_id: findOnlyHome(places(), region),
+      host_id,
       node: null,
       state: 'creating',
       bytes_used: null,
@@ -120,6 +125,17 @@ function create(context: Context, principal: Principal, { name, region }: NewFil
     });
     return row;
   });
+}
+
+/** A filesystem that waits for space would take what other accounts free. */
+async function checkRoom(tx: Tx, { hostId, roomGib, filesystemGib, error }: HostDisk) {
+  const { waiting } = await tx
+    .selectFrom('filesystems')
+    .select((query) => query.fn.countAll().as('waiting'))
+    .where('host_id', '=', hostId)
+    .where('state', '=', 'creating')
+    .executeTakeFirstOrThrow();
+  if (roomGib < (Number(waiting) + 1) * filesystemGib) throw error;
 }
 
 async function remove(context: Context, principal: Principal, id: string): Promise<void> {

@@ -30,6 +30,7 @@ export function toCloudOptions(
         hostId: ownId,
         roomGib: free / 2 ** 30 - cloud.disk_reserve_gib,
         promises: driver === 'sandbox',
+        filesystemGib: driver === 'sandbox' ? (cloud.filesystem_gib ?? 1) : 0,
         error: diskReserveReached(free, cloud.disk_reserve_gib),
       };
     },

@@ -54,7 +54,8 @@ for (const database of databases) {
 
     test('launches that their host has not created yet count against its disk', async () => {
       const error = diskReserveReached(50 * 2 ** 30, 0);
-      const ownDisk = async () => ({ hostId: ownHostId, roomGib: 50, promises: true, error });
+      const disk = { hostId: ownHostId, roomGib: 50, promises: true, filesystemGib: 0, error };
+      const ownDisk = async () => disk;
       const report = { vcpus: 16, storageGib: 160 };
       const cloud = await startCloud(database, { ownDisk, driver: { report } });
       const answers = await Promise.all(
@@ -67,6 +68,18 @@ for (const database of databases) {
       const types = await typesOf(cloud);
       assert.equal(types.cpu_1x_general?.regions_with_capacity_available.length, 1);
       assert.deepEqual(types.cpu_2x_general?.regions_with_capacity_available, []);
+    });
+
+    test('filesystems that do not fit beside those that wait are refused', async () => {
+      const error = diskReserveReached(50 * 2 ** 30, 0);
+      const disk = { hostId: ownHostId, roomGib: 50, promises: true, filesystemGib: 20, error };
+      const cloud = await startCloud(database, { ownDisk: async () => disk });
+      const create = (name: string) =>
+        cloud.call('POST', '/filesystems', { name, region: 'us-west-1' });
+      const answers = await Promise.all(['a', 'b', 'c', 'd'].map(create));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 507, 507]);
+      const { body } = await cloud.call<unknown[]>('GET', '/file-systems');
+      assert.equal(body.data.length, 2);
     });
 
     test('the disk of an emulated instance is a share, so that as many fit as may exist', async () => {
