@@ -115,7 +115,7 @@ const offer = {
   share_opt: Type.Boolean({
     default: false,
     description:
-      "Let sandboxes read this host's /opt, in place of their own. They see what any user of the host can read there.",
+      "Let sandboxes read this host's /opt, in place of their own. They see what any user of the host can read there. If the server is not root, they also see what only its own user can read there, such as a millrace.yaml with keys.",
   }),
   reserved_memory_gib: Type.Unsafe<number | null>({
     type: ['number', 'null'],
