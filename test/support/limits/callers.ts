@@ -23,11 +23,11 @@ const upstreams: ScriptedUpstream[] = [];
 after(() => Promise.all(upstreams.map((upstream) => upstream.close())));
 
 /**
- * The part of a configuration that gives the model a backend, since the stand-in is free. Its streams last until
- * their caller leaves.
+ * The part of a configuration that gives the model a backend, since the stand-in is free. Its streams take
+ * 50 seconds, longer than any caller stays.
  */
 export async function startPricedModel() {
-  const upstream = await startScriptedUpstream({ words: 100_000, eventDelayMs: 20 });
+  const upstream = await startScriptedUpstream({ words: 1000, eventDelayMs: 50 });
   upstreams.push(upstream);
   const backends = [{ name: 'scripted', url: upstream.url, model: 'scripted', server: 'vllm' }];
   return { catalog: { [model]: { backends } }, health: { probe_seconds: 3600 } } as object;
