@@ -43,6 +43,8 @@ const joinAttempts = 30;
 const wrongLogin = () =>
   new Refusal('invalid_credentials', 'The email address or the password is wrong.');
 
+const wrongPassword = () => invalidBody('The current password is wrong.', 'current_password');
+
 const tooManySignIns = (waitMs: number) =>
   rateLimited(
     'Too many sign-in attempts. Try again later, or in a browser that you have signed in with before.',
@@ -175,6 +177,7 @@ export class SignIn {
     }
     for (const attempt of attempts) await this.#parts.throttle.forgive(attempt);
     return this.#db.transaction().execute(async (tx) => {
+      if (!(await isStillPassword(tx, user))) throw wrongLogin();
       const entry = { action: 'user.login_succeeded' as const, resourceId: user.id, details };
       await this.#parts.audit.record(tx, toActor(visitor, user.account_id, user.id), entry);
       return this.#start(tx, { userId: user.id, accountId: user.account_id }, visitor);
@@ -242,11 +245,12 @@ export class SignIn {
       await this.#parts.audit.record(this.#db, principal, {
         action: 'user.password_change_failed',
       });
-      throw invalidBody('The current password is wrong.', 'current_password');
+      throw wrongPassword();
     }
     await this.#parts.throttle.forgive(attempt);
     const passwordHash = await hashPassword(next);
     const device = await this.#db.transaction().execute(async (tx) => {
+      if (!(await isStillPassword(tx, user))) throw wrongPassword();
       await this.#setPassword(tx, user.id, passwordHash, principal.sessionId);
       await this.#parts.audit.record(tx, principal, {
         action: 'user.password_changed',
@@ -266,6 +270,20 @@ export class SignIn {
     await devices.forget(tx, userId);
     await passwordResets.revoke(tx, userId);
   }
+}
+
+/**
+ * Tells whether the password that was verified is still the user's: verifying takes long, and another may be set
+ * meanwhile. A write that changes nothing locks the row until the transaction ends.
+ */
+async function isStillPassword(tx: Tx, { id, password_hash }: UserRow): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('users')
+    .set({ password_hash })
+    .where('id', '=', id)
+    .where('password_hash', '=', password_hash)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 async function findAccount(db: Database, email: string): Promise<string | null> {

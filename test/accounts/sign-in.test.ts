@@ -2,8 +2,13 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
+import { createAudit } from '#accounts/audit.ts';
 import { createDevices } from '#accounts/devices.ts';
-import { toNetwork } from '#accounts/throttle.ts';
+import { Invitations } from '#accounts/invitations.ts';
+import { createPasswordResets } from '#accounts/password-resets.ts';
+import { Sessions } from '#accounts/sessions.ts';
+import { SignIn } from '#accounts/sign-in.ts';
+import { createThrottle, toNetwork } from '#accounts/throttle.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { databases } from '#test/support/databases.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -111,6 +116,37 @@ for (const database of databases) {
       const kept = deviceOf(changed);
       assert.match(kept.cookie ?? '', /; Path=\/dashboard\/api\/login; HttpOnly; SameSite=Strict$/);
       assert.equal((await login(server, { ...again, device: kept.device as string })).status, 200);
+    });
+
+    test('a password that is replaced while it is verified opens no session and sets no password', async () => {
+      const { db } = await openTestUsage(database);
+      const audit = createAudit(clock);
+      const sessions = new Sessions(db, clock, audit, { sessionDays: 1 });
+      const invitations = new Invitations(db, clock, audit, { invitationDays: 1 });
+      const passwordResets = createPasswordResets(db, clock, audit);
+      const visitor = { address: '192.0.2.1', userAgent: 'test', device: undefined };
+      let resets = 0;
+      // Called between the verification and the transaction that follows it.
+      const forgive = async () => {
+        const { token } = (await passwordResets.create(email))!;
+        await signIn.reset(token, `new password ${++resets}`, visitor);
+      };
+      const throttle = { ...createThrottle(db, clock), forgive };
+      const parts = { audit, sessions, devices: createDevices(db, clock), throttle };
+      const links = { invitations, passwordResets };
+      const signIn = new SignIn(db, clock, { ...parts, ...links }, { loginAttempts: 10 });
+      const { id: accountId } = await signIn.ensureAccount();
+      const setup = (await invitations.renewSetup(accountId))!;
+      const { token } = await signIn.join(setup, email, password, visitor);
+      const principal = (await sessions.find(token, visitor.address))!;
+
+      const code = 'invalid_credentials';
+      await assert.rejects(signIn.login(email, password, visitor), { code });
+      const current = `new password ${resets}`;
+      const change = signIn.changePassword(principal, current, 'a password of the thief');
+      await assert.rejects(change, { message: 'The current password is wrong.' });
+      const open = await db.selectFrom('sessions').select('id').execute();
+      assert.equal(open.length, 1);
     });
 
     test('failed attempts at one address lock out no other address', async () => {
