@@ -1,6 +1,7 @@
 // Calls the server's public APIs, as any other client would.
 
 import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import millrace from '../../package.json' with { type: 'json' };
 import { type Credentials, loadCredentials } from './credentials.ts';
 import { CliError } from './output.ts';
@@ -16,12 +17,19 @@ export interface Client {
   delete<Answer>(path: string): Promise<Answer>;
   /** Posts without a timeout, for what may take many minutes: a large upload, or a long operation. */
   postLong<Answer>(path: string, body: LongBody): Promise<Answer>;
+  /** Posts JSON without a timeout and returns the body as it arrives. Aborting the signal rejects with its reason. */
+  postStream(path: string, body: unknown, signal: AbortSignal): Promise<Streamed>;
 }
 
 export interface LongBody {
   readonly type: string;
   readonly bytes: number;
   readonly content: Readable | string;
+}
+
+export interface Streamed {
+  readonly headers: Headers;
+  readonly body: Readable;
 }
 
 /** The server understood the request and refused it. */
@@ -59,10 +67,14 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     put: (path, body) => call('PUT', path, body),
     delete: (path) => call('DELETE', path),
     async postLong<Answer>(path: string, body: LongBody) {
-      const response = await sendLong(credentials.url, path, authorization, body);
-      const text = await response.text();
-      if (!response.ok) throw new RefusedError(response.status, explain(response, text));
-      return JSON.parse(text) as Answer;
+      const { body: answer } = await sendLong(credentials.url, path, authorization, body);
+      return JSON.parse(await text(answer)) as Answer;
+    },
+    postStream(path, body, signal) {
+      const content = JSON.stringify(body);
+      const bytes = Buffer.byteLength(content);
+      const long = { type: 'application/json', bytes, content, signal };
+      return sendLong(credentials.url, path, authorization, long);
     },
   };
 }
@@ -116,22 +128,28 @@ async function sendLong(
   url: string,
   path: string,
   headers: Record<string, string>,
-  { type, bytes, content }: LongBody,
-): Promise<Response> {
+  { type, bytes, content, signal }: LongBody & { readonly signal?: AbortSignal },
+): Promise<Streamed> {
   const { request } = await import('undici');
-  try {
-    const { statusCode, body } = await request(`${url}${path}`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': type, 'content-length': `${bytes}` },
-      body: content,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
-    return new Response(await body.text(), { status: statusCode });
-  } catch (error) {
+  const answer = await request(`${url}${path}`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': type, 'content-length': `${bytes}` },
+    body: content,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    ...(signal && { signal }),
+  }).catch((error: unknown) => {
+    signal?.throwIfAborted();
     throw unreachable(url, error);
-  }
+  });
+  const { statusCode: status, body } = answer;
+  const response = new Response(null, { status, headers: toHeaders(answer.headers) });
+  if (response.ok) return { headers: response.headers, body };
+  throw new RefusedError(status, explain(response, await body.text()));
 }
+
+const toHeaders = (headers: Record<string, string | string[] | undefined>) =>
+  Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]);
 
 export function explain(response: Response, text: string): string {
   const id = response.headers.get('x-request-id');

@@ -4,6 +4,8 @@ import { Command, CommanderError } from 'commander';
 import { backendsCommand } from '#cli/backends/command.ts';
 import { backupCommand } from '#cli/backup/create.ts';
 import { restoreCommand } from '#cli/backup/restore.ts';
+import { chatCommand } from '#cli/chat/chat.ts';
+import { runCommand } from '#cli/chat/run.ts';
 import { configCommand } from '#cli/config/command.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
 import { gpuCommand } from '#cli/gpu/build.ts';
@@ -49,6 +51,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(filesystemsCommand())
     .addCommand(hostsCommand())
     .addCommand(imagesCommand())
+    .addCommand(runCommand())
+    .addCommand(chatCommand())
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(usageCommand());

@@ -30,16 +30,21 @@ export async function typeMillrace(
     code = signal ? 128 + signal : exitCode;
   });
   const screen = () => stripVTControlCharacters(raw);
-  let seen = 0;
-  for (const [shown, act] of steps) {
-    await until(`the screen shows ${shown}`, () => {
-      assert.equal(code, null, screen());
-      return screen().includes(shown, seen);
-    });
-    seen = screen().indexOf(shown, seen) + shown.length;
-    if (typeof act === 'string') terminal.write(act);
-    else await act();
+  try {
+    let seen = 0;
+    for (const [shown, act] of steps) {
+      await until(`the screen shows ${shown}`, () => {
+        assert.equal(code, null, screen());
+        return screen().includes(shown, seen);
+      });
+      seen = screen().indexOf(shown, seen) + shown.length;
+      if (typeof act === 'string') terminal.write(act);
+      else await act();
+    }
+    await until(`${words.join(' ')} ends`, () => code !== null);
+    return { code, screen: screen(), raw };
+  } finally {
+    // A test that fails must not wait for a command that never ends.
+    if (code === null) terminal.kill('SIGKILL');
   }
-  await until(`${words.join(' ')} ends`, () => code !== null);
-  return { code, screen: screen(), raw };
 }

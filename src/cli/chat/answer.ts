@@ -1,0 +1,109 @@
+// Streams one answer of a model: sends the messages, parses the events, and writes the text as it arrives.
+
+import { styleText } from 'node:util';
+import type { Client } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+
+export interface Message {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly content: string;
+}
+
+export interface Answer {
+  readonly model: string;
+  /** Name of the backend; `builtin` if the stand-in answered. */
+  readonly served_by: string | null;
+  readonly content: string;
+  readonly reasoning: string;
+  readonly finish_reason: string | null;
+  readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number } | null;
+}
+
+export interface AnswerOptions {
+  readonly signal: AbortSignal;
+  /** Receives the text as it arrives. */
+  readonly write: (text: string, kind: 'content' | 'reasoning') => void;
+}
+
+interface Chunk {
+  readonly choices?: {
+    readonly delta?: { content?: string | null; reasoning_content?: string; reasoning?: string };
+    readonly finish_reason?: string | null;
+  }[];
+  readonly usage?: Answer['usage'];
+  readonly error?: { readonly message: string };
+}
+
+/** Throws a CliError if the server refuses or the answer breaks off, and the signal's reason if it is aborted. */
+export async function streamAnswer(
+  client: Client,
+  { model, messages }: { model: string; messages: readonly Message[] },
+  { signal, write }: AnswerOptions,
+): Promise<Answer> {
+  const request = { model, messages, stream: true, stream_options: { include_usage: true } };
+  const { headers, body } = await client.postStream('/v1/chat/completions', request, signal);
+  const served_by = headers.get('x-served-by');
+  let [content, reasoning] = ['', ''];
+  let finish_reason: string | null = null;
+  let usage: Answer['usage'] = null;
+  for await (const { choices = [], ...chunk } of readChunks(body, signal)) {
+    if (chunk.error !== undefined) throw new CliError(chunk.error.message);
+    usage = chunk.usage ?? usage;
+    const { delta = {}, finish_reason: finished } = choices[0] ?? {};
+    finish_reason = finished ?? finish_reason;
+    const thought = delta.reasoning_content ?? delta.reasoning ?? '';
+    if (thought !== '') write(thought, 'reasoning');
+    if (delta.content) write(delta.content, 'content');
+    reasoning += thought;
+    content += delta.content ?? '';
+  }
+  return { model, served_by, content, reasoning, finish_reason, usage };
+}
+
+/** The longest event that is accepted, in characters. */
+const maxEventLength = 16 * 1024 * 1024;
+
+async function* readChunks(body: NodeJS.ReadableStream, signal: AbortSignal): AsyncIterable<Chunk> {
+  const broken = new CliError('The connection ended before the answer was complete. Try again.');
+  let rest = '';
+  try {
+    for await (const text of body.setEncoding('utf8') as AsyncIterable<string>) {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() as string;
+      if (rest.length > maxEventLength) throw new CliError('The server sent an event without end.');
+      for (const line of lines) {
+        if (!line.startsWith('data:')) continue;
+        const data = line.slice('data:'.length).trim();
+        if (data === '[DONE]') return;
+        yield JSON.parse(data) as Chunk;
+      }
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof CliError ? error : broken;
+  }
+  throw broken;
+}
+
+/** Writes to stdout. On a terminal, reasoning is dimmed and nothing can control the terminal; a pipe gets the content. */
+export function createWriter(): AnswerOptions['write'] {
+  const { stdout } = process;
+  if (!stdout.isTTY) {
+    return (text, kind) => {
+      if (kind === 'content') stdout.write(text);
+    };
+  }
+  let last: 'content' | 'reasoning' = 'content';
+  return (text, kind) => {
+    const gap = last === 'reasoning' && kind === 'content' ? '\n\n' : '';
+    last = kind;
+    const safe = text.replaceAll(/[^\P{Cc}\n\t]/gu, '�');
+    stdout.write(gap + (kind === 'reasoning' ? styleText('dim', safe) : safe));
+  };
+}
+
+/** Says on a terminal that another model answered than the one that was asked for. */
+export function noteStandIn({ model, served_by }: Answer): void {
+  if (served_by === 'builtin' && process.stderr.isTTY)
+    console.error(styleText('yellow', `The built-in stand-in answered, not ${model}.`));
+}
