@@ -44,6 +44,7 @@ describe('filesystems and firewall', { skip: noBrowser }, () => {
     assert.match(notice, /called 'twice' already/);
     assert.match(notice, /Request ID [0-9a-f]{32}/);
     await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Discard' }).click();
   });
 
   test('the rules for all machines are edited', async () => {

@@ -73,7 +73,8 @@ describe('hosts', { skip: noBrowser }, () => {
     assert.match(await dialog.getByRole('alert').innerText(), /token/i);
     assert.match(await dialog.getByRole('alert').innerText(), /Request ID/);
     assert.deepEqual(await findViolations(page), []);
-    await page.goBack();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Discard' }).click();
     await dialog.waitFor({ state: 'detached' });
   });
 
