@@ -23,6 +23,7 @@ import { usageCommand } from '#cli/usage/command.ts';
 import { usersCommand } from '#cli/users/command.ts';
 import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
+import { completionCommand } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
 import { CliError, toPrintable } from './output.ts';
 import { serveCommand } from './serve.ts';
@@ -55,7 +56,8 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(chatCommand())
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
-    .addCommand(usageCommand());
+    .addCommand(usageCommand())
+    .addCommand(completionCommand());
   forEveryCommand(program, configure);
   try {
     await program.parseAsync(argv);

@@ -71,6 +71,27 @@ describe('the CLI and instances', () => {
     assert.equal(ended.stdout, `Terminating ${launched.stdout.trim()}.\n`);
   });
 
+  test('an instance is shown and renamed by its name or a prefix of its id; its log needs a session', async () => {
+    const launched = await run('instances', 'launch', 'cpu_1x_general', '--name', 'old', '--wait');
+    const id = launched.stdout.trim();
+    const renamed = await run('instances', 'rename', 'old', 'new');
+    assert.equal(renamed.stdout, `Renamed ${id} to new.\n`, renamed.stderr);
+    const shown = await run('instances', 'show', id.slice(0, 8));
+    assert.match(shown.stdout, new RegExp(`^Id +${id}\nName +new\nStatus +active\n`));
+    assert.match(shown.stdout, /^Price +\$\d+\.\d\d per hour$/m);
+    const json = await run('instances', 'show', 'new', '--json');
+    assert.equal((JSON.parse(json.stdout) as Instance).id, id);
+    assert.match((await run('instances', 'show', 'old')).stderr, /^There is no instance old\./);
+
+    assert.match((await run('instances', 'logs', 'new')).stderr, /^Not signed in\./);
+    const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
+    const home = { ...env, HOME: makeFolder() };
+    const login = ['login', '--link', link, '--email', 'me@example.com'];
+    await runMillrace(login, { env: home, input: 'a long enough password\n' });
+    const logs = await runMillrace(['instances', 'logs', 'new'], { env: home });
+    assert.equal(logs.stdout, `machine ${id} booted\n`, logs.stderr);
+  });
+
   test('--json prints JSON', async () => {
     const launched = await run('instances', 'launch', 'cpu_1x_general', '--wait', '--json');
     const instance = JSON.parse(launched.stdout) as Instance;

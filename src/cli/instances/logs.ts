@@ -1,0 +1,24 @@
+// millrace instances logs: what an instance printed while it booted.
+
+import { Command } from 'commander';
+import { createClient } from '#cli/client.ts';
+import { printJson, toPrintable } from '#cli/output.ts';
+import { listInstances, pickInstance } from './find.ts';
+
+export function logsCommand(): Command {
+  return new Command('logs')
+    .description('Print the boot log of an instance; needs a sign-in')
+    .argument('<instance>', 'Id or name')
+    .option('--json', 'Print JSON')
+    .action(async (wanted: string, { json }: { json?: true }) => {
+      const client = createClient('session');
+      const { id } = pickInstance(await listInstances(createClient('any')), wanted);
+      const { data } = await client.get<{ data: string }>(
+        `/dashboard/api/instances/${id}/boot-log`,
+      );
+      if (json) return printJson({ id, log: data });
+      if (data === '') return console.error(`${id} has not logged anything yet.`);
+      // What runs in the instance must not control the terminal.
+      console.log(data.trimEnd().split('\n').map(toPrintable).join('\n'));
+    });
+}
