@@ -68,7 +68,10 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
     delete: (path) => call('DELETE', path),
     async postLong<Answer>(path: string, body: LongBody) {
       const { body: answer } = await sendLong(credentials.url, path, authorization, body);
-      return JSON.parse(await text(answer)) as Answer;
+      const whole = await text(answer).catch((error: unknown) => {
+        throw unreachable(credentials.url, error);
+      });
+      return JSON.parse(whole) as Answer;
     },
     postStream(path, body, signal) {
       const content = JSON.stringify(body);
