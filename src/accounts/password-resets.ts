@@ -6,6 +6,7 @@ import type { Clock } from '#lib/clock.ts';
 import { deadLink } from '#lib/errors.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
+import { toSpellings } from './email.ts';
 
 export interface PasswordResets {
   /** Null if no user has the email address. */
@@ -29,7 +30,7 @@ export function createPasswordResets(db: Database, clock: Clock, audit: Audit): 
 
   function create(email: string) {
     return db.transaction().execute(async (tx) => {
-      const user = await usersOf(tx).where('email', '=', email.toLowerCase()).executeTakeFirst();
+      const user = await usersOf(tx).where('email', 'in', toSpellings(email)).executeTakeFirst();
       if (user === undefined) return null;
       const token = newToken();
       const link = { token_hash: hashToken(token), expires_at: clock.now() + lifetimeMs };

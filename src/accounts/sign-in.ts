@@ -9,6 +9,7 @@ import { newId } from '#lib/ids.ts';
 import { hashPassword, newToken, verifyPassword } from '#lib/secrets/secrets.ts';
 import { type Actor, type Audit, system } from './audit.ts';
 import type { Devices } from './devices.ts';
+import { toAddress, toSpellings } from './email.ts';
 import type { Invitations } from './invitations.ts';
 import type { PasswordResets } from './password-resets.ts';
 import type { SessionPrincipal } from './principal.ts';
@@ -98,7 +99,7 @@ export class SignIn {
       const invitation = await this.#parts.invitations.take(tx, token);
       const user: UserRow = {
         id: newId(),
-        email: email.toLowerCase(),
+        email: toAddress(email),
         password_hash: passwordHash,
         created_at: this.#clock.now(),
       };
@@ -144,7 +145,7 @@ export class SignIn {
   }
 
   async login(email: string, password: string, visitor: Visitor): Promise<SignedIn> {
-    const address = email.toLowerCase();
+    const address = toAddress(email);
     const attempts = await this.#toAttempts(address, visitor);
     for (const attempt of attempts) {
       const { waitMs, isFirst } = await this.#parts.throttle.attempt(attempt);
@@ -165,7 +166,7 @@ export class SignIn {
       .innerJoin('memberships', 'memberships.user_id', 'users.id')
       .selectAll('users')
       .select('memberships.account_id')
-      .where('users.email', '=', address)
+      .where('users.email', 'in', toSpellings(email))
       .executeTakeFirst();
     this.#decoy ??= hashPassword(newToken());
     const right = await verifyPassword(password, user?.password_hash ?? (await this.#decoy));

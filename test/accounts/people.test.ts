@@ -70,6 +70,14 @@ for (const database of databases) {
       assert.match(cookie, /^millrace_session=[A-Za-z0-9]{43}; .*HttpOnly; SameSite=Strict$/);
     });
 
+    test('an international domain is the same address in both of its spellings', async () => {
+      const server = await startTestServer({ database });
+      await server.joinBy(server.setupLink ?? '', 'Ann@xn--exmple-cua.com');
+      for (const spelling of ['ann@exämple.com', 'ANN@EXÄMPLE.COM', 'ann@xn--exmple-cua.com']) {
+        assert.equal((await login(server, spelling)).status, 200, spelling);
+      }
+    });
+
     test('a wrong password and an unknown address get the same response', async () => {
       const server = await startTestServer({ database });
       await server.join();

@@ -1,6 +1,7 @@
 // millrace users remove: ends a person's sessions and, unless told otherwise, the API keys that the person created.
 
 import { Command } from 'commander';
+import { toSpellings } from '#accounts/email.ts';
 import type { Member } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { CliError, toPrintable } from '#cli/output.ts';
@@ -19,7 +20,7 @@ export function removeCommand(): Command {
       const client = createClient('session');
       const members = await listAll<Member>(client, membersPath);
       const member = members.find(
-        ({ id, email }) => id === wanted || email === wanted.toLowerCase(),
+        ({ id, email }) => id === wanted || toSpellings(wanted).includes(email),
       );
       if (member === undefined) {
         throw new CliError(`No member has the email address or id ${wanted}.`);

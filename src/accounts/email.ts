@@ -1,0 +1,15 @@
+// The one spelling under which an email address is stored and looked up.
+
+import { domainToASCII } from 'node:url';
+
+/** Lower case, with an international domain in its ASCII form: browsers send only that, other clients either. */
+export function toAddress(email: string): string {
+  const at = email.lastIndexOf('@') + 1;
+  const domain = email.slice(at);
+  // An ASCII domain stays as it is: domainToASCII reads some of them as IPv4 addresses.
+  const ascii = /^[\0-\x7f]*$/.test(domain) ? domain : domainToASCII(domain) || domain;
+  return (email.slice(0, at) + ascii).toLowerCase();
+}
+
+/** What to look an address up by. Earlier versions stored an international domain as it was sent. */
+export const toSpellings = (email: string): string[] => [toAddress(email), email.toLowerCase()];
