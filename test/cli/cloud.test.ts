@@ -54,8 +54,11 @@ describe('the CLI and instances', () => {
     assert.match(launched.stdout, /^[0-9a-f]{32}\n$/);
     assert.match(launched.stderr, /active at 127\.77\./);
     const list = await run('instances', 'list');
-    assert.match(list.stdout, /^ID +NAME +STATUS/);
-    assert.match(list.stdout, /box +active +127\.77\.\d+\.\d+ +cpu_1x_general +us-west-1/);
+    assert.match(list.stdout, /^ID +NAME +STATUS +IP +PRIVATE IP/);
+    assert.match(
+      list.stdout,
+      /box +active +127\.77\.\d+\.\d+ +(10\.77\.\d+\.\d+|-) +cpu_1x_general +us-west-1/,
+    );
     assert.equal((await run('instances', 'restart', 'box')).code, 0);
     const terminate = ['instances', 'terminate', launched.stdout.slice(0, 8)];
     for (const input of ['n\n', 'y\n', '']) {

@@ -14,12 +14,14 @@ export function listCommand(): Command {
       const data = await listInstances(createClient('any'));
       if (json) return printJson(data);
       printTable(
-        ['ID', 'NAME', 'STATUS', 'IP', 'TYPE', 'REGION', 'CENTS/HOUR'],
-        data.map(({ id, name, status, ip, ssh_port, instance_type, region }) => [
+        ['ID', 'NAME', 'STATUS', 'IP', 'PRIVATE IP', 'TYPE', 'REGION', 'CENTS/HOUR'],
+        data.map(({ id, name, status, ip, private_ip, ssh_port, instance_type, region }) => [
           id,
           name ?? '-',
           status,
           ip === undefined ? '-' : ssh_port === undefined ? ip : `${ip}:${ssh_port}`,
+          // Without a network, the private address is the public one.
+          private_ip === ip ? '-' : (private_ip ?? '-'),
           instance_type.name,
           region.name,
           String(instance_type.price_cents_per_hour),

@@ -85,6 +85,12 @@ function SshCommand({ instance, detail }: CellProps) {
           ? `Uses key “${instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its path.`
           : 'Copying adds the chmod that ssh requires for a downloaded key.'}
       </Text>
+      {/* Without a network, a machine's private address is its public one. */}
+      {instance.private_ip !== undefined && instance.private_ip !== instance.ip && (
+        <Text size="xs" c="dimmed">
+          Private IP, for your other machines: {instance.private_ip}
+        </Text>
+      )}
     </div>
   );
 }
