@@ -67,6 +67,14 @@ describe('usage', { skip: noBrowser }, () => {
     await checkAppearance(page, 'usage-by-model');
   });
 
+  test('every time range can be chosen on a phone', async () => {
+    const wide = page.viewportSize() ?? { width: 1280, height: 800 };
+    await page.setViewportSize({ width: 390, height: 780 });
+    const box = await page.getByText('Custom…').boundingBox();
+    assert.ok(box !== null && box.x + box.width <= 390, JSON.stringify(box));
+    await page.setViewportSize(wide);
+  });
+
   test('the numbers are the server’s, and the bars are proportional to them', async () => {
     await open('/range=7d');
     await page.getByRole('heading', { name: 'By day' }).waitFor();

@@ -73,6 +73,7 @@ function TimeControls({ urlState, range }: { urlState: UrlState; range: TimeRang
     <>
       <SegmentedControl
         aria-label="Time range"
+        className="time-range"
         data={[...presets.map(({ value, label }) => ({ value, label })), custom]}
         value={chosen}
         onChange={choose}
