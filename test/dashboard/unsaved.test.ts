@@ -21,7 +21,7 @@ describe('unsaved input', { skip: noBrowser }, () => {
   const goBack = () => page.evaluate('history.back()');
 
   async function stay() {
-    await question().getByRole('button', { name: 'Go back' }).click();
+    await question().getByRole('button', { name: 'Stay here' }).click();
     await question().waitFor({ state: 'detached' });
   }
 

@@ -53,7 +53,7 @@ function useLeaveGuard(options: LeaveGuardOptions) {
     <ConfirmDialog
       title={options.title ?? 'Discard unsaved changes?'}
       action={options.action ?? 'Discard'}
-      cancel="Go back"
+      cancel="Stay here"
       onConfirm={async () => leaveNow(leave.run)}
       onClose={() => setLeave(null)}
     >
