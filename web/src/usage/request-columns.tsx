@@ -24,7 +24,8 @@ export const requestColumns: Column<UsageRequest>[] = [
       <div>
         <RelativeTime at={at} />
         <Group gap={2} wrap="nowrap">
-          <Code>{id.slice(0, 12)}…</Code>
+          {/* Ids of one server begin alike and end in a counter. */}
+          <Code>…{id.slice(-12)}</Code>
           <CopyButton value={id} label="Copy request ID" />
         </Group>
       </div>
