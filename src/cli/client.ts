@@ -159,7 +159,9 @@ export function explain(response: Response, text: string): string {
   const suffix = response.status >= 500 && id !== null ? ` (request ${id})` : '';
   try {
     const { error } = JSON.parse(text) as { error: { message: string; suggestion?: string } };
-    return `${error.message}${error.suggestion ? ` ${error.suggestion}` : ''}${suffix}`;
+    // Messages of the cloud API need not end in a period, as on Lambda Cloud.
+    const message = error.message.replace(/[^.!?]$/, '$&.');
+    return `${error.suggestion ? `${message} ${error.suggestion}` : error.message}${suffix}`;
   } catch {
     return `The server responded with status ${response.status}${suffix}.`;
   }

@@ -68,11 +68,15 @@ const overloaded = (model: string, why: string, retryAfterMs: number) =>
   );
 
 const backendFailed = (model: string, cause: unknown) =>
-  new InferenceError(502, `The backend of ${model} failed while it was answering. Try again.`, {
-    type: 'server_error',
-    code: 'upstream_error',
-    cause,
-  });
+  new InferenceError(
+    502,
+    `The backend of ${model} can't be reached, or failed while it was answering. Try again.`,
+    {
+      type: 'server_error',
+      code: 'upstream_error',
+      cause,
+    },
+  );
 
 const backendTooSlow = (model: string, cause: unknown) =>
   new InferenceError(504, `The backend of ${model} did not answer in time. Try again.`, {

@@ -24,7 +24,7 @@ export function SpendView({ of, name }: { of: Allowance; name: string }) {
         />
       )}
       <Text size="xs" c="dimmed">
-        {toCounted(spend.tokens, 'token')} · {toCounted(spend.requests, 'request')} served
+        {toCounted(spend.tokens, 'token')} · {toCounted(spend.requests, 'request')} accepted
       </Text>
     </Stack>
   );

@@ -94,7 +94,7 @@ function HostActions({ host }: { host: HostView }) {
   });
   const isBlocked = toBlockedReason(host) !== null;
   return (
-    <Stack gap={6} align="flex-end">
+    <Stack gap={6} align="flex-end" ml="auto">
       <Group gap={6}>
         <RowButton action="Check" name={host.name} onClick={() => setChecking(true)} />
         <RowButton
