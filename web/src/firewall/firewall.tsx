@@ -29,7 +29,7 @@ export default function Firewall() {
   return (
     <Page
       title="Firewall"
-      description="Controls traffic from outside to your machines. What no rule allows is blocked. Your machines reach each other and the internet without rules."
+      description="Controls traffic from outside to your machines. What no rule allows is blocked. Traffic between your machines and from them to the internet needs no rule."
     >
       <NetworkNotice />
       <Section title="Rules for all machines">

@@ -48,7 +48,7 @@ export function Join({ token }: { token: string }) {
       description={
         setup
           ? 'You are the first user. Choose how you sign in. You will be the owner of this server.'
-          : `You have been invited. As ${role} you ${roleDescription[role]}.`
+          : `You have been invited. As ${role === 'owner' ? 'an' : 'a'} ${role}, you ${roleDescription[role]}.`
       }
     >
       {me.data && (
