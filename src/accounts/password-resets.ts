@@ -3,10 +3,10 @@
 
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
+import { toSpellings } from '#lib/email.ts';
 import { deadLink } from '#lib/errors.ts';
 import { hashToken, newToken } from '#lib/secrets/secrets.ts';
 import { type Audit, system } from './audit.ts';
-import { toSpellings } from './email.ts';
 
 export interface PasswordResets {
   /** Null if no user has the email address. */

@@ -1,12 +1,12 @@
 // millrace users remove: ends a person's sessions and, unless told otherwise, the API keys that the person created.
 
 import { Command } from 'commander';
-import { toSpellings } from '#accounts/email.ts';
 import type { Member } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { CliError, toPrintable } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 import { confirm } from '#cli/prompts.ts';
+import { toSpellings } from '#lib/email.ts';
 
 export const membersPath = '/dashboard/api/members';
 
