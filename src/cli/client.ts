@@ -54,7 +54,12 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
       send(credentials.url, method, path, authorization, body),
     );
     if (response.ok) return response;
-    throw new RefusedError(response.status, explain(response, await response.text()));
+    const isOver = response.status === 401 && 'cookie' in authorization;
+    const said = explain(response, await response.text());
+    throw new RefusedError(
+      response.status,
+      isOver ? 'Your session has ended. Run `millrace login`.' : said,
+    );
   };
   const call = async <Answer>(method: string, path: string, body?: unknown): Promise<Answer> =>
     JSON.parse(await (await ask(method, path, body)).text()) as Answer;

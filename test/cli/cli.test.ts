@@ -1,7 +1,7 @@
 // The CLI as people use it: a real server, real commands, their exit codes and their output.
 
 import assert from 'node:assert';
-import { globSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import {
@@ -49,6 +49,13 @@ describe('the CLI', () => {
     assert.equal(statSync(file).mode & 0o777, 0o600);
     const who = await runMillrace(['whoami'], { env });
     assert.equal(who.stdout, `me@example.com (owner) on ${server.url}\n`);
+    const elsewhere = { ...env, HOME: makeFolder() };
+    const folder = join(elsewhere.HOME, '.config', 'millrace');
+    mkdirSync(folder, { recursive: true });
+    const saved = JSON.parse(readFileSync(file, 'utf8')) as { session: string };
+    writeFileSync(join(folder, 'session.json'), JSON.stringify({ ...saved, session: 'ended' }));
+    const ended = await runMillrace(['whoami'], { env: elsewhere });
+    assert.equal(ended.stderr, 'Your session has ended. Run `millrace login`.\n');
 
     const made = await runMillrace(
       ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d', '--concurrent', '2'],
