@@ -57,6 +57,9 @@ describe('millrace backends', () => {
     });
     assert.equal(answer.headers.get('x-served-by'), 'box');
 
+    const unknown = await backends('list', 'nope');
+    assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
+    assert.match(unknown.stderr, /^No model nope has backends\./);
     const listed = await backends('list', model);
     assert.match(listed.stdout, /hermes3-8b +box +live +http:\S+ +healthy +0 /);
     assert.equal(listed.stdout.trim().split('\n').length, 2);

@@ -2,8 +2,14 @@
 
 import assert from 'node:assert';
 import { test } from 'node:test';
+import * as accounts from '#accounts/schema.ts';
+import * as usage from '#accounts/usage/schema.ts';
 import { cloudErrorFormat } from '#cloud/errors.ts';
+import * as hosts from '#cloud/hosts/schema.ts';
+import * as backends from '#inference/backends/schema.ts';
 import { inferenceErrorFormat } from '#inference/errors.ts';
+import * as weights from '#inference/weights/schema.ts';
+import { explainPattern } from '#lib/schema/pattern-words.ts';
 import { toViolation } from '#lib/schema/validation-error.ts';
 
 test('an exclusive bound is not called the minimum or maximum', () => {
@@ -23,4 +29,17 @@ test('an exclusive bound is not called the minimum or maximum', () => {
     assert.equal(said(keyword, inferenceErrorFormat), inference);
     assert.match(said(keyword, cloudErrorFormat), cloud);
   }
+});
+
+test('every pattern of the dashboard’s API is explained in words', () => {
+  const found = new Set<string>();
+  const collect = (node: unknown): void => {
+    if (node === null || typeof node !== 'object') return;
+    const { pattern } = node as { pattern?: unknown };
+    if (typeof pattern === 'string') found.add(pattern);
+    for (const inner of Object.values(node)) collect(inner);
+  };
+  for (const schemas of [accounts, usage, backends, weights, hosts]) collect({ ...schemas });
+  assert(found.size > 10);
+  for (const pattern of found) assert.match(explainPattern(pattern), /^be /, pattern);
 });

@@ -2,7 +2,8 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson, printTable } from '#cli/output.ts';
+
+import { CliError, printJson, printTable } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 
@@ -17,6 +18,9 @@ export function listCommand(): Command {
 async function list(model: string | undefined, { json }: { json?: true }): Promise<void> {
   const all = await readBackends();
   const data = all.filter((backend) => model === undefined || backend.model === model);
+  if (model !== undefined && data.length === 0) {
+    throw new CliError(`No model ${model} has backends. See \`millrace backends list\`.`);
+  }
   if (json) return printJson(data);
   printTable(
     ['MODEL', 'NAME', 'FROM', 'ADDRESS', 'STATE', 'RUNNING', 'REQ/S', 'FIRST TOKEN', 'ERRORS'],
@@ -48,9 +52,12 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
 export const readBackends = () =>
   listAll<BackendView>(createClient('session'), '/dashboard/api/backends');
 
+/** The dashboard uses the same words. */
+const words = { healthy: 'healthy', probation: 'retrying', ejected: 'unavailable' } as const;
+
 /** A backend that fails every request stays healthy for routing if the others fail them too. */
 export function toState({ draining, health, requests, errors }: BackendView): string {
   const percent = Math.round((errors / Math.max(1, requests)) * 100);
-  const state = health === 'healthy' && percent > 0 ? `failing ${percent}%` : health;
+  const state = health === 'healthy' && percent > 0 ? `failing ${percent}%` : words[health];
   return draining ? `draining, ${state}` : state;
 }

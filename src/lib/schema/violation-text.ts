@@ -1,5 +1,6 @@
 // Explains a violation in a sentence: what is wrong and what is allowed.
 
+import { explainPattern } from './pattern-words.ts';
 import { toPathText, type Violation, valueAt } from './validation-error.ts';
 
 export function explainViolation(violation: Violation, body: unknown): string {
@@ -31,7 +32,7 @@ export function explainViolation(violation: Violation, body: unknown): string {
     case 'format':
       return bound === 'date-time'
         ? `${name} must be a time such as 2026-01-31T12:00:00Z.`
-        : `${name} must match ${bound}.`;
+        : `${name} must ${explainPattern(bound)}.`;
     default:
       return `${name} is not valid.`;
   }

@@ -11,7 +11,7 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import type { SshKey } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
@@ -24,6 +24,12 @@ import { TagsField } from './tags-field.tsx';
 
 export function AccessStep({ choice, onChange }: LaunchStepProps) {
   const keys = useSshKeys();
+  const names = [...new Set(keys.data?.data.map(({ name }) => name))];
+  const onlyKey = names.length === 1 ? names[0] : undefined;
+  const { sshKey } = choice;
+  useEffect(() => {
+    if (sshKey === null && onlyKey !== undefined) onChange({ sshKey: onlyKey });
+  }, [sshKey, onlyKey, onChange]);
   if (keys.isPending) return <Skeleton h={160} aria-busy="true" />;
   return (
     <Stack>
@@ -51,9 +57,9 @@ export function AccessStep({ choice, onChange }: LaunchStepProps) {
       <Select
         label="SSH key"
         description="Whoever has the private key can log in as ubuntu."
-        placeholder={keys.data?.data.length === 0 ? 'None yet: generate one below' : 'Select a key'}
-        data={[...new Set(keys.data?.data.map(({ name }) => name))]}
-        value={choice.sshKey}
+        placeholder={names.length === 0 ? 'None yet: generate one below' : 'Select a key'}
+        data={names}
+        value={sshKey}
         onChange={(sshKey) => onChange({ sshKey })}
         allowDeselect={false}
       />
