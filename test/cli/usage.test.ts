@@ -1,8 +1,11 @@
 // millrace usage against a real server after a real request: table, JSON and CSV.
 
 import assert from 'node:assert';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { UsageSummary } from '#accounts/usage/schema.ts';
+import { model, startPricedModel } from '#test/support/limits/callers.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
 
@@ -11,7 +14,9 @@ describe('millrace usage', () => {
   const run = (...args: string[]) => runMillrace(['usage', ...args], { env });
 
   before(async () => {
-    const server = await serveMillrace();
+    const config = join(makeFolder(), 'millrace.yaml');
+    writeFileSync(config, JSON.stringify({ models: await startPricedModel() }));
+    const server = await serveMillrace(['--config', config]);
     env = { HOME: makeFolder(), MILLRACE_URL: server.url };
     const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
     const login = ['login', '--link', link, '--email', 'me@example.com'];
@@ -20,7 +25,7 @@ describe('millrace usage', () => {
     const response = await fetch(`${server.url}/v1/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'hermes3-8b', prompt: 'x', max_tokens: 3, ignore_eos: true }),
+      body: JSON.stringify({ model, prompt: 'x', max_tokens: 3, ignore_eos: true }),
     });
     assert.equal(response.status, 200);
     await until('it is counted', async () => (await run()).stdout.includes('$'));
@@ -40,12 +45,12 @@ describe('millrace usage', () => {
     const { data } = JSON.parse((await run('--by', 'model', '--json')).stdout) as UsageSummary;
     assert.deepEqual(
       data.map(({ group, requests, completion_tokens }) => [group, requests, completion_tokens]),
-      [['hermes3-8b', 1, 3]],
+      [[model, 1, 3]],
     );
     const csv = await run('--by', 'model', '--csv');
     const [header, line, end] = csv.stdout.split('\r\n');
     assert.match(header ?? '', /^start,group,label,requests,/);
-    assert.match(line ?? '', /T00:00:00\.000Z,hermes3-8b,,1,0,0,\d+,3,0,0\.0\d+,\d+/);
+    assert.match(line ?? '', /T00:00:00\.000Z,llama3\.1-8b-instruct,,1,0,0,\d+,3,0,0\.0\d+,\d+/);
     assert.equal(end, '');
   });
 

@@ -1,6 +1,8 @@
 // A server killed with -9 and started again enforces the budget that its rows say, to the nano-dollar.
 
 import assert from 'node:assert';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, test } from 'node:test';
 import { openDatabase } from '#db/open.ts';
 import { createDatabase, stopOwnPostgres } from '#test/support/databases.ts';
@@ -9,6 +11,7 @@ import {
   endless,
   type KeyView,
   readError,
+  startPricedModel,
   worstCost,
 } from '#test/support/limits/callers.ts';
 import { makeFolder, type RunningProcess, serveMillrace } from '#test/support/process.ts';
@@ -21,7 +24,8 @@ const nano = (dollars: number) => Math.round(dollars * 1e9);
 
 describe('a budget across kill -9', () => {
   test('counts finished and running requests, and only those with a row', async () => {
-    const first = await serveMillrace(['--log-level', 'silent']);
+    const options = ['--log-level', 'silent', '--config', await writeConfig()];
+    const first = await serveMillrace(options);
     const cookie = await join(first.url, /#\/join\/(\S+)/.exec(first.stdout())?.[1] ?? '');
     const budget = (4 * worstCost(endless)) / 1e9;
     const made = await fetch(`${first.url}/dashboard/api/api-keys`, {
@@ -54,7 +58,7 @@ describe('a budget across kill -9', () => {
     await first.ended;
     assert.equal(await cut, 'cut');
 
-    const second = await serveMillrace(['--log-level', 'silent', '--data-dir', first.dataDir]);
+    const second = await serveMillrace([...options, '--data-dir', first.dataDir]);
     const { spend } = await until('what ran is closed', async () => {
       const row = await view(second.url);
       return row.spend.requests === 6 ? row : null;
@@ -82,10 +86,9 @@ describe('a budget across kill -9', () => {
       await drop();
       await stopOwnPostgres();
     });
-    const start = () =>
-      serveMillrace(['--log-level', 'silent', '--database-url', databaseUrl], {
-        MILLRACE_API_KEY: apiKey,
-      });
+    const config = await writeConfig();
+    const options = ['--log-level', 'silent', '--config', config, '--database-url', databaseUrl];
+    const start = () => serveMillrace(options, { MILLRACE_API_KEY: apiKey });
     const ask = ({ url }: RunningProcess) =>
       fetch(`${url}/v1/completions`, {
         method: 'POST',
@@ -123,6 +126,12 @@ describe('a budget across kill -9', () => {
     await second.ended;
   });
 });
+
+async function writeConfig(): Promise<string> {
+  const file = path.join(makeFolder(), 'millrace.yaml');
+  writeFileSync(file, JSON.stringify({ models: await startPricedModel() }));
+  return file;
+}
 
 async function join(url: string, token: string): Promise<string> {
   const response = await fetch(`${url}/dashboard/api/join`, {
