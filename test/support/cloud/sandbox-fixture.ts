@@ -15,7 +15,7 @@ export const isRoot = process.getuid?.() === 0;
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
   const client = createSshClient();
   const folder = `millrace-sandbox-${randomBytes(6).toString('hex')}`;
-  const dataDir = path.join(options.dataDir ?? tmpdir(), folder);
+  const dataDir = options.dataDir ?? path.join(tmpdir(), folder);
   const driver = await createSandboxDriver({ ...options, dataDir });
 
   const spec = (changes: Partial<MachineSpec> = {}) =>

@@ -25,7 +25,7 @@ async function createSmallHost(context: TestContext, options: Partial<SandboxOpt
     context.skip('no disk images on this host');
     return undefined;
   }
-  const small = { dataDir: disk.path, diskReserveGib: reserveGib, ...options };
+  const small = { dataDir: path.join(disk.path, 'data'), diskReserveGib: reserveGib, ...options };
   const fixture = await createFixture(small);
   context.after(() => fixture.close());
   const freeGib = () => {

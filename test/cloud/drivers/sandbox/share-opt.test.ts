@@ -4,13 +4,12 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createFixture, type Fixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
+import { createFixture, isRoot, noSsh } from '#test/support/cloud/sandbox-fixture.ts';
 
 const skip = noSsh || (!isRoot && 'needs root, to write to /opt');
 
 describe("the host's /opt", { skip, timeout: 120_000 }, () => {
   let folder: string;
-  let fixture: Fixture;
 
   before(async () => {
     await mkdir('/opt', { recursive: true });
@@ -20,13 +19,13 @@ describe("the host's /opt", { skip, timeout: 120_000 }, () => {
     await chmod(folder, 0o755);
   });
   after(async () => {
-    await fixture?.close();
     await rm(folder, { recursive: true, force: true });
   });
 
-  test('is read-only in machines, without the data directory and private files', async () => {
+  test('is read-only in machines, without the data directory and private files', async (context) => {
     const dataDir = path.join(folder, 'data');
-    fixture = await createFixture({ shareOpt: true, dataDir });
+    const fixture = await createFixture({ shareOpt: true, dataDir });
+    context.after(() => fixture.close());
     const machine = await fixture.launch();
     const inside = (command: string) => fixture.client.ssh(machine, command);
     assert.equal((await inside(`cat ${folder}/tool`)).stdout, 'from the host');
@@ -37,22 +36,20 @@ describe("the host's /opt", { skip, timeout: 120_000 }, () => {
     // Covered, rather than protected by its mode alone.
     assert.equal((await inside(`stat -f -c %T ${dataDir}`)).stdout, 'tmpfs\n');
     assert.notEqual((await inside('sudo mount -o remount,bind,rw /opt')).code, 0);
-    await fixture.close();
   });
 
-  test('is not visible by default, also in a machine that had it before', async () => {
+  test('is not visible by default, also in a machine that had it before', async (context) => {
     const shared = await createFixture({ shareOpt: true });
     const machine = await shared.launch();
     await shared.driver.close();
-    fixture = await createFixture({ dataDir: shared.dataDir });
+    const fixture = await createFixture({ dataDir: shared.dataDir });
+    context.after(() => fixture.close());
     await fixture.driver.restart(machine.spec);
     const answer = await shared.client.ssh(
       machine,
       `cat ${folder}/tool; sudo touch /opt/own; ls /opt`,
     );
     assert.equal(answer.stdout, 'own\n');
-    await fixture.close();
     shared.client.close();
-    await rm(shared.dataDir, { recursive: true, force: true });
   });
 });
