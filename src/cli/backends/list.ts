@@ -2,7 +2,6 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-
 import { CliError, printJson, printTable } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 import type { BackendView } from '#inference/backends/schema.ts';

@@ -11,6 +11,9 @@ import { newMachineSpec } from './machine-spec.ts';
 
 export const noSsh = missingProgram('ssh', 'ssh-keygen');
 export const isRoot = process.getuid?.() === 0;
+/** Why tests of the machines' network are skipped; false if they run. */
+export const noNetwork =
+  noSsh || (!isRoot && 'needs root') || missingProgram('ip', 'nft', 'nsenter', 'perl', 'curl');
 
 export async function createFixture(options: Partial<SandboxOptions> = {}) {
   const client = createSshClient();

@@ -14,19 +14,16 @@ import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
-  isRoot,
   type Launched,
-  noSsh,
+  noNetwork,
 } from '#test/support/cloud/sandbox-fixture.ts';
-import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
+import { run } from '#test/support/conformance/ssh-client.ts';
 import { until } from '#test/support/until.ts';
 
-const skip =
-  noSsh || (!isRoot && 'needs root') || missingProgram('ip', 'nft', 'nsenter', 'perl', 'curl');
 const world = { space: `mrt${process.pid}`, device: `mrt${process.pid}`, ip: '198.51.100.2' };
 const range = { loopback: '127.78', private: '10.78' };
 
-describe("a sandbox's network", { skip, timeout: 300_000 }, () => {
+describe("a sandbox's network", { skip: noNetwork, timeout: 300_000 }, () => {
   let fixture: Fixture;
   let machine: Launched;
   const gateway = `${range.private}.0.1`;
@@ -201,7 +198,7 @@ describe("a sandbox's network", { skip, timeout: 300_000 }, () => {
 });
 
 test('without `ip` or `nft` machines have no network, and the host says what to install', {
-  skip,
+  skip: noNetwork,
 }, async () => {
   const program =
     `import { inspectHost } from '#cloud/drivers/sandbox/host.ts';` +

@@ -10,20 +10,17 @@ import { sshOpen } from '#test/support/cloud/machine-spec.ts';
 import {
   createFixture,
   type Fixture,
-  isRoot,
   type Launched,
-  noSsh,
+  noNetwork,
 } from '#test/support/cloud/sandbox-fixture.ts';
 import { missingProgram, run } from '#test/support/conformance/ssh-client.ts';
 import { until } from '#test/support/until.ts';
 
-const skip =
-  noSsh || (!isRoot && 'needs root') || missingProgram('ip', 'nft', 'nsenter', 'perl', 'curl');
 const range = { loopback: '127.79', private: '10.79' };
 /** A port that no rule names. */
 const port = 6380;
 
-describe('machines of one account', { skip, timeout: 300_000 }, () => {
+describe('machines of one account', { skip: noNetwork, timeout: 300_000 }, () => {
   let fixture: Fixture;
   let head: Launched;
   let worker: Launched;

@@ -7,7 +7,6 @@ import { existsSync } from 'node:fs';
 import { readlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import { gpuDevices } from '#cloud/drivers/sandbox/gpus.ts';
@@ -18,7 +17,13 @@ import { diskIdBase, idCount } from './id-ranges.ts';
 import { leaveHostCommand, outerEnvironment, toUserLimits } from './leave-host.ts';
 import type { MachineDirectory, MachineProcess, MachineRecord } from './machine-directory.ts';
 import { openIdMap } from './mapped-bind.ts';
-import { findChild, findProcess, type ProcessIdentity, signalProcess } from './process-identity.ts';
+import {
+  findChild,
+  findProcess,
+  type ProcessIdentity,
+  pollUntil,
+  signalProcess,
+} from './process-identity.ts';
 
 const scripts = fileURLToPath(new URL('../scripts', import.meta.url));
 const bootTimeoutMs = 30_000;
@@ -78,9 +83,7 @@ export async function bootMachine(
         break;
       }
     }
-    if (!ready) {
-      throw new DriverError('unavailable', 'The machine did not start; its boot log says why.');
-    }
+    if (!ready) throw notStarted();
   } catch (error) {
     child.stdin!.destroy();
     await killBoot(child.pid ?? 0);
@@ -109,18 +112,20 @@ async function findMachineProcess(pid: number, host: SandboxHost): Promise<Machi
   return { mode: host.mode, init, keeper };
 }
 
-/** An ordinary user's machine enters its second user namespace late, and a session can't join it before that. */
+/**
+ * An ordinary user's machine enters its second user namespace late, and a session can't join it before that. A
+ * machine that ended has none, which the caller finds out.
+ */
 async function waitForUser({ init, keeper }: MachineProcess) {
-  const namespace = ({ pid }: ProcessIdentity) => readlink(`/proc/${pid}/ns/user`);
+  const namespace = ({ pid }: ProcessIdentity) =>
+    readlink(`/proc/${pid}/ns/user`).catch(() => null);
   const outer = await namespace(keeper);
-  const deadline = performance.now() + bootTimeoutMs;
-  while ((await namespace(init)) === outer) {
-    if (performance.now() > deadline) {
-      throw new DriverError('unavailable', 'The machine did not start; its boot log says why.');
-    }
-    await pause(10);
-  }
+  const hasEntered = async () => (await namespace(init)) !== outer;
+  if (!(await pollUntil(hasEntered, bootTimeoutMs))) throw notStarted();
 }
+
+const notStarted = () =>
+  new DriverError('unavailable', 'The machine did not start; its boot log says why.');
 
 async function bootEnvironment(
   { host, dataDir, shareOpt }: BootContext,

@@ -26,11 +26,7 @@ export const readRoom = async ({ dataDir, diskReserve }: SandboxContext) =>
 /** Allocates the blocks of a file up to this size, without changing what it contains. */
 export async function allocate(context: SandboxContext, file: string, bytes: number) {
   await context.locks.run('disk space', async () => {
-    const images = [
-      ...(await listMachineImages(context.dataDir)),
-      ...(await listShareImages(context.dataDir)),
-    ];
-    const others = images.filter(({ image }) => image !== file);
+    const others = (await listImages(context.dataDir)).filter(({ image }) => image !== file);
     const promised = others.reduce((sum, { missing }) => sum + missing, 0);
     const room = (await readRoom(context)) - promised;
     const needed = bytes - ((await stat(file).catch(() => null))?.blocks ?? 0) * 512;
@@ -45,15 +41,18 @@ export async function allocate(context: SandboxContext, file: string, bytes: num
 
 /** Allocates what images lack, as far as there is room. */
 export async function fillImages(context: SandboxContext, log: SandboxContext['log']) {
-  for (const list of [listMachineImages, listShareImages]) {
-    for (const { image, bytes, missing } of await list(context.dataDir)) {
-      if (missing === 0) continue;
-      await allocate(context, image, bytes).catch((error: Error) =>
-        log(`${image} may lack disk space later. ${error.message}`),
-      );
-    }
+  for (const { image, bytes, missing } of await listImages(context.dataDir)) {
+    if (missing === 0) continue;
+    await allocate(context, image, bytes).catch((error: Error) =>
+      log(`${image} may lack disk space later. ${error.message}`),
+    );
   }
 }
+
+const listImages = async (dataDir: string) => [
+  ...(await listMachineImages(dataDir)),
+  ...(await listShareImages(dataDir)),
+];
 
 export async function listMachineImages(dataDir: string): Promise<ImageSpace[]> {
   const ids = await listMachineIds(dataDir);

@@ -11,7 +11,7 @@ import type { SandboxContext } from './context.ts';
 import {
   findRecord,
   isRunning,
-  listMachineIds,
+  listRecords,
   type MachineRecord,
   machineDirectory,
 } from './machine-directory.ts';
@@ -49,9 +49,8 @@ async function findMembers(
 ): Promise<RuledMachine[]> {
   const { account } = own.spec;
   // A machine of an earlier version is alone until the cloud names its account.
-  const ids = account === undefined ? [own.spec.id] : await listMachineIds(dataDir);
-  const records = await Promise.all(ids.map((each) => findRecord(machineDirectory(dataDir, each))));
+  const records = account === undefined ? [own] : await listRecords(dataDir);
   return records
-    .filter((record) => record !== undefined && record.spec.account === account)
-    .map((record) => ({ id: record!.spec.id, ip: record!.ip, rules: record!.spec.firewall }));
+    .filter((record) => record.spec.account === account)
+    .map(({ spec, ip }) => ({ id: spec.id, ip, rules: spec.firewall }));
 }

@@ -25,7 +25,7 @@ import {
   findRecordedProcess,
   findRunningProcess,
   forgetProcess,
-  listMachineIds,
+  listRecords,
   type MachineDirectory,
   type MachineProcess,
   type MachineRecord,
@@ -94,7 +94,7 @@ async function recordMachine(
   spec: MachineSpec,
 ): Promise<MachineRecord> {
   const earlier = await findRecord(directory);
-  const others = await findOtherRecords(context, spec.id);
+  const others = (await listRecords(context.dataDir)).filter((each) => each.spec.id !== spec.id);
   const takeIds = async () => {
     const running = await findRunningBases();
     const known = new Set(others.map(({ idBase }) => idBase));
@@ -179,12 +179,6 @@ async function checkSpec({ dataDir, range }: SandboxContext, spec: MachineSpec) 
       throw new DriverError('unavailable', `The filesystem for ${mountPoint} is not on this host.`);
     }
   }
-}
-
-async function findOtherRecords({ dataDir }: SandboxContext, id: string): Promise<MachineRecord[]> {
-  const ids = (await listMachineIds(dataDir)).filter((each) => each !== id);
-  const records = await Promise.all(ids.map((each) => findRecord(machineDirectory(dataDir, each))));
-  return records.filter((record) => record !== undefined);
 }
 
 function takeAddress(

@@ -64,6 +64,12 @@ export async function findRecord(directory: MachineDirectory): Promise<MachineRe
   return readJson<MachineRecord>(path.join(directory.path, 'machine.json'));
 }
 
+export async function listRecords(dataDir: string): Promise<MachineRecord[]> {
+  const ids = await listMachineIds(dataDir);
+  const records = await Promise.all(ids.map((id) => findRecord(machineDirectory(dataDir, id))));
+  return records.filter((record) => record !== undefined);
+}
+
 export async function writeRecord(directory: MachineDirectory, record: MachineRecord) {
   await mkdir(directory.path, { recursive: true, mode: 0o700 });
   await writeJson(path.join(directory.path, 'machine.json'), record);

@@ -41,9 +41,16 @@ export async function signalProcess(target: ProcessIdentity, signal: NodeJS.Sign
 }
 
 /** Resolves to true if the process ended within the timeout. */
-export async function waitUntilGone(target: ProcessIdentity, timeoutMs: number): Promise<boolean> {
+export const waitUntilGone = (target: ProcessIdentity, timeoutMs: number): Promise<boolean> =>
+  pollUntil(async () => !(await isAlive(target)), timeoutMs);
+
+/** For states of /proc, which reports no changes. Resolves to true if the condition held within the timeout. */
+export async function pollUntil(
+  condition: () => Promise<boolean>,
+  timeoutMs: number,
+): Promise<boolean> {
   const deadline = performance.now() + timeoutMs;
-  while (await isAlive(target)) {
+  while (!(await condition())) {
     if (performance.now() > deadline) return false;
     await pause(10);
   }
