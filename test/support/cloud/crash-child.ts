@@ -114,7 +114,10 @@ async function compareMachines(): Promise<{ orphans: string[]; lost: string[] }>
 async function storm(): Promise<never> {
   for (;;) {
     await pause(random(10));
-    const instances = await cloud.instances.list(accountId);
+    // A second termination changes nothing. It would only use up the commands before the next kill.
+    const instances = (await cloud.instances.list(accountId)).filter(
+      ({ status }) => status !== 'terminating',
+    );
     const { id } = instances[random(instances.length)] ?? { id: '' };
     try {
       switch (random(4)) {
