@@ -26,6 +26,8 @@ export type AuditAction =
   | 'api_key.created'
   | 'api_key.updated'
   | 'api_key.revoked'
+  | 'conversation.shared'
+  | 'conversation.unshared'
   | 'ssh_key.created'
   | 'ssh_key.deleted'
   | 'instance.created'

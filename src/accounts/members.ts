@@ -61,6 +61,8 @@ export function createMembers(
       await sessions.endOthers(tx, userId, null);
       await tx.deleteFrom('devices').where('user_id', '=', userId).execute();
       await tx.deleteFrom('password_resets').where('user_id', '=', userId).execute();
+      await tx.deleteFrom('conversations').where('user_id', '=', userId).execute();
+      await tx.deleteFrom('presets').where('user_id', '=', userId).execute();
       const count = keys === 'revoke' ? await apiKeys.revokeAllOf(tx, principal, userId) : 0;
       await tx
         .deleteFrom('memberships')

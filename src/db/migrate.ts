@@ -19,6 +19,7 @@ import * as people from '#db/migrations/0011-people.ts';
 import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
 import * as usageNames from '#db/migrations/0013-usage-names.ts';
 import * as privateNetwork from '#db/migrations/0014-private-network.ts';
+import * as conversations from '#db/migrations/0015-conversations.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -36,6 +37,7 @@ const migrations: Record<string, Migration> = {
   '0012-model-gpus': modelGpus,
   '0013-usage-names': usageNames,
   '0014-private-network': privateNetwork,
+  '0015-conversations': conversations,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -25,6 +25,8 @@ export interface Tables {
   password_resets: PasswordResetRow;
   invitations: InvitationRow;
   api_keys: ApiKeyRow;
+  conversations: ConversationRow;
+  presets: PresetRow;
   throttles: ThrottleRow;
   audit_events: AuditEventRow;
   ssh_keys: SshKeyRow;
@@ -135,6 +137,36 @@ export interface ApiKeyRow extends LimitColumns {
   expires_at: number | null;
   revoked_at: number | null;
   last_used_at: number | null;
+}
+
+/** A conversation of the playground. */
+export interface ConversationRow {
+  id: string;
+  account_id: string;
+  user_id: string;
+  name: string;
+  /** JSON object. */
+  content: string;
+  /** The name and the messages in lower case, without images and reasoning. */
+  search_text: string;
+  /** Length of the content. */
+  bytes: number;
+  /** 1 if every member of the account may read it. */
+  shared: number;
+  /** Incremented by each change of the content. */
+  revision: number;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Settings of the playground, saved under a name. */
+export interface PresetRow {
+  id: string;
+  account_id: string;
+  user_id: string;
+  name: string;
+  /** JSON object. */
+  settings: string;
 }
 
 export interface ThrottleRow {

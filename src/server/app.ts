@@ -11,6 +11,7 @@ import Fastify, {
   type FastifyServerOptions,
   LogController,
 } from 'fastify';
+import { type ConversationParts, conversationRoutes } from '#accounts/conversations/routes.ts';
 import { accountsErrorFormat } from '#accounts/errors.ts';
 import { type AccountParts, accountRoutes } from '#accounts/routes.ts';
 import { type UsageParts, usageRoutes } from '#accounts/usage/routes.ts';
@@ -45,7 +46,7 @@ export interface AppParts {
   /** Names that the Host header may have besides those of the loopback interface; null for any. */
   allowedHosts: readonly string[] | null;
   ops: OpsParts;
-  accounts: AccountParts;
+  accounts: AccountParts & ConversationParts;
   inference: Omit<InferenceParts, 'fixedHeaders'>;
   cloud: CloudRouteParts & { cloud: Cloud };
   weights: WeightsParts;
@@ -125,6 +126,7 @@ function dashboardApiRoutes(
   { accounts, cloud, weights, backends, usage }: AppParts,
 ): void {
   app.register(async (scope) => accountRoutes(scope, accounts));
+  app.register(async (scope) => conversationRoutes(scope, accounts), { prefix: '/playground' });
   app.register(async (scope) => usageRoutes(scope, usage));
   app.register(async (scope) => cloudDashboardRoutes(scope, cloud));
   app.register(async (scope) => hostRoutes(scope, cloud.authenticator, cloud.cloud.hostChanges));

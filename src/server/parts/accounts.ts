@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { createApiKeys } from '#accounts/api-keys.ts';
 import { createAuditLog } from '#accounts/audit-log.ts';
 import { createAuthenticator } from '#accounts/authenticate.ts';
+import { createConversations } from '#accounts/conversations/conversations.ts';
+import { createPresets } from '#accounts/conversations/presets.ts';
 import { createDevices } from '#accounts/devices.ts';
 import { Invitations } from '#accounts/invitations.ts';
 import { createLimitSettings } from '#accounts/limits/settings.ts';
@@ -67,6 +69,8 @@ export function openAccounts({ config, clock, db, audit, processId }: Core) {
     signIn,
     authenticator: createAuthenticator(apiKeys, sessions, isHttps(config)),
     members: createMembers(db, audit, { sessions, apiKeys }),
+    conversations: createConversations(db, clock, audit),
+    presets: createPresets(db),
     spendReport: createSpendReport(db, clock),
     auditLog: createAuditLog(db),
   };

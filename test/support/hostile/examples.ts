@@ -50,6 +50,25 @@ const backend = {
   continue_streams: true,
 };
 
+const chatSettings = {
+  system: 'Be brief.',
+  settings: { temperature: 0.5, stop: null },
+  tools: '',
+  schema: '',
+  logprobs: false,
+};
+const conversation = {
+  name: 'Water',
+  content: {
+    ...chatSettings,
+    models: ['hermes3-8b', 'lfm-40b'],
+    turns: [
+      { id: '1', role: 'user', text: 'Is water wet?', images: ['data:image/png;base64,AAAA'] },
+      { id: '2', role: 'assistant', text: 'Yes.', lane: 0, outcome: { finish: 'stop' } },
+    ],
+  },
+};
+
 const tool = {
   type: 'function',
   function: {
@@ -90,6 +109,12 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
   const apiKey = await own('/dashboard/api/api-keys', { label: 'spare' });
   const invitation = await own('/dashboard/api/invitations', { role: 'member' });
   const spare = await own('/dashboard/api/invitations', { role: 'viewer' });
+  const talk = await own('/dashboard/api/playground/conversations', conversation);
+  const share = { method: 'PATCH', json: { shared: true } };
+  assert((await session(`/dashboard/api/playground/conversations/${talk.id}`, share)).ok);
+  const preset = { name: 'Brief', settings: chatSettings };
+  const saved = await session('/dashboard/api/playground/presets', { method: 'PUT', json: preset });
+  const { id: presetId } = (await saved.json()) as { id: string };
   const token = invitation.link.split('/').at(-1);
   // High enough to be met by nothing that is tried here.
   const limits = {
@@ -101,7 +126,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
   const listed = { instance_ids: [instance] };
 
   return {
-    ids: [key.id, filesystem.id, ruleset.id, instance, apiKey.id, spare.id],
+    ids: [key.id, filesystem.id, ruleset.id, instance, apiKey.id, spare.id, talk.id, presetId],
     examples: {
       'POST /v1/chat/completions': {
         ...sampling,
@@ -154,6 +179,14 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       },
       'PATCH /dashboard/api/api-keys/:id': { label: 'fourth', limits },
       'PUT /dashboard/api/limits': limits,
+      'POST /dashboard/api/playground/conversations': conversation,
+      'PATCH /dashboard/api/playground/conversations/:id': {
+        name: 'Rain',
+        shared: true,
+        content: conversation.content,
+        revision: 1,
+      },
+      'PUT /dashboard/api/playground/presets': preset,
       'POST /dashboard/api/hosts': {
         name: 'far',
         region: 'us-west-1',

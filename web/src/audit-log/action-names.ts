@@ -19,6 +19,8 @@ export const actionNames: Record<string, string> = {
   'api_key.created': 'API key created',
   'api_key.updated': 'API key updated',
   'api_key.revoked': 'API key revoked',
+  'conversation.shared': 'Conversation shared with the team',
+  'conversation.unshared': 'Conversation no longer shared',
   'ssh_key.created': 'SSH key added',
   'ssh_key.deleted': 'SSH key deleted',
   'instance.created': 'Machine launched',
