@@ -118,6 +118,15 @@ const CatalogModelSettings = Type.Object(
           'Continue a broken stream on another backend. If not set, it depends on the kind of server.',
       }),
     ),
+    input: Type.Optional(
+      Type.Array(OneOf(['text', 'image']), {
+        minItems: 1,
+        maxItems: 2,
+        uniqueItems: true,
+        description:
+          'What messages to the model may contain. The playground offers to attach images if it has image. Default: [text].',
+      }),
+    ),
     listed: Type.Optional(
       Type.Boolean({
         description: 'List the model in /v1/models. If false, it answers but is not listed.',

@@ -11,6 +11,8 @@ export interface Price {
   readonly cached?: number;
 }
 
+export type Input = 'text' | 'image';
+
 export interface CatalogEntry {
   readonly id: string;
   readonly ownedBy: string;
@@ -28,6 +30,8 @@ export interface CatalogEntry {
   readonly contextFallback: { readonly above: number; readonly to: string } | null;
   /** Whether a broken stream is continued on another backend; null if only backends known to support it do so. */
   readonly continueStreams: boolean | null;
+  /** What its messages may contain, as far as the operator has declared. Requests are not checked against it. */
+  readonly input: readonly Input[];
   /** False if the model can be requested by name but is not in the list. */
   readonly listed: boolean;
 }
@@ -206,6 +210,7 @@ export const builtinModels: readonly CatalogEntry[] = known.map((model) => ({
   maxOutputTokens: null,
   contextFallback: null,
   continueStreams: null,
+  input: ['text'],
   listed: true,
   ...model,
 }));

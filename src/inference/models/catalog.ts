@@ -64,6 +64,7 @@ const newEntry = (id: string): CatalogEntry => ({
   weights: { gguf: null, safetensors: null },
   contextFallback: null,
   continueStreams: null,
+  input: ['text'],
   listed: true,
 });
 

@@ -153,6 +153,7 @@ function toModelWeights(entry: CatalogEntry, bindings: Bindings): ModelWeights {
     owned_by: entry.ownedBy,
     context_window: entry.contextWindow,
     price: { input, output },
+    input: [...entry.input],
     gguf_repo: entry.weights.gguf,
     safetensors_repo: entry.weights.safetensors,
     weights: bindings.find(entry.id)?.name ?? null,

@@ -56,6 +56,7 @@ export const ModelWeights = Type.Object({
   context_window: Type.Integer(),
   /** US dollars per million tokens. */
   price: Type.Object({ input: Type.Number(), output: Type.Number() }),
+  input: Type.Array(OneOf(['text', 'image'])),
   gguf_repo: Nullable,
   safetensors_repo: Nullable,
   /** Name of the weights on disk that serve the model. */

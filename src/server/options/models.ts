@@ -23,6 +23,7 @@ function toChange(model: Models['catalog'][string]): CatalogChange {
     price: model.price,
     contextFallback: model.context_fallback,
     continueStreams: model.continue_streams,
+    input: model.input,
     listed: model.listed,
   };
   const given = Object.entries(change).filter(([, value]) => value !== undefined);
