@@ -1,7 +1,7 @@
 // Everything that needs a GPU, in one run: a machine with the GPU from launch to terminate, the embedded engine beside
 // llama-server with the same weights, and llama-server through Millrace beside itself. It says what is missing here and
 // runs the rest. Usage, as root: node bench/gpu.ts [--weights file.gguf] [--llama-server program] [--rounds 7]
-// [--streams 1,8,64,256] [--tokens 256]
+// [--streams 1,8,64,256] [--tokens 256] [--data-dir folder], where `millrace gpu build` wrote its kernels to that folder.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,6 +20,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '7' },
     streams: { type: 'string', default: '1,8,64,256' },
     tokens: { type: 'string', default: '256' },
+    'data-dir': { type: 'string' },
   },
 });
 const ports = { millrace: 18_086, other: 18_087 };
@@ -51,9 +52,10 @@ async function compareModels(weights: string): Promise<void> {
   // Up to eight streams: beyond its sequences, the embedded engine queues.
   const few = levels.filter(({ streams }) => streams <= 8);
   await withOther(weights, async (other, name) => {
-    await withServer(await startEmbedded(ports.millrace, weights), (embedded) =>
-      compare(['embedded', embedded], [name, other], few, rounds),
-    );
+    await withServer(await startEmbedded(ports.millrace, weights), async (embedded) => {
+      await compare(['embedded', embedded], [name, other], few, rounds);
+      sayDevice(embedded);
+    });
     await withServer(await startGateway(other), (gateway) =>
       compare(['through Millrace', gateway], [name, other], levels, rounds),
     );
@@ -79,7 +81,16 @@ async function withServer(server: Server, work: (server: Server) => Promise<void
 
 function startEmbedded(port: number, weights: string): Promise<Server> {
   const inference = { stand_in: weights, preload: true };
-  return startMillrace(port, { cloud: { driver: 'none' }, inference }, 'llama3.1-8b-instruct');
+  const model = 'llama3.1-8b-instruct';
+  const kernelsFrom = options['data-dir'];
+  const config = { cloud: { driver: 'none' }, inference };
+  return startMillrace(port, config, { model, kernelsFrom });
+}
+
+/** The model is loaded after the start, and its line in the log says where it computes. */
+function sayDevice({ readLog }: Server): void {
+  const device = /"gpu":("\w+"|false)/.exec(readLog())?.[1] ?? 'unknown';
+  console.log(`the embedded engine computed on: ${device === 'false' ? 'the CPU' : device}`);
 }
 
 function startGateway(other: Server): Promise<Server> {
@@ -98,7 +109,7 @@ function startGateway(other: Server): Promise<Server> {
     backends: [backend],
   };
   const models = { builtin_ids: false, catalog: { m: model } };
-  return startMillrace(ports.millrace, { cloud: { driver: 'none' }, models }, 'm');
+  return startMillrace(ports.millrace, { cloud: { driver: 'none' }, models }, { model: 'm' });
 }
 
 function writeWeights(): string {

@@ -2,8 +2,16 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
 
 const startSeconds = 120;
 
@@ -12,26 +20,42 @@ export interface Server {
   readonly key: string;
   /** The id of the model in requests. */
   readonly model: string;
+  readLog(): string;
   stop(): Promise<void>;
 }
 
-export async function startMillrace(port: number, config: object, model = ''): Promise<Server> {
+export interface MillraceOptions {
+  readonly model?: string;
+  /** A data directory in which `millrace gpu build` ran. Its kernels are used. */
+  readonly kernelsFrom?: string | undefined;
+}
+
+export async function startMillrace(
+  port: number,
+  config: object,
+  { model = '', kernelsFrom }: MillraceOptions = {},
+): Promise<Server> {
   // Not below /mnt, where machines are assembled.
   const folder = mkdtempSync('/tmp/millrace-bench-gpu-');
   const file = join(folder, 'millrace.yaml');
-  writeFileSync(file, JSON.stringify({ data_dir: join(folder, 'data'), ...config }));
+  const dataDir = join(folder, 'data');
+  mkdirSync(dataDir, { mode: 0o700 });
+  if (kernelsFrom) symlinkSync(resolve(kernelsFrom, 'gpu'), join(dataDir, 'gpu'));
+  writeFileSync(file, JSON.stringify({ data_dir: dataDir, ...config }));
+  const log = join(folder, 'log');
   const key = 'bench-key-that-is-long-enough-123456';
   const program = join(import.meta.dirname, '../../millrace');
   const child = await start(program, ['serve', '--config', file, '--port', String(port)], {
     health: `http://127.0.0.1:${port}/readyz`,
-    log: join(folder, 'log'),
+    log,
     env: { MILLRACE_API_KEY: key },
   });
   const stop = async () => {
     await end(child);
     rmSync(folder, { recursive: true, force: true });
   };
-  return { url: `http://127.0.0.1:${port}`, key, model, stop };
+  const readLog = () => readFileSync(log, 'utf8');
+  return { url: `http://127.0.0.1:${port}`, key, model, readLog, stop };
 }
 
 /** No prompt cache in host memory, which makes each round slower than the one before, and a KV cache per slot. */
@@ -46,7 +70,7 @@ export async function startLlamaServer(
   const args = ['-m', weights, ...address, '-ngl', '99', '-t', '2', ...cache];
   const url = `http://127.0.0.1:${port}`;
   const child = await start(program, args, { health: `${url}/health`, log: '/dev/null', env: {} });
-  return { url, key: 'none', model: 'm', stop: () => end(child) };
+  return { url, key: 'none', model: 'm', readLog: () => '', stop: () => end(child) };
 }
 
 interface StartOptions {
