@@ -42,6 +42,8 @@ export interface ApiKeys extends Pick<ApiKeyLookup, 'find' | 'forget' | 'flushLa
   /** Stores a key that the operator chose, unless it is stored already. */
   preset(accountId: string, key: string): Promise<void>;
   list(accountId: string, filter: ApiKeyFilter): Promise<Page<ListedApiKey>>;
+  /** Throws not-found for a revoked key as well. */
+  get(accountId: string, id: string): Promise<ListedApiKey>;
   /** A member may change and revoke only keys that the member created. */
   update(principal: SessionPrincipal, id: string, change: ApiKeyChange): Promise<ListedApiKey>;
   revoke(principal: SessionPrincipal, id: string): Promise<void>;
@@ -77,6 +79,7 @@ export function createApiKeys(
     createFirst: (accountId) => createFirstKey(context, accountId),
     preset: (accountId, key) => presetKey(context, accountId, key),
     list: (accountId, filter) => listApiKeys(db, accountId, filter),
+    get: (accountId, id) => getKey(db, accountId, id),
     async update(principal, id, change) {
       const row = await updateKey(context, principal, id, change);
       limitSettings.forget();
@@ -208,13 +211,18 @@ function updateKey(
   });
 }
 
+async function getKey(db: Database | Tx, accountId: string, id: string): Promise<ListedApiKey> {
+  const row = await findListedApiKey(db, accountId, id);
+  if (row === undefined) throw notFound('This API key');
+  return row;
+}
+
 async function getChangeable(
   tx: Tx,
   { accountId, role, userId }: SessionPrincipal,
   id: string,
 ): Promise<ListedApiKey> {
-  const row = await findListedApiKey(tx, accountId, id);
-  if (row === undefined) throw notFound('This API key');
+  const row = await getKey(tx, accountId, id);
   if (role !== 'owner' && row.created_by !== userId) {
     throw forbidden('Members change only API keys that they created. Ask an owner.');
   }

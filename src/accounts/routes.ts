@@ -201,6 +201,12 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
     const made = { ...row, creator_email: session.email };
     return { ...toApiKey(made, spendReport.nothing()), key };
   });
+  app.get('/api-keys/:id', { schema: { params: IdParams } }, async (request) => {
+    const { accountId } = sessionOf(request);
+    const row = await apiKeys.get(accountId, request.params.id);
+    const spend = await spendReport.ofKeys(accountId, [row.id]);
+    return toApiKey(row, spend(row.id));
+  });
   app.patch(
     '/api-keys/:id',
     { schema: { params: IdParams, body: ApiKeyChange } },

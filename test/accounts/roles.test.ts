@@ -141,6 +141,10 @@ describe('roles', () => {
       const { data } = (await (await member(path)).json()) as { data: { id: string }[] };
       return data.map(({ id }) => id);
     };
+    await until('a viewer sees the request', async () => {
+      const response = await viewer(`${api}/usage/requests/${world.requestId}`);
+      return response.status === 200;
+    });
     const people = await idsAt(`${api}/members`);
     const ids = [...world.ids, ...people, ...(await idsAt(`${api}/sessions`))];
     assert(ids.length >= world.ids.length + 4);

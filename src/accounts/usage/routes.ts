@@ -5,16 +5,20 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Authenticator, sessionOf } from '#accounts/authenticate.ts';
 import { toPageOptions } from '#accounts/paging.ts';
+import { IdParams } from '#accounts/schema.ts';
 import type { Clock } from '#lib/clock.ts';
-import { invalidBody } from '#lib/errors.ts';
+import { invalidBody, notFound } from '#lib/errors.ts';
 import { toCsv } from './csv.ts';
 import type { UsageRequests } from './requests.ts';
 import type { UsageRetention } from './retention.ts';
+import { readLatency, readLive } from './samples.ts';
 import {
   type UsageBucket,
   UsageExportQuery,
+  UsageLatencyQuery,
   UsageQuery,
   type UsageRequest,
+  UsageRequestQuery,
   UsageRequestsQuery,
 } from './schema.ts';
 import type { SummarySpan, UsageSummaries } from './summaries.ts';
@@ -45,8 +49,21 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
   app.get('/usage/storage', async () => retention.storage);
   app.get('/usage/requests', { schema: { querystring: UsageRequestsQuery } }, async (request) => {
     const { accountId } = sessionOf(request);
-    return requests.page(accountId, { ...request.query, ...toPageOptions(request.query) });
+    const from = parseTime(request.query.from);
+    return requests.page(accountId, { ...request.query, ...toPageOptions(request.query), from });
   });
+  app.get(
+    '/usage/requests/:id',
+    { schema: { params: IdParams, querystring: UsageRequestQuery } },
+    async (request) => {
+      const { accountId } = sessionOf(request);
+      const at = parseTime(request.query.at);
+      const found = await requests.find(accountId, request.params.id, at);
+      if (found === undefined) throw notFound('This request');
+      return found;
+    },
+  );
+  sampleRoutes(scope, parts);
 
   // No HEAD route: it would read the whole export and discard it.
   const csv = { exposeHeadRoute: false };
@@ -67,11 +84,30 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
   );
 }
 
+function sampleRoutes(scope: FastifyInstance, { clock, requests }: UsageParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  app.get('/usage/live', (request) =>
+    readLive(requests, sessionOf(request).accountId, clock.now()),
+  );
+  app.get('/usage/latency', { schema: { querystring: UsageLatencyQuery } }, (request) => {
+    const { model, key, from } = request.query;
+    const filter = { model, key, from: parseTime(from) ?? clock.now() - 7 * dayMs };
+    return readLatency(requests, sessionOf(request).accountId, filter);
+  });
+}
+
+/** The schema accepts a leap second, which Date.parse does not. */
+function parseTime(text: string | undefined): number | undefined {
+  const at = text === undefined ? undefined : Date.parse(text);
+  if (Number.isNaN(at)) throw invalidBody('Times must not be leap seconds.', 'from');
+  return at;
+}
+
 /** The span begins at the start of a step, because sums have no finer times. */
 function parseSummary(query: UsageQuery, now: number): SummarySpan {
-  const { step = 'day', by = 'none' } = query;
+  const { step = 'day', by = 'none', model, key } = query;
   const { from, to } = parseSpan(query, now, maxDays[step]);
-  return { from: from - (from % stepMs[step]), to, step, by };
+  return { from: from - (from % stepMs[step]), to, step, by, model, key };
 }
 
 function parseSpan(

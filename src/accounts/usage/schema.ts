@@ -15,16 +15,21 @@ export type Grouping = (typeof groupings)[number];
 
 const span = { from: Type.Optional(Time), to: Type.Optional(Time) };
 
-export const UsageQuery = Type.Object(
-  { ...span, step: Type.Optional(OneOf(steps)), by: Type.Optional(OneOf(groupings)) },
-  closed,
-);
-
-const filter = {
+const subject = {
   model: Type.Optional(Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' })),
   key: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
-  status: Type.Optional(OneOf(statuses)),
 };
+const filter = { ...subject, status: Type.Optional(OneOf(statuses)) };
+
+export const UsageQuery = Type.Object(
+  {
+    ...span,
+    ...subject,
+    step: Type.Optional(OneOf(steps)),
+    by: Type.Optional(OneOf(groupings)),
+  },
+  closed,
+);
 
 export const UsageExportQuery = Type.Object({ ...span, ...filter }, closed);
 
@@ -32,9 +37,15 @@ export const UsageRequestsQuery = Type.Object(
   {
     ...page,
     ...filter,
+    from: Type.Optional(Time),
   },
   closed,
 );
+
+/** Without `at`, only the newest requests are searched. */
+export const UsageRequestQuery = Type.Object({ at: Type.Optional(Time) }, closed);
+
+export const UsageLatencyQuery = Type.Object({ from: Type.Optional(Time), ...subject }, closed);
 
 export type UsageQuery = Static<typeof UsageQuery>;
 export type UsageExportQuery = Static<typeof UsageExportQuery>;
@@ -90,6 +101,27 @@ export interface UsageRequestPage {
   data: UsageRequest[];
   /** Pass this as `before` to get the next page; null on the last one. */
   next: string | null;
+}
+
+/** Requests of the last minute, of which at most the newest 2,000 are counted. */
+export interface UsageLive {
+  /** How far back the counted requests reach, in milliseconds. */
+  span_ms: number;
+  requests: number;
+  errors: number;
+  tokens: number;
+}
+
+export interface Percentiles {
+  p50: number;
+  p95: number;
+}
+
+/** Times of those requests that were completed, of the newest 2,000. Null if none was timed. */
+export interface UsageLatency {
+  requests: number;
+  duration_ms: Percentiles | null;
+  first_token_ms: Percentiles | null;
 }
 
 /** How full the record of requests is. */

@@ -14,6 +14,9 @@ export interface SummarySpan {
   to: number;
   step: Step;
   by: Grouping;
+  /** Only the requests for this model, or with this key. */
+  model?: string | undefined;
+  key?: string | undefined;
 }
 
 export interface UsageSummaries {
@@ -47,7 +50,7 @@ interface Sums extends Omit<UsageBucket, 'start' | 'group' | 'cost'> {
 
 export function createUsageSummaries(db: Database): UsageSummaries {
   async function read(accountId: string, span: SummarySpan, limit: number): Promise<UsageBucket[]> {
-    const { from, to, step, by } = span;
+    const { from, to, step, by, model, key } = span;
     const isByKey = by === 'key';
     const { rows } = await sql<Sums>`
       select ${starts[step]} as start, ${groups[by]} as group_name,
@@ -59,6 +62,8 @@ export function createUsageSummaries(db: Database): UsageSummaries {
       from usage_hours u
       ${isByKey ? sql`left join api_keys k on k.id = u.key_id` : sql``}
       where u.account_id = ${accountId} and u.hour >= ${from} and u.hour < ${to}
+        ${model === undefined ? sql`` : sql`and u.model = ${model}`}
+        ${key === undefined ? sql`` : sql`and u.key_id = ${key}`}
       group by 1, 2 order by 1, 2 limit ${limit}`.execute(db);
     return rows.map(toBucket);
   }

@@ -43,14 +43,17 @@ function addToHour(
   { hour, sign }: { hour: number; sign: 1 | -1 },
 ): void {
   const [keyId, isError] = [row.key_id ?? '', row.status !== 'done' && row.status !== 'aborted'];
-  const key = `${row.account_id}\n${hour}\n${keyId}\n${row.model}\n${row.backend}`;
+  // Any text may be sent as a model: unknown ones share a sum, so that callers can't add series without end.
+  const isUnknown = row.status === 'refused' && row.code === 'model_not_found';
+  const model = isUnknown ? '' : row.model;
+  const key = `${row.account_id}\n${hour}\n${keyId}\n${model}\n${row.backend}`;
   let sum = hours.get(key);
   if (sum === undefined) {
     sum = {
       account_id: row.account_id,
       hour,
       key_id: keyId,
-      model: row.model,
+      model,
       backend: row.backend,
       ...noSums,
     };

@@ -5,7 +5,13 @@ import assert from 'node:assert';
 import { before, describe, test } from 'node:test';
 import { CompiledQuery, type RootOperationNode, SqliteAdapter, sql } from 'kysely';
 import { createUsageRequests, type RequestFilter } from '#accounts/usage/requests.ts';
-import type { UsageRequestPage, UsageSummary } from '#accounts/usage/schema.ts';
+import { readLatency } from '#accounts/usage/samples.ts';
+import type {
+  UsageLive,
+  UsageRequest,
+  UsageRequestPage,
+  UsageSummary,
+} from '#accounts/usage/schema.ts';
 import { createUsageSummaries } from '#accounts/usage/summaries.ts';
 import { createUsageWriter } from '#accounts/usage/writer.ts';
 import { openDatabase } from '#db/open.ts';
@@ -72,6 +78,81 @@ for (const database of databases) {
       for (const query of ['limit=0', 'limit=501', 'status=odd', 'before=1', 'key=x', 'what=1']) {
         assert.equal((await owner(`/dashboard/api/usage/requests?${query}`)).status, 400, query);
       }
+    });
+
+    test('one request is found by its id, with or without its time', async () => {
+      const mine = row({ account_id: account, model: 'single' });
+      const theirs = row({ account_id: 'e'.repeat(32), model: 'single' });
+      await createUsageWriter(db).write([mine, theirs]);
+      const path = `/usage/requests/${mine.id}`;
+      assert.equal((await read<UsageRequest>(path)).model, 'single');
+      const { at } = await read<UsageRequest>(`${path}?at=${new Date(now).toISOString()}`);
+      assert.equal(Date.parse(at), now);
+      for (const missing of [
+        `${mine.id}?at=${new Date(now + 1).toISOString()}`,
+        theirs.id,
+        `${theirs.id}?at=${new Date(now).toISOString()}`,
+      ]) {
+        assert.equal((await owner(`/dashboard/api/usage/requests/${missing}`)).status, 404);
+      }
+    });
+
+    test('percentiles are of the completed requests of a model or key since a time', async () => {
+      const timed = { account_id: account, model: 'timed', key_id: 'd'.repeat(32) };
+      await createUsageWriter(db).write([
+        ...Array.from({ length: 100 }, (_, at) =>
+          row({ ...timed, duration_ms: at + 1, first_token_ms: at < 10 ? at + 1 : null }),
+        ),
+        row({ ...timed, status: 'failed', duration_ms: 100_000 }),
+        row({ ...timed, at: now - 1, duration_ms: 100_000 }),
+      ]);
+      const from = `from=${new Date(now).toISOString()}`;
+      for (const subject of ['model=timed', `key=${timed.key_id}`]) {
+        assert.deepEqual(await read(`/usage/latency?${subject}&${from}`), {
+          requests: 100,
+          duration_ms: { p50: 50, p95: 95 },
+          first_token_ms: { p50: 5, p95: 10 },
+        });
+      }
+      const none = await read(`/usage/latency?model=never-asked&${from}`);
+      assert.deepEqual(none, { requests: 0, duration_ms: null, first_token_ms: null });
+    });
+
+    test('the last minute has its requests, errors and tokens', async () => {
+      const before = await read<UsageLive>('/usage/live');
+      const at = Date.now();
+      await createUsageWriter(db).write([
+        row({ account_id: account, at }),
+        row({ account_id: account, at, status: 'failed' }),
+        row({ account_id: account, at: at - 120_000 }),
+      ]);
+      const after = await read<UsageLive>('/usage/live');
+      assert.deepEqual([after.requests - before.requests, after.errors - before.errors], [2, 1]);
+      assert.deepEqual([after.tokens - before.tokens, after.span_ms], [30, 60_000]);
+    });
+
+    test('sums can be of one model or key, and unknown models share a sum', async () => {
+      const at = Date.parse('2025-05-01T00:00:00Z');
+      const key_id = 'c'.repeat(32);
+      const unknown = { status: 'refused', code: 'model_not_found' } as const;
+      await createUsageWriter(db).write([
+        row({ account_id: account, at, key_id, model: 'one' }),
+        row({ account_id: account, at, model: 'one' }),
+        row({ account_id: account, at, model: 'typo-1', ...unknown }),
+        row({ account_id: account, at, model: 'typo-2', ...unknown }),
+      ]);
+      const span = 'by=model&from=2025-05-01T00:00:00Z&to=2025-05-02T00:00:00Z';
+      const groups = async (query: string) =>
+        (await read<UsageSummary>(`/usage?${span}${query}`)).data.map((bucket) => [
+          bucket.group,
+          bucket.requests,
+        ]);
+      assert.deepEqual(await groups(''), [
+        [null, 2],
+        ['one', 2],
+      ]);
+      assert.deepEqual(await groups('&model=one'), [['one', 2]]);
+      assert.deepEqual(await groups(`&key=${key_id}`), [['one', 1]]);
     });
 
     test('another account’s usage is not shown', async () => {
@@ -219,6 +300,21 @@ for (const database of databases) {
         page({ model: 'rare' }, /usage_requests_by_model/),
         page({ status: 'failed' }, /usage_requests_by_status/),
         page({ key: `${'b'.repeat(31)}3` }, /usage_requests_by_key/),
+        page({ model: 'other', from: now - 24 * hourMs }, /usage_requests_by_model/),
+        {
+          over: {},
+          index: /usage_requests_by_key/,
+          ask: (db: Database) =>
+            readLatency(createUsageRequests(db), accountId, {
+              from: now - 24 * hourMs,
+              key: `${'b'.repeat(31)}3`,
+            }),
+        },
+        {
+          over: {},
+          index: /index/i,
+          ask: (db: Database) => createUsageRequests(db).find(accountId, nextId(), undefined),
+        },
         // Nothing has this name, so nothing is read.
         page({ key: '9'.repeat(32) }, /^$/),
         {

@@ -9,6 +9,8 @@ export const owner = 'owner@example.com';
 export interface World {
   /** Ids of things that exist, for addresses. */
   ids: string[];
+  /** The id of a request that has a usage row. */
+  requestId: string;
   /** By method and route. */
   examples: Record<string, Record<string, unknown>>;
 }
@@ -124,9 +126,26 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
     monthly_budget: 1_000_000,
   };
   const listed = { instance_ids: [instance] };
+  // Its usage row is named by the id of the response.
+  const refused = await server.fetch('/v1/chat/completions', {
+    json: { model: 'no-such-model', messages: [{ role: 'user', content: 'Hello' }] },
+  });
+  const requestId = refused.headers.get('x-request-id');
+  assert(requestId !== null);
 
   return {
-    ids: [key.id, filesystem.id, ruleset.id, instance, apiKey.id, spare.id, talk.id, presetId],
+    ids: [
+      key.id,
+      filesystem.id,
+      ruleset.id,
+      instance,
+      apiKey.id,
+      spare.id,
+      talk.id,
+      presetId,
+      requestId,
+    ],
+    requestId,
     examples: {
       'POST /v1/chat/completions': {
         ...sampling,

@@ -65,7 +65,7 @@ async function getMachines(range: TimeRange): Promise<InstanceUsage[]> {
 }
 
 const unnamed: Record<ModelGrouping, string> = {
-  model: 'No model',
+  model: 'Unknown model',
   key: 'Dashboard users',
   backend: 'No backend',
   none: 'All requests',
