@@ -11,6 +11,8 @@ export interface AuditPageOptions extends PageOptions {
   /** The user who made the change. */
   userId?: string | undefined;
   apiKeyId?: string | undefined;
+  /** What was changed, e.g. an instance. */
+  resourceId?: string | undefined;
   /** ISO 8601; the end is exclusive. */
   from?: string | undefined;
   to?: string | undefined;
@@ -34,10 +36,11 @@ export function createAuditLog(db: Database): AuditLog {
         .selectAll('e')
         .select(['u.email as user_email', 'k.label as api_key_label'])
         .where('e.account_id', '=', accountId);
-      const { action, userId, apiKeyId, from, to } = filter;
+      const { action, userId, apiKeyId, resourceId, from, to } = filter;
       if (action !== undefined) query = query.where('e.action', '=', action);
       if (userId !== undefined) query = query.where('e.user_id', '=', userId);
       if (apiKeyId !== undefined) query = query.where('e.api_key_id', '=', apiKeyId);
+      if (resourceId !== undefined) query = query.where('e.resource_id', '=', resourceId);
       if (from !== undefined) query = query.where('e.at', '>=', parseTime('from', from));
       if (to !== undefined) query = query.where('e.at', '<', parseTime('to', to));
       const order = { at: 'e.at', id: 'e.id', of: (row: { at: number; id: string }) => row };

@@ -226,10 +226,15 @@ function keyRoutes(scope: FastifyInstance, parts: AccountParts): void {
     return { ok: true };
   });
   app.get('/audit-events', { schema: { querystring: AuditQuery } }, async (request) => {
-    const { user_id: userId, api_key_id: apiKeyId, ...rest } = request.query;
+    const {
+      user_id: userId,
+      api_key_id: apiKeyId,
+      resource_id: resourceId,
+      ...rest
+    } = request.query;
     const { accountId } = sessionOf(request);
     const page = toPageOptions(request.query);
-    return auditLog.page(accountId, { ...rest, ...page, userId, apiKeyId });
+    return auditLog.page(accountId, { ...rest, ...page, userId, apiKeyId, resourceId });
   });
 }
 

@@ -150,6 +150,7 @@ export const AuditQuery = Type.Object(
     action: Type.Optional(Type.String({ maxLength: 64, pattern: '^[a-z_]+\\.[a-z_]+$' })),
     user_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
     api_key_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
+    resource_id: Type.Optional(Type.String({ maxLength: 64, pattern: '^[^\\u0000]*$' })),
     from: Type.Optional(Type.String({ format: 'date-time' })),
     to: Type.Optional(Type.String({ format: 'date-time' })),
   },

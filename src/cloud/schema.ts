@@ -298,3 +298,18 @@ export interface InstanceUsage {
   /** Rounded to a hundredth of a cent. */
   readonly cents: number;
 }
+
+/** A figure, or a sentence on why it can't be measured. */
+export type MeasuredFigure<Value> = { readonly value: Value } | { readonly unavailable: string };
+
+/** What a machine uses now. Served to the dashboard only. */
+export interface InstanceStats {
+  /** CPU time of all processes. Grows from an arbitrary start; a restart may reset it. */
+  readonly cpu_ms: MeasuredFigure<number>;
+  readonly memory_bytes: MeasuredFigure<number>;
+  readonly disk_bytes: MeasuredFigure<number>;
+  readonly network: MeasuredFigure<{ received_bytes: number; sent_bytes: number }>;
+  readonly gpus: MeasuredFigure<
+    { model: string; busy_percent: number; memory_bytes: number; total_bytes: number }[]
+  >;
+}

@@ -1,5 +1,5 @@
-// Routes of the dashboard beyond the public cloud API: costs, reasons, boot logs, tags of existing instances,
-// and live updates.
+// Routes of the dashboard beyond the public cloud API: costs, reasons, boot logs, live figures, tags of existing
+// instances, and live updates.
 
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
@@ -69,6 +69,9 @@ export function cloudDashboardRoutes(
     const { accountId } = sessionOf(request);
     return { data: await cloud.details.bootLog(accountId, toId(request.params.id)).catch(hide) };
   });
+  app.get('/instances/:id/stats', { schema: { params: IdParams } }, (request) =>
+    cloud.details.stats(sessionOf(request).accountId, toId(request.params.id)).catch(hide),
+  );
   app.put(
     '/instances/:id/tags',
     { schema: { params: IdParams, body: TagsChange } },

@@ -101,6 +101,10 @@ export interface Driver {
   /** Returns at most the last 256 KiB of what the machine printed while booting. */
   bootLog(id: string): Promise<string>;
 
+  /** Measures what a running machine uses now; resolves to undefined if it does not run. Nothing is sampled between
+   * calls. Throws DriverError. */
+  stats(id: string): Promise<MachineStats | undefined>;
+
   /** Calls `changed` when a machine may have changed on its own (null: any machine), so that the cloud need
    * not poll. Returns a function that stops it. Undefined on drivers that can't tell. */
   watch?(changed: (id: string | null) => void): () => void;
@@ -118,6 +122,30 @@ export interface Driver {
 
   /** Stops serving sessions. Machines that can outlive this process do; the next process adopts them. */
   close(): Promise<void>;
+}
+
+/** A figure, or a sentence on why this host can't measure it. */
+export type Measured<Value> = { readonly value: Value } | { readonly unavailable: string };
+
+export interface MachineStats {
+  /** CPU time of all its processes in milliseconds. Grows from an arbitrary start; a restart may reset it. */
+  readonly cpuMs: Measured<number>;
+  /** Memory in use, without the file cache that the kernel would give up. */
+  readonly memoryBytes: Measured<number>;
+  /** What files use on the machine's own disk. */
+  readonly diskBytes: Measured<number>;
+  /** Bytes since the machine's interface exists. */
+  readonly network: Measured<{ readonly receivedBytes: number; readonly sentBytes: number }>;
+  /** In the order of the machine's GPUs; empty if it has none. */
+  readonly gpus: Measured<readonly GpuStats[]>;
+}
+
+export interface GpuStats {
+  readonly model: string;
+  /** Share of the time in which the GPU computes, 0 to 100. */
+  readonly busyPercent: number;
+  readonly memoryBytes: number;
+  readonly totalBytes: number;
 }
 
 export interface TerminalSize {

@@ -10,6 +10,7 @@ import {
   type ImageReport,
   type MachineSpec,
   type MachineState,
+  type MachineStats,
 } from './driver.ts';
 import {
   createMemoryMachines,
@@ -103,6 +104,7 @@ export function createScriptedDriver(options: ScriptedOptions = {}): ScriptedDri
       return 4096;
     },
     bootLog: async (id) => (machines.read(id) === undefined ? '' : `machine ${id} booted\n`),
+    stats: async (id) => measure(host, id),
     ...(images === undefined ? {} : { images: async () => images }),
     watch(listener) {
       host.changed = listener;
@@ -195,6 +197,20 @@ function inspect(host: ScriptedHost, id: string): MachineState {
   if (looksLeft > 1) return { state: 'starting', ip: null };
   if (looksLeft === 1) return { state: 'starting', ip };
   return { state: 'running', ip, privateIp: ip.replace(/^127/, '10'), sshPort: 22 };
+}
+
+/** One boot is one millisecond of CPU time. Scripted machines have no disk to measure. */
+function measure(host: ScriptedHost, id: string): MachineStats | undefined {
+  checkReachable(host);
+  const machine = host.machines.read(id);
+  if (!machine?.running) return undefined;
+  return {
+    cpuMs: { value: machine.boots },
+    memoryBytes: { value: 64 * 1024 ** 2 },
+    diskBytes: { unavailable: 'Scripted machines have no disk.' },
+    network: { value: { receivedBytes: 2048, sentBytes: 1024 } },
+    gpus: { value: [] },
+  };
 }
 
 function restart(host: ScriptedHost, spec: MachineSpec) {

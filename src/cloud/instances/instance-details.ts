@@ -4,10 +4,16 @@
 import type { Audit } from '#accounts/audit.ts';
 import { type Page, type PageOptions, readPage } from '#accounts/paging.ts';
 import type { Principal } from '#accounts/principal.ts';
-import type { Terminal, TerminalSize } from '#cloud/drivers/driver.ts';
+import {
+  DriverError,
+  type MachineStats,
+  type Measured,
+  type Terminal,
+  type TerminalSize,
+} from '#cloud/drivers/driver.ts';
 import { instanceNotFound } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
-import type { InstanceDetail } from '#cloud/schema.ts';
+import type { InstanceDetail, InstanceStats, MeasuredFigure } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
 import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
@@ -16,8 +22,16 @@ export interface InstanceDetails {
   /** Newest first. */
   list(accountId: string, page: PageOptions): Promise<Page<InstanceDetail>>;
   bootLog(accountId: string, id: string): Promise<string>;
+  /** Measures the machine now. */
+  stats(accountId: string, id: string): Promise<StatsResult>;
   /** Opens a login shell. Undefined if the instance is not active, or its driver has no terminals. */
   openTerminal(principal: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
+}
+
+/** `data` is null if nothing can be measured; `reason` then says why. */
+export interface StatsResult {
+  data: InstanceStats | null;
+  reason: string | null;
 }
 
 const unreachable = 'The boot log cannot be read: this server cannot reach its host now.\n';
@@ -25,7 +39,7 @@ const unreachable = 'The boot log cannot be read: this server cannot reach its h
 export function createInstanceDetails(
   db: Database,
   audit: Audit,
-  hosts: Pick<Hosts, 'driverOf'>,
+  hosts: Pick<Hosts, 'all' | 'driverOf'>,
 ): InstanceDetails {
   async function getRow(accountId: string, id: string) {
     const row = await db
@@ -62,6 +76,19 @@ export function createInstanceDetails(
       const row = await getRow(accountId, id);
       return hosts.driverOf(row.host_id)?.bootLog(row.id) ?? unreachable;
     },
+    async stats(accountId, id) {
+      const row = await getRow(accountId, id);
+      const driver = hosts.driverOf(row.host_id);
+      if (driver === undefined) return { data: null, reason: explainSilence(hosts, row.host_id) };
+      try {
+        const stats = await driver.stats(row.id);
+        if (stats === undefined) return { data: null, reason: 'The machine does not run now.' };
+        return { data: toStats(stats), reason: null };
+      } catch (error) {
+        if (error instanceof DriverError) return { data: null, reason: error.message };
+        throw error;
+      }
+    },
     async openTerminal(principal, id, size) {
       const row = await getRow(principal.accountId, id);
       const driver = hosts.driverOf(row.host_id);
@@ -72,3 +99,37 @@ export function createInstanceDetails(
     },
   };
 }
+
+/** Why this server has no driver for a host. */
+function explainSilence(hosts: Pick<Hosts, 'all'>, hostId: string): string {
+  const host = hosts.all().find(({ row }) => row.id === hostId);
+  if (host?.online) {
+    return `This machine runs on host ${host.row.name} of another Millrace server. Open the dashboard of that server to see live figures.`;
+  }
+  return `Host ${host?.row.name ?? hostId} does not answer now. ${host?.reason ?? ''}`.trim();
+}
+
+function toStats({ cpuMs, memoryBytes, diskBytes, network, gpus }: MachineStats): InstanceStats {
+  return {
+    cpu_ms: cpuMs,
+    memory_bytes: memoryBytes,
+    disk_bytes: diskBytes,
+    network: convert(network, ({ receivedBytes, sentBytes }) => ({
+      received_bytes: receivedBytes,
+      sent_bytes: sentBytes,
+    })),
+    gpus: convert(gpus, (all) =>
+      all.map((gpu) => ({
+        model: gpu.model,
+        busy_percent: gpu.busyPercent,
+        memory_bytes: gpu.memoryBytes,
+        total_bytes: gpu.totalBytes,
+      })),
+    ),
+  };
+}
+
+const convert = <From, To>(
+  measured: Measured<From>,
+  to: (value: From) => To,
+): MeasuredFigure<To> => ('value' in measured ? { value: to(measured.value) } : measured);

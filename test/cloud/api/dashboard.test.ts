@@ -2,6 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
+import type { StatsResult } from '#cloud/instances/instance-details.ts';
 import type { InstanceDetail, InstanceUsage } from '#cloud/schema.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { publicKey } from '#test/support/cloud/cloud.ts';
@@ -51,6 +52,29 @@ for (const database of databases) {
       const events = await session('/dashboard/api/audit-events?action=instance.updated');
       const { data } = (await events.json()) as { data: { details: unknown }[] };
       assert.deepEqual(data.at(-1)?.details, { tags: ['team=vision', 'spare='] });
+    });
+
+    test('live figures are measured on demand, and the reason is said where they are not', async () => {
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const server = await startTestServer({ database, config: { cloud } });
+      const session = await server.join();
+      const id = await launch(session);
+      const read = async (at = id) => {
+        const response = await session(`/dashboard/api/instances/${at}/stats`);
+        return { status: response.status, ...((await response.json()) as StatsResult) };
+      };
+      await until('it runs', async () => (await read()).data !== null);
+      const { data, reason } = await read();
+      assert.deepEqual(data?.network, { value: { received_bytes: 2048, sent_bytes: 1024 } });
+      assert.deepEqual(data?.disk_bytes, { unavailable: 'Scripted machines have no disk.' });
+      assert.equal(reason, null);
+      assert.equal((await read('f'.repeat(32))).status, 404);
+      const events = await session(`/dashboard/api/audit-events?resource_id=${id}`);
+      const { data: logged } = (await events.json()) as { data: { action: string }[] };
+      assert.deepEqual(
+        logged.map(({ action }) => action),
+        ['instance.created'],
+      );
     });
 
     test('usage is seconds times price, within the requested period', async () => {

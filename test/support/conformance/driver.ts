@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Driver, MachineSpec, MachineState } from '#cloud/drivers/driver.ts';
+import type { Driver, MachineSpec, MachineState, Measured } from '#cloud/drivers/driver.ts';
 import { newMachineSpec } from '#test/support/cloud/machine-spec.ts';
 import { until } from '#test/support/until.ts';
 import { createSshClient, type SshClient } from './ssh-client.ts';
@@ -115,6 +115,30 @@ export function checkDriver(subject: DriverSubject) {
       assert.equal(await driver.bootLog(wanted.id), '');
     });
 
+    test('what a machine uses is measured, and nothing is once it is gone', async () => {
+      const wanted = spec();
+      assert.equal(await driver.stats(wanted.id), undefined);
+      await driver.launch(wanted);
+      const state = await running(wanted.id);
+      const first = await driver.stats(wanted.id);
+      assert.ok(first !== undefined);
+      await output(state, 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo burnt');
+      const second = await driver.stats(wanted.id);
+      assert.ok(second !== undefined);
+      const memory = read(second.memoryBytes);
+      const limit = wanted.memoryGib * 1024 ** 3;
+      assert.ok(memory === null || (memory > 0 && memory <= limit), `${memory} bytes of memory`);
+      const [before, after] = [read(first.cpuMs), read(second.cpuMs)];
+      assert.ok(before === null || after! > before + 50, `${before} to ${after} ms of CPU time`);
+      const [sent, later] = [read(first.network), read(second.network)];
+      assert.ok(sent === null || later!.receivedBytes >= sent.receivedBytes);
+      const disk = read(second.diskBytes);
+      assert.ok(disk === null || disk > 0);
+      assert.deepEqual(read(second.gpus), []);
+      await driver.terminate(wanted.id);
+      assert.equal(await driver.stats(wanted.id), undefined);
+    });
+
     test('a filesystem is shared between machines and outlives them', async () => {
       await driver.createFilesystem(filesystem);
       await driver.createFilesystem(filesystem);
@@ -178,6 +202,13 @@ export function checkDriver(subject: DriverSubject) {
       }
     });
   });
+}
+
+/** Null if the host can't measure it; the reason must then be a sentence. */
+function read<Value>(measured: Measured<Value>): Value | null {
+  if ('value' in measured) return measured.value;
+  assert.match(measured.unavailable, /^[A-Z].+\.$/);
+  return null;
 }
 
 async function startChild({ inChild: [module, exported, argument] }: DriverSubject) {

@@ -15,6 +15,7 @@ import { listImages } from './images.ts';
 import { addressOf, findId, instanceName, instancePath, isSettled } from './instance.ts';
 import { takeInventory } from './inventory.ts';
 import { launchMachine, removeMachine, restartMachine } from './life-cycle.ts';
+import { measureInstance } from './stats.ts';
 import { openInstanceTerminal } from './terminal.ts';
 
 export type IncusDriver = Driver &
@@ -61,6 +62,10 @@ export async function createIncusDriver(options: IncusOptions): Promise<IncusDri
       if (!(await instances.find(id))) return '';
       const path = `${instancePath(instanceName(id))}/console`;
       return (await client.bytes(path, maxBootLogBytes))?.toString('utf8') ?? '';
+    },
+    async stats(id) {
+      const instance = await instances.find(id);
+      return instance && measureInstance(client, instance);
     },
     watch: instances.watch,
     images: () => listImages(client),

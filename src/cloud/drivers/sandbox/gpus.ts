@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { DriverError, type DriverReport } from '#cloud/drivers/driver.ts';
+import { DriverError, type DriverReport, type GpuStats } from '#cloud/drivers/driver.ts';
 
 const execute = promisify(execFile);
 
@@ -40,6 +40,38 @@ export function parseGpus(csv: string): Gpu[] {
 
 export function toReport(gpus: readonly Gpu[]): DriverReport['gpus'] {
   return gpus.map(({ address, model, memoryGib }) => ({ address, model, memoryGib }));
+}
+
+/** Measures these GPUs. Throws if nvidia-smi fails or does not list one of them. */
+export async function measureGpus(addresses: readonly string[]): Promise<GpuStats[]> {
+  const fields = 'uuid,name,utilization.gpu,memory.used,memory.total';
+  const argv = [`--query-gpu=${fields}`, '--format=csv,noheader,nounits'];
+  const { stdout } = await execute('nvidia-smi', argv, { timeout: 20_000 });
+  const measured = parseGpuStats(stdout);
+  return addresses.map((address) => {
+    const gpu = measured.get(address);
+    if (gpu === undefined) throw new Error(`nvidia-smi does not list GPU ${address}.`);
+    return gpu;
+  });
+}
+
+/** By UUID. */
+export function parseGpuStats(csv: string): Map<string, GpuStats> {
+  const lines = csv.split('\n').map((line) => line.split(',').map((field) => field.trim()));
+  return new Map(
+    lines
+      .filter((fields) => fields.length === 5)
+      .map(([address, model, busy, used, total]) => [
+        address!,
+        {
+          model: model!,
+          // nvidia-smi prints [N/A] for a GPU that is sliced.
+          busyPercent: Number(busy) || 0,
+          memoryBytes: (Number(used) || 0) * 1024 ** 2,
+          totalBytes: (Number(total) || 0) * 1024 ** 2,
+        },
+      ]),
+  );
 }
 
 /** Returns names under /dev: those of the given GPUs and those that every CUDA program needs. */

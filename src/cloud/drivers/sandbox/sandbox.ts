@@ -34,6 +34,7 @@ import {
 import { memoryForMachines, reserveMemory } from '#cloud/drivers/sandbox/machine/memory-reserve.ts';
 import { isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
 import { createShare, measureShare, removeShare } from '#cloud/drivers/sandbox/machine/shares.ts';
+import { measureMachine } from '#cloud/drivers/sandbox/machine/stats.ts';
 import { openSandboxTerminal } from '#cloud/drivers/sandbox/machine/terminal.ts';
 import {
   type AddressRange,
@@ -120,6 +121,11 @@ export async function createSandboxDriver(options: SandboxOptions): Promise<Sand
     deleteFilesystem: (id) => removeShare(context, id),
     filesystemUsage: (id) => measureShare(context, id),
     bootLog: (id) => readBootLog(machineDirectory(dataDir, id).bootLog),
+    async stats(id) {
+      const known = served.find(id);
+      if (!known || !(await isAlive(known.machine.process.init))) return undefined;
+      return measureMachine(known.machine);
+    },
     async attachTerminal(id, size) {
       const known = served.find(id);
       if (!known) return undefined;

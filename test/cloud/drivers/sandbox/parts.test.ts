@@ -10,7 +10,7 @@ import {
   describeIsolation,
   describeNetwork,
 } from '#cloud/drivers/sandbox/description.ts';
-import { gpuDevices, parseGpus, parseMinor } from '#cloud/drivers/sandbox/gpus.ts';
+import { gpuDevices, parseGpuStats, parseGpus, parseMinor } from '#cloud/drivers/sandbox/gpus.ts';
 import type { SandboxHost } from '#cloud/drivers/sandbox/host.ts';
 import { parseControlGroups } from '#cloud/drivers/sandbox/machine/control-groups.ts';
 import { findProcess, isAlive } from '#cloud/drivers/sandbox/machine/process-identity.ts';
@@ -60,6 +60,17 @@ describe('GPUs', () => {
     assert.deepEqual(parseGpus('No devices were found\n'), []);
     assert.equal(parseMinor('Model: \t A10\nDevice Minor: \t 3\n'), 3);
   });
+  test('the load of GPUs is read by UUID, and a figure that is not available is zero', () => {
+    const csv = 'GPU-1, NVIDIA H200, 37, 1024, 143771\nGPU-2, NVIDIA H200, [N/A], 0, 143771\n';
+    const stats = parseGpuStats(csv);
+    assert.deepEqual(stats.get('GPU-1'), {
+      model: 'NVIDIA H200',
+      busyPercent: 37,
+      memoryBytes: 1024 ** 3,
+      totalBytes: 143_771 * 1024 ** 2,
+    });
+    assert.equal(stats.get('GPU-2')?.busyPercent, 0);
+  });
   test('a missing GPU makes a launch impossible', async () => {
     await assert.rejects(gpuDevices(['GPU-none']), { failure: 'impossible' });
   });
@@ -74,6 +85,17 @@ describe('control groups', () => {
     const found = parseControlGroups([...first, second].join('\n'));
     assert.equal(found?.version, 1);
     assert.equal(found?.mounts[0], '/sys/fs/cgroup/cpu,cpuacct');
+  });
+  test('CPU accounting that is mounted apart from CPU limits is joined as well', () => {
+    const apart = ['cpu', 'cpuacct', 'memory', 'pids'].map(
+      (name) => `cgroup /cgroup/${name} cgroup rw,${name} 0 0`,
+    );
+    assert.deepEqual(parseControlGroups(apart.join('\n'))?.mounts, [
+      '/cgroup/cpu',
+      '/cgroup/memory',
+      '/cgroup/pids',
+      '/cgroup/cpuacct',
+    ]);
   });
   test('version 2 is used if it is alone, and without either there are no limits', () => {
     assert.deepEqual(parseControlGroups(second), {

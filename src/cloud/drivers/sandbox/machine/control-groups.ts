@@ -14,7 +14,8 @@ const maxBootMs = 300_000;
 
 export interface ControlGroups {
   readonly version: 1 | 2;
-  /** Mount point of each controller, in the order of `controllers`; a single one for version 2. */
+  /** Mount point of each controller, in the order of `controllers`; a single one for version 2. A version 1 host that
+   * mounts CPU accounting apart from CPU limits has it as the last. */
   readonly mounts: readonly string[];
 }
 
@@ -46,11 +47,14 @@ export async function findControlGroups(): Promise<ControlGroups | null> {
 /** Prefers version 1 where both are mounted: a hybrid host keeps the controllers there. */
 export function parseControlGroups(mounts: string): ControlGroups | null {
   const lines = mounts.split('\n').map((line) => line.split(' '));
-  const first = controllers.map((name) =>
-    lines.find(([, , type, options]) => type === 'cgroup' && options?.split(',').includes(name)),
-  );
+  const findMount = (name: string) =>
+    lines.find(([, , type, options]) => type === 'cgroup' && options?.split(',').includes(name));
+  const first = controllers.map(findMount);
   if (first.every((line) => line !== undefined)) {
-    return { version: 1, mounts: first.map((line) => line[1]!) };
+    const mounts = first.map((line) => line[1]!);
+    const accounting = findMount('cpuacct')?.[1];
+    const isApart = accounting !== undefined && !mounts.includes(accounting);
+    return { version: 1, mounts: isApart ? [...mounts, accounting] : mounts };
   }
   const second = lines.find(([, , type]) => type === 'cgroup2');
   return second ? { version: 2, mounts: [second[1]!] } : null;
@@ -93,6 +97,49 @@ export async function createGroups(groups: ControlGroups, id: string, limits: Gr
     const optional = /swap|memsw/.test(file);
     if (!optional || (await exists(target))) await writeFile(target, value);
   }
+}
+
+export interface GroupUsage {
+  /** Milliseconds; null if the group counts no CPU time. */
+  readonly cpuMs: number | null;
+  readonly memoryBytes: number | null;
+}
+
+/** Reads what the processes of a machine use. Members are null where the kernel has no file for them. */
+export async function readGroups({ version, mounts }: ControlGroups, id: string) {
+  const [cpu = '', memory = cpu] = mounts;
+  const read = (mount: string, file: string) =>
+    readFile(path.join(mount, parent, id, file), 'utf8').catch(() => '');
+  const usage: GroupUsage =
+    version === 2
+      ? {
+          cpuMs: divide(findField(await read(cpu, 'cpu.stat'), 'usage_usec'), 1e3),
+          memoryBytes: withoutCache(
+            await read(cpu, 'memory.current'),
+            findField(await read(cpu, 'memory.stat'), 'inactive_file'),
+          ),
+        }
+      : {
+          cpuMs: divide(
+            toNumber(await read(mounts[controllers.length] ?? cpu, 'cpuacct.usage')),
+            1e6,
+          ),
+          memoryBytes: withoutCache(
+            await read(memory, 'memory.usage_in_bytes'),
+            findField(await read(memory, 'memory.stat'), 'total_inactive_file'),
+          ),
+        };
+  return usage;
+}
+
+const toNumber = (text: string) => (text.trim() === '' ? null : Number(text));
+const divide = (value: number | null, by: number) => (value === null ? null : value / by);
+const findField = (text: string, name: string) =>
+  toNumber(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? '');
+
+function withoutCache(used: string, cache: number | null): number | null {
+  const bytes = toNumber(used);
+  return bytes === null ? null : Math.max(0, bytes - (cache ?? 0));
 }
 
 /** Limits the memory of all machines of this host together. */

@@ -1,0 +1,70 @@
+// What a running machine uses, read from the kernel when it is asked for: its control group, its network namespace and
+// the file system of its disk. A figure that this host can't measure comes with the reason.
+
+import { access, readFile, statfs } from 'node:fs/promises';
+import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
+import { measureGpus } from '#cloud/drivers/sandbox/gpus.ts';
+import { readGroups } from './control-groups.ts';
+import type { RunningMachine } from './enter.ts';
+
+const unavailable = (reason: string) => ({ unavailable: reason });
+
+export async function measureMachine(machine: RunningMachine): Promise<MachineStats> {
+  const [group, diskBytes, network, gpus] = await Promise.all([
+    measureGroup(machine),
+    measureDisk(machine),
+    measureNetwork(machine),
+    measureAttachedGpus(machine),
+  ]);
+  return { ...group, diskBytes, network, gpus };
+}
+
+async function measureGroup({
+  host,
+  directory,
+}: RunningMachine): Promise<Pick<MachineStats, 'cpuMs' | 'memoryBytes'>> {
+  if (host.controlGroups === null) {
+    const none = unavailable('This host gives the server no control groups, which count it.');
+    return { cpuMs: none, memoryBytes: none };
+  }
+  const { cpuMs, memoryBytes } = await readGroups(host.controlGroups, directory.id);
+  const uncounted = unavailable('Its control group does not count it. Restart the machine.');
+  return {
+    cpuMs: cpuMs === null ? uncounted : { value: cpuMs },
+    memoryBytes: memoryBytes === null ? uncounted : { value: memoryBytes },
+  };
+}
+
+/** The root of process 1 is the disk. Only an image is a file system of its own. */
+async function measureDisk({ directory, process }: RunningMachine): Promise<Measured<number>> {
+  try {
+    await access(directory.diskImage);
+  } catch {
+    return unavailable('This host keeps disks as directories, whose use is not counted.');
+  }
+  try {
+    const { blocks, bfree, bsize } = await statfs(`/proc/${process.init.pid}/root/home`);
+    return { value: (blocks - bfree) * bsize };
+  } catch {
+    return unavailable('The machine is just starting or stopping.');
+  }
+}
+
+async function measureNetwork({ host, process }: RunningMachine): Promise<MachineStats['network']> {
+  if (!host.canRoute) {
+    return unavailable(host.networkObstacle ?? 'Machines share the network of this host.');
+  }
+  const devices = await readFile(`/proc/${process.init.pid}/net/dev`, 'utf8').catch(() => '');
+  const counters = /^\s*eth0:\s*(.+)$/m.exec(devices)?.[1]?.split(/\s+/).map(Number);
+  if (counters === undefined) return unavailable('The machine has no interface yet.');
+  // The first eight columns are about received packets, the others about sent ones.
+  return { value: { receivedBytes: counters[0] ?? 0, sentBytes: counters[8] ?? 0 } };
+}
+
+async function measureAttachedGpus({ record }: RunningMachine): Promise<MachineStats['gpus']> {
+  if (record.spec.gpus.length === 0) return { value: [] };
+  return measureGpus(record.spec.gpus).then(
+    (value) => ({ value }),
+    () => unavailable('nvidia-smi does not respond on this host.'),
+  );
+}
