@@ -128,7 +128,7 @@ export async function createCloud(
     modelGpus,
     hostChanges: createHostChanges(db, clock, { audit, drivers, hosts, inFile, ownId }),
     hostImages: createHostImages(db, audit, hosts),
-    details: createInstanceDetails(db, audit, hosts),
+    details: createInstanceDetails(db, clock, audit, hosts),
     firewall,
     auditEvents: createAuditEvents(db),
     usages: createInstanceUsages(db, clock),

@@ -13,6 +13,8 @@ import type { InstanceDetails } from '#cloud/instances/instance-details.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceUsages } from '#cloud/instances/instance-usage.ts';
 import type { Instances } from '#cloud/instances/instances.ts';
+import type { Capacity } from '#cloud/placement/capacity.ts';
+import type { Offers } from '#cloud/placement/instance-types.ts';
 import { IdParams, TagsChange } from '#cloud/schema.ts';
 import { toId } from '#cloud/wire.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
@@ -27,8 +29,10 @@ export interface CloudDashboardParts {
   cloud: {
     details: InstanceDetails;
     events: InstanceEvents;
+    capacity: Pick<Capacity, 'obstacles'>;
     hosts: Pick<Hosts, 'all'>;
     instances: Pick<Instances, 'change'>;
+    offers(): Offers;
     usages: InstanceUsages;
   };
 }
@@ -64,6 +68,11 @@ export function cloudDashboardRoutes(
   app.get('/instances', { schema: { querystring: PageQuery } }, (request) =>
     cloud.details.list(sessionOf(request).accountId, toPageOptions(request.query)),
   );
+  app.get('/launch-obstacles', async () => {
+    const obstacleOf = await cloud.capacity.obstacles();
+    const obstacles = cloud.offers().all.map((offer) => [offer.type.name, obstacleOf(offer)]);
+    return { data: Object.fromEntries(obstacles.filter(([, reason]) => reason !== null)) };
+  });
   app.get('/network-notices', async () => ({ data: listNetworkNotices(cloud.hosts.all()) }));
   app.get('/instances/:id/boot-log', { schema: { params: IdParams } }, async (request) => {
     const { accountId } = sessionOf(request);

@@ -15,6 +15,7 @@ import { instanceNotFound } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceDetail, InstanceStats, MeasuredFigure } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
 import { newestLaunch } from './instance-usage.ts';
 import { toStatus } from './instance-view.ts';
 
@@ -38,6 +39,7 @@ const unreachable = 'The boot log cannot be read: this server cannot reach its h
 
 export function createInstanceDetails(
   db: Database,
+  clock: Clock,
   audit: Audit,
   hosts: Pick<Hosts, 'all' | 'driverOf'>,
 ): InstanceDetails {
@@ -60,6 +62,7 @@ export function createInstanceDetails(
         .leftJoin('ssh_keys', 'ssh_keys.id', 'instances.ssh_key_id')
         .select(['instances.id', 'status', 'action', 'status_reason', 'last_error'])
         .select(['launched_at', 'booted_at', 'price_cents_per_hour', 'is_generated'])
+        .select(['vcpus', 'memory_gib', 'storage_gib'])
         .where('instances.account_id', '=', accountId)
         .where('status', '!=', 'terminated');
       const { data, next } = await readPage(rows, page, newestLaunch);
@@ -83,7 +86,10 @@ export function createInstanceDetails(
       try {
         const stats = await driver.stats(row.id);
         if (stats === undefined) return { data: null, reason: 'The machine does not run now.' };
-        return { data: toStats(stats), reason: null };
+        return {
+          data: { at: new Date(clock.now()).toISOString(), ...toStats(stats) },
+          reason: null,
+        };
       } catch (error) {
         if (error instanceof DriverError) return { data: null, reason: error.message };
         throw error;
@@ -109,7 +115,7 @@ function explainSilence(hosts: Pick<Hosts, 'all'>, hostId: string): string {
   return `Host ${host?.row.name ?? hostId} does not answer now. ${host?.reason ?? ''}`.trim();
 }
 
-function toStats({ cpuMs, memoryBytes, diskBytes, network, gpus }: MachineStats): InstanceStats {
+function toStats({ cpuMs, memoryBytes, diskBytes, network, gpus }: MachineStats) {
   return {
     cpu_ms: cpuMs,
     memory_bytes: memoryBytes,

@@ -14,6 +14,8 @@ import { type Allocated, choosePlace, fits, freeGpus, toStorageGib } from './pla
 export interface Capacity {
   /** Finds the regions where an offer could be launched now. Advisory: another launch may come first. */
   available(): Promise<(offer: Offer) => RegionInfo[]>;
+  /** Says why an offer can't be launched anywhere now; null if it can. */
+  obstacles(): Promise<(offer: Offer) => string | null>;
   /** Reserves a place within the transaction of a launch. Throws if none fits. */
   reserve(tx: Tx, offer: Offer, allows: (place: Place) => boolean): Promise<PlaceReservation>;
 }
@@ -61,17 +63,31 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
     return { disk, hasDisk };
   };
 
+  async function available() {
+    const counted = await countAllocated(db);
+    const { hasDisk } = await readDisks(counted.waitingGib);
+    return (offer: Offer) => {
+      if (!hasRoom(offer, counted)) return [];
+      const fitting = parts
+        .places()
+        .filter((place) => hasDisk(offer, place) && fits(offer, place, counted.on(place)));
+      const names = new Set(fitting.map(({ region }) => region));
+      return regions.filter(({ name }) => names.has(name));
+    };
+  }
+
   return {
-    async available() {
-      const counted = await countAllocated(db);
-      const { hasDisk } = await readDisks(counted.waitingGib);
+    available,
+    async obstacles() {
+      const regionsOf = await available();
+      const isOpen = parts.places().some(({ accepting }) => accepting);
       return (offer) => {
-        if (!hasRoom(offer, counted)) return [];
-        const fitting = parts
-          .places()
-          .filter((place) => hasDisk(offer, place) && fits(offer, place, counted.on(place)));
-        const names = new Set(fitting.map(({ region }) => region));
-        return regions.filter(({ name }) => names.has(name));
+        if (regionsOf(offer).length > 0) return null;
+        if (offer.pool === null) return 'No host has this GPU. It is listed for its price only.';
+        if (!isOpen) return 'No host accepts machines now: all are offline or drained.';
+        return offer.pool === 'emulated'
+          ? 'All emulated machines are in use.'
+          : 'Every host that could run it is full. Terminate a machine, or add a host.';
       };
     },
 

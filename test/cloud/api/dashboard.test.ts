@@ -77,6 +77,16 @@ for (const database of databases) {
       );
     });
 
+    test('a type that can’t be launched has the reason', async () => {
+      const cloud = { driver: 'scripted', rate_limit: false } as const;
+      const server = await startTestServer({ database, config: { cloud } });
+      const session = await server.join();
+      const response = await session('/dashboard/api/launch-obstacles');
+      const { data } = (await response.json()) as { data: Record<string, string> };
+      assert.match(data['gpu_8x_h100_sxm5'] ?? '', /^No host has this GPU\./);
+      assert.equal(data['cpu_2x_general'], undefined);
+    });
+
     test('usage is seconds times price, within the requested period', async () => {
       const clock = createHandClock();
       const cloud = { driver: 'scripted', rate_limit: false } as const;

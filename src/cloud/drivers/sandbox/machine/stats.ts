@@ -2,6 +2,7 @@
 // the file system of its disk. A figure that this host can't measure comes with the reason.
 
 import { access, readFile, statfs } from 'node:fs/promises';
+import path from 'node:path';
 import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
 import { measureGpus } from '#cloud/drivers/sandbox/gpus.ts';
 import { readGroups } from './control-groups.ts';
@@ -43,7 +44,9 @@ async function measureDisk({ directory, process }: RunningMachine): Promise<Meas
     return unavailable('This host keeps disks as directories, whose use is not counted.');
   }
   try {
-    const { blocks, bfree, bsize } = await statfs(`/proc/${process.init.pid}/root/home`);
+    const { blocks, bfree, bsize } = await statfs(
+      path.join('/proc', `${process.init.pid}`, 'root', 'home'),
+    );
     return { value: (blocks - bfree) * bsize };
   } catch {
     return unavailable('The machine is just starting or stopping.');
