@@ -65,7 +65,7 @@ function sendPage(reply: FastifyReply, page: string): void {
       'cache-control': 'no-cache',
       'content-security-policy':
         `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; ` +
-        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
+        "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
         "frame-ancestors 'none'",
     })
     .send(page.replaceAll(noncePlaceholder, nonce));

@@ -100,7 +100,7 @@ describe('appearance of every page', { skip: noBrowser }, () => {
     await page.reload();
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     const background = await page.evaluate('getComputedStyle(document.body).backgroundColor');
-    assert.equal(background, 'rgb(36, 36, 36)');
+    assert.equal(background, 'rgb(11, 15, 17)');
   });
 
   test('on a phone the navigation opens, and closes once a page is selected', async () => {

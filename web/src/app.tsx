@@ -6,13 +6,13 @@ import { lazy } from 'react';
 import { Route, Switch } from 'wouter';
 import { ErrorNotice } from './components/error-notice.tsx';
 import { MeContext, useMeQuery } from './current-user.ts';
-import { Home } from './home/home.tsx';
 import { NotFound } from './not-found.tsx';
-import { Shell } from './shell.tsx';
+import { Shell } from './shell/shell.tsx';
 import { Join } from './sign-in/join.tsx';
 import { Reset } from './sign-in/reset.tsx';
 import { SignIn } from './sign-in/sign-in.tsx';
 
+const Home = lazy(() => import('./home/home.tsx'));
 const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
 const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));

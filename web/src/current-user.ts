@@ -24,6 +24,8 @@ export interface Me {
   id: string;
   email: string;
   role: Role;
+  /** The version of the server. */
+  version: string;
 }
 
 export interface Invitation {
@@ -48,7 +50,8 @@ export const meKey = ['me'];
 export function useMeQuery() {
   return useQuery({
     queryKey: meKey,
-    staleTime: 60_000,
+    // Notices on every page when the session ends or the server goes away.
+    refetchInterval: 10_000,
     queryFn: async (): Promise<Me | null> => {
       try {
         return await get<Me>('/dashboard/api/me');

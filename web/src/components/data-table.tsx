@@ -5,6 +5,7 @@ import { Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { MouseEventHandler, ReactNode } from 'react';
 import { ErrorNotice } from './error-notice.tsx';
+import './data-table.css';
 
 export interface Column<T> {
   /** The heading. Empty for a column of buttons. */

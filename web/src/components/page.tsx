@@ -3,22 +3,26 @@
 import { Group, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import type { ReactNode } from 'react';
+import { Breadcrumbs, type Crumb } from './breadcrumbs.tsx';
 
 interface PageProps {
   title: string;
+  /** The pages above this one, for the breadcrumbs, e.g. the list that a detail page belongs to. */
+  parents?: Crumb[];
   description?: ReactNode;
   /** Buttons beside the heading. */
   actions?: ReactNode;
   children: ReactNode;
 }
 
-export function Page({ title, description, actions, children }: PageProps) {
+export function Page({ title, parents, description, actions, children }: PageProps) {
   useDocumentTitle(`${title} · Millrace`);
   return (
     <Stack gap="lg">
+      <Breadcrumbs title={title} parents={parents} />
       <Group justify="space-between" align="flex-start" mih={36}>
         <Stack gap={4} maw={680}>
-          <Title order={1} size="h2">
+          <Title order={1} size="h2" className="breakable">
             {title}
           </Title>
           {description && (

@@ -53,7 +53,7 @@ const viewerCards = [
   },
 ];
 
-export function Home() {
+export default function Home() {
   const { canUse } = useMe();
   const address = window.location.origin;
   return (

@@ -19,7 +19,7 @@ import { hostsKey, toBlockedReason, toHostPath, toRemovalWarning } from './hosts
 const tones: Record<HostView['status'], Tone> = {
   online: 'good',
   offline: 'bad',
-  draining: 'neutral',
+  draining: 'off',
 };
 
 interface HostCardProps {
@@ -48,9 +48,7 @@ export function HostCard({ host, nameOf }: HostCardProps) {
                 {name}
               </Title>
               <StatusBadge tone={tones[status]}>{status}</StatusBadge>
-              {status === 'offline' && draining && (
-                <StatusBadge tone="neutral">draining</StatusBadge>
-              )}
+              {status === 'offline' && draining && <StatusBadge tone="off">draining</StatusBadge>}
             </Group>
             <Text size="sm" c="dimmed" className="breakable">
               {facts.filter(Boolean).join(' · ')}

@@ -11,10 +11,10 @@ interface MachineStatusProps {
 
 const tones: Record<Instance['status'], Tone> = {
   active: 'good',
-  booting: 'pending',
+  booting: 'busy',
   unhealthy: 'bad',
-  terminating: 'neutral',
-  terminated: 'neutral',
+  terminating: 'busy',
+  terminated: 'off',
 };
 
 export function MachineStatus({ instance, detail }: MachineStatusProps) {
@@ -23,7 +23,7 @@ export function MachineStatus({ instance, detail }: MachineStatusProps) {
   const reason = detail?.status_reason ?? detail?.last_error;
   return (
     <Stack gap={4} align="flex-start" className="status">
-      <StatusBadge tone={isActing ? 'pending' : tones[status]}>
+      <StatusBadge tone={isActing ? 'busy' : tones[status]}>
         {isActing ? 'restarting' : status}
       </StatusBadge>
       {reason && (

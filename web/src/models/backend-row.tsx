@@ -80,15 +80,15 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
 const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
 function toState(backend: BackendView): { tone: Tone; word: string } {
-  if (backend.kind === 'stand-in') return { tone: 'pending', word: standInLabel };
-  if (backend.draining) return { tone: 'neutral', word: 'draining' };
+  if (backend.kind === 'stand-in') return { tone: 'warning', word: standInLabel };
+  if (backend.draining) return { tone: 'off', word: 'draining' };
   // A backend that fails every request stays healthy for routing if the others fail them too.
   const percent = Math.round((backend.errors / Math.max(1, backend.requests)) * 100);
   if (backend.health === 'healthy' && percent > 0) {
-    return { tone: 'pending', word: `failing ${percent}%` };
+    return { tone: 'warning', word: `failing ${percent}%` };
   }
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
-  if (backend.health === 'probation') return { tone: 'pending', word: 'retrying' };
+  if (backend.health === 'probation') return { tone: 'warning', word: 'retrying' };
   const retry = backend.retry_at === null ? null : Date.parse(backend.retry_at);
   const when = retry === null ? '' : `, next retry ${toRelative(retry, Date.now())}`;
   return { tone: 'bad', word: `unavailable${when}` };

@@ -171,7 +171,7 @@ const AddMenu = ({ model, isStandIn, pullBlocked, canManage, onChoose }: AddMenu
   <Menu position="bottom-end" withinPortal>
     <Menu.Target>
       {isStandIn ? (
-        <Button size="xs" aria-label={`Serve the real model of ${model}`}>
+        <Button variant="light" size="xs" aria-label={`Serve the real model of ${model}`}>
           Serve the real model
         </Button>
       ) : (

@@ -8,13 +8,13 @@ import { standInLabel, toPullPath } from '../models/backends.ts';
 export const ModelOption = ({ id, isStandIn }: { id: string; isStandIn: boolean }) => (
   <Group gap="xs" justify="space-between" flex={1}>
     <span className="breakable">{id}</span>
-    {isStandIn && <StatusBadge tone="pending">{standInLabel}</StatusBadge>}
+    {isStandIn && <StatusBadge tone="warning">{standInLabel}</StatusBadge>}
   </Group>
 );
 
 export const StandInNotice = ({ model }: { model: string }) => (
   <Group gap="xs">
-    <StatusBadge tone="pending">{standInLabel}</StatusBadge>
+    <StatusBadge tone="warning">{standInLabel}</StatusBadge>
     <Text size="xs" c="dimmed">
       {model} has no backend yet, so a small model answers for it, free of charge.
     </Text>

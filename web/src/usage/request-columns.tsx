@@ -10,8 +10,8 @@ import { toCount, toDuration, toMoney } from '../format/numbers.ts';
 
 export const statuses: Record<UsageRequest['status'], { name: string; tone: Tone }> = {
   done: { name: 'completed', tone: 'good' },
-  running: { name: 'running', tone: 'pending' },
-  aborted: { name: 'canceled by client', tone: 'neutral' },
+  running: { name: 'running', tone: 'busy' },
+  aborted: { name: 'canceled by client', tone: 'off' },
   failed: { name: 'failed', tone: 'bad' },
   refused: { name: 'refused', tone: 'bad' },
   interrupted: { name: 'interrupted by restart', tone: 'bad' },

@@ -2,6 +2,7 @@
 
 import { Button, Paper, Skeleton, Tabs } from '@mantine/core';
 import { useMemo } from 'react';
+import { useLocation } from 'wouter';
 import { download } from '../browser/download.ts';
 import { type UrlState, useUrlState } from '../browser/url-state.ts';
 import { EmptyState } from '../components/data-table.tsx';
@@ -25,7 +26,8 @@ const machineMetrics = ['cost', 'hours'] as const;
 export default function UsagePage() {
   const urlState = useUrlState('/usage');
   // `#/usage/requests` is a link that people write by hand.
-  const isRequests = urlState.get('tab') === 'requests' || urlState.get('requests') !== null;
+  const isLinked = useLocation()[0] === '/usage/requests';
+  const isRequests = isLinked || urlState.get('tab') === 'requests';
   const tab = isRequests ? 'requests' : 'totals';
   return (
     <Page
@@ -34,9 +36,7 @@ export default function UsagePage() {
     >
       <Tabs
         value={tab}
-        onChange={(value) =>
-          urlState.set({ tab: value === 'requests' ? value : null, requests: null })
-        }
+        onChange={(value) => urlState.set({ tab: value === 'requests' ? value : null })}
         keepMounted={false}
       >
         <Tabs.List mb="lg">
