@@ -22,7 +22,7 @@ const mayImport: Record<string, string[]> = {
   db: ['lib'],
   config: ['lib', 'cloud/regions.ts', 'inference/models/builtin-models.ts'],
   backup: ['db', 'lib'],
-  gpu: [],
+  gpu: ['lib'],
   accounts: ['db', 'http', 'lib'],
   inference: ['accounts', 'db', 'http', 'lib'],
   cloud: ['accounts', 'db', 'http', 'lib'],

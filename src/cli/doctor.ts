@@ -3,7 +3,7 @@
 import { styleText } from 'node:util';
 import { Command } from 'commander';
 import { ConfigError } from '#config/error.ts';
-import { loadConfig } from '#config/load.ts';
+import { loadConfig, programName } from '#config/load.ts';
 import type { Check } from '#server/doctor.ts';
 import { CliError, printJson, toPrintable } from './output.ts';
 import { addSettings, explainStart, readSettings } from './serve.ts';
@@ -41,7 +41,7 @@ async function examineAll(options: Record<string, string>): Promise<Check[]> {
     return [{ name, status: 'ok', message }, ...(await examine(config, explain))];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const message = `${error.message} Correct it, then run \`./millrace config check\`.`;
+    const message = `${error.message} Correct it, then run \`${programName()} config check\`.`;
     return [{ name, status: 'problem', message }];
   }
 }

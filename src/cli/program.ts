@@ -8,7 +8,7 @@ import { chatCommand } from '#cli/chat/chat.ts';
 import { runCommand } from '#cli/chat/run.ts';
 import { configCommand } from '#cli/config/command.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
-import { gpuCommand } from '#cli/gpu/build.ts';
+import { gpuCommand } from '#cli/gpu/command.ts';
 import { hostsCommand } from '#cli/hosts/command.ts';
 import { imagesCommand } from '#cli/images/command.ts';
 import { instancesCommand } from '#cli/instances/command.ts';

@@ -7,8 +7,10 @@ import { runInNewContext } from 'node:vm';
 import { Command } from 'commander';
 import { orExplain } from '#cli/config/command.ts';
 import { schemaAt } from '#config/explain.ts';
-import { type Flags, loadConfig } from '#config/load.ts';
+import { type Flags, loadConfig, programName } from '#config/load.ts';
 import { overrides } from '#config/overrides.ts';
+import type { Config } from '#config/schema.ts';
+import { findKernels } from '#gpu/kernels.ts';
 import { StartError } from '#lib/start-error.ts';
 import type { RunningServer } from '#server/start.ts';
 import { CliError } from './output.ts';
@@ -45,9 +47,10 @@ function summarize(path: string): string {
 
 async function serve(options: Record<string, string>): Promise<void> {
   const load = () => loadConfig(readSettings(options));
-  const server = await start(orExplain(load));
+  const loaded = orExplain(load);
+  const server = await start(loaded);
   const stopping = waitForStopSignal(() => server.reload(load));
-  process.stdout.write(renderTable(server));
+  process.stdout.write(renderTable(server, offerKernels(server, loaded.config)));
   // Otherwise it is written at exit, and a process started meanwhile would compile everything again.
   flushCompileCache();
   releaseStartupMemory();
@@ -110,7 +113,13 @@ function releaseStartupMemory(): void {
 
 const builtinSentence = 'The small built-in model stands in for every model without a backend.';
 
-function renderTable(server: RunningServer): string {
+/** What to do if models could run on a GPU here but lack its kernels; empty otherwise. */
+function offerKernels({ gpus }: RunningServer, { data_dir, inference }: Config): string {
+  if (gpus === '' || !inference.gpu || findKernels(data_dir) !== null) return '';
+  return `Models run on the CPU. To run them on the GPU: ${programName()} gpu install`;
+}
+
+function renderTable(server: RunningServer, offer: string): string {
   const { url, firstApiKey, setupLink, database, standIn, machines, networkObstacle, gpus } =
     server;
   const rows = [
@@ -128,6 +137,7 @@ function renderTable(server: RunningServer): string {
     ['Machines', machines],
     ...(networkObstacle === '' ? [] : [['Network', networkObstacle]]),
     ...(gpus === '' ? [] : [['GPUs', gpus]]),
+    ...(offer === '' ? [] : [['', offer]]),
     ['State', database],
     ['API docs', `${url}/docs`],
   ];

@@ -49,6 +49,10 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
   };
 }
 
+/** How the program was started, such as `./millrace`, for hints that name a command. The launcher sets it. */
+export const programName = (environment: Environment = process.env): string =>
+  environment.MILLRACE_PROGRAM || 'millrace';
+
 /** MILLRACE_LOG_LEVEL=debug or trace: print the stack of an error besides its message. */
 export function wantsDetails(environment: Environment = process.env): boolean {
   return ['debug', 'trace'].includes(environment.MILLRACE_LOG_LEVEL ?? '');

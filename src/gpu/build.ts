@@ -1,5 +1,5 @@
-// Compiles llama.cpp's CUDA kernels for the GPUs of this computer, from the source inside node-llama-cpp. On T4, A100,
-// H100 and H200 the prebuilt kernels need a driver of CUDA 13.1 or later: for these chips they contain only PTX 9.1.
+// Compiles llama.cpp's CUDA kernels for the GPUs of this computer, from its source, which the npm registry has. On T4,
+// A100, H100 and H200 the published ones need a driver of CUDA 13.1 or later: for these chips they contain only PTX 9.1.
 
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
@@ -7,18 +7,20 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { readArchitectures } from './choose.ts';
 import { cleanGpuFolder } from './clean.ts';
-import { findLlamaFolder, gpuFolder, kernelsFile } from './kernels.ts';
+import { downloadMember, GpuError } from './download.ts';
+import { cudaLibrary, gpuFolder, kernelsFolder } from './kernels.ts';
+import { sourcePackage } from './packages.ts';
 
 const execute = promisify(execFile);
-
-/** Its message says what is missing or has failed, and what to do. */
-export class GpuBuildError extends Error {}
 
 export interface BuildOptions {
   readonly dataDir: string;
   /** Compute capabilities such as `90`. If empty, those of this computer's GPUs. */
   readonly architectures: readonly string[];
+  /** Of the source; null for the one that npm is configured to use. */
+  readonly registry: string | null;
   /** Called with each line that the compilers print. */
   readonly onLine: (line: string) => void;
   readonly signal: AbortSignal;
@@ -31,26 +33,29 @@ export interface BuiltKernels {
 
 /** Kernels that were built before are replaced once the new ones are complete. */
 export async function buildKernels(options: BuildOptions): Promise<BuiltKernels> {
-  const { dataDir } = options;
+  const { dataDir, registry, onLine, signal } = options;
   cleanGpuFolder(dataDir);
   // Before the tools: without a GPU nobody should install them.
   const architectures =
-    options.architectures.length > 0 ? options.architectures : await readArchitectures();
+    options.architectures.length > 0 ? options.architectures : await requireArchitectures();
   const compiler = await requireTools();
   mkdirSync(gpuFolder(dataDir), { recursive: true, mode: 0o700 });
   const folder = mkdtempSync(join(gpuFolder(dataDir), `build-${process.pid}-`));
   try {
     const [source, output] = [join(folder, 'source'), join(folder, 'output')];
-    const bundle = join(findLlamaFolder(), 'gitRelease.bundle');
+    const bundle = join(folder, 'source.bundle');
+    const progress = (bytes: number) =>
+      onLine(`Downloading the source: ${Math.floor((bytes / sourcePackage.bytes) * 100)} %`);
+    await downloadMember(sourcePackage, bundle, { dataDir, registry, progress, signal });
     await run('git', ['clone', '--quiet', bundle, source], options);
     const settings = [...cmakeSettings, `-DCMAKE_CUDA_ARCHITECTURES=${architectures.join(';')}`];
     const chosen = compiler === null ? [] : [`-DCMAKE_CUDA_COMPILER=${compiler}`];
     await run('cmake', ['-S', source, '-B', output, ...settings, ...chosen], options);
     const jobs = String(availableParallelism());
     await run('cmake', ['--build', output, '--target', 'ggml-cuda', '--parallel', jobs], options);
-    const file = kernelsFile(dataDir);
+    const file = join(kernelsFolder(dataDir), cudaLibrary);
     mkdirSync(dirname(file), { recursive: true });
-    renameSync(join(output, 'bin', 'libggml-cuda.so'), file);
+    renameSync(join(output, 'bin', cudaLibrary), file);
     return { file, architectures };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -94,7 +99,7 @@ async function requireTools(): Promise<string | null> {
       ? ["nvcc is part of NVIDIA's CUDA toolkit. Its version must not be newer than the driver's."]
       : []),
   ];
-  throw new GpuBuildError(`These programs are missing: ${missing.join(', ')}. ${advice.join(' ')}`);
+  throw new GpuError(`These programs are missing: ${missing.join(', ')}. ${advice.join(' ')}`);
 }
 
 const canRun = (tool: string) =>
@@ -103,18 +108,10 @@ const canRun = (tool: string) =>
     () => false,
   );
 
-/** Reads the compute capabilities of this computer's GPUs, such as `90` for an H100. */
-export async function readArchitectures(): Promise<string[]> {
-  const query = ['--query-gpu=compute_cap', '--format=csv,noheader'];
-  const text = await execute('nvidia-smi', query, { timeout: 20_000 }).then(
-    ({ stdout }) => stdout,
-    () => '',
-  );
-  const found = [...text.matchAll(/^\s*(\d+)\.(\d+)\s*$/gm)].map(
-    ([, major, minor]) => `${major}${minor}`,
-  );
-  if (found.length > 0) return [...new Set(found)];
-  throw new GpuBuildError(
+async function requireArchitectures(): Promise<string[]> {
+  const found = await readArchitectures();
+  if (found.length > 0) return found;
+  throw new GpuError(
     'No NVIDIA GPU was found. If this computer has one, install its driver. To build for another computer, name the compute capability of its GPU: --arch 90 for an H100 or H200, 80 for an A100, 75 for a T4.',
   );
 }
@@ -140,6 +137,5 @@ async function run(
     child.once('error', reject).once('close', resolve);
   }).finally(() => signal.removeEventListener('abort', stop));
   signal.throwIfAborted();
-  if (code !== 0)
-    throw new GpuBuildError(`${program} failed with status ${code}:\n${last.join('\n')}`);
+  if (code !== 0) throw new GpuError(`${program} failed with status ${code}:\n${last.join('\n')}`);
 }

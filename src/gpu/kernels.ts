@@ -1,25 +1,21 @@
-// The CUDA kernels that `millrace gpu build` compiled for this computer. They are kept in the data directory, which
-// `npm ci` does not touch, and belong to one release of llama.cpp: after an upgrade they must be built again.
+// The GPU kernels of models on this computer, downloaded by `millrace gpu install` or compiled by `millrace gpu build`.
+// They are kept in the data directory, which `npm ci` does not touch, and belong to one release of llama.cpp.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-/** The folder of node-llama-cpp that has llama.cpp's source and the name of its release. */
-export const findLlamaFolder = (): string =>
-  join(dirname(fileURLToPath(import.meta.resolve('node-llama-cpp'))), '..', 'llama');
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { readLlamaRelease } from '#lib/llama-libraries.ts';
 
 export const gpuFolder = (dataDir: string) => join(dataDir, 'gpu');
 
 /** Where the kernels of the installed release are or will be. */
-export function kernelsFile(dataDir: string): string {
-  const info = readFileSync(join(findLlamaFolder(), 'llama.cpp.info.json'), 'utf8');
-  const { tag } = JSON.parse(info) as { tag: string };
-  return join(gpuFolder(dataDir), tag, 'libggml-cuda.so');
-}
+export const kernelsFolder = (dataDir: string) => join(gpuFolder(dataDir), readLlamaRelease());
 
-/** Null if they were not built for the installed release. */
-export function findKernels(dataDir: string): string | null {
-  const file = kernelsFile(dataDir);
-  return existsSync(file) ? file : null;
-}
+export const cudaLibrary = 'libggml-cuda.so';
+export const vulkanLibrary = 'libggml-vulkan.so';
+
+/** The library with kernels in a folder; null if there is none. */
+export const findLibrary = (folder: string): string | null =>
+  [cudaLibrary, vulkanLibrary].map((name) => join(folder, name)).find(existsSync) ?? null;
+
+/** Null if there are none for the installed release. */
+export const findKernels = (dataDir: string): string | null => findLibrary(kernelsFolder(dataDir));

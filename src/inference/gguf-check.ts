@@ -7,10 +7,17 @@ import { basename, dirname, join } from 'node:path';
 /** Why a file is no sound GGUF, in words that follow its name: `ends inside its header`. */
 export class GgufError extends Error {}
 
+/** What the header of a sound file says. */
+export interface GgufHeader {
+  readonly parts: number;
+  readonly metadata: Metadata;
+}
+
 /** Checks a model's file, and the other parts if the model is split. Throws GgufError. */
-export async function checkModelFiles(path: string): Promise<void> {
-  const { parts } = await checkGguf(path);
-  if (parts <= 1) return;
+export async function checkModelFiles(path: string): Promise<GgufHeader> {
+  const header = await checkGguf(path);
+  const { parts } = header;
+  if (parts <= 1) return header;
   const [, stem, , count] = /^(.+)-(\d{5})-of-(\d{5})\.gguf$/.exec(basename(path)) ?? [];
   if (Number(count) !== parts)
     throw new GgufError(`has ${parts} parts, but is not named so: name-00001-of-0000N.gguf`);
@@ -18,10 +25,11 @@ export async function checkModelFiles(path: string): Promise<void> {
     const file = `${stem}-${String(part).padStart(5, '0')}-of-${count}.gguf`;
     await checkGguf(join(dirname(path), file));
   }
+  return header;
 }
 
 /** Checks one file, of which it reads only the header. Throws GgufError, and what the file system throws. */
-export async function checkGguf(path: string): Promise<{ parts: number }> {
+export async function checkGguf(path: string): Promise<GgufHeader> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();
@@ -37,6 +45,7 @@ const maxMetadata = 65_536;
 const maxTensors = 65_536;
 const maxKeyBytes = 65_535;
 const maxStringBytes = 16 * 2 ** 20;
+const maxTemplateBytes = 512 * 1024;
 const maxElements = 2 ** 24;
 /** llama.cpp stores a name in 64 bytes, and its end. */
 const maxTensorNameBytes = 63;
@@ -46,16 +55,19 @@ const maxAlignment = 2 ** 20;
 const maxLayers = 512;
 const maxParts = 1000;
 
-/** A value of the metadata. Arrays have a count instead of a value, and long texts have neither. */
-interface Metadatum {
+/**
+ * A value of the metadata. The value of a long text is its beginning. Arrays have a count; their value is the largest
+ * number if there is at most one for each layer, and null otherwise.
+ */
+export interface Metadatum {
   readonly type: number;
   readonly count: number | null;
   readonly value: number | string | null;
 }
 
-type Metadata = ReadonlyMap<string, Metadatum>;
+export type Metadata = ReadonlyMap<string, Metadatum>;
 
-async function checkHeader(reader: HeaderReader, size: number): Promise<{ parts: number }> {
+async function checkHeader(reader: HeaderReader, size: number): Promise<GgufHeader> {
   if ((await reader.u32()) !== 0x46554747) throw new GgufError('does not begin with "GGUF"');
   const version = await reader.u32();
   if (version !== 2 && version !== 3) throw new GgufError(`is of version ${version}, not 2 or 3`);
@@ -67,7 +79,7 @@ async function checkHeader(reader: HeaderReader, size: number): Promise<{ parts:
   checkData(found, Math.ceil(reader.position / alignment) * alignment, alignment, size);
   const parts = Number(metadata.get('split.count')?.value ?? 1);
   if (parts > maxParts) throw new GgufError(`claims to have ${parts} parts`);
-  return { parts };
+  return { parts, metadata };
 }
 
 const text = 8;
@@ -90,12 +102,21 @@ async function readMetadata(reader: HeaderReader, entries: number): Promise<Meta
 async function readValue(reader: HeaderReader, key: string, type: number): Promise<Metadatum> {
   const bytes = valueBytes[type];
   if (bytes !== undefined) return { type, count: null, value: await reader.number(type, bytes) };
-  if (type === text)
-    return { type, count: null, value: await reader.text(quote(key), maxStringBytes) };
+  if (type === text) {
+    // A template must be whole.
+    const maxBytes = key === 'tokenizer.chat_template' ? maxTemplateBytes : maxStringBytes;
+    return { type, count: null, value: await reader.text(quote(key), maxBytes) };
+  }
   if (type !== array) throw new GgufError(`has a value of unknown type ${type} at ${quote(key)}`);
   const inner = await reader.u32();
   const count = await reader.count(`elements of ${quote(key)}`, maxElements);
   const innerBytes = valueBytes[inner];
+  if (innerBytes !== undefined && count <= maxLayers) {
+    let largest: number | null = null;
+    for (let at = 0; at < count; at++)
+      largest = Math.max(largest ?? -Infinity, await reader.number(inner, innerBytes));
+    return { type: inner, count, value: largest };
+  }
   if (innerBytes !== undefined) reader.skip(count * innerBytes);
   else if (inner === text) {
     for (let at = 0; at < count; at++)
@@ -259,7 +280,7 @@ class HeaderReader {
   /** The text's beginning, if it is long. */
   async text(what: string, maxBytes: number): Promise<string> {
     const bytes = await this.count(`bytes in ${what}`, maxBytes);
-    const kept = Math.min(bytes, maxKeyBytes);
+    const kept = Math.min(bytes, maxBytes > maxTemplateBytes ? maxKeyBytes : maxBytes);
     const at = await this.#take(kept);
     const beginning = this.#window.toString('utf8', at, at + kept);
     this.skip(bytes - kept);

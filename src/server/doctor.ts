@@ -8,9 +8,11 @@ import { dirname, join, resolve } from 'node:path';
 import { adviseHost, describeIsolation } from '#cloud/drivers/sandbox/description.ts';
 import { findGpus } from '#cloud/drivers/sandbox/gpus.ts';
 import { hostFolders, inspectHost } from '#cloud/drivers/sandbox/host.ts';
+import { programName } from '#config/load.ts';
 import type { Config } from '#config/schema.ts';
 import { openExistingDatabase, sqliteFile } from '#db/open.ts';
-import { readArchitectures } from '#gpu/build.ts';
+import { chooseKernels, inspectComputer, readDriver } from '#gpu/choose.ts';
+import { GpuError } from '#gpu/download.ts';
 import { findKernels } from '#gpu/kernels.ts';
 import { PullError } from '#inference/weights/errors.ts';
 import { Hub } from '#inference/weights/hub.ts';
@@ -155,10 +157,6 @@ async function checkMachines({ cloud }: Config, folder: string): Promise<Check[]
   }
 }
 
-/** Compute capabilities for which the package has only PTX 9.1, and the first driver that can compile it. */
-const ptxOnly = ['75', '80', '90'];
-const ptxDriver = 590;
-
 async function checkGpus({ data_dir }: Config): Promise<Finding> {
   const gpus = await findGpus();
   if (gpus.length === 0) {
@@ -170,16 +168,21 @@ async function checkGpus({ data_dir }: Config): Promise<Finding> {
   }
   const found = `${gpus.length} × ${[...new Set(gpus.map(({ model }) => model))].join(', ')}`;
   const driver = await readDriver();
-  const needsBuild =
-    findKernels(data_dir) === null &&
-    driver !== null &&
-    Number.parseInt(driver, 10) < ptxDriver &&
-    (await readArchitectures().catch(() => [])).some((one) => ptxOnly.includes(one));
-  return needsBuild
-    ? warning(
-        `${found}. The driver ${driver} is older than CUDA 13.1, so models run on the CPU. Run \`./millrace gpu build\`.`,
-      )
-    : ok(`${found}${driver === null ? '' : `, driver ${driver}`}.`);
+  if (findKernels(data_dir) !== null)
+    return ok(`${found}${driver === null ? '' : `, driver ${driver}`}.`);
+  return warning(
+    `${found}. Models run on the CPU, because kernels are missing. ${await adviseKernels()}`,
+  );
+}
+
+async function adviseKernels(): Promise<string> {
+  try {
+    chooseKernels(await inspectComputer());
+    return `Run \`${programName()} gpu install\`.`;
+  } catch (error) {
+    if (error instanceof GpuError) return error.message;
+    throw error;
+  }
 }
 
 async function hasNvidiaDevice(): Promise<boolean> {
@@ -193,11 +196,6 @@ async function hasNvidiaDevice(): Promise<boolean> {
   return false;
 }
 
-async function readDriver(): Promise<string | null> {
-  const text = await readFile('/proc/driver/nvidia/version', 'utf8').catch(() => '');
-  return / (\d+\.\d+(?:\.\d+)?) /.exec(text)?.[1] ?? null;
-}
-
 async function checkDatabase({ data_dir, database }: Config): Promise<Finding> {
   const { url } = database;
   if (url === null && !existsSync(sqliteFile(data_dir)))
@@ -208,7 +206,7 @@ async function checkDatabase({ data_dir, database }: Config): Promise<Finding> {
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     const remedy =
-      url === null ? 'restore a backup with `./millrace restore`' : 'check DATABASE_URL';
+      url === null ? `restore a backup with \`${programName()} restore\`` : 'check DATABASE_URL';
     return problem(`${error.message} If that does not help, ${remedy}.`);
   }
 }

@@ -1,10 +1,10 @@
 // Downloads one file from the hub: resumes where it stopped, hashes the bytes as they arrive, retries when the
 // network fails, and renames the file to its final name only if its checksum is right.
 
-import { createHash, type Hash } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkGguf, GgufError } from '#inference/gguf-check.ts';
+import { GrowingFile, type Progress } from '#lib/growing-file.ts';
 import { endedEarly, notSound, PullError, wrongChecksum, wrongSize } from './errors.ts';
 import type { Hub } from './hub.ts';
 import type { StoredFile } from './store.ts';
@@ -23,11 +23,6 @@ export const defaultRetryRules: RetryRules = {
   maxFailures: 8,
 };
 
-/** Called with the number of bytes of the file that are on disk and hashed. */
-export type Progress = (bytes: number) => void;
-
-const readBytes = 1024 * 1024;
-
 export async function download(
   hub: Hub,
   from: { repo: string; commit: string },
@@ -35,16 +30,19 @@ export async function download(
   options: { signal: AbortSignal; retry: RetryRules; progress: Progress },
 ): Promise<void> {
   const handle = await open(file.part, 'a+', 0o600);
-  const growing = new GrowingFile(handle, file.size, options.progress);
+  const growing = new GrowingFile(handle, file.size, {
+    algorithm: 'sha256',
+    progress: options.progress,
+  });
   try {
     const kept = await growing.load(options.signal);
     await fetchRest(hub, { ...from, path: file.path }, growing, options);
-    if (growing.digest() !== file.sha256) {
+    if (growing.digest('hex') !== file.sha256) {
       // After a machine crash, a part may differ from what was written. Download once more from the start.
       if (kept === 0) throw wrongChecksum(file.path);
       await growing.reset();
       await fetchRest(hub, { ...from, path: file.path }, growing, options);
-      if (growing.digest() !== file.sha256) throw wrongChecksum(file.path);
+      if (growing.digest('hex') !== file.sha256) throw wrongChecksum(file.path);
     }
     await checkContent(file);
     await handle.sync();
@@ -101,56 +99,4 @@ async function fetchOnce(
     await growing.append(chunk);
   }
   if (growing.bytes < growing.size) throw endedEarly(source.path);
-}
-
-/** A partial file and the hash of its content, which grow together. */
-class GrowingFile {
-  readonly size: number;
-  bytes = 0;
-  readonly #handle: FileHandle;
-  readonly #progress: Progress;
-  #hash: Hash = createHash('sha256');
-
-  constructor(handle: FileHandle, size: number, progress: Progress) {
-    this.#handle = handle;
-    this.size = size;
-    this.#progress = progress;
-  }
-
-  /** Hashes what an earlier run left. Returns the number of bytes. */
-  async load(signal: AbortSignal): Promise<number> {
-    if ((await this.#handle.stat()).size > this.size) await this.#handle.truncate(0);
-    const buffer = Buffer.allocUnsafe(readBytes);
-    for (;;) {
-      signal.throwIfAborted();
-      const { bytesRead } = await this.#handle.read(buffer, 0, readBytes, this.bytes);
-      if (bytesRead === 0) return this.bytes;
-      this.#count(buffer.subarray(0, bytesRead));
-    }
-  }
-
-  async append(chunk: Buffer): Promise<void> {
-    // A file opened for appending is always written at its end.
-    for (let written = 0; written < chunk.length; ) {
-      written += (await this.#handle.write(chunk, written)).bytesWritten;
-    }
-    this.#count(chunk);
-  }
-
-  async reset(): Promise<void> {
-    await this.#handle.truncate(0);
-    this.#hash = createHash('sha256');
-    this.bytes = 0;
-    this.#progress(0);
-  }
-
-  digest(): string {
-    return this.#hash.copy().digest('hex');
-  }
-
-  #count(chunk: Buffer): void {
-    this.#hash.update(chunk);
-    this.bytes += chunk.length;
-    this.#progress(this.bytes);
-  }
 }

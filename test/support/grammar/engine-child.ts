@@ -2,7 +2,7 @@
 // per process): generates under each grammar it is sent and tells what came out.
 
 import { fileURLToPath } from 'node:url';
-import { getLlama, LlamaGrammarEvaluationState, LlamaLogLevel, type Token } from 'node-llama-cpp';
+import { openModel } from '#inference/engines/local/child/open-model.ts';
 
 export interface EngineTask {
   readonly grammar: string;
@@ -23,37 +23,51 @@ export interface EngineOutcome {
 const modelPath = fileURLToPath(
   new URL('../../../model/millrace-builtin-23m-q8_0.gguf', import.meta.url),
 );
-const llama = await getLlama({
-  build: 'never',
-  skipDownload: true,
-  gpu: false,
-  maxThreads: 1,
-  logLevel: LlamaLogLevel.error,
+const { model, context, batchSize, ...binding } = await openModel({
+  ...{ modelPath, gpu: false, kernels: null, device: null, threads: 1 },
+  ...{ sequences: 1, contextSize: 1024, maxMemoryBytes: null },
 });
-const model = await llama.loadModel({ modelPath });
-const context = await model.createContext({ sequences: 1, contextSize: 1024, threads: 1 });
-const sequence = context.getSequence();
 
 async function run(task: EngineTask): Promise<EngineOutcome> {
   const { prompt, temperature, maxTokens } = task;
-  const grammar = await llama.createGrammar({ grammar: task.grammar });
-  const reader = grammar as unknown as { _testText(text: string): boolean };
-  const belongs = task.texts.map((text) => reader._testText(text));
-  const grammarEvaluationState = new LlamaGrammarEvaluationState({ model, grammar });
+  const grammar = binding.parseGrammar(task.grammar);
+  const reader = grammar as unknown as { isTextCompatible(text: string): boolean };
+  const belongs = task.texts.map((text) => reader.isTextCompatible(text));
+  const grammarEvaluationState = binding.createGrammarState(grammar);
   const chat = `<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n`;
-  const sampling = { temperature, topK: 0, topP: 1, seed: 11 };
-  const written: Token[] = [];
-  let completed = false;
-  await sequence.clearHistory();
-  for await (const token of sequence.evaluate(model.tokenize(chat, true), {
-    ...sampling,
-    yieldEogToken: true,
+  const sampler = binding.takeSampler({
+    ...{ temperature, topK: 0, topP: 1, seed: 11 },
     grammarEvaluationState,
-  })) {
+  });
+  context.disposeSequence(0);
+  const written: number[] = [];
+  let next = model.tokenize(chat, true);
+  let position = 0;
+  let completed = false;
+  while (written.length < maxTokens) {
+    const token = await context.sampleToken(await read(next, position), sampler);
+    position += next.length;
     completed = model.isEogToken(token);
-    if (completed || written.push(token) === maxTokens) break;
+    if (completed) break;
+    written.push(token);
+    next = Uint32Array.of(token);
   }
-  return { text: model.detokenize(written), completed, belongs };
+  binding.returnSampler(sampler);
+  const { detokenize } = model as unknown as { detokenize(tokens: Uint32Array): string };
+  return { text: detokenize.call(model, Uint32Array.from(written)), completed, belongs };
+}
+
+/** Returns where the logits of the last token are. */
+async function read(tokens: Uint32Array, position: number): Promise<number> {
+  let index = 0;
+  for (let at = 0; at < tokens.length; at += batchSize) {
+    const piece = tokens.subarray(at, at + batchSize);
+    context.initBatch(piece.length);
+    const flagged = Uint32Array.of(piece.length - 1);
+    index = context.addToBatch(0, position + at, piece, flagged)[0] as number;
+    await context.decodeBatch();
+  }
+  return index;
 }
 
 process.on('message', async (tasks: EngineTask[]) => {

@@ -23,7 +23,7 @@ export type ToParent =
 export interface ModelOptions {
   modelPath: string;
   gpu: 'auto' | false;
-  /** CUDA kernels to use instead of the prebuilt ones; null for those. */
+  /** The library with GPU kernels; null for none. */
   kernels: string | null;
   /** The only GPU to use, as CUDA_VISIBLE_DEVICES names it; null for any. */
   device: string | null;

@@ -1,6 +1,4 @@
-// The part of node-llama-cpp's internal binding that the child uses, and the model behind it. The package's public API
-// can't batch without gaps, score prompts or copy sequences; the binding underneath can, so the package's version
-// is pinned.
+// The part of llama.cpp's addon that serves requests, and the model behind it. `native.ts` loads it.
 
 import type { ModelInfo } from '#inference/engines/local/protocol.ts';
 

@@ -1,25 +1,17 @@
-// Opens a GGUF file with node-llama-cpp, and reaches for the package's internal binding. No other file imports it.
+// Opens a GGUF file with llama.cpp, within the memory that is allowed, on the GPU as far as it fits there.
 
 import { stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import {
-  type GgufFileInfo,
-  getLlama,
-  type Llama,
-  LlamaLogLevel,
-  readGgufFileInfo,
-} from 'node-llama-cpp';
 import { EngineError } from '#inference/engine.ts';
 import { defaultContextSize, type ModelOptions } from '#inference/engines/local/protocol.ts';
-import { checkModelFiles, GgufError } from '#inference/gguf-check.ts';
-import type {
-  Binding,
-  Grammar,
-  GrammarState,
-  RawContext,
-  RawModel,
-  RawSampler,
-} from './binding.ts';
+import {
+  checkModelFiles,
+  GgufError,
+  type GgufHeader,
+  type Metadata,
+} from '#inference/gguf-check.ts';
+import type { Binding, RawContext, RawModel, RawSampler } from './binding.ts';
+import { countGpuLayers } from './gpu-layers.ts';
+import { type ContextParameters, type Native, startNative } from './native.ts';
 
 /** A batch reserves memory for each of its tokens. Longer batches are no faster on a CPU. */
 const cpuBatchTokens = 128;
@@ -31,85 +23,68 @@ const gpuBatchTokens = 512;
  */
 const gpuThreads = 2;
 
-interface ArchitectureFacts {
-  context_length?: number;
-  block_count?: number;
-  embedding_length?: number;
-  attention?: {
-    head_count?: number | number[];
-    head_count_kv?: number | number[];
-    key_length?: number;
-    value_length?: number;
-  };
-}
-
-interface NativeClasses {
-  AddonSampler: {
-    new (model: RawModel): RawSampler;
-    acceptGrammarEvaluationStateToken(state: GrammarState, token: number): void;
-  };
-  AddonGrammar: new (gbnf: string, options: { rootRuleName: string }) => Grammar;
-  AddonGrammarEvaluationState: new (model: RawModel, grammar: Grammar) => GrammarState;
-}
-
 /** Throws EngineError: `overloaded` if the model needs more memory than `maxMemoryBytes`, or its file is not sound. */
 export async function openModel(options: ModelOptions): Promise<Binding> {
-  await checkFile(options.modelPath);
-  const info = await readGgufFileInfo(options.modelPath);
-  const facts = info.architectureMetadata as ArchitectureFacts;
-  const window = Math.min(
-    options.contextSize ?? defaultContextSize,
-    facts.context_length ?? defaultContextSize,
-  );
+  const { parts, metadata } = await checkFile(options.modelPath);
+  const facts = readFacts(metadata);
+  const window = Math.min(options.contextSize ?? defaultContextSize, facts.window);
   const { size } = await stat(options.modelPath);
-  const memoryBytes = size * info.splicedParts + toCacheBytes(facts, window * options.sequences);
+  const memoryBytes = size * parts + toCacheBytes(facts, window * options.sequences);
   if (options.maxMemoryBytes !== null && memoryBytes > options.maxMemoryBytes)
     throw new EngineError(
       'overloaded',
       `The model needs ${toMib(memoryBytes)} MiB for weights and cache, but only ${toMib(options.maxMemoryBytes)} MiB are allowed.`,
     );
 
-  const llama = await startLlama(options);
-  const batchSize = Math.min(llama.gpu === false ? cpuBatchTokens : gpuBatchTokens, window);
-  const model = await llama.loadModel({
-    modelPath: options.modelPath,
-    // On the CPU the weights are rearranged in memory; mapped, they would be there twice.
-    useMmap: llama.gpu !== false,
-  });
-  const isOnGpu = model.gpuLayers >= model.fileInsights.totalLayers;
-  const threads = options.threads ?? (isOnGpu ? gpuThreads : llama.maxThreads);
-  const rawModel = (model as unknown as { _model: RawModel })._model;
-  const wrapped = await model.createContext({
+  // CUDA reads it when it is loaded. The server's machines may have the other GPUs.
+  if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
+  const native = await startNative(options.gpu === 'auto' ? options.kernels : null);
+  const gpu = options.gpu === 'auto' ? (native.getGpuType() ?? false) : false;
+  const batchSize = Math.min(gpu === false ? cpuBatchTokens : gpuBatchTokens, window);
+  const parameters: ContextParameters = {
+    contextSize: Math.ceil((window * options.sequences) / cellBlock) * cellBlock,
+    // With a sliding window, a full batch needs one more.
+    batchSize: Math.max(batchSize, options.sequences) + (facts.slidingWindow > 0 ? 1 : 0),
     sequences: options.sequences,
-    contextSize: window,
-    batchSize,
-    threads,
+    threads: options.threads ?? toThreadCount(Math.floor(native.getMathCores())),
     // On the CPU, flash attention rounds differently for short and long batches, so that the same prompt gave other
     // logits when it was read in other pieces. Without it, all splits into pieces of two or more tokens agree.
-    flashAttention: llama.gpu === false ? false : 'auto',
-  });
-  const context = (wrapped as unknown as { _ctx: RawContext })._ctx;
-  if (llama.gpu !== false) await warmUp(context, rawModel, batchSize);
+    flashAttention: gpu === false ? false : 'auto',
+  };
+  const gpuLayers =
+    gpu === false
+      ? 0
+      : await countGpuLayers(native, options.modelPath, { layers: facts.layers + 1, parameters });
+  if (gpuLayers > facts.layers) parameters.threads = options.threads ?? gpuThreads;
+  // On the CPU the weights are rearranged in memory; mapped, they would be there twice.
+  const model = new native.AddonModel(options.modelPath, { gpuLayers, useMmap: gpu !== false });
+  if (!(await model.init())) throw unableToLoad('the model');
+  const context = new native.AddonContext(model, parameters);
+  if (!(await context.init())) throw unableToLoad('the context of the model');
+  if (gpu !== false) await warmUp(context, model, batchSize);
 
   return {
     context,
-    model: rawModel,
-    chatTemplate: readChatTemplate(info),
-    vocabularySize: info.metadata.tokenizer.ggml.tokens.length,
+    model,
+    chatTemplate: facts.chatTemplate,
+    vocabularySize: metadata.get('tokenizer.ggml.tokens')?.count ?? 0,
     window,
     sequences: options.sequences,
     batchSize,
-    threads,
+    threads: parameters.threads,
     memoryBytes,
-    gpu: llama.gpu,
-    ...createSamplerPool(llama, rawModel),
+    gpu,
+    ...createSamplerPool(native, model),
   };
 }
 
-/** Neither the package's parser nor llama.cpp bounds what it takes from a file. */
-async function checkFile(path: string): Promise<void> {
+const unableToLoad = (what: string) =>
+  new EngineError('unavailable', `llama.cpp could not load ${what}.`);
+
+/** Neither this file nor llama.cpp bounds what it takes from a file. */
+async function checkFile(path: string): Promise<GgufHeader> {
   try {
-    await checkModelFiles(path);
+    return await checkModelFiles(path);
   } catch (error) {
     if (!(error instanceof GgufError)) throw error;
     const message = `The file of the model ${error.message}.`;
@@ -117,52 +92,31 @@ async function checkFile(path: string): Promise<void> {
   }
 }
 
-async function startLlama(options: ModelOptions): Promise<Llama> {
-  // CUDA reads it when it is loaded. The server's machines may have the other GPUs.
-  if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
-  const kernels = options.gpu === 'auto' ? options.kernels : null;
-  const llama = await getLlama({
-    build: 'never',
-    skipDownload: true,
-    gpu: kernels === null ? options.gpu : false,
-    maxThreads: 1,
-    logLevel: LlamaLogLevel.error,
-  });
-  if (kernels !== null) loadKernels(llama, kernels);
-  // The package's own default is at least four threads. With more threads than free cores the model was up to
-  // 400 times slower, because the threads spin at their barrier.
-  llama.maxThreads = options.threads ?? toThreadCount(llama.cpuMathCores);
-  return llama;
-}
+/** The cells of the cache are counted in blocks. */
+const cellBlock = 256;
 
-/** The members of node-llama-cpp's class that say what it runs on. */
-interface WithBackends {
-  _bindings: {
-    /** Loads the libraries of a folder. */
-    loadBackends(folder: string): void;
-    getGpuType(): Llama['gpu'] | undefined;
-    getSupportsGpuOffloading(): boolean;
-    getGpuSupportsMmap(): boolean;
+type Facts = ReturnType<typeof readFacts>;
+
+function readFacts(metadata: Metadata) {
+  const architecture = metadata.get('general.architecture')?.value;
+  const number = (name: string) => {
+    const value = metadata.get(`${architecture}.${name}`)?.value;
+    return typeof value === 'number' ? value : undefined;
   };
-  _gpu: Llama['gpu'];
-  _supportsGpuOffloading: boolean;
-  _gpuSupportsMmap: boolean;
-}
-
-/** Adds kernels to an instance that was started for the CPU. The package has no option for a library of one's own. */
-function loadKernels(llama: Llama, file: string): void {
-  const inner = llama as unknown as WithBackends;
-  inner._bindings.loadBackends(dirname(file));
-  inner._gpu = inner._bindings.getGpuType() ?? false;
-  inner._supportsGpuOffloading = inner._bindings.getSupportsGpuOffloading();
-  inner._gpuSupportsMmap = inner._bindings.getGpuSupportsMmap();
-  if (inner._gpu === false)
-    throw new EngineError('unavailable', `The CUDA kernels in ${file} could not be loaded.`);
-}
-
-function readChatTemplate(info: GgufFileInfo): string | null {
-  const template = (info.metadata.tokenizer as { chat_template?: unknown }).chat_template;
-  return typeof template === 'string' ? template : null;
+  const template = metadata.get('tokenizer.chat_template')?.value;
+  const heads = number('attention.head_count') ?? 1;
+  const headLength = (number('embedding_length') ?? 0) / heads;
+  const window = number('context_length') ?? defaultContextSize;
+  const sliding = number('attention.sliding_window') ?? 0;
+  return {
+    window,
+    slidingWindow: sliding < window ? sliding : 0,
+    layers: number('block_count') ?? 0,
+    sharedHeads: number('attention.head_count_kv') ?? heads,
+    keyLength: number('attention.key_length') ?? headLength,
+    valueLength: number('attention.value_length') ?? headLength,
+    chatTemplate: typeof template === 'string' ? template : null,
+  };
 }
 
 type SamplerPool = Pick<
@@ -170,8 +124,7 @@ type SamplerPool = Pick<
   'takeSampler' | 'returnSampler' | 'parseGrammar' | 'createGrammarState' | 'acceptInGrammar'
 >;
 
-function createSamplerPool(llama: Llama, model: RawModel): SamplerPool {
-  const native = (llama as unknown as { _bindings: NativeClasses })._bindings;
+function createSamplerPool(native: Native, model: RawModel): SamplerPool {
   // Each sampler holds candidates for the whole vocabulary in memory that the garbage collector can't see, so
   // samplers are reused. There are never more of them than sequences.
   const idle: RawSampler[] = [];
@@ -220,18 +173,8 @@ export function toThreadCount(physicalCores: number): number {
 }
 
 /** Bytes of the key-value cache: 16-bit keys and values for every layer. */
-function toCacheBytes(facts: ArchitectureFacts, tokens: number): number {
-  const heads = first(facts.attention?.head_count) ?? 1;
-  const sharedHeads = first(facts.attention?.head_count_kv) ?? heads;
-  const headLength = (facts.embedding_length ?? 0) / heads;
-  const perHead =
-    (facts.attention?.key_length ?? headLength) + (facts.attention?.value_length ?? headLength);
-  return tokens * (facts.block_count ?? 0) * sharedHeads * perHead * 2;
-}
-
-function first(value: number | number[] | undefined): number | undefined {
-  return Array.isArray(value) ? Math.max(...value) : value;
-}
+const toCacheBytes = (facts: Facts, tokens: number) =>
+  tokens * facts.layers * facts.sharedHeads * (facts.keyLength + facts.valueLength) * 2;
 
 function toMib(bytes: number): number {
   return Math.ceil(bytes / 2 ** 20);

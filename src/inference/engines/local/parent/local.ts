@@ -35,7 +35,7 @@ export interface LocalEngineOptions {
   contextSize?: number | null;
   /** Called at each load. Default: the model runs on the CPU. */
   borrowGpu?: () => Promise<GpuLease>;
-  /** CUDA kernels to use instead of the prebuilt ones, called at each load. Null or absent: the prebuilt ones. */
+  /** The library with GPU kernels, called at each load. Null or absent: the CPU, or Metal. */
   findKernels?: () => string | null;
   /** Temperature of a request that sets none. Default 1. */
   temperature?: number;

@@ -1,0 +1,56 @@
+// millrace gpu install: downloads published kernels for this computer's GPU.
+
+import { Command, Option } from 'commander';
+import {
+  findInstallation,
+  type InstallationOptions,
+  withDataDirectory,
+} from '#cli/installation.ts';
+import { CliError } from '#cli/output.ts';
+import { startByteProgress } from '#cli/progress.ts';
+import { chooseKernels, inspectComputer } from '#gpu/choose.ts';
+import { GpuError } from '#gpu/download.ts';
+import { installKernels } from '#gpu/install.ts';
+import { type KernelKind, kernelPackages } from '#gpu/packages.ts';
+
+export function gpuInstallCommand(): Command {
+  const install = new Command('install')
+    .description("Download the kernels of models for this computer's GPU")
+    .addOption(
+      new Option('--kernels <kind>', 'Which ones (default: those that fit the GPU)').choices(
+        Object.keys(kernelPackages),
+      ),
+    )
+    .option('--registry <url>', 'npm registry (default: the one that npm uses)');
+  return withDataDirectory(install)
+    .addHelpText(
+      'after',
+      '\nThe kernels are kept in the data directory. A download that was interrupted continues where it stopped. Run it\nagain after an upgrade of Millrace that brings another release of llama.cpp.',
+    )
+    .action(installHere);
+}
+
+type Options = InstallationOptions & { kernels?: KernelKind; registry?: string };
+
+async function installHere(options: Options): Promise<void> {
+  const { data_dir: dataDir } = findInstallation(options);
+  try {
+    const kind = options.kernels ?? chooseKernels(await inspectComputer());
+    const wanted = kernelPackages[kind];
+    const bar = await startByteProgress(wanted.bytes, {
+      onInterrupt: 'Interrupted. Run the command again to continue the download.',
+    });
+    const file = await installKernels(wanted, {
+      dataDir,
+      registry: options.registry ?? null,
+      progress: (bytes) => bar.show(bytes),
+      signal: new AbortController().signal,
+    }).finally(() => bar.end());
+    console.log(
+      `Installed ${kind} kernels: ${file}.\nModels use them from their next load on; no restart is needed.`,
+    );
+  } catch (error) {
+    if (error instanceof GpuError) throw new CliError(error.message);
+    throw error;
+  }
+}
