@@ -225,6 +225,8 @@ describe('tidy', () => {
     'src/cli/credentials.ts',
     'src/inference/engines/local/parent/model-process.ts',
     'src/inference/engines/local/child/open-model.ts',
+    // In the text of examples.
+    'src/server/openapi/code-samples.ts',
   ];
 
   test('the repository stands alone: no machine paths, no registry hosts', () => {

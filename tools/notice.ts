@@ -43,7 +43,7 @@ This file is written by \`npm run notice\`. It lists the third-party packages th
 browsers, and their licences. The built-in model has its own card in model/.
 `;
 
-/** Packages that the dashboard imports, and their dependencies: browsers receive copies of them. */
+/** Packages that the dashboard and the other pages import, and their dependencies: browsers receive copies of them. */
 function findBundled(packages: ReadonlyMap<string, LockedPackage>): Set<string> {
   const found = new Set<string>();
   const visit = (from: string, name: string) => {
@@ -58,6 +58,13 @@ function findBundled(packages: ReadonlyMap<string, LockedPackage>): Set<string> 
     for (const [, name] of text.matchAll(/(?:from|import)\s*\(?'((?:@[\w-]+\/)?[a-z][\w-]*)/g)) {
       visit('', name as string);
     }
+  }
+  // Pages besides the dashboard: the API reference, which the build takes from its package, and the guide.
+  // What else their packages depend on runs in the build only.
+  for (const name of ['vue', '@vueuse/core', 'minisearch', 'mark.js', 'focus-trap'])
+    visit('', name);
+  for (const name of ['@scalar/fastify-api-reference', 'vitepress']) {
+    found.add(`node_modules/${name}`);
   }
   return found;
 }

@@ -1,13 +1,16 @@
-// Builds the dashboard. For development run `npx vite web`, with a Millrace server on port 8080.
+// Builds the dashboard and the API reference. For development run `npx vite web`, with a Millrace server on port 8080.
 
+import { join } from 'node:path';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 import { noncePlaceholder } from '#server/dashboard-build.ts';
+import { apiReference } from './api-reference-plugin.ts';
 
 const server = 'http://127.0.0.1:8080';
+const pages = ['index.html', 'docs.html'];
 
 export default defineConfig(({ command }) => ({
-  plugins: [react()],
+  plugins: [react(), apiReference()],
   html: command === 'build' ? { cspNonce: noncePlaceholder } : {},
   // Nothing is inlined: the content security policy allows no data: scripts or fonts.
   build: {
@@ -17,6 +20,7 @@ export default defineConfig(({ command }) => ({
     assetsInlineLimit: 0,
     reportCompressedSize: false,
     chunkSizeWarningLimit: 700,
+    rolldownOptions: { input: pages.map((page) => join(import.meta.dirname, page)) },
   },
   server: { proxy: { '/v1': server, '/api': server, '/dashboard': server } },
 }));

@@ -32,10 +32,10 @@ import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
 import { createIdSequence, newId } from '#lib/ids.ts';
 import { compileLater } from '#lib/schema/compile-later.ts';
+import { openapi } from '#server/openapi/document.ts';
 import { answerSocket, createBadHttpHandler, errorFormatOf, jsonHeaders } from './bad-http.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
-import { openapi } from './openapi.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {

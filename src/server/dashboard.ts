@@ -1,5 +1,5 @@
-// Serves the dashboard: one page and its hashed assets. The page only changes the part of its URL after the #, so
-// the APIs refuse every other unknown path.
+// Serves the dashboard and the API reference: a page for each, and their hashed assets. The pages only change the part
+// of their URL after the #, so the APIs refuse every other unknown path.
 
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,6 +8,8 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { unknownUrl } from '#lib/errors.ts';
 import { type DashboardBuild, noncePlaceholder, webFolder } from './dashboard-build.ts';
+
+type Page = 'index' | 'docs';
 
 export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuild): Promise<void> {
   await app.register(staticFiles, {
@@ -25,23 +27,31 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
     done();
   });
 
-  let built: { folder: string; page: string; assets: Set<string> } | undefined;
+  let built: { folder: string; pages: Record<Page, string>; assets: Set<string> } | undefined;
   function findBuilt() {
     const folder = build.find();
     if (folder === null) return undefined;
     built ??= {
       folder,
-      page: readFileSync(join(folder, 'index.html'), 'utf8'),
+      pages: {
+        index: readFileSync(join(folder, 'index.html'), 'utf8'),
+        docs: readFileSync(join(folder, 'docs.html'), 'utf8'),
+      },
       assets: new Set(readdirSync(join(folder, 'assets'))),
     };
     return built;
   }
 
-  app.get('/', (_request, reply) => {
-    const { page } = findBuilt() ?? {};
-    if (page === undefined) sendWaitingPage(reply, build.hasFailed());
-    else sendPage(reply, page);
-  });
+  const pageAt = (url: string, name: Page) =>
+    app.get(url, (_request, reply) => {
+      const { pages } = findBuilt() ?? {};
+      if (pages === undefined) sendWaitingPage(reply, build.hasFailed());
+      else sendPage(reply, pages[name], styles[name]);
+    });
+  pageAt('/', 'index');
+  pageAt('/docs', 'docs');
+  // Clients of the original cloud look for its description here.
+  pageAt('/api/v1/docs', 'docs');
   app.get('/favicon.svg', (request, reply) => {
     const { folder } = findBuilt() ?? {};
     if (folder === undefined) throw unknownUrl('GET', request.url);
@@ -56,15 +66,21 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
   });
 }
 
+/** Which styles a page may have besides those from files. Scalar writes style attributes, which can't carry a nonce. */
+const styles: Record<Page, string> = {
+  index: `'nonce-${noncePlaceholder}'`,
+  docs: "'unsafe-inline'",
+};
+
 /** Allows scripts from files only. Styles that components create at runtime carry the response's nonce. */
-function sendPage(reply: FastifyReply, page: string): void {
+function sendPage(reply: FastifyReply, page: string, style: string): void {
   const nonce = randomBytes(16).toString('base64');
   reply
     .headers({
       'content-type': 'text/html; charset=utf-8',
       'cache-control': 'no-cache',
       'content-security-policy':
-        `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; ` +
+        `default-src 'none'; script-src 'self'; style-src 'self' ${style.replace(noncePlaceholder, nonce)}; ` +
         "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; " +
         "frame-ancestors 'none'",
     })

@@ -1,4 +1,4 @@
-// Endpoints for operators: health, metrics, and the API description for people and for programs.
+// Endpoints for operators: health, metrics, and the API description for programs.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
@@ -9,8 +9,7 @@ import type { HeaderList } from '#http/header-list.ts';
 import { addHeaders } from '#http/response-headers.ts';
 import { forbidden, Refusal } from '#lib/errors.ts';
 import { equalHashes, hashToken } from '#lib/secrets/secrets.ts';
-import { renderDocs } from './docs-page.ts';
-import { toCloudOnly } from './openapi.ts';
+import { renderDocument, toCloudOnly } from '#server/openapi/document.ts';
 import { checkReadiness, type ReadinessParts } from './readiness.ts';
 
 /**
@@ -59,20 +58,18 @@ export function opsRoutes(
   describeAt(app, '/api/v1', () => toCloudOnly(app.swagger()));
 }
 
-/** Serves a description for programs at `openapi.json`, and for people at `docs`. */
+/** Serves the API description for programs. dashboard.ts serves it for people, at `docs`. */
 function describeAt(app: FastifyInstance, prefix: string, describe: () => object): void {
-  const url = `${prefix}/openapi.json`;
-  app.get(url, async () => describe());
-  let page: string | undefined;
-  app.get(`${prefix}/docs`, async (_request, reply) => {
-    page ??= renderDocs(describe(), url);
-    reply.type('text/html; charset=utf-8');
-    reply.header(
-      'content-security-policy',
-      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
-    );
-    return page;
+  app.get(`${prefix}/openapi.json`, async (request, reply) => {
+    reply.type('application/json; charset=utf-8');
+    return renderDocument(describe(), toOrigin(request));
   });
+}
+
+/** The base URL that the client used, as far as it is a valid one. */
+function toOrigin({ protocol, host }: FastifyRequest): string {
+  const url = `${protocol}://${host}`;
+  return URL.canParse(url) ? new URL(url).origin : '';
 }
 
 function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: FastifyRequest): void {

@@ -154,16 +154,6 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
     await screenshot(page, 'full-390-new-key');
     assert.deepEqual(await page.evaluate(findCutOff), []);
   });
-
-  test('on a phone the API docs do not scroll sideways', async () => {
-    await page.goto(`${dashboard.url}/docs`);
-    const tables = `[...document.querySelectorAll('table')]`;
-    assert.ok(await page.evaluate(`${tables}.some((table) => /required/.test(table.innerText))`));
-    assert.ok(
-      await page.evaluate(`${tables}.every((table) => table.scrollWidth <= innerWidth - 32)`),
-    );
-    assert.ok(await fitsWidth(page));
-  });
 });
 
 /** Creates one of everything, with names of the maximum length, and sends a request of each kind. */

@@ -64,7 +64,7 @@ describe('operations', () => {
     const names = operations.map(({ operationId }) => operationId);
     assert.equal(new Set(names).size, names.length, 'each operation has a name of its own');
     const failureOf = (path: string, method: string) =>
-      document.paths[path]?.[method]?.responses['4XX']?.content?.['application/json']?.schema.$ref;
+      document.paths[path]?.[method]?.responses['401']?.content?.['application/json']?.schema.$ref;
     assert.match(failureOf('/v1/models', 'get') ?? '', /InferenceError$/);
     assert.match(failureOf('/api/v1/instances', 'get') ?? '', /CloudError$/);
     assert('tool_choice' in (schema?.properties ?? {}));
@@ -106,8 +106,6 @@ describe('operations', () => {
     const { paths } = (await described.json()) as { paths: object };
     assert('/api/v1/instances' in paths);
     assert(Object.keys(paths).every((path) => path.startsWith('/api/v1/')));
-    const page = await (await fetch(`${server.url}/api/v1/docs`)).text();
-    assert(page.includes('href="/api/v1/openapi.json"') && !page.includes('/v1/chat'));
   });
 
   test('each API has its own body limit', async () => {
@@ -128,15 +126,6 @@ describe('operations', () => {
     assert.match(await cloud.text(), /Field required/);
     assert.equal(await send('/dashboard/api/login', 60_000), 400);
     assert.equal(await send('/dashboard/api/login', 70_000), 413);
-  });
-
-  test('the docs page is one page without scripts', async () => {
-    const server = await startTestServer();
-    const response = await fetch(`${server.url}/docs`);
-    const html = await response.text();
-    assert(html.includes('/v1/chat/completions') && html.includes('/api/v1/ssh-keys'));
-    assert(!html.includes('<script'));
-    assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/);
   });
 
   test('the logs are JSON with request ids, and hold no key, no password and no prompt', async () => {

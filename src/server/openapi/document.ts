@@ -1,0 +1,212 @@
+// The parts of the OpenAPI description that a route can't state itself: its name among all routes, its description,
+// examples, and the errors of its API.
+
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import { toCodeSamples } from './code-samples.ts';
+import { cloudErrors, type DescribedError, inferenceErrors } from './error-catalog.ts';
+import { operationTexts, tags } from './operations.ts';
+
+const text = { type: 'string' };
+const textOrNull = { type: ['string', 'null'] };
+
+const toError = (description: string, properties: object, required: string[]) => ({
+  type: 'object',
+  description,
+  required: ['error'],
+  properties: { error: { type: 'object', required, properties } },
+});
+
+const schemas = {
+  InferenceError: toError(
+    'An error of the inference API, in OpenAI’s format.',
+    {
+      message: { ...text, description: 'What is wrong, what is allowed, and what to do.' },
+      type: { ...text, description: 'The kind of error, which OpenAI’s SDKs know.' },
+      param: { ...textOrNull, description: 'The member at fault.' },
+      code: { ...textOrNull, description: 'What programs compare.' },
+    },
+    ['message', 'type', 'param', 'code'],
+  ),
+  CloudError: toError(
+    'An error of the cloud API, in Lambda’s format.',
+    {
+      code: { ...text, description: 'What programs compare.' },
+      message: { ...text, description: 'What is wrong.' },
+      suggestion: { ...text, description: 'What to do.' },
+    },
+    ['code', 'message'],
+  ),
+};
+
+const description = `Two APIs on one server, with one key.
+
+| API | base URL | compatible with |
+|---|---|---|
+| Inference | \`/v1\` | OpenAI: chat completions, completions, models |
+| Cloud | \`/api/v1\` | Lambda Cloud, version 1 |
+
+Create a key in the dashboard or with \`millrace keys create\`. Send it as \`Authorization: Bearer <key>\`, or as the
+user name of HTTP Basic. Every response has an \`x-request-id\` header, which names its entry in the server’s log.
+
+Errors have a code, which programs compare, and a message for people. Each operation lists its codes.
+`;
+
+/** Stands for the server's base URL, which each response replaces with the one that its client uses. */
+const server = 'https://server.invalid';
+
+export const openapi: FastifyDynamicSwaggerOptions = {
+  hideUntagged: true,
+  openapi: {
+    openapi: '3.1.0',
+    info: {
+      title: 'Millrace',
+      version: '1',
+      description,
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+    servers: [{ url: server, description: 'This server' }],
+    tags,
+    components: {
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+        basic: { type: 'http', scheme: 'basic', description: 'An API key as user name.' },
+      },
+    },
+    security: [{ bearer: [] }, { basic: [] }],
+  },
+  transformObject(document) {
+    if (!('openapiObject' in document)) return document.swaggerObject;
+    const { openapiObject } = document;
+    const paths = Object.entries(openapiObject.paths ?? {});
+    return {
+      ...openapiObject,
+      components: {
+        ...openapiObject.components,
+        schemas: { ...openapiObject.components?.schemas, ...schemas },
+      },
+      paths: Object.fromEntries(
+        paths.map(([path, item]) => [path, complete(path, item as PathItem)]),
+      ),
+    } as typeof openapiObject;
+  },
+};
+
+/** Renders the description for a client that reaches the server at `url`. */
+export const renderDocument = (document: object, url: string) =>
+  JSON.stringify(document).replaceAll(server, url);
+
+/** The part of the description that is the cloud API. */
+export const toCloudOnly = <Document extends { paths?: object; tags?: { name: string }[] }>(
+  document: Document,
+) => ({
+  ...document,
+  tags: document.tags?.filter(({ name }) => name !== 'Inference'),
+  paths: Object.fromEntries(
+    Object.entries(document.paths ?? {}).filter(([path]) => path.startsWith('/api/v1/')),
+  ),
+});
+
+interface Content {
+  schema?: object;
+  example?: object;
+}
+
+interface Operation {
+  summary?: string;
+  parameters?: { in: string; name: string }[];
+  requestBody?: { content?: Record<string, Content> };
+  responses?: Record<string, { description?: string; content?: Record<string, Content> }>;
+}
+
+type PathItem = Record<string, Operation>;
+
+function complete(path: string, item: PathItem): object {
+  return Object.fromEntries(
+    Object.entries(item).map(([method, operation]) => {
+      const operationId = toName(operation.summary ?? `${method} ${path}`);
+      const { description, body, response } = operationTexts[operationId] ?? {};
+      return [
+        method,
+        {
+          operationId,
+          ...operation,
+          description,
+          // One schema describes the ids of several paths.
+          parameters: operation.parameters?.filter(
+            (one) => one.in !== 'path' || path.includes(`{${one.name}}`),
+          ),
+          requestBody: operation.requestBody && withExample(operation.requestBody, body),
+          responses: toResponses(path, method, operation, response),
+          'x-codeSamples': toCodeSamples({ method, path, server, body }),
+        },
+      ];
+    }),
+  );
+}
+
+const withExample = <Part extends { content?: Record<string, Content> }>(
+  part: Part,
+  example: object | undefined,
+): Part => {
+  const json = part.content?.['application/json'];
+  if (json === undefined || example === undefined) return part;
+  return { ...part, content: { ...part.content, 'application/json': { ...json, example } } };
+};
+
+function toResponses(
+  path: string,
+  method: string,
+  { responses = {} }: Operation,
+  example: object | undefined,
+): object {
+  const isInference = path.startsWith('/v1/');
+  const errors = (isInference ? inferenceErrors : cloudErrors).filter(
+    ({ status }) => !bodyStatuses.has(status) || method !== 'get',
+  );
+  const success = responses[200];
+  return {
+    ...responses,
+    ...(success && {
+      200: withExample({ ...success, description: 'The request succeeded.' }, example),
+    }),
+    ...Object.fromEntries(
+      [...Map.groupBy(errors, ({ status }) => status)].map(([status, group]) => [
+        status,
+        toFailure(isInference, group),
+      ]),
+    ),
+  };
+}
+
+/** Statuses about the body, which a GET has not. */
+const bodyStatuses = new Set([408, 413, 415]);
+
+const toFailure = (isInference: boolean, group: DescribedError[]) => ({
+  description: group
+    .map(({ code, means, fix }) => `${code === null ? '' : `\`${code}\`: `}${means} ${fix}`)
+    .join('\n\n'),
+  content: {
+    'application/json': {
+      schema: { $ref: `#/components/schemas/${isInference ? 'InferenceError' : 'CloudError'}` },
+      examples: Object.fromEntries(
+        group.map(({ code, means, fix }) => [
+          (code ?? 'no_key').replaceAll('/', '.'),
+          {
+            summary: code ?? 'No code',
+            value: isInference
+              ? { error: { message: means, type: 'invalid_request_error', param: null, code } }
+              : { error: { code, message: means, suggestion: fix } },
+          },
+        ]),
+      ),
+    },
+  },
+});
+
+/** Converts a summary to an operation name: `List models` becomes listModels. */
+function toName(summary: string): string {
+  const words = summary.toLowerCase().match(/[a-z0-9]+/g) ?? [];
+  return words
+    .map((word, index) => (index === 0 ? word : word[0]?.toUpperCase() + word.slice(1)))
+    .join('');
+}

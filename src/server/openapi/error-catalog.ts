@@ -1,0 +1,301 @@
+// Every error that the two public APIs can return, for the API description and for docs/errors.md. A test compares it
+// with the code.
+
+export interface DescribedError {
+  status: number;
+  /** Null for the one error of the inference API without a code: a missing key. */
+  code: string | null;
+  means: string;
+  /** What the reader can do about it. */
+  fix: string;
+}
+
+const described = (
+  status: number,
+  code: string | null,
+  means: string,
+  fix: string,
+): DescribedError => ({ status, code, means, fix });
+
+const readMessage = 'Correct the member that `param` names.';
+
+export const inferenceErrors: readonly DescribedError[] = [
+  described(400, 'invalid_value', 'A value is not allowed.', readMessage),
+  described(400, 'invalid_type', 'A value has the wrong JSON type.', readMessage),
+  described(400, 'missing_required_parameter', 'A required member is missing.', readMessage),
+  described(400, 'integer_below_min_value', 'An integer is too small.', readMessage),
+  described(
+    400,
+    'integer_above_max_value',
+    'An integer is too large, such as `max_tokens` above what the model may answer with.',
+    readMessage,
+  ),
+  described(400, 'decimal_below_min_value', 'A number is too small.', readMessage),
+  described(400, 'decimal_above_max_value', 'A number is too large.', readMessage),
+  described(400, 'string_below_min_length', 'A text is too short.', readMessage),
+  described(400, 'string_above_max_length', 'A text is too long.', readMessage),
+  described(400, 'array_below_min_length', 'A list has too few items.', readMessage),
+  described(400, 'array_above_max_length', 'A list has too many items.', readMessage),
+  described(
+    400,
+    'context_length_exceeded',
+    'The prompt and `max_tokens` together are over the model’s context window.',
+    'Shorten the prompt, lower `max_tokens`, or choose a model with a larger window.',
+  ),
+  described(
+    400,
+    'unsupported_parameter',
+    'The model, or the server that runs it, does not support a member.',
+    'Leave the member out, or choose another model.',
+  ),
+  described(
+    400,
+    'unsupported_content_type',
+    'A message has a part, such as an image, that the model does not accept.',
+    'Send text parts, or choose a model that accepts images.',
+  ),
+  described(
+    400,
+    'invalid_json',
+    'The body is not valid JSON.',
+    'The message says where parsing stopped.',
+  ),
+  described(
+    400,
+    'invalid_request',
+    'The bytes are not a valid HTTP/1.1 request.',
+    'Check the client or the proxy in front of the server.',
+  ),
+  described(
+    401,
+    null,
+    'No API key was sent.',
+    'Send it as `Authorization: Bearer <key>`, or as the user name of HTTP Basic.',
+  ),
+  described(
+    401,
+    'invalid_api_key',
+    'The API key is wrong, revoked or expired.',
+    'Create a new key in the dashboard or with `millrace keys create`.',
+  ),
+  described(
+    403,
+    'insufficient_scope',
+    'The key may not use this API, this model or this address.',
+    'Use a key with the `inference` scope, or have the key changed.',
+  ),
+  described(
+    404,
+    'model_not_found',
+    'No model has this id.',
+    '`GET /v1/models` lists the ids that exist.',
+  ),
+  described(
+    404,
+    'unknown_url',
+    'There is no such path.',
+    'Check the path. The base URL ends with `/v1`.',
+  ),
+  described(404, 'not_found', 'The object does not exist.', 'Check the id.'),
+  described(
+    405,
+    'method_not_allowed',
+    'The path does not accept this method.',
+    'The `allow` header lists the methods it accepts.',
+  ),
+  described(
+    408,
+    'request_timeout',
+    'The body did not arrive in time.',
+    'Check the connection and send it again.',
+  ),
+  described(
+    409,
+    'conflict',
+    'The request conflicts with the current state.',
+    'Read the message, then decide.',
+  ),
+  described(
+    413,
+    'request_too_large',
+    'The body is larger than the server or the backend accepts.',
+    'Send a smaller body, or raise `inference.max_body_mib`.',
+  ),
+  described(
+    415,
+    'unsupported_media_type',
+    'The body is not declared as JSON.',
+    'Send `Content-Type: application/json`.',
+  ),
+  described(
+    417,
+    'expectation_failed',
+    'The server does not support the value of the `expect` header.',
+    'Leave the header out.',
+  ),
+  described(
+    421,
+    'misdirected_request',
+    'The `host` header names a server that this is not.',
+    'Use a name from `server.public_url` or `server.allowed_hosts`.',
+  ),
+  described(
+    429,
+    'rate_limit_exceeded',
+    'The key or the account is over its limit of requests, tokens or concurrent requests.',
+    'Wait for the time in `retry-after`. OpenAI’s SDKs do.',
+  ),
+  described(
+    429,
+    'insufficient_quota',
+    'The monthly budget of the key or the account does not cover the request.',
+    'Have the budget raised, or wait for the 1st of the month (UTC).',
+  ),
+  described(
+    500,
+    'internal_error',
+    'The server has a defect.',
+    'Report it with the `x-request-id` header, which names the entry in the log.',
+  ),
+  described(
+    502,
+    'upstream_error',
+    'The backend can’t be reached, or it failed while it was answering.',
+    'Try again. `millrace backends list` shows the backend’s last error.',
+  ),
+  described(
+    503,
+    'model_unavailable',
+    'No backend of the model is healthy, or the server is stopping.',
+    'Try again after the time in `retry-after`. Check `millrace backends list`.',
+  ),
+  described(
+    503,
+    'server_is_overloaded',
+    'Every backend of the model is busy and the queue is full.',
+    'Try again after the time in `retry-after`, or add a backend.',
+  ),
+  described(
+    503,
+    'database_unavailable',
+    'The database does not answer.',
+    'Try again shortly. Check that PostgreSQL runs and can be reached.',
+  ),
+  described(
+    504,
+    'upstream_timeout',
+    'The backend did not answer in time.',
+    'Try again, ask for fewer tokens, or raise the backend’s timeout.',
+  ),
+  described(
+    507,
+    'disk_full',
+    'The disk of the server is full.',
+    'Free some space. The APIs recover by themselves.',
+  ),
+];
+
+export const cloudErrors: readonly DescribedError[] = [
+  described(
+    400,
+    'global/invalid-parameters',
+    'The request is malformed, or a value is not allowed.',
+    'The message names the member and says what is allowed.',
+  ),
+  described(400, 'global/duplicate', 'The name is taken.', 'Choose another name.'),
+  described(
+    400,
+    'global/quota-exceeded',
+    'The account has as many of these as it may have.',
+    'Delete what you no longer need, or have the quota raised.',
+  ),
+  described(
+    400,
+    'instance-operations/launch/insufficient-capacity',
+    'No host has room for this type.',
+    'Choose a type whose `regions_with_capacity_available` is not empty, or try again later.',
+  ),
+  described(
+    400,
+    'filesystems/filesystem-in-use',
+    'An instance uses the filesystem.',
+    'Terminate the instances that mount it, wait until they are gone, then delete it.',
+  ),
+  described(
+    400,
+    'firewall-rulesets/firewall-ruleset-in-use',
+    'An instance uses the ruleset.',
+    'Terminate the instances that use it, then delete it.',
+  ),
+  described(
+    401,
+    'global/invalid-api-key',
+    'The API key is missing, wrong, revoked or expired.',
+    'Send it as `Authorization: Bearer <key>`, or as the user name of HTTP Basic.',
+  ),
+  described(
+    403,
+    'global/forbidden',
+    'The key may not use this API, or the operation is not offered here.',
+    'Use a key with the `cloud` scope.',
+  ),
+  described(
+    404,
+    'global/not-found',
+    'There is no such path or resource.',
+    'Check the path and the id.',
+  ),
+  described(
+    404,
+    'global/object-does-not-exist',
+    'The instance, type, image, key, filesystem or ruleset does not exist.',
+    'Check the id or the name.',
+  ),
+  ...[
+    [
+      405,
+      'The path does not accept this method.',
+      'The `allow` header lists the methods it accepts.',
+    ],
+    [408, 'The body did not arrive in time.', 'Check the connection and send it again.'],
+    [415, 'The body has an encoding that is not supported.', 'Send plain JSON.'],
+    [417, 'The value of the `expect` header is not supported.', 'Leave the header out.'],
+    [
+      421,
+      'The `host` header names a server that this is not.',
+      'Use a name from `server.public_url` or `server.allowed_hosts`.',
+    ],
+  ].map(([status, means, fix]) =>
+    described(status as number, 'global/invalid-parameters', means as string, fix as string),
+  ),
+  described(
+    409,
+    'global/conflict',
+    'The state of the resource does not allow this.',
+    'Wait until the instance’s `actions` say that it is possible.',
+  ),
+  described(
+    429,
+    'global/too-many-requests',
+    'The account is over its rate of requests.',
+    'Wait for the number of seconds in `retry-after`.',
+  ),
+  described(
+    500,
+    'global/internal-error',
+    'The server has a defect.',
+    'Report it with the `x-request-id` header, which names the entry in the log.',
+  ),
+  described(
+    503,
+    'provider/internal-unavailable',
+    'The server is busy or stopping, or its database does not answer.',
+    'Try again shortly.',
+  ),
+  described(
+    507,
+    'provider/disk-full',
+    'The disk of the server is full or almost full.',
+    'Delete filesystems, launch a smaller type, or free some space.',
+  ),
+];

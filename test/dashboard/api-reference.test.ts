@@ -1,0 +1,83 @@
+// The API reference in a real browser: what a reader finds, tries and copies there, with nothing from other hosts.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import {
+  findViolations,
+  fitsWidth,
+  noBrowser,
+  openPage,
+  screenshot,
+} from '#test/support/browser.ts';
+import { createApiKey, openDashboard, startServer } from '#test/support/dashboard.ts';
+
+const colorSchemes = ['light', 'dark'] as const;
+
+async function openReference(url: string, page: Page): Promise<void> {
+  await page.goto(url);
+  await page.getByRole('heading', { name: 'Millrace', level: 1 }).waitFor();
+  await page.getByRole('heading', { name: 'List models' }).first().waitFor();
+}
+
+describe('API reference', { skip: noBrowser }, () => {
+  test('it is accessible in both color schemes and loads nothing from other hosts', async () => {
+    const { url } = await startServer();
+    for (const colorScheme of colorSchemes) {
+      const { page, hosts, consoleErrors } = await openPage({ colorScheme });
+      await openReference(`${url}/docs`, page);
+      await page.getByRole('link', { name: 'Answer a conversation' }).click();
+      await page.getByRole('heading', { name: 'Answer a conversation' }).waitFor();
+      await screenshot(page, `api-reference-${colorScheme}`);
+      assert.deepEqual(await findViolations(page), [], colorScheme);
+      assert.deepEqual([...hosts], [new URL(url).host]);
+      assert.deepEqual(consoleErrors, []);
+      await page.setViewportSize({ width: 390, height: 780 });
+      assert.ok(await fitsWidth(page), 'it fits a phone');
+      await page.context().close();
+    }
+  });
+
+  test('a reader finds an operation by searching', async () => {
+    const { url } = await startServer();
+    const { page } = await openPage();
+    await openReference(`${url}/docs`, page);
+    await page
+      .getByRole('button', { name: /search/i })
+      .first()
+      .click();
+    await page.keyboard.type('terminate');
+    const found = page.getByRole('option', { name: /Terminate instances/ }).first();
+    await found.waitFor();
+    assert.deepEqual(await findViolations(page), []);
+    await found.click();
+    await page.getByRole('heading', { name: /^Terminate instances/ }).waitFor();
+  });
+
+  test('a reader tries an operation with a key', async () => {
+    const dashboard = await openDashboard();
+    const key = await createApiKey(dashboard, 'reference');
+    const { page, consoleErrors, hosts } = await openPage();
+    await openReference(`${dashboard.url}/docs`, page);
+    await page.getByPlaceholder('Token').first().fill(key);
+    const sent = page.waitForResponse(`${dashboard.url}/v1/models`);
+    await page
+      .getByRole('button', { name: /Test Request.*\/v1\/models\)?$/ })
+      .first()
+      .click();
+    await page.getByRole('button', { name: /^Send/ }).first().click();
+    const response = await sent;
+    assert.equal(response.status(), 200);
+    await screenshot(page, 'api-reference-tried');
+    assert.deepEqual(consoleErrors, []);
+    assert.deepEqual([...hosts], [new URL(dashboard.url).host]);
+  });
+
+  test('the cloud API has a reference of its own', async () => {
+    const { url } = await startServer();
+    const { page } = await openPage();
+    await page.goto(`${url}/api/v1/docs`);
+    await page.getByRole('heading', { name: 'List instance types' }).first().waitFor();
+    assert.equal(await page.getByText('/v1/chat/completions').count(), 0);
+  });
+});
