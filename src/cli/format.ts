@@ -1,14 +1,4 @@
-// Sizes and durations as people read them.
-
-const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-
-/** Powers of a thousand, as hubs and disks state sizes. */
-export function toSize(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
-  return `${unit === 0 ? Math.round(value) : value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
-}
+// Durations as people read them while they wait.
 
 export function toDuration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));

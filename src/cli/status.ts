@@ -6,6 +6,7 @@ import { readBackends, toState } from '#cli/backends/list.ts';
 import type { AccountLimits } from '#cli/limits/show.ts';
 import type { InstanceDetail } from '#cloud/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
+import { toMoney } from '#lib/format.ts';
 import { createClient, RefusedError, send } from './client.ts';
 import { loadCredentials } from './credentials.ts';
 import { CliError, printJson, renderTable, toPrintable } from './output.ts';
@@ -109,13 +110,12 @@ function render({ url, status, reason, details }: Status): string {
     return `${server}\nRun \`millrace login\` to see models, machines and spend.`;
   const { version, backends, machines, spend } = details;
   const counts = Object.entries(machines).map(([name, count]) => `${count} ${name}`);
-  const dollars = (value: number) => `$${value.toFixed(4)}`;
   const own = backends.filter(({ kind }) => kind !== 'stand-in');
   const standIns = new Set(backends.map(({ model }) => model)).size - countModels(own);
   return [
     `${server}, version ${version}`,
     `Machines  ${counts.join(', ') || 'none'}`,
-    `Spend     ${dollars(spend.models + spend.machines)} in ${spend.month}: ${dollars(spend.models)} for models, ${dollars(spend.machines)} for machines`,
+    `Spend     ${toMoney(spend.models + spend.machines)} in ${spend.month}: ${toMoney(spend.models)} for models, ${toMoney(spend.machines)} for machines`,
     `Models    ${countModels(own)} with a backend, ${standIns} answered by the stand-in`,
     ...(own.length === 0 ? [] : ['', renderBackends(own)]),
   ].join('\n');

@@ -78,18 +78,18 @@ describe('the CLI', () => {
       '--budget',
       '2.5',
     );
-    assert.equal(limited.stdout, 'ci: 60 rpm, 4 at once, $2.5 a month\n');
+    assert.equal(limited.stdout, 'ci: 60 rpm, 4 at once, $2.50 a month\n');
     const freed = await limit('--concurrent', 'none', '--tokens-per-minute', '9000');
-    assert.equal(freed.stdout, 'ci: 60 rpm, 9000 tpm, $2.5 a month\n');
+    assert.equal(freed.stdout, 'ci: 60 rpm, 9000 tpm, $2.50 a month\n');
     assert.deepEqual([(await limit()).code, (await limit('--budget', '0')).code], [2, 2]);
     const table = await runMillrace(['keys', 'list'], { env });
-    assert.match(table.stdout, /^\S+ +ci .* 60 rpm, 9000 tpm, \$2\.5 a month +\$0\.0000$/m);
+    assert.match(table.stdout, /^\S+ +ci .* 60 rpm, 9000 tpm, \$2\.50 a month +\$0\.00$/m);
 
     const account = (...options: string[]) => runMillrace(['limits', ...options], { env });
     const bounded = await account('set', '--concurrent', '50', '--budget', '100');
     assert.match(
       bounded.stdout,
-      /^Limits: 50 at once, \$100 a month\n\d{4}-\d\d: \$0\.0000 for 0 /,
+      /^Limits: 50 at once, \$100\.00 a month\n\d{4}-\d\d: \$0\.00 for 0 /,
     );
     assert.equal((await account('show')).stdout, bounded.stdout);
     assert.equal((await account('set')).code, 2);

@@ -86,7 +86,7 @@ describe('the CLI and instances', () => {
     assert.equal(renamed.stdout, `Renamed ${id} to new.\n`, renamed.stderr);
     const shown = await run('instances', 'show', id.slice(0, 8));
     assert.match(shown.stdout, new RegExp(`^Id +${id}\nName +new\nStatus +active\n`));
-    assert.match(shown.stdout, /^Price +\$\d+\.\d\d per hour$/m);
+    assert.match(shown.stdout, /^Price +\$\d+\.\d\d\/hour$/m);
     const json = await run('instances', 'show', 'new', '--json');
     assert.equal((JSON.parse(json.stdout) as Instance).id, id);
     assert.match((await run('instances', 'show', 'old')).stderr, /^There is no instance old\./);

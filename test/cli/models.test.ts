@@ -6,8 +6,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { toDuration, toSize } from '#cli/format.ts';
+import { toDuration } from '#cli/format.ts';
 import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
+import { toSize } from '#lib/format.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -75,8 +76,8 @@ describe('millrace models', () => {
 
     const shown = await run('show', model);
     assert.match(shown.out, /^Owner\s+meta-llama$/m);
-    assert.match(shown.out, /^Context window\s+131072 tokens$/m);
-    assert.match(shown.out, /^Price\s+\$0\.015 in, \$0\.025 out, per million tokens$/m);
+    assert.match(shown.out, /^Context window\s+131,072 tokens$/m);
+    assert.match(shown.out, /^Price\s+\$0\.015 input, \$0\.025 output per million tokens$/m);
     assert.match(shown.out, new RegExp(`^GGUF weights\\s+${repo}$`, 'm'));
     assert.match(shown.out, new RegExp(`^Served by\\s+${name}$`, 'm'));
     assert.match(shown.out, new RegExp(`^On disk\\s+${name}, 200.0 kB, Q4_K_M$`, 'm'));

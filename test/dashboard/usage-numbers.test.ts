@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { toDuration, toHours, toMoney } from '#lib/format.ts';
 import { toCsv } from '../../web/src/format/csv.ts';
-import { toDuration, toHours, toMoney } from '../../web/src/format/numbers.ts';
 import { findTagError, toTag } from '../../web/src/machines/tags.ts';
 import { toChartData } from '../../web/src/usage/chart-data.ts';
 import { toRange, toStarts } from '../../web/src/usage/time-range.ts';

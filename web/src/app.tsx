@@ -24,6 +24,9 @@ const SshKeys = lazy(() => import('./ssh-keys/ssh-keys.tsx'));
 const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
 const Usage = lazy(() => import('./usage/usage.tsx'));
+const ApiKeyPage = lazy(() => import('./api-keys/api-key-page.tsx'));
+const ModelPage = lazy(() => import('./models/model-page.tsx'));
+const RequestPage = lazy(() => import('./usage/request-page.tsx'));
 const AuditLog = lazy(() => import('./audit-log/audit-log.tsx'));
 
 export function App() {
@@ -56,11 +59,16 @@ function SignedIn() {
         <Switch>
           <Route path="/" component={Home} />
           <Route path="/api-keys" component={ApiKeys} />
-          <Route path="/api-keys/:dialog" component={ApiKeys} />
+          <Route path="/api-keys/new" component={ApiKeys} />
+          <Route path="/api-keys/limits" component={ApiKeys} />
+          <Route path="/api-keys/edit/:id" component={ApiKeys} />
+          <Route path="/api-keys/:id">{({ id }) => <ApiKeyPage key={id} id={id} />}</Route>
           <Route path="/playground" component={Playground} />
           <Route path="/playground/*" component={Playground} />
           <Route path="/models" component={Models} />
-          <Route path="/models/:dialog/*?" component={Models} />
+          <Route path="/models/pull" component={Models} />
+          <Route path="/models/add-backend" component={Models} />
+          <Route path="/models/:id">{({ id }) => <ModelPage key={id} id={id} />}</Route>
           <Route path="/machines" component={Machines} />
           <Route path="/machines/new" component={Machines} />
           <Route path="/machines/:id/terminal" component={TerminalPage} />
@@ -73,7 +81,8 @@ function SignedIn() {
           <Route path="/hosts" component={Hosts} />
           <Route path="/hosts/new" component={Hosts} />
           <Route path="/usage" component={Usage} />
-          <Route path="/usage/:view" component={Usage} />
+          <Route path="/usage/requests" component={Usage} />
+          <Route path="/usage/requests/:id">{({ id }) => <RequestPage key={id} id={id} />}</Route>
           <Route path="/team" component={Team} />
           <Route path="/audit-log" component={AuditLog} />
           <Route path="/audit-log/:view" component={AuditLog} />

@@ -3,9 +3,9 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { toSize } from '#cli/format.ts';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
 import type { Config } from '#config/schema.ts';
+import { toSize } from '#lib/format.ts';
 import millrace from '../../../package.json' with { type: 'json' };
 import { notIncluded, watched, withoutPassword } from './report.ts';
 

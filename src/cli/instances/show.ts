@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { printJson, toPrintable } from '#cli/output.ts';
+import { toHourlyPrice } from '#lib/format.ts';
 import { listInstances, pickInstance } from './find.ts';
 import { explainInstances } from './reasons.ts';
 
@@ -23,7 +24,7 @@ export function showCommand(): Command {
         ['SSH port', instance.ssh_port],
         ['Private address', instance.private_ip],
         ['Type', `${type.name}: ${type.description}`],
-        ['Price', `$${(type.price_cents_per_hour / 100).toFixed(2)} per hour`],
+        ['Price', toHourlyPrice(type.price_cents_per_hour)],
         ['Region', region.name],
         ['SSH keys', instance.ssh_key_names.join(', ')],
         ['Filesystems', instance.file_system_names.join(', ')],

@@ -3,6 +3,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Limits } from '#accounts/schema.ts';
 import { CliError } from '#cli/output.ts';
+import { toMoney } from '#lib/format.ts';
 
 /** `none` instead of null: commander takes null as an option that was not given. */
 type Given = number | 'none';
@@ -59,7 +60,7 @@ export function describeLimits(limits: Limits): string {
     requests_per_minute == null ? '' : `${requests_per_minute} rpm`,
     tokens_per_minute == null ? '' : `${tokens_per_minute} tpm`,
     concurrent_requests == null ? '' : `${concurrent_requests} at once`,
-    monthly_budget == null ? '' : `$${monthly_budget} a month`,
+    monthly_budget == null ? '' : `${toMoney(monthly_budget)} a month`,
   ];
   return parts.filter((part) => part !== '').join(', ') || 'none';
 }

@@ -5,6 +5,7 @@ import type { ApiKey } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson, printTable } from '#cli/output.ts';
 import { listAll, parseLimit } from '#cli/pages.ts';
+import { toMoney } from '#lib/format.ts';
 import { describeLimits } from './limit-options.ts';
 
 export function listCommand(): Command {
@@ -39,7 +40,7 @@ export function listCommand(): Command {
           toMinute(key.expires_at),
           toMinute(key.last_used_at),
           describeLimits(key.limits),
-          `$${key.spend.cost.toFixed(4)}`,
+          toMoney(key.spend.cost),
         ]),
       );
     });

@@ -5,6 +5,7 @@ import type { Limits, Spend } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { describeLimits } from '#cli/keys/limit-options.ts';
 import { printJson } from '#cli/output.ts';
+import { toCounted, toMoney } from '#lib/format.ts';
 
 export interface AccountLimits {
   limits: Limits;
@@ -25,5 +26,7 @@ export function showCommand(): Command {
 export function printLimits({ limits, spend }: AccountLimits): void {
   console.log(`Limits: ${describeLimits(limits)}`);
   const { month, cost, requests, tokens } = spend;
-  console.log(`${month}: $${cost.toFixed(4)} for ${requests} requests and ${tokens} tokens`);
+  console.log(
+    `${month}: ${toMoney(cost)} for ${toCounted(requests, 'request')} and ${toCounted(tokens, 'token')}`,
+  );
 }

@@ -4,11 +4,11 @@ import { Command } from 'commander';
 import { readBackends, toState } from '#cli/backends/list.ts';
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
-import { toSize } from '#cli/format.ts';
 import { printJson, printTable } from '#cli/output.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { Model } from '#inference/schema.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
+import { toSize } from '#lib/format.ts';
 
 export function listCommand(): Command {
   return new Command('list')

@@ -4,10 +4,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
-import { toSize } from '#cli/format.ts';
 import { CliError, printJson } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
+import { toSize } from '#lib/format.ts';
 
 interface Options {
   quant?: string;

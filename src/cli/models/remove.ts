@@ -2,9 +2,9 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { toSize } from '#cli/format.ts';
 import { CliError } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
+import { toSize } from '#lib/format.ts';
 import { readOverview } from './list.ts';
 
 const examples = `

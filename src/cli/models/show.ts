@@ -2,8 +2,8 @@
 
 import { Command } from 'commander';
 import { readBackends } from '#cli/backends/list.ts';
-import { toSize } from '#cli/format.ts';
 import { CliError, printJson } from '#cli/output.ts';
+import { toCounted, toPricePair, toSize } from '#lib/format.ts';
 import { nearest } from '#lib/nearest.ts';
 import { isBeingPulled, readOverview, servedBy } from './list.ts';
 
@@ -34,8 +34,8 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
   const rows = [
     ['Id', model.id],
     ['Owner', model.owned_by],
-    ['Context window', `${model.context_window} tokens`],
-    ['Price', `$${model.price.input} in, $${model.price.output} out, per million tokens`],
+    ['Context window', toCounted(model.context_window, 'token')],
+    ['Price', toPricePair(model.price)],
     ['GGUF weights', model.gguf_repo ?? 'none known'],
     ['Full weights', model.safetensors_repo ?? 'none known'],
     ['Served by', servedBy(backends, id)],

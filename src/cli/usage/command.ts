@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { UsageBucket, UsageSummary } from '#accounts/usage/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { CliError, printJson, printTable } from '#cli/output.ts';
+import { toDuration, toMoney } from '#lib/format.ts';
 
 interface Options {
   by?: string;
@@ -66,8 +67,8 @@ const toCells = (bucket: UsageBucket) => [
   String(bucket.prompt_tokens),
   String(bucket.cached_tokens),
   String(bucket.completion_tokens),
-  bucket.first_token_ms === null ? '-' : `${Math.round(bucket.first_token_ms)} ms`,
-  `$${bucket.cost.toFixed(6)}`,
+  bucket.first_token_ms === null ? '-' : toDuration(bucket.first_token_ms),
+  toMoney(bucket.cost),
 ];
 
 function parseTime(text: string): string {

@@ -1,13 +1,12 @@
 // What the whole account has spent on models this month, and its limits. Machines are not part of a budget.
 
 import { Button, Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
 import { useAccountLimits } from './limits.ts';
-import { LimitsView, SpendView } from './limits-view.tsx';
+import { Fact, LimitsView, SpendView } from './limits-view.tsx';
 
 export function AccountLimits() {
   const { canManage } = useMe();
@@ -40,15 +39,6 @@ export function AccountLimits() {
     </Section>
   );
 }
-
-const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
-  <div>
-    <Text size="xs" c="dimmed" mb={4}>
-      {name}
-    </Text>
-    {children}
-  </div>
-);
 
 /** `2026-11` as "November 2026". Months are in UTC everywhere. */
 const toMonth = (month: string) =>

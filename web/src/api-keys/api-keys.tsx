@@ -1,23 +1,24 @@
 // API keys: which programs have access, what each key may use and has used, and revoking access.
 
-import { Badge, Button, Code, Group, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Code, Group, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { ApiKey } from '#accounts/schema.ts';
-import { type Column, DataTable, EmptyState, NameCell } from '../components/data-table.tsx';
+import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { useDelete } from '../components/use-delete.tsx';
-import { scopeName, useMe } from '../current-user.ts';
+import { useMe } from '../current-user.ts';
 import { apiKeysKey, useApiKeys } from '../queries.ts';
 import { AccountLimits } from './account-limits.tsx';
 import { CreateApiKeyDialog } from './create-api-key-dialog.tsx';
+import { Expiry, OptionalTime, Scopes, toCreator } from './key-cells.tsx';
 import { useAccountLimits } from './limits.ts';
 import { AccountLimitsDialog, EditKeyDialog } from './limits-dialogs.tsx';
 import { LimitsView, SpendView } from './limits-view.tsx';
+import { useRevocation } from './use-revocation.tsx';
 
 export default function ApiKeys() {
   const { id: myId, canUse, canManage } = useMe();
@@ -26,19 +27,7 @@ export default function ApiKeys() {
   const [location, navigate] = useLocation();
   const account = useAccountLimits();
   const keys = useApiKeys(search);
-  const revocation = useDelete<ApiKey>({
-    action: 'Revoke',
-    nameOf: ({ label }) => label,
-    warning: ({ hint }) => (
-      <>
-        Programs that use <Code className="breakable">{hint}</Code> lose access immediately. This
-        can’t be undone.
-      </>
-    ),
-    pathOf: ({ id }) => `/dashboard/api/api-keys/${id}`,
-    queryKeys: [apiKeysKey],
-    doneMessage: ({ label }) => `API key “${label}” revoked.`,
-  });
+  const revocation = useRevocation();
   const close = () => navigate('/api-keys');
   const create = canUse && (
     <Button component={Link} href="/api-keys/new">
@@ -47,7 +36,7 @@ export default function ApiKeys() {
   );
   const isMine = ({ created_by: by }: ApiKey) => canManage || by?.id === myId;
   // A link may lead to a key that is not on the first page.
-  const [linkedId = ''] = /[0-9a-f]{32}$/.exec(location) ?? [];
+  const [linkedId = ''] = /(?<=\/edit\/)[0-9a-f]{32}$/.exec(location) ?? [];
   const edited = useApiKeys(linkedId).data?.find((key) => key.id === linkedId && isMine(key));
   return (
     <Page
@@ -127,7 +116,7 @@ const toActions = (
           variant="default"
           size="xs"
           component={Link}
-          href={`/api-keys/${key.id}`}
+          href={`/api-keys/edit/${key.id}`}
           aria-label={`Edit ${key.label}`}
         >
           Edit
@@ -137,40 +126,22 @@ const toActions = (
     ),
 });
 
-const Label = ({ apiKey: { label, hint, created_at, created_by: by } }: { apiKey: ApiKey }) => (
-  <NameCell name={label}>
-    <Code className="one-line">{hint}</Code>
+const Label = ({ apiKey }: { apiKey: ApiKey }) => (
+  <div>
+    <Anchor
+      component={Link}
+      href={`/api-keys/${apiKey.id}`}
+      size="sm"
+      fw={500}
+      className="breakable"
+    >
+      {apiKey.label}
+    </Anchor>
+    <div>
+      <Code className="one-line">{apiKey.hint}</Code>
+    </div>
     <Text size="xs" c="dimmed" className="breakable">
-      created <RelativeTime at={created_at} /> by{' '}
-      {by === null ? 'the server' : (by.email ?? 'a former member')}
+      created <RelativeTime at={apiKey.created_at} /> by {toCreator(apiKey)}
     </Text>
-  </NameCell>
+  </div>
 );
-
-const Scopes = ({ scopes }: Pick<ApiKey, 'scopes'>) => (
-  <Group gap={6}>
-    {scopes.map((scope) => (
-      <Badge key={scope} variant="default" tt="none">
-        {scopeName[scope]}
-      </Badge>
-    ))}
-  </Group>
-);
-
-function OptionalTime({ at }: { at: string | null }) {
-  if (at !== null) return <RelativeTime at={at} />;
-  return (
-    <Text size="sm" c="dimmed">
-      Never
-    </Text>
-  );
-}
-
-function Expiry({ at }: { at: string | null }) {
-  if (at === null || Date.parse(at) > Date.now()) return <OptionalTime at={at} />;
-  return (
-    <Text size="sm" c="var(--mantine-color-error)">
-      Expired
-    </Text>
-  );
-}

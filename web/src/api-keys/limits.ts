@@ -2,8 +2,8 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { Limits, Spend } from '#accounts/schema.ts';
+import { toCount, toMoney } from '#lib/format.ts';
 import { get } from '../api.ts';
-import { toCount, toMoney } from '../format/numbers.ts';
 
 export interface Allowance {
   limits: Limits;

@@ -4,12 +4,12 @@ import { Button, Code } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { Filesystem } from '#cloud/schema.ts';
+import { toSize } from '#lib/format.ts';
 import { type Column, DataTable, EmptyState, NameCell } from '../components/data-table.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
 import { useMe } from '../current-user.ts';
-import { toSize } from '../format/bytes.ts';
 import { filesystemsKey, useFilesystems } from '../queries.ts';
 import { CreateFilesystemDialog } from './create-filesystem-dialog.tsx';
 

@@ -3,9 +3,9 @@
 import { Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { HostView } from '#cloud/hosts/schema.ts';
+import { toCount } from '#lib/format.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
-import { toCount } from '../format/numbers.ts';
 import type { Gpu, HostNode } from './hosts.ts';
 
 type NameOf = (instanceId: string) => string | null;

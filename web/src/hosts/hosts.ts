@@ -2,8 +2,8 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { HostView } from '#cloud/hosts/schema.ts';
+import { toCounted } from '#lib/format.ts';
 import { get, type List } from '../api.ts';
-import { toCounted } from '../format/numbers.ts';
 
 export type HostNode = HostView['nodes'][number];
 export type Gpu = HostNode['gpus'][number];

@@ -53,5 +53,3 @@ export function toSshCommand(instance: Instance, keyFile: string | undefined): s
   const port = ssh_port === undefined ? '' : ` -p ${ssh_port}`;
   return `ssh${key}${port} ubuntu@${ip}`;
 }
-
-export const toPrice = (centsPerHour: number) => `$${(centsPerHour / 100).toFixed(2)}/hour`;

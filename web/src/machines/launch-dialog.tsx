@@ -4,12 +4,13 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { toHourlyPrice } from '#lib/format.ts';
 import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { GuardedModal } from '../components/leave-guard.tsx';
 import { NetworkNotice } from '../components/network-notice.tsx';
 import { useInstanceTypes } from '../queries.ts';
-import { instancesKey, toPrice } from './instances.ts';
+import { instancesKey } from './instances.ts';
 import { AccessStep } from './launch-access-step.tsx';
 import { emptyChoice, isStepComplete, toLaunch } from './launch-choice.ts';
 import { LocationStep } from './launch-location-step.tsx';
@@ -61,7 +62,8 @@ export function LaunchDialog({ onClose }: { onClose: () => void }) {
               <Text size="sm" role="status">
                 {launch.isPending && choice.count > 1
                   ? `${launched} of ${choice.count} launched`
-                  : price !== undefined && `${choice.type} · ${toPrice(price * choice.count)}`}
+                  : price !== undefined &&
+                    `${choice.type} · ${toHourlyPrice(price * choice.count)}`}
               </Text>
               <Group>
                 <Button variant="default" onClick={at === 0 ? close : () => setAt(at - 1)}>

@@ -3,8 +3,7 @@
 import { Button, Group, Radio, Skeleton, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { InstanceTypes } from '#cloud/schema.ts';
-import { toCounted } from '../format/numbers.ts';
-import { toPrice } from './instances.ts';
+import { toCounted, toHourlyPrice } from '#lib/format.ts';
 import { type LaunchStepProps, noRegion } from './launch-choice.ts';
 
 type Offer = InstanceTypes[string];
@@ -67,7 +66,7 @@ function TypeCard({ offer }: { offer: Offer }) {
           </Text>
         </div>
         <div className="price">
-          <Text size="sm">{toPrice(price_cents_per_hour)}</Text>
+          <Text size="sm">{toHourlyPrice(price_cents_per_hour)}</Text>
           <Text size="xs" c="dimmed">
             {isFull ? 'no capacity' : 'available'}
           </Text>

@@ -2,10 +2,11 @@
 
 import { Badge, Code, Group, Text } from '@mantine/core';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
+import { toHourlyPrice } from '#lib/format.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { findKeyFile, nameOf, toPrice, toSshCommand, useDetails } from './instances.ts';
+import { findKeyFile, nameOf, toSshCommand, useDetails } from './instances.ts';
 import { MachineStatus } from './machine-status.tsx';
 import { fromTag } from './tags.ts';
 
@@ -50,7 +51,7 @@ const Type = ({ instance: { instance_type, region }, detail }: CellProps) => (
   <div>
     <Text size="sm">{instance_type.description}</Text>
     <Text size="xs" c="dimmed">
-      {toPrice(instance_type.price_cents_per_hour)} · {region.name}
+      {toHourlyPrice(instance_type.price_cents_per_hour)} · {region.name}
       {detail && (
         <>
           {' '}

@@ -3,9 +3,9 @@
 import { ActionIcon, Badge, Group, Menu, Text } from '@mantine/core';
 import IconDots from '@tabler/icons-react/dist/esm/icons/IconDots.mjs';
 import type { BackendView } from '#inference/backends/schema.ts';
+import { toCounted, toDuration, toRate } from '#lib/format.ts';
 import { toRelative } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
-import { toCounted, toDuration, toRate } from '../format/numbers.ts';
 import { standInLabel } from './backends.ts';
 
 export type BackendAction = 'drain' | 'resume' | 'remove';
@@ -79,7 +79,7 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
 
 const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
-function toState(backend: BackendView): { tone: Tone; word: string } {
+export function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.kind === 'stand-in') return { tone: 'warning', word: standInLabel };
   if (backend.draining) return { tone: 'off', word: 'draining' };
   // A backend that fails every request stays healthy for routing if the others fail them too.

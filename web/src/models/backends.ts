@@ -2,7 +2,9 @@
 
 import { useQuery } from '@tanstack/react-query';
 import type { BackendView } from '#inference/backends/schema.ts';
+import type { ModelWeights } from '#inference/weights/schema.ts';
 import { getAll } from '../api.ts';
+import { toShortName } from './weights.ts';
 
 /** The server types that Millrace has specific support for. */
 export const serverTypes = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;
@@ -28,8 +30,15 @@ export function useStandIns(): ReadonlySet<string> {
   return new Set(standIns.map(({ model }) => model));
 }
 
+/** The address of a model's own page. */
+export const toModelPath = (model: string) => `/models/${encodeURIComponent(model)}`;
+
 /** The address of the dialog that pulls the weights of a model. */
 export const toPullPath = (model: string) => `/models/pull/${new URLSearchParams({ model })}`;
 
 export const toBackendPath = ({ model, name }: Pick<BackendView, 'model' | 'name'>) =>
   `${backendsPath}/${encodeURIComponent(model)}/${encodeURIComponent(name)}`;
+
+/** Weights are shown by their file name, other backends by the name their owner chose. */
+export const toBackendName = (backend: BackendView, { weights }: ModelWeights) =>
+  backend.kind === 'weights' && weights !== null ? toShortName(weights) : backend.name;

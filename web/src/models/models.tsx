@@ -1,25 +1,25 @@
 // The model IDs that requests can use, the backends of each, and adding backends and weights.
 
-import { Button, Group, Menu, Stack, Text } from '@mantine/core';
-import { useLocation } from 'wouter';
+import { Anchor, Button, Group, Menu, Stack, Text } from '@mantine/core';
+import { Link, useLocation } from 'wouter';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { ModelWeights } from '#inference/weights/schema.ts';
+import { toCount, toCounted, toPricePair } from '#lib/format.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
-import { toCount, toCounted, toMoney } from '../format/numbers.ts';
 import { AddBackendDialog } from './add-backend-dialog.tsx';
 import { BackendRow } from './backend-row.tsx';
-import { useBackends, useStandIns } from './backends.ts';
+import { toBackendName, toModelPath, useBackends, useStandIns } from './backends.ts';
 import { PullDialog } from './pull-dialog.tsx';
 import { Pulls } from './pulls.tsx';
 import { StoredWeightsList } from './stored-weights.tsx';
 import { useBackendActions } from './use-backend-actions.tsx';
 import { toDefaultModel, useModels } from './use-models.ts';
-import { isLive, toShortName, useWeights } from './weights.ts';
+import { isLive, useWeights } from './weights.ts';
 import './models.css';
 
 export default function Models() {
@@ -129,24 +129,26 @@ export default function Models() {
 const ModelId = ({ model, isFree }: { model: ModelWeights; isFree: boolean }) => (
   <div>
     <Group gap={4} wrap="nowrap">
-      <Text size="sm" ff="monospace" className="breakable">
+      <Anchor
+        component={Link}
+        href={toModelPath(model.id)}
+        size="sm"
+        ff="monospace"
+        className="breakable"
+      >
         {model.id}
-      </Text>
+      </Anchor>
       <CopyButton value={model.id} label={`Copy ${model.id}`} />
     </Group>
     <Text size="xs" c="dimmed">
       {model.owned_by} · {toCount(model.context_window)} tokens of context
     </Text>
     <Text size="xs" c="dimmed">
-      {toMoney(model.price.input)} input, {toMoney(model.price.output)} output per million tokens
+      {toPricePair(model.price)}
       {isFree && ', free while a stand-in answers'}
     </Text>
   </div>
 );
-
-/** Weights are shown by their file name, other backends by the name their owner chose. */
-const toBackendName = (backend: BackendView, { weights }: ModelWeights) =>
-  backend.kind === 'weights' && weights !== null ? toShortName(weights) : backend.name;
 
 function Queue({ backends = [] }: { backends: BackendView[] | undefined }) {
   const queued = backends[0]?.queued ?? 0;

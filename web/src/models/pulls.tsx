@@ -3,11 +3,11 @@
 import { Group, Paper, Progress, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
+import { toSize } from '#lib/format.ts';
 import { post, remove } from '../api.ts';
 import { NameCell, RowButton } from '../components/data-table.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Section } from '../components/section.tsx';
-import { toSize } from '../format/bytes.ts';
 import { isLive, toShortName, toShownPulls, weightsKey } from './weights.ts';
 
 export function Pulls({ overview, canUse }: { overview: WeightsOverview; canUse: boolean }) {

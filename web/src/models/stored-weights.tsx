@@ -2,10 +2,10 @@
 
 import { Text } from '@mantine/core';
 import type { StoredWeights } from '#inference/weights/schema.ts';
+import { toSize } from '#lib/format.ts';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { Section } from '../components/section.tsx';
 import { useDelete } from '../components/use-delete.tsx';
-import { toSize } from '../format/bytes.ts';
 import { toShortName, weightsKey } from './weights.ts';
 
 type Row = StoredWeights & { id: string };

@@ -97,10 +97,13 @@ export function Shell({ children }: { children: ReactNode }) {
 }
 
 const SearchButton = ({ onClick }: { onClick: () => void }) => (
-  <UnstyledButton className="search-button" onClick={onClick} aria-label="Search and commands">
+  <UnstyledButton className="search-button" onClick={onClick}>
     <IconSearch size={15} stroke={1.8} aria-hidden />
-    <span className="search-label">Search</span>
-    <span className="search-keys">
+    <span className="search-label" aria-hidden>
+      Search
+    </span>
+    <span className="visually-hidden">Search and commands</span>
+    <span className="search-keys" aria-hidden>
       <Key>{modifier}</Key>
       <Key>K</Key>
     </span>

@@ -1,12 +1,13 @@
 // The columns of the request log.
 
-import { Code, Group, Text } from '@mantine/core';
+import { Anchor, Code, Group, Text } from '@mantine/core';
+import { Link } from 'wouter';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
+import { toCount, toDuration, toMoney } from '#lib/format.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import type { Column } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { StatusBadge, type Tone } from '../components/status-badge.tsx';
-import { toCount, toDuration, toMoney } from '../format/numbers.ts';
 
 export const statuses: Record<UsageRequest['status'], { name: string; tone: Tone }> = {
   done: { name: 'completed', tone: 'good' },
@@ -17,12 +18,18 @@ export const statuses: Record<UsageRequest['status'], { name: string; tone: Tone
   interrupted: { name: 'interrupted by restart', tone: 'bad' },
 };
 
+/** The time lets the server find the row by its index. */
+const toRequestPath = ({ id, at }: Pick<UsageRequest, 'id' | 'at'>) =>
+  `/usage/requests/${id}/${new URLSearchParams({ at })}`;
+
 export const requestColumns: Column<UsageRequest>[] = [
   {
     name: 'Time',
     cell: ({ at, id }) => (
       <div>
-        <RelativeTime at={at} />
+        <Anchor component={Link} href={toRequestPath({ id, at })} size="sm" underline="hover">
+          <RelativeTime at={at} />
+        </Anchor>
         <Group gap={2} wrap="nowrap">
           {/* Ids of one server begin alike and end in a counter. */}
           <Code>…{id.slice(-12)}</Code>
@@ -48,7 +55,13 @@ export const requestColumns: Column<UsageRequest>[] = [
     name: 'API key',
     cell: ({ key_label, key_id }) => (
       <Text size="sm" className="breakable">
-        {key_label ?? key_id?.slice(0, 8) ?? 'Dashboard'}
+        {key_label === null || key_id === null ? (
+          (key_id?.slice(0, 8) ?? 'Dashboard')
+        ) : (
+          <Anchor component={Link} href={`/api-keys/${key_id}`} inherit underline="hover">
+            {key_label}
+          </Anchor>
+        )}
       </Text>
     ),
   },

@@ -3,8 +3,8 @@
 import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { UsageStorage } from '#accounts/usage/schema.ts';
+import { toCount } from '#lib/format.ts';
 import { get } from '../api.ts';
-import { toCount } from '../format/numbers.ts';
 
 export function StorageNotice() {
   const { data } = useQuery({

@@ -69,6 +69,10 @@ function toMonthStart(now: number): number {
 export const toThisMonth = (now: number): TimeRange =>
   toRange({ range: defaultRange, step: null, from: null, to: null }, now);
 
+/** The last 24 hours, up to the end of the current one. */
+export const toLastDay = (now: number): TimeRange =>
+  toRange({ range: '24h', step: null, from: null, to: null }, now);
+
 function toDay(text: string | null): number | null {
   const at = /^\d{4}-\d\d-\d\d$/.test(text ?? '') ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
   return Number.isNaN(at) ? null : at;

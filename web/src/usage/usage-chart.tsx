@@ -2,7 +2,7 @@
 
 import { BarChart, ChartTooltip } from '@mantine/charts';
 import '@mantine/charts/styles.css';
-import { toCount, toHours, toMoney, toShortCount } from '../format/numbers.ts';
+import { toCount, toHours, toMoney, toShortCount } from '#lib/format.ts';
 import type { ChartData } from './chart-data.ts';
 import { type Metric, metricNames } from './usage-totals.ts';
 import './usage.css';
@@ -31,7 +31,11 @@ export function UsageChart({ data, metric }: UsageChartProps) {
         withLegend={series.length > 1}
         legendProps={{ verticalAlign: 'bottom' }}
         valueFormatter={toText}
-        yAxisProps={{ width: toAxisWidth(rows, toAxis), tickFormatter: toAxis }}
+        yAxisProps={{
+          width: toAxisWidth(rows, toAxis),
+          tickFormatter: toAxis,
+          allowDecimals: metric === 'cost' || metric === 'hours',
+        }}
         xAxisProps={{ minTickGap: 24 }}
         barProps={{ isAnimationActive: false }}
         maxBarWidth={48}

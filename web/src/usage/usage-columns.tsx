@@ -1,7 +1,7 @@
 // The columns of numbers, shared by the tables of totals and of intervals.
 
+import { toCount, toDuration, toHours, toMoney } from '#lib/format.ts';
 import type { Column } from '../components/data-table.tsx';
-import { toCount, toDuration, toHours, toMoney } from '../format/numbers.ts';
 import type { UsageTotals } from './usage-totals.ts';
 
 type WithTotals = { totals: UsageTotals };

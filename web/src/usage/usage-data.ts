@@ -10,7 +10,7 @@ import type {
 import type { InstanceUsage } from '#cloud/schema.ts';
 import { get, type List } from '../api.ts';
 import { stepMs, type TimeRange, toStarts } from './time-range.ts';
-import { toTimes, toUsageQuery } from './usage-query.ts';
+import { type Subject, toTimes, toUsageQuery } from './usage-query.ts';
 import { toTotal, type UsagePoint, zeroTotals } from './usage-totals.ts';
 
 export const groupings = [
@@ -22,15 +22,17 @@ export const groupings = [
 ] as const;
 export type Grouping = (typeof groupings)[number]['value'];
 
-export function useUsage(range: TimeRange, by: Grouping) {
+export function useUsage(range: TimeRange, by: Grouping, subject: Subject = {}) {
   return useQuery({
-    queryKey: ['usage', range, by],
-    refetchInterval: 30_000,
+    queryKey: ['usage', range, by, subject],
+    refetchInterval: 15_000,
     queryFn: async (): Promise<UsagePoint[]> => {
       if (by === 'machine') {
         return toMachinePoints(await getMachines(range), range, Date.now());
       }
-      const usage = await get<UsageSummary>(`/dashboard/api/usage?${toUsageQuery(range, by)}`);
+      const usage = await get<UsageSummary>(
+        `/dashboard/api/usage?${toUsageQuery(range, by, subject)}`,
+      );
       return usage.data.map((bucket) => toPoint(bucket, by));
     },
   });

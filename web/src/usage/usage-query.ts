@@ -8,5 +8,8 @@ export const toTimes = ({ from, to }: Pick<TimeRange, 'from' | 'to'>) => ({
   to: new Date(to).toISOString(),
 });
 
-export const toUsageQuery = (range: TimeRange, by: Grouping) =>
-  new URLSearchParams({ ...toTimes(range), step: range.step, by }).toString();
+/** The model or the key that usage is limited to; neither means the whole account. */
+export type Subject = { model?: string; key?: string };
+
+export const toUsageQuery = (range: TimeRange, by: Grouping, subject: Subject = {}) =>
+  new URLSearchParams({ ...toTimes(range), step: range.step, by, ...subject }).toString();

@@ -1,30 +1,25 @@
 // The totals of the time range in one line: one cost for models and machines, and what it consists of.
 
-import { toCount, toHours, toMoney } from '../format/numbers.ts';
+import { toCount, toHours, toMoney } from '#lib/format.ts';
+import { Facts } from './facts.tsx';
 import type { TimeRange } from './time-range.ts';
 import { useTotals } from './usage-data.ts';
 
 export function UsageSummary({ range }: { range: TimeRange }) {
   const { models, machines } = useTotals(range);
   if (models === undefined || machines === undefined) return null;
-  const facts = [
-    ['Total cost', toMoney(models.cost + machines.cost)],
-    ['Models', toMoney(models.cost)],
-    ['Machines', toMoney(machines.cost)],
-    ['Requests', toCount(models.requests)],
-    ['Errors', toCount(models.errors)],
-    ['Input tokens', toCount(models.prompt_tokens)],
-    ['Output tokens', toCount(models.completion_tokens)],
-    ['Machine hours', toHours(machines.hours)],
-  ];
   return (
-    <dl className="totals">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Facts
+      facts={[
+        ['Total cost', toMoney(models.cost + machines.cost)],
+        ['Models', toMoney(models.cost)],
+        ['Machines', toMoney(machines.cost)],
+        ['Requests', toCount(models.requests)],
+        ['Errors', toCount(models.errors)],
+        ['Input tokens', toCount(models.prompt_tokens)],
+        ['Output tokens', toCount(models.completion_tokens)],
+        ['Machine hours', toHours(machines.hours)],
+      ]}
+    />
   );
 }

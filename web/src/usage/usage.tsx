@@ -2,7 +2,9 @@
 
 import { Button, Paper, Skeleton, Tabs } from '@mantine/core';
 import { useMemo } from 'react';
-import { useLocation } from 'wouter';
+
+import { Redirect, useLocation } from 'wouter';
+
 import { download } from '../browser/download.ts';
 import { type UrlState, useUrlState } from '../browser/url-state.ts';
 import { EmptyState } from '../components/data-table.tsx';
@@ -23,20 +25,23 @@ import { type Metric, metricNames, type UsagePoint } from './usage-totals.ts';
 const modelMetrics = ['tokens', 'requests', 'errors', 'cost'] as const;
 const machineMetrics = ['cost', 'hours'] as const;
 
+/** The list of requests has an address of its own, which its filters follow. */
+const requestsPath = '/usage/requests';
+
 export default function UsagePage() {
-  const urlState = useUrlState('/usage');
-  // `#/usage/requests` is a link that people write by hand.
-  const isLinked = useLocation()[0] === '/usage/requests';
-  const isRequests = isLinked || urlState.get('tab') === 'requests';
-  const tab = isRequests ? 'requests' : 'totals';
+  const [location, navigate] = useLocation();
+  const totals = useUrlState('/usage');
+  const requests = useUrlState(requestsPath);
+  const isRequests = location === requestsPath;
+  if (totals.get('tab') === 'requests') return <Redirect to={requestsPath} replace />;
   return (
     <Page
       title="Usage"
       description="The usage of models and machines and its cost. Hours and days are in UTC."
     >
       <Tabs
-        value={tab}
-        onChange={(value) => urlState.set({ tab: value === 'requests' ? value : null })}
+        value={isRequests ? 'requests' : 'totals'}
+        onChange={(value) => navigate(value === 'requests' ? requestsPath : '/usage')}
         keepMounted={false}
       >
         <Tabs.List mb="lg">
@@ -44,10 +49,10 @@ export default function UsagePage() {
           <Tabs.Tab value="requests">Requests</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="totals">
-          <OverTime urlState={urlState} />
+          <OverTime urlState={totals} />
         </Tabs.Panel>
         <Tabs.Panel value="requests">
-          <RequestLog urlState={urlState} />
+          <RequestLog urlState={requests} />
         </Tabs.Panel>
       </Tabs>
     </Page>

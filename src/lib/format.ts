@@ -1,4 +1,4 @@
-// Counts, money and durations as text.
+// Counts, money, sizes and durations as text, the same in the dashboard and the CLI.
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
@@ -36,3 +36,28 @@ export const toHours = (hours: number) =>
 /** Requests per second, with enough decimal places for low rates; zero has none. */
 export const toRate = (perSecond: number) =>
   perSecond === 0 ? '0' : perSecond < 0.1 ? perSecond.toFixed(2) : perSecond.toFixed(1);
+
+/** The share of a whole, e.g. `1.5%`; more places below one percent, so that a small share is not shown as zero. */
+export function toPercent(part: number, whole: number): string {
+  const percent = whole === 0 ? 0 : (part / whole) * 100;
+  return `${percent.toLocaleString('en', { maximumSignificantDigits: percent < 1 ? 1 : 3 })}%`;
+}
+
+/** The price of a machine, e.g. `$1.29/hour`. */
+export const toHourlyPrice = (centsPerHour: number) => `${toMoney(centsPerHour / 100)}/hour`;
+
+/** The price of a model in US dollars per million tokens. */
+export const toTokenPrice = (dollars: number) => `${toMoney(dollars)}/M tokens`;
+
+export const toPricePair = ({ input, output }: { input: number; output: number }) =>
+  `${toMoney(input)} input, ${toMoney(output)} output per million tokens`;
+
+const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** Powers of a thousand, as hubs and disks state sizes. */
+export function toSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
+  return `${unit === 0 ? Math.round(value) : value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
+}

@@ -1,0 +1,22 @@
+// Revokes an API key after a confirmation.
+
+import { Code } from '@mantine/core';
+import type { ApiKey } from '#accounts/schema.ts';
+import { useDelete } from '../components/use-delete.tsx';
+import { apiKeysKey } from '../queries.ts';
+
+export const useRevocation = (onDeleted?: () => void) =>
+  useDelete<ApiKey>({
+    action: 'Revoke',
+    nameOf: ({ label }) => label,
+    warning: ({ hint }) => (
+      <>
+        Programs that use <Code className="breakable">{hint}</Code> lose access immediately. This
+        can’t be undone.
+      </>
+    ),
+    pathOf: ({ id }) => `/dashboard/api/api-keys/${id}`,
+    queryKeys: [apiKeysKey],
+    doneMessage: ({ label }) => `API key “${label}” revoked.`,
+    ...(onDeleted === undefined ? {} : { onDeleted }),
+  });

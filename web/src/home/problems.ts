@@ -1,0 +1,149 @@
+// Finds what needs attention in the lists that the other pages show.
+
+import type { HostView } from '#cloud/hosts/schema.ts';
+import type { Instance, InstanceDetail } from '#cloud/schema.ts';
+import type { BackendView } from '#inference/backends/schema.ts';
+import { toCounted, toMoney, toPercent } from '#lib/format.ts';
+import { type Allowance, useAccountLimits } from '../api-keys/limits.ts';
+import type { Tone } from '../components/status-badge.tsx';
+import { useHosts } from '../hosts/hosts.ts';
+import { nameOf, useDetails, useInstances } from '../machines/instances.ts';
+import { toState } from '../models/backend-row.tsx';
+import { standInLabel, toModelPath, toPullPath, useBackends } from '../models/backends.ts';
+import { toLastDay } from '../usage/time-range.ts';
+import { useUsage } from '../usage/usage-data.ts';
+
+export interface Problem {
+  id: string;
+  tone: Tone;
+  title: string;
+  /** One or a few words beside the title. */
+  state: string;
+  detail: string | null;
+  /** The page that shows it. */
+  href: string;
+  action?: { label: string; href: string };
+}
+
+/** Undefined until everything is known. */
+export function useProblems(): Problem[] | undefined {
+  const backends = useBackends().data?.data;
+  const instances = useInstances().data?.data;
+  const details = useDetails();
+  const hosts = useHosts().data?.data;
+  const account = useAccountLimits().data;
+  const used = useUsage(toLastDay(Date.now()), 'model').data;
+  if (!backends || !instances || !hosts || !account || !used) return undefined;
+  const usedModels = new Set(used.map(({ group }) => group));
+  return [
+    ...toHostProblems(hosts),
+    ...toMachineProblems(instances, details),
+    ...toBackendProblems(backends),
+    ...toBudgetProblems(account),
+    ...toStandInProblems(backends, usedModels),
+  ].toSorted((one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'));
+}
+
+export const toHostProblems = (hosts: HostView[]): Problem[] =>
+  hosts
+    .filter(({ status }) => status === 'offline')
+    .map(({ id, name, reason, instances }) => ({
+      id,
+      tone: 'bad',
+      title: `Host ${name}`,
+      state: 'unreachable',
+      detail: [reason, instances > 0 && `${toCounted(instances, 'machine')} on it.`]
+        .filter(Boolean)
+        .join(' '),
+      href: '/hosts',
+    }));
+
+const toMachineProblems = (
+  instances: Instance[],
+  details: ReadonlyMap<string, InstanceDetail>,
+): Problem[] =>
+  instances
+    .filter(({ status }) => status === 'unhealthy')
+    .map((instance) => {
+      const detail = details.get(instance.id);
+      return {
+        id: instance.id,
+        tone: 'bad',
+        title: `Machine ${nameOf(instance)}`,
+        state: 'unhealthy',
+        detail: detail?.status_reason ?? detail?.last_error ?? null,
+        href: '/machines',
+      };
+    });
+
+/** A draining backend fails nothing: it gets no requests. */
+export const toBackendProblems = (backends: BackendView[]): Problem[] =>
+  backends
+    .filter(
+      ({ kind, draining, health, errors }) =>
+        kind !== 'stand-in' && !draining && (health !== 'healthy' || errors > 0),
+    )
+    .map((backend) => {
+      const { tone, word } = toState(backend);
+      return {
+        id: backend.id,
+        tone,
+        title: `Backend ${backend.name} of ${backend.model}`,
+        state: word,
+        detail: backend.reason ?? backend.last_error,
+        href: toModelPath(backend.model),
+      };
+    });
+
+function toBudgetProblems({ limits, spend }: Allowance): Problem[] {
+  const budget = limits.monthly_budget ?? null;
+  if (budget === null || spend.cost < 0.9 * budget) return [];
+  const isSpent = spend.cost >= budget;
+  return [
+    {
+      id: 'budget',
+      tone: isSpent ? 'bad' : 'warning',
+      title: 'Budget of the account',
+      state: `${toPercent(spend.cost, budget)} used`,
+      detail: `${toMoney(spend.cost)} of ${toMoney(budget)} this month. ${
+        isSpent ? 'Requests are refused.' : 'Requests are refused once it is used up.'
+      }`,
+      href: '/api-keys',
+      action: { label: 'Edit account limits', href: '/api-keys/limits' },
+    },
+  ];
+}
+
+const shownStandIns = 3;
+
+/** Models that are used are listed one by one, the others together. */
+export function toStandInProblems(
+  backends: BackendView[],
+  usedModels: ReadonlySet<string>,
+): Problem[] {
+  const models = backends.filter(({ kind }) => kind === 'stand-in').map(({ model }) => model);
+  const used = models.filter((model) => usedModels.has(model)).slice(0, shownStandIns);
+  const others = models.length - used.length;
+  const serve = (model: string) => ({ label: 'Serve the real model', href: toPullPath(model) });
+  const toProblem = (model: string): Problem => ({
+    id: `stand-in ${model}`,
+    tone: 'warning',
+    title: model,
+    state: standInLabel,
+    detail: 'Programs ask for it, and a small model answers, free of charge.',
+    href: toModelPath(model),
+    action: serve(model),
+  });
+  const [first] = models;
+  if (others === 0 || first === undefined) return used.map(toProblem);
+  const rest: Problem = {
+    id: 'stand-ins',
+    tone: 'warning',
+    title: toCounted(others, used.length === 0 ? 'model' : 'other model'),
+    state: standInLabel,
+    detail: 'Nothing serves them yet, so a small model answers for them, free of charge.',
+    href: '/models',
+    ...(used.length === 0 ? { action: serve(first) } : {}),
+  };
+  return [...used.map(toProblem), rest];
+}

@@ -1,0 +1,126 @@
+// One model: its backends, its traffic, what it costs, and code that uses it.
+
+import { Anchor, Button, Group, Paper, Skeleton, Stack, Text } from '@mantine/core';
+import { Link } from 'wouter';
+import type { ModelWeights } from '#inference/weights/schema.ts';
+import { toCounted, toTokenPrice } from '#lib/format.ts';
+import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
+import { CodeSamples } from '../components/code-samples.tsx';
+import { CopyButton } from '../components/copy-button.tsx';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Page } from '../components/page.tsx';
+import { Section } from '../components/section.tsx';
+import { useMe } from '../current-user.ts';
+import { NotFound } from '../not-found.tsx';
+import { Facts } from '../usage/facts.tsx';
+import { Traffic } from '../usage/traffic.tsx';
+import { BackendRow } from './backend-row.tsx';
+import { toBackendName, toPullPath, useBackends } from './backends.ts';
+import { useBackendActions } from './use-backend-actions.tsx';
+import { useWeights } from './weights.ts';
+import './models.css';
+
+export default function ModelPage({ id }: { id: string }) {
+  const weights = useWeights();
+  const model = weights.data?.models.find((one) => one.id === id);
+  if (weights.data !== undefined && model === undefined) return <NotFound />;
+  return (
+    <Page
+      title={id}
+      description={model && `By ${model.owned_by}.`}
+      actions={
+        <Group gap="xs">
+          <CopyButton value={id} label="Copy model ID" />
+          <Button component={Link} href={`/playground/${new URLSearchParams({ model: id })}`}>
+            Open in playground
+          </Button>
+        </Group>
+      }
+    >
+      <ErrorNotice error={weights.error} onRetry={() => weights.refetch()} />
+      {model === undefined ? (
+        <Skeleton h={90} aria-busy={weights.isPending} />
+      ) : (
+        <About {...{ model }} />
+      )}
+      {model && <Backends model={model} />}
+      <Traffic subject={{ model: id }} by="backend" />
+      <Section title="Use it">
+        <Text c="dimmed" size="sm">
+          Any OpenAI library works. Create an{' '}
+          <Anchor component={Link} href="/api-keys/new" underline="always">
+            API key
+          </Anchor>{' '}
+          and put it in place of the placeholder.
+        </Text>
+        <CodeSamples
+          samples={toChatCode(
+            window.location.origin,
+            { model: id, messages: [{ role: 'user', content: sampleQuestion }] },
+            null,
+          )}
+        />
+      </Section>
+    </Page>
+  );
+}
+
+const About = ({ model }: { model: ModelWeights }) => (
+  <Paper withBorder p="lg">
+    <Facts
+      facts={[
+        ['Context window', toCounted(model.context_window, 'token')],
+        ['Input price', toTokenPrice(model.price.input)],
+        ['Output price', toTokenPrice(model.price.output)],
+        ['Accepts', model.input.join(', ')],
+      ]}
+    />
+  </Paper>
+);
+
+function Backends({ model }: { model: ModelWeights }) {
+  const { canManage, canUse } = useMe();
+  const backends = useBackends();
+  const actions = useBackendActions();
+  const own = backends.data?.data.filter((backend) => backend.model === model.id);
+  const isStandIn = own?.some(({ kind }) => kind === 'stand-in');
+  const path = `/models/add-backend/${new URLSearchParams({ model: model.id })}`;
+  return (
+    <Section
+      title="Backends"
+      actions={
+        canUse && (
+          <Group gap="xs">
+            {canManage && (
+              <Button variant="default" size="xs" component={Link} href={path}>
+                Add backend
+              </Button>
+            )}
+            {isStandIn && (
+              <Button size="xs" component={Link} href={toPullPath(model.id)}>
+                Serve the real model
+              </Button>
+            )}
+          </Group>
+        )
+      }
+    >
+      <ErrorNotice error={actions.error ?? backends.error} />
+      <Paper withBorder p="md">
+        {own === undefined && <Skeleton h={48} aria-busy={backends.isPending} />}
+        <Stack gap="md">
+          {own?.map((backend) => (
+            <BackendRow
+              key={backend.id}
+              backend={backend}
+              name={toBackendName(backend, model)}
+              canManage={canManage}
+              onChoose={(action) => actions.run(backend, action)}
+            />
+          ))}
+        </Stack>
+      </Paper>
+      {actions.dialog}
+    </Section>
+  );
+}
