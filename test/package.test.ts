@@ -1,38 +1,91 @@
-// The npm package in an empty folder, as `npm install` unpacks it: its program runs, serves the dashboard and chats.
+// The npm package in an empty folder, as `npm install` unpacks it: its program runs, serves the dashboard, chats and
+// launches a machine, and with its dependencies it is no larger than promised.
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { x } from 'tar';
 import { makeFolder } from '#test/support/process.ts';
+import { until } from '#test/support/until.ts';
 import millrace from '../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '..');
 
-test('the packed program prints its version, serves the dashboard and chats', async () => {
+/** Packs it and unpacks it as a global installation. Returns its prefix. */
+async function install(): Promise<string> {
   const prefix = makeFolder();
-  const scripts = ['--ignore-scripts=false', '--pack-destination', prefix];
-  execFileSync('npm', ['pack', ...scripts], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] });
+  execFileSync(process.execPath, ['tools/build.ts'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  pack(['./dist', '--pack-destination', prefix]);
   const folder = join(prefix, 'lib/node_modules/millrace');
   mkdirSync(folder, { recursive: true });
   await x({ file: join(prefix, `millrace-${millrace.version}.tgz`), cwd: folder, strip: 1 });
-  assert.ok(
-    !existsSync(join(folder, 'src')),
-    'the package has sources, which Node can’t run there',
-  );
-  // Not installed again: a gigabyte. The links are those that npm makes.
+  // Not downloaded again. The links are those that npm makes.
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   mkdirSync(join(prefix, 'bin'));
-  const program = join(prefix, 'bin/millrace');
-  symlinkSync('../lib/node_modules/millrace/millrace', program);
+  symlinkSync('../lib/node_modules/millrace/millrace', join(prefix, 'bin/millrace'));
+  return prefix;
+}
 
+const pack = (args: readonly string[]) =>
+  execFileSync('npm', ['pack', ...args], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] });
+
+/** Bytes of the files in a folder, without packages that are nested in it. */
+function measure(folder: string): number {
+  let bytes = 0;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isFile()) bytes += statSync(path).size;
+    else if (entry.isDirectory() && entry.name !== 'node_modules') bytes += measure(path);
+  }
+  return bytes;
+}
+
+test('the package and its dependencies take at most 350 MB', async () => {
+  const prefix = await install();
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean }>;
+  };
+  const folders = Object.entries(lock.packages)
+    .filter(([path, { dev }]) => path !== '' && dev !== true && existsSync(join(root, path)))
+    .map(([path]) => join(root, path));
+  const all = [join(prefix, 'lib/node_modules/millrace'), ...folders].map(measure);
+  const megabytes = all.reduce((sum, bytes) => sum + bytes, 0) / 1e6;
+  assert.ok(megabytes > 100 && megabytes <= 350, `${megabytes} MB`);
+});
+
+test('a package that was packed without a build says so', async () => {
+  const folder = makeFolder();
+  pack(['--pack-destination', folder]);
+  await x({ file: join(folder, `millrace-${millrace.version}.tgz`), cwd: folder, strip: 1 });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  const { status, stderr } = spawnSync(join(folder, 'millrace'), ['--version'], {
+    encoding: 'utf8',
+  });
+  assert.deepEqual([status, stderr.includes('npm run package')], [1, true]);
+});
+
+test('the packed program serves the dashboard, chats and launches a machine', async () => {
+  const prefix = await install();
+  const program = join(prefix, 'bin/millrace');
   const env = { PATH: process.env.PATH ?? '', HOME: prefix };
   assert.equal(
     execFileSync(program, ['--version'], { env, encoding: 'utf8' }).trim(),
     millrace.version,
   );
+  writeFileSync(join(prefix, 'millrace.yaml'), 'cloud: { requests_per_second: 1000 }\n');
   const server = spawn(program, ['serve', '--port', '0', '--data-dir', join(prefix, 'data')], {
     cwd: prefix,
     env,
@@ -45,18 +98,36 @@ test('the packed program prints its version, serves the dashboard and chats', as
   }
   const url = /Inference API\s+(\S+)\/v1/.exec(output)?.[1];
   const key = /secret_\S+/.exec(output)?.[0];
+  const call = async (path: string, body?: object) => {
+    const response = await fetch(`${url}${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return JSON.parse(text);
+  };
   const page = await fetch(`${url}/`);
   assert.match(await page.text(), /<div id="root">/);
-  const chat = await fetch(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body: JSON.stringify({
-      model: 'llama3.1-8b-instruct',
-      max_tokens: 4,
-      messages: [{ role: 'user', content: 'Hi' }],
-    }),
+  const answer = await call('/v1/chat/completions', {
+    model: 'llama3.1-8b-instruct',
+    max_tokens: 4,
+    messages: [{ role: 'user', content: 'Hi' }],
   });
-  const answer = (await chat.json()) as { usage: { completion_tokens: number } };
-  assert.equal(chat.status, 200, JSON.stringify(answer));
   assert.ok(answer.usage.completion_tokens > 0);
+
+  await call('/api/v1/ssh-keys', { name: 'laptop' });
+  const { data } = await call('/api/v1/instance-operations/launch', {
+    region_name: 'us-west-1',
+    instance_type_name: 'cpu_1x_general',
+    ssh_key_names: ['laptop'],
+  });
+  const path = `/api/v1/instances/${data.instance_ids[0]}`;
+  await until('the machine is active', async () => (await call(path)).data.status === 'active');
+  await call('/api/v1/instance-operations/terminate', { instance_ids: data.instance_ids });
+  await until(
+    'the machine is gone',
+    async () => ((await call('/api/v1/instances')).data as unknown[]).length === 0,
+  );
 });

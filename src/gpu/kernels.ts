@@ -17,5 +17,11 @@ export const vulkanLibrary = 'libggml-vulkan.so';
 export const findLibrary = (folder: string): string | null =>
   [cudaLibrary, vulkanLibrary].map((name) => join(folder, name)).find(existsSync) ?? null;
 
-/** Null if there are none for the installed release. */
-export const findKernels = (dataDir: string): string | null => findLibrary(kernelsFolder(dataDir));
+/** Null if there are none for the installed release, or llama.cpp is not installed, which loading a model reports. */
+export function findKernels(dataDir: string): string | null {
+  try {
+    return findLibrary(kernelsFolder(dataDir));
+  } catch {
+    return null;
+  }
+}

@@ -1,6 +1,7 @@
 // The npm packages that the GPU commands download, pinned as a lock file would: not everyone has a GPU, and together
 // they are larger than all of Millrace. They follow the version of `@node-llama-cpp/linux-x64` in package.json.
 
+import { llamaVersion } from '#lib/llama-libraries.ts';
 import { cudaLibrary, vulkanLibrary } from './kernels.ts';
 
 export interface PinnedPackage {
@@ -14,8 +15,6 @@ export interface PinnedPackage {
   readonly member: string;
   readonly memberBytes: number;
 }
-
-export const llamaVersion = '3.22.1';
 
 export type KernelKind = 'cuda13' | 'cuda12' | 'vulkan';
 

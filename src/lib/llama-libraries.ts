@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/** As in package.json. */
+export const llamaVersion = '3.22.1';
+
 /** Packages by platform. The one for Macs brings Metal. */
 const packages: Readonly<Record<string, string>> = {
   'linux-x64': 'linux-x64',
@@ -11,14 +14,20 @@ const packages: Readonly<Record<string, string>> = {
   'darwin-arm64': 'mac-arm64-metal',
 };
 
-/** Throws if llama.cpp is not built for this platform. */
+/** Throws if llama.cpp is not built or not installed for this platform. */
 export function findLlamaLibraries(): string {
   const platform = `${process.platform}-${process.arch}`;
   const name = packages[platform];
   if (name === undefined)
     throw new Error(`Models can't run on ${platform}: llama.cpp is not built for it.`);
-  const entry = fileURLToPath(import.meta.resolve(`@node-llama-cpp/${name}`));
-  return join(dirname(entry), '..', 'bins', name);
+  try {
+    const entry = fileURLToPath(import.meta.resolve(`@node-llama-cpp/${name}`));
+    return join(dirname(entry), '..', 'bins', name);
+  } catch {
+    throw new Error(
+      `llama.cpp is not installed. Run \`npm install --global @node-llama-cpp/${name}@${llamaVersion}\`, or \`npm ci\` in a clone.`,
+    );
+  }
 }
 
 /** The release of llama.cpp, such as `v0.5.0`. GPU kernels must be of the same one. */

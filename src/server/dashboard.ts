@@ -96,8 +96,8 @@ function sendWaitingPage(reply: FastifyReply, failed: boolean): void {
   const [title, text] = failed
     ? [
         'The dashboard is not available',
-        'It could not be built; the server’s log says why. <code>npm run build:web</code> builds it ' +
-          'by hand. Both APIs work meanwhile.',
+        'It could not be built; the server’s log says why. <code>npm ci &amp;&amp; npm run build:web</code> ' +
+          'builds it by hand. Both APIs work meanwhile.',
       ]
     : [
         'The dashboard is being prepared',

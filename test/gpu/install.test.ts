@@ -22,7 +22,8 @@ import { type Computer, chooseKernels } from '#gpu/choose.ts';
 import { GpuError, toPartName } from '#gpu/download.ts';
 import { installKernels } from '#gpu/install.ts';
 import { cudaLibrary, findKernels, gpuFolder, kernelsFolder, vulkanLibrary } from '#gpu/kernels.ts';
-import { kernelPackages, llamaVersion, type PinnedPackage } from '#gpu/packages.ts';
+import { kernelPackages, type PinnedPackage } from '#gpu/packages.ts';
+import { llamaVersion } from '#lib/llama-libraries.ts';
 import millrace from '../../package.json' with { type: 'json' };
 
 const kernels = Buffer.alloc(3_000_000, 'kernels of a GPU');
