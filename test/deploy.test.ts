@@ -12,7 +12,7 @@ import millrace from '../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-const variables = overrides.map(({ env }) => env);
+const variables: readonly string[] = overrides.map(({ env }) => env);
 
 test('the image runs as a user of its own, checks its health and copies files that exist', () => {
   const text = read('deploy/Dockerfile');
