@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findViolations, noBrowser, screenshot } from '#test/support/browser.ts';
-import { type Dashboard, openDashboard, signOut } from '#test/support/dashboard.ts';
+import { type Dashboard, openDashboard, post, signOut } from '#test/support/dashboard.ts';
 import { toSpeed } from '../../web/src/playground/stream-chat.ts';
 
 describe('the playground', { skip: noBrowser }, () => {
@@ -14,6 +14,7 @@ describe('the playground', { skip: noBrowser }, () => {
     dashboard = await openDashboard([], {});
     ({ page } = dashboard);
     await page.getByRole('link', { name: 'Chat with a model' }).click();
+    await page.getByRole('button', { name: 'Settings' }).click();
     await page.getByLabel('Max tokens').fill('24');
   });
 
@@ -22,9 +23,13 @@ describe('the playground', { skip: noBrowser }, () => {
     await page.keyboard.press('Enter');
   };
   const responses = () => page.getByText(/tokens in · \d+ out/);
+  const viewCode = async () => {
+    await page.getByRole('button', { name: 'More actions' }).click();
+    await page.getByRole('menuitem', { name: 'View code' }).click();
+  };
   /** The request in the code that the page shows. */
   const readCode = async () => {
-    await page.getByRole('button', { name: 'View code' }).click();
+    await viewCode();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'TypeScript' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();
@@ -53,12 +58,13 @@ describe('the playground', { skip: noBrowser }, () => {
     assert.deepEqual(await findViolations(page), []);
   });
 
-  test('the conversation survives a reload, in this browser only', async () => {
+  test('the conversation survives a reload, on the server only', async () => {
     await page.reload();
-    await page.getByText('What is a millrace?').waitFor();
+    await page.getByText('What is a millrace?').first().waitFor();
     await responses().waitFor();
-    const stored = await page.evaluate('Object.keys(localStorage).join()');
-    assert.match(String(stored), /millrace\.conversation\.[0-9a-f]{32}/);
+    await page.getByRole('button', { name: 'Settings' }).click();
+    const stored = String(await page.evaluate('JSON.stringify(localStorage)'));
+    assert.doesNotMatch(stored, /What is a millrace/);
   });
 
   test('a response can be regenerated', async () => {
@@ -82,7 +88,7 @@ describe('the playground', { skip: noBrowser }, () => {
       { role: 'user', content: 'What is a mill?' },
     ]);
     await responses().waitFor();
-    assert.equal(await page.getByText('What is a millrace?').count(), 0);
+    assert.equal(await page.locator('.turns').getByText('What is a millrace?').count(), 0);
   });
 
   test('stopping keeps the text so far', async () => {
@@ -99,7 +105,7 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('the code sends the same request', async () => {
-    await page.getByRole('button', { name: 'View code' }).click();
+    await viewCode();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('tab', { name: 'Python' }).click();
     const code = await dialog.getByRole('tabpanel').innerText();
@@ -113,7 +119,7 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('a response follows the schema, and each token shows its probability', async () => {
-    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.getByRole('button', { name: 'New chat' }).click();
     await page.getByLabel('Max tokens').fill('60');
     await page.getByRole('button', { name: 'Example schema' }).click();
     await page.getByLabel('Show token probabilities').check();
@@ -141,7 +147,7 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('the user enters the result of a tool call', async () => {
-    await page.getByRole('button', { name: 'Start over' }).click();
+    await page.getByRole('button', { name: 'New chat' }).click();
     await page.getByRole('button', { name: 'Example tool' }).click();
     // Otherwise the small model would often not call the tool.
     await page.route('**/v1/chat/completions', (route) =>
@@ -208,6 +214,7 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('tools that are not JSON are not sent', async () => {
+    await page.getByRole('button', { name: 'Settings' }).click();
     await page.getByLabel('Tools').fill('[{');
     await page.getByText('Tools must be a JSON array.').waitFor();
     await page.getByLabel('Message', { exact: true }).fill('Hello?');
@@ -217,13 +224,12 @@ describe('the playground', { skip: noBrowser }, () => {
   });
 
   test('an error is shown with the server’s message and the request ID', async () => {
-    await page.getByRole('button', { name: 'Start over' }).click();
-    await page.evaluate(`for (const key of Object.keys(localStorage)) {
-      if (!key.startsWith('millrace.conversation.')) continue;
-      const stored = JSON.parse(localStorage[key]);
-      localStorage[key] = JSON.stringify({ ...stored, model: 'no-such-model' });
-    }`);
-    await page.reload();
+    const turns = [{ id: '1', role: 'user', text: 'Hi' }];
+    const settings = { system: '', settings: {}, tools: '', schema: '', logprobs: false };
+    const content = { ...settings, models: ['no-such-model'], turns };
+    const path = `${dashboard.url}/dashboard/api/playground/conversations`;
+    const { id } = await post(page, path, { name: 'Broken', content });
+    await page.goto(`${dashboard.url}/#/playground/${id}`);
     await say('Hello?');
     const notice = page.getByRole('alert');
     await notice.waitFor();
@@ -231,11 +237,11 @@ describe('the playground', { skip: noBrowser }, () => {
     assert.match(await notice.innerText(), /Request ID [0-9a-f]{32}/);
   });
 
-  test('signing out deletes the conversation', async () => {
+  test('nothing of a conversation is left in the browser', async () => {
     await signOut(page);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    const stored = await page.evaluate('Object.keys(localStorage).join()');
-    assert.doesNotMatch(String(stored), /conversation/);
+    const stored = String(await page.evaluate('JSON.stringify(localStorage)'));
+    assert.doesNotMatch(stored, /Hello|weather|conversation/);
     assert.deepEqual(dashboard.consoleErrors, []);
   });
 });

@@ -5,7 +5,6 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type { ApiKey } from '#accounts/schema.ts';
 import { ApiError, get, post } from './api.ts';
-import { deleteConversation } from './playground/conversation.ts';
 
 export type Scope = ApiKey['scopes'][number];
 
@@ -73,7 +72,6 @@ export function useMe(): Me & { canUse: boolean; canManage: boolean } {
 
 export function useSignOut() {
   const client = useQueryClient();
-  const { id } = useMe();
   return async () => {
     try {
       await post('/dashboard/api/logout');
@@ -84,7 +82,6 @@ export function useSignOut() {
         return;
       }
     }
-    deleteConversation(id);
     client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== meKey[0] });
     client.setQueryData(meKey, null);
   };

@@ -1,7 +1,7 @@
 // Output options: tools, a response schema, and token probabilities.
 
 import { Button, Checkbox, Group, JsonInput, Stack } from '@mantine/core';
-import type { Conversation } from './conversation.ts';
+import type { ChatSettings } from './conversation.ts';
 
 const exampleTools = [
   {
@@ -27,12 +27,12 @@ const exampleSchema = {
 const write = (value: unknown) => JSON.stringify(value, null, 2);
 
 interface OutputFormProps {
-  conversation: Conversation;
-  onChange: (change: Partial<Conversation>) => void;
+  settings: ChatSettings;
+  onChange: (change: Partial<ChatSettings>) => void;
 }
 
-export function OutputForm({ conversation, onChange }: OutputFormProps) {
-  const { tools, schema, logprobs } = conversation;
+export function OutputForm({ settings, onChange }: OutputFormProps) {
+  const { tools, schema, logprobs } = settings;
   const fieldProps = { className: 'json-field', autosize: true, minRows: 2, maxRows: 12 };
   const invalid = 'Invalid JSON';
   return (

@@ -1,12 +1,12 @@
 // Turns the conversation into a chat request.
 
-import type { ChatRequest } from '#inference/schema.ts';
+import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
 import { sampleQuestion } from '../code-samples/chat.ts';
-import { type Conversation, newTurn, type Turn, toPromptTurns } from './conversation.ts';
+import { type Chat, newTurn, type ShownTurn, toPromptTurns } from './conversation.ts';
 import { findSettingError, settingFields } from './setting-fields.ts';
 
 /** Why the request can't be sent; null if it can. Tools and schema must be valid JSON. */
-export function findProblem({ tools, schema, settings }: Conversation): string | null {
+export function findProblem({ tools, schema, settings }: Chat): string | null {
   for (const field of settingFields) {
     const error = findSettingError(field, settings[field.name]);
     if (error !== null) return error;
@@ -20,13 +20,13 @@ export function findProblem({ tools, schema, settings }: Conversation): string |
   return null;
 }
 
-/** Responses that failed before their first token are left out. */
-export function toRequest(conversation: Conversation, model: string): ChatRequest {
-  const { system, settings, turns, logprobs } = conversation;
+/** Responses that failed before their first token are left out, and so is the reasoning of all. */
+export function toRequest(chat: Chat, model: string): ChatRequest {
+  const { system, settings, turns, logprobs } = chat;
   const { stop, ...numbers } = settings;
-  const chosen = Object.entries(numbers).filter(([, value]) => value !== null);
-  const tools = parse(conversation.tools);
-  const schema = parse(conversation.schema);
+  const chosen = Object.entries(numbers).filter(([, value]) => value != null);
+  const tools = parse(chat.tools);
+  const schema = parse(chat.schema);
   return {
     model,
     messages: [
@@ -46,24 +46,32 @@ export function toRequest(conversation: Conversation, model: string): ChatReques
 }
 
 /** The request behind the response on screen. In an empty conversation it asks a sample question. */
-export function toShownRequest(conversation: Conversation, model: string): ChatRequest {
-  const asked = toPromptTurns(conversation.turns);
+export function toShownRequest(chat: Chat, model: string): ChatRequest {
+  const asked = toPromptTurns(chat.turns);
   const turns = asked.length > 0 ? asked : [newTurn('user', sampleQuestion)];
-  return toRequest({ ...conversation, turns }, model);
+  return toRequest({ ...chat, turns }, model);
 }
 
 /** Tool calls without results are left out: a model would wait for the results. */
-function toMessages(turn: Turn, next: Turn | undefined): ChatRequest['messages'] {
-  const { role, text, toolCalls = [], toolCallId } = turn;
-  if (role === 'user') return [{ role, content: text }];
-  if (role === 'tool') return [{ role, content: text, tool_call_id: toolCallId ?? '' }];
+function toMessages(turn: ShownTurn, next: ShownTurn | undefined): ChatMessage[] {
+  const { role, text, tool_calls = [], tool_call_id } = turn;
+  if (role === 'user') return [{ role, content: toContentParts(turn) }];
+  if (role === 'tool') return [{ role, content: text, tool_call_id: tool_call_id ?? '' }];
   if (next?.role !== 'tool') return text === '' ? [] : [{ role, content: text }];
-  const tool_calls = toolCalls.map(({ id, ...call }) => ({
+  const calls = tool_calls.map(({ id, ...call }) => ({
     id,
     type: 'function' as const,
     function: call,
   }));
-  return [{ role, content: text || null, tool_calls }];
+  return [{ role, content: text || null, tool_calls: calls }];
+}
+
+function toContentParts({ text, images = [] }: ShownTurn): NonNullable<ChatMessage['content']> {
+  if (images.length === 0) return text;
+  return [
+    ...(text === '' ? [] : [{ type: 'text', text }]),
+    ...images.map((url) => ({ type: 'image_url', image_url: { url } })),
+  ];
 }
 
 function parse(text: string): unknown {

@@ -1,18 +1,20 @@
-// The text of a response. With token probabilities, a tooltip shows how likely a token and its alternatives
-// were, on hover, on tap, or when the arrow keys reach the token.
+// The text of a response: markdown, or its tokens if their probabilities are known. A tooltip shows how likely a token
+// and its alternatives were, on hover, on tap, or when the arrow keys reach the token.
 
 import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { TokenProbability } from './conversation.ts';
+import { Markdown } from './markdown.tsx';
 
 interface ResponseTextProps {
   text: string;
   tokens: TokenProbability[] | undefined;
+  growing: boolean;
 }
 
-export function ResponseText({ text, tokens = [] }: ResponseTextProps) {
+export function ResponseText({ text, tokens = [], growing }: ResponseTextProps) {
   // A character that is split over several tokens is in none of them. Then only the text is shown.
   const coversText = tokens.length > 0 && tokens.map(({ token }) => token).join('') === text;
-  if (!coversText) return <div className="turn-text">{text}</div>;
+  if (!coversText) return <Markdown text={text} growing={growing} />;
   return <Tokens tokens={tokens} />;
 }
 

@@ -1,9 +1,9 @@
 // The numbers that a chat request can set, with the bounds of the API. A value outside is reported, never changed.
 
-import type { Settings } from './conversation.ts';
+import type { Sampling } from '#accounts/conversations/schema.ts';
 
 export interface SettingField {
-  name: Exclude<keyof Settings, 'stop'>;
+  name: Exclude<keyof Sampling, 'stop'>;
   label: string;
   min?: number;
   max?: number;
@@ -23,9 +23,12 @@ export const settingFields: SettingField[] = [
 ];
 
 /** Why the API would reject the value; null if it would not. */
-export function findSettingError(field: SettingField, value: number | null): string | null {
+export function findSettingError(
+  field: SettingField,
+  value: number | null | undefined,
+): string | null {
   const { label, min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = field;
-  if (value === null || (value >= min && value <= max)) return null;
+  if (value == null || (value >= min && value <= max)) return null;
   const allowed =
     max === Number.POSITIVE_INFINITY ? `at least ${min}` : `between ${min} and ${max}`;
   return `${label} must be ${allowed}, got ${value}.`;

@@ -1,25 +1,23 @@
 // The system prompt, sampling settings and output options. An empty field uses the model's default.
 
 import { Button, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from '@mantine/core';
-import {
-  type Conversation,
-  emptyConversation,
-  emptySettings,
-  type Settings,
-} from './conversation.ts';
+import type { Sampling } from '#accounts/conversations/schema.ts';
+import { type ChatSettings, emptySettings } from './conversation.ts';
 import { OutputForm } from './output-form.tsx';
+import { PresetPicker } from './presets.tsx';
 import { findSettingError, settingFields } from './setting-fields.ts';
 
 interface SettingsProps {
-  conversation: Conversation;
-  onChange: (change: Partial<Conversation>) => void;
+  chat: ChatSettings;
+  onChange: (change: Partial<ChatSettings>) => void;
 }
 
-export function SettingsForm({ conversation, onChange }: SettingsProps) {
-  const { settings, system } = conversation;
-  const set = (change: Partial<Settings>) => onChange({ settings: { ...settings, ...change } });
+export function SettingsForm({ chat, onChange }: SettingsProps) {
+  const { settings, system } = chat;
+  const set = (change: Partial<Sampling>) => onChange({ settings: { ...settings, ...change } });
   return (
     <Stack gap="sm">
+      <PresetPicker settings={chat} onApply={onChange} />
       <Textarea
         label="System prompt"
         description="Instructions for the model before the first message."
@@ -56,15 +54,8 @@ export function SettingsForm({ conversation, onChange }: SettingsProps) {
           onChange={(event) => set({ stop: event.currentTarget.value || null })}
         />
       </SimpleGrid>
-      <OutputForm conversation={conversation} onChange={onChange} />
-      <Button
-        variant="default"
-        size="xs"
-        onClick={() => {
-          const { tools, schema, logprobs, system: none } = emptyConversation;
-          onChange({ settings: emptySettings, system: none, tools, schema, logprobs });
-        }}
-      >
+      <OutputForm settings={chat} onChange={onChange} />
+      <Button variant="default" size="xs" onClick={() => onChange(emptySettings)}>
         Reset
       </Button>
     </Stack>

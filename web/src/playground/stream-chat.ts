@@ -1,13 +1,22 @@
 // Sends a chat request, passes on the response as it streams in, and measures it.
 
+import type { Outcome, ToolCall } from '#accounts/conversations/schema.ts';
 import type { ChatRequest } from '#inference/schema.ts';
 import { ApiError, send } from '../api.ts';
-import type { Outcome, TokenProbability, ToolCall } from './conversation.ts';
+import type { TokenProbability } from './conversation.ts';
 import { readEvents } from './sse.ts';
+import { splitThinking } from './thinking.ts';
 
 /** The part of a response that has arrived. Mutated as it grows. */
 export interface PartialResponse {
+  /** Everything in `content`, with a leading `<think>` section. */
+  content: string;
+  /** The answer. */
   text: string;
+  /** What the model thought before it answered; empty if nothing. */
+  reasoning: string;
+  /** How long it thought. */
+  reasoningMs: number;
   tokens: TokenProbability[];
   toolCalls: ToolCall[];
 }
@@ -26,13 +35,28 @@ interface Chance {
 
 interface Chunk {
   choices?: {
-    delta?: { content?: string | null; tool_calls?: CallPiece[] };
+    delta?: {
+      content?: string | null;
+      /** Named by vLLM, SGLang and DeepSeek, or by newer vLLM and OpenRouter. */
+      reasoning_content?: string | null;
+      reasoning?: string | null;
+      tool_calls?: CallPiece[];
+    };
     logprobs?: { content?: Chance[] | null } | null;
     finish_reason?: string | null;
   }[];
   usage?: { prompt_tokens: number; completion_tokens: number } | null;
   error?: { message: string; code?: string };
 }
+
+export const emptyResponse = (): PartialResponse => ({
+  content: '',
+  text: '',
+  reasoning: '',
+  reasoningMs: 0,
+  tokens: [],
+  toolCalls: [],
+});
 
 /** Never rejects: the outcome says what failed, or that the user stopped the response. */
 export async function streamChat(
@@ -41,11 +65,11 @@ export async function streamChat(
   onChange: (response: PartialResponse) => void,
 ): Promise<Outcome> {
   const outcome: Outcome = {
-    servedBy: null,
-    promptTokens: null,
-    completionTokens: null,
-    firstTokenMs: null,
-    tokensPerSecond: null,
+    served_by: null,
+    prompt_tokens: null,
+    completion_tokens: null,
+    first_token_ms: null,
+    tokens_per_second: null,
     finish: null,
     failure: null,
   };
@@ -59,7 +83,7 @@ export async function streamChat(
       signal,
     });
     requestId = response.headers.get('x-request-id');
-    outcome.servedBy = response.headers.get('x-served-by');
+    outcome.served_by = response.headers.get('x-served-by');
     if (response.body === null) throw new Error('The server sent no response.');
     await readResponse(response.body, startedAt, outcome, onChange);
     if (outcome.finish === null) throw new Error('The response ended unexpectedly.');
@@ -76,7 +100,7 @@ async function readResponse(
   outcome: Outcome,
   onChange: (response: PartialResponse) => void,
 ): Promise<void> {
-  const response: PartialResponse = { text: '', tokens: [], toolCalls: [] };
+  const response = emptyResponse();
   let firstAt: number | null = null;
   for await (const data of readEvents(body)) {
     if (data === '[DONE]') return;
@@ -85,15 +109,19 @@ async function readResponse(
     const [choice] = choices ?? [];
     if (choice && append(response, choice)) {
       firstAt ??= performance.now();
-      outcome.firstTokenMs = firstAt - startedAt;
+      outcome.first_token_ms = firstAt - startedAt;
+      const isAnswering = response.text !== '' || response.toolCalls.length > 0;
+      if (response.reasoning !== '' && !isAnswering) {
+        response.reasoningMs = performance.now() - firstAt;
+      }
       onChange(response);
     }
     outcome.finish = choice?.finish_reason ?? outcome.finish;
     if (!usage) continue;
-    outcome.promptTokens = usage.prompt_tokens;
-    outcome.completionTokens = usage.completion_tokens;
+    outcome.prompt_tokens = usage.prompt_tokens;
+    outcome.completion_tokens = usage.completion_tokens;
     const now = performance.now();
-    outcome.tokensPerSecond = toSpeed(
+    outcome.tokens_per_second = toSpeed(
       usage.completion_tokens,
       now - startedAt,
       now - (firstAt ?? now),
@@ -118,8 +146,11 @@ function append(
   response: PartialResponse,
   { delta, logprobs }: NonNullable<Chunk['choices']>[number],
 ): boolean {
-  const text = delta?.content ?? '';
-  response.text += text;
+  const content = delta?.content ?? '';
+  const reasoning = delta?.reasoning_content ?? delta?.reasoning ?? '';
+  response.content += content;
+  response.reasoning += reasoning;
+  if (content !== '') Object.assign(response, splitThinking(response, content));
   for (const { token, logprob, top_logprobs = [] } of logprobs?.content ?? []) {
     response.tokens.push({ token, logprob, others: top_logprobs });
   }
@@ -130,13 +161,13 @@ function append(
     call.name += piece.function?.name ?? '';
     call.arguments += piece.function?.arguments ?? '';
   }
-  return text !== '' || (delta?.tool_calls?.length ?? 0) > 0;
+  return content !== '' || reasoning !== '' || (delta?.tool_calls?.length ?? 0) > 0;
 }
 
 function toFailure(error: unknown, requestId: string | null) {
   if (error instanceof ApiError) {
     const { message, suggestion } = error;
-    return { message, suggestion, requestId: error.requestId };
+    return { message, suggestion, request_id: error.requestId };
   }
   const message =
     error instanceof TypeError
@@ -144,5 +175,5 @@ function toFailure(error: unknown, requestId: string | null) {
       : error instanceof Error
         ? error.message
         : String(error);
-  return { message, suggestion: null, requestId };
+  return { message, suggestion: null, request_id: requestId };
 }

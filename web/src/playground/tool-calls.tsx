@@ -2,8 +2,8 @@
 
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
+import type { ToolCall } from '#accounts/conversations/schema.ts';
 import { handleSubmit } from '../browser/form-data.ts';
-import type { ToolCall } from './conversation.ts';
 
 interface ToolCallsProps {
   calls: ToolCall[];

@@ -4,28 +4,52 @@
 import { ActionIcon, Badge, Button, Group, Paper, Stack, Text, Textarea } from '@mantine/core';
 import IconPencil from '@tabler/icons-react/dist/esm/icons/IconPencil.mjs';
 import IconRefresh from '@tabler/icons-react/dist/esm/icons/IconRefresh.mjs';
-import { useState } from 'react';
+import { memo, useState } from 'react';
+import type { Outcome } from '#accounts/conversations/schema.ts';
 import { ApiError } from '../api.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
-import type { Outcome, Turn } from './conversation.ts';
+import { toMoney } from '../format/numbers.ts';
+import type { ShownTurn } from './conversation.ts';
+import { Reasoning } from './reasoning.tsx';
 import { ResponseText } from './response-text.tsx';
 import { ToolCalls } from './tool-calls.tsx';
 
-interface TurnProps {
-  turn: Turn;
-  isLast: boolean;
-  responding: boolean;
+export interface TurnActions {
   onEdit: (id: string, text: string) => void;
-  onRegenerate: () => void;
-  onResults: (results: { id: string; text: string }[]) => void;
+  onRegenerate: (lane?: number) => void;
+  onResults: (results: { id: string; text: string }[], lane?: number) => void;
 }
 
-export function TurnView(props: TurnProps) {
-  const { turn } = props;
-  if (turn.role === 'tool') return <ToolResult text={turn.text} />;
-  return turn.role === 'user' ? <UserTurn {...props} /> : <ResponseTurn {...props} />;
+interface TurnProps {
+  turn: ShownTurn;
+  /** True for the last turn of its lane. */
+  isLast: boolean;
+  responding: boolean;
+  /** Undefined in a conversation that can only be read. */
+  actions?: TurnActions | undefined;
 }
+
+interface EditableTurnProps extends TurnProps {
+  editing: boolean;
+  onEditing: (editing: boolean) => void;
+}
+
+/** Memoized: while a response streams in, the other turns are not rendered. */
+export const TurnView = memo(
+  function TurnView(props: EditableTurnProps) {
+    const { turn } = props;
+    if (turn.role === 'tool') return <ToolResult text={turn.text} />;
+    return turn.role === 'user' ? <UserTurn {...props} /> : <ResponseTurn {...props} />;
+  },
+  (before, after) =>
+    before.turn === after.turn &&
+    before.isLast === after.isLast &&
+    before.responding === after.responding &&
+    before.editing === after.editing &&
+    // The actions of a finished conversation work on its newest state.
+    (after.responding || before.actions === after.actions),
+);
 
 const ToolResult = ({ text }: { text: string }) => (
   <div className="turn turn-user">
@@ -38,11 +62,10 @@ const ToolResult = ({ text }: { text: string }) => (
   </div>
 );
 
-function UserTurn({ turn, responding, onEdit }: TurnProps) {
-  const [editing, setEditing] = useState(false);
+function UserTurn({ turn, responding, actions, editing, onEditing }: EditableTurnProps) {
   const finish = (text: string | null) => {
-    setEditing(false);
-    if (text !== null) onEdit(turn.id, text);
+    onEditing(false);
+    if (text !== null) actions?.onEdit(turn.id, text);
   };
   if (editing) return <TurnEditor text={turn.text} onFinish={finish} />;
   return (
@@ -50,64 +73,79 @@ function UserTurn({ turn, responding, onEdit }: TurnProps) {
       <Text component="h2" className="visually-hidden">
         You
       </Text>
-      <Paper px="md" py="xs" className="turn-text turn-bubble">
-        {turn.text}
-      </Paper>
-      <Group gap={2}>
+      {turn.images?.map((url, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the images of a message never change
+        <img key={index} src={url} alt={`Attached ${index + 1}`} className="turn-image" />
+      ))}
+      {turn.text !== '' && (
+        <Paper px="md" py="xs" className="turn-text turn-bubble">
+          {turn.text}
+        </Paper>
+      )}
+      <Group gap={2} className="turn-actions">
         <CopyButton value={turn.text} label="Copy message" />
-        <ActionIcon
-          variant="subtle"
-          color="gray"
-          aria-label="Edit message"
-          disabled={responding}
-          onClick={() => setEditing(true)}
-        >
-          <IconPencil size={17} stroke={1.6} aria-hidden />
-        </ActionIcon>
+        {actions && (
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label="Edit message"
+            disabled={responding}
+            onClick={() => onEditing(true)}
+          >
+            <IconPencil size={17} stroke={1.6} aria-hidden />
+          </ActionIcon>
+        )}
       </Group>
     </div>
   );
 }
 
-function ResponseTurn({ turn, isLast, responding, onRegenerate, onResults }: TurnProps) {
-  const { text, outcome, tokens, toolCalls = [] } = turn;
-  const standIn = standIns[outcome?.servedBy ?? ''];
+function ResponseTurn({ turn, isLast, responding, actions }: TurnProps) {
+  const { text, outcome, tokens, tool_calls = [], reasoning = '', lane } = turn;
+  const standIn = standIns[outcome?.served_by ?? ''];
+  const growing = outcome == null && responding;
   return (
     <div className="turn">
-      <Text component="h2" className="visually-hidden">
-        Response
+      <Text component="h2" className={lane === undefined ? 'visually-hidden' : 'lane-name'}>
+        {lane === undefined ? 'Response' : turn.model}
       </Text>
-      {text === '' && outcome === null ? (
+      {reasoning !== '' && (
+        <Reasoning
+          text={reasoning}
+          duration={turn.reasoning_ms ?? 0}
+          thinking={growing && text === ''}
+        />
+      )}
+      {text === '' && reasoning === '' && growing && (
         <Text c="dimmed" className="turn-waiting">
           Waiting for the response…
         </Text>
-      ) : (
-        <ResponseText text={text} tokens={tokens} />
       )}
-      {toolCalls.length > 0 && (
+      {text !== '' && <ResponseText text={text} tokens={tokens} growing={growing} />}
+      {tool_calls.length > 0 && (
         <ToolCalls
-          calls={toolCalls}
-          open={isLast && outcome !== null && !responding}
-          onResults={onResults}
+          calls={tool_calls}
+          open={isLast && outcome != null && !responding && actions !== undefined}
+          onResults={(results) => actions?.onResults(results, lane)}
         />
       )}
       {outcome?.failure && (
         <ErrorNotice
           error={new ApiError(outcome.failure.message, toDetail(outcome.failure))}
-          {...(isLast ? { onRetry: onRegenerate } : {})}
+          {...(isLast && actions ? { onRetry: () => actions.onRegenerate(lane) } : {})}
         />
       )}
       {standIn && <StandInNotice name={standIn} />}
       {outcome && (
-        <Group gap={2} mih={28}>
+        <Group gap={2} mih={28} className="turn-actions">
           {text !== '' && <CopyButton value={text} label="Copy response" />}
-          {isLast && !outcome.failure && (
+          {isLast && !outcome.failure && actions && (
             <ActionIcon
               variant="subtle"
               color="gray"
               aria-label="Regenerate response"
               disabled={responding}
-              onClick={onRegenerate}
+              onClick={() => actions.onRegenerate(lane)}
             >
               <IconRefresh size={17} stroke={1.6} aria-hidden />
             </ActionIcon>
@@ -121,14 +159,14 @@ function ResponseTurn({ turn, isLast, responding, onRegenerate, onResults }: Tur
   );
 }
 
-const toDetail = ({ suggestion, requestId }: NonNullable<Outcome['failure']>) => ({
+const toDetail = ({ suggestion, request_id }: NonNullable<Outcome['failure']>) => ({
   status: 0,
-  requestId,
-  ...(suggestion === null ? {} : { suggestion }),
+  requestId: request_id ?? null,
+  ...(suggestion == null ? {} : { suggestion }),
 });
 
 /** Models that answer for a model without a backend, by their name in the `x-served-by` header. */
-const standIns: Record<string, string> = {
+export const standIns: Record<string, string> = {
   builtin: 'the small built-in model',
   'stand-in': 'the configured stand-in',
 };
@@ -150,15 +188,16 @@ const finishReasons: Record<string, string> = {
   content_filter: 'withheld by the backend’s content filter',
 };
 
-/** e.g. "21 tokens in · 85 out · 42.1 tokens/s · first token after 0.18 s". */
+/** e.g. "21 tokens in · 85 out · 42.1 tokens/s · first token after 0.18 s · $0.0000032". */
 function toStatistics(outcome: Outcome): string {
-  const { promptTokens, completionTokens, tokensPerSecond, firstTokenMs, finish } = outcome;
+  const { prompt_tokens, completion_tokens, tokens_per_second, first_token_ms, cost } = outcome;
   return [
-    promptTokens !== null && `${promptTokens} tokens in`,
-    completionTokens !== null && `${completionTokens} out`,
-    tokensPerSecond !== null && `${tokensPerSecond.toFixed(1)} tokens/s`,
-    firstTokenMs !== null && `first token after ${(firstTokenMs / 1000).toFixed(2)} s`,
-    finish !== null && finishReasons[finish],
+    prompt_tokens != null && `${prompt_tokens} tokens in`,
+    completion_tokens != null && `${completion_tokens} out`,
+    tokens_per_second != null && `${tokens_per_second.toFixed(1)} tokens/s`,
+    first_token_ms != null && `first token after ${(first_token_ms / 1000).toFixed(2)} s`,
+    cost != null && (cost === 0 ? 'free' : toMoney(cost)),
+    outcome.finish != null && finishReasons[outcome.finish],
   ]
     .filter(Boolean)
     .join(' · ');
@@ -172,6 +211,7 @@ function TurnEditor(props: { text: string; onFinish: (text: string | null) => vo
         aria-label="Edited message"
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === 'Escape' && props.onFinish(null)}
         autosize
         minRows={2}
         maxRows={12}
