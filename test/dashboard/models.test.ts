@@ -45,7 +45,7 @@ describe('models', { skip: noBrowser }, () => {
   test('a download shows its progress and can be canceled', async () => {
     hub.pauseAfter(100_000);
     await pull();
-    await page.getByText('97.7 KiB of 391 KiB (25%)').waitFor();
+    await page.getByText('100.0 kB of 400.0 kB (25%)').waitFor();
     assert.equal(await bar().getAttribute('aria-valuenow'), '25');
     await screenshot(page, 'models-pulling');
     assert.deepEqual(await findViolations(page), []);
@@ -58,7 +58,7 @@ describe('models', { skip: noBrowser }, () => {
     await pull();
     await row().getByText(file).waitFor();
     const stored = page.getByRole('table', { name: 'Weights on disk' });
-    assert.match(await stored.getByRole('row', { name: /Q4_K_M/ }).innerText(), /391 KiB/);
+    assert.match(await stored.getByRole('row', { name: /Q4_K_M/ }).innerText(), /400\.0 kB/);
     await screenshot(page, 'models-pulled');
     assert.deepEqual(await findViolations(page), []);
     await page.getByRole('button', { name: `Remove ${file}` }).click();

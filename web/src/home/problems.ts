@@ -44,7 +44,7 @@ export function useProblems(): Problem[] | undefined {
   ].toSorted((one, other) => Number(other.tone === 'bad') - Number(one.tone === 'bad'));
 }
 
-export const toHostProblems = (hosts: HostView[]): Problem[] =>
+const toHostProblems = (hosts: HostView[]): Problem[] =>
   hosts
     .filter(({ status }) => status === 'offline')
     .map(({ id, name, reason, instances }) => ({
@@ -77,7 +77,7 @@ const toMachineProblems = (
     });
 
 /** A draining backend fails nothing: it gets no requests. */
-export const toBackendProblems = (backends: BackendView[]): Problem[] =>
+const toBackendProblems = (backends: BackendView[]): Problem[] =>
   backends
     .filter(
       ({ kind, draining, health, errors }) =>
@@ -117,10 +117,7 @@ function toBudgetProblems({ limits, spend }: Allowance): Problem[] {
 const shownStandIns = 3;
 
 /** Models that are used are listed one by one, the others together. */
-export function toStandInProblems(
-  backends: BackendView[],
-  usedModels: ReadonlySet<string>,
-): Problem[] {
+function toStandInProblems(backends: BackendView[], usedModels: ReadonlySet<string>): Problem[] {
   const models = backends.filter(({ kind }) => kind === 'stand-in').map(({ model }) => model);
   const used = models.filter((model) => usedModels.has(model)).slice(0, shownStandIns);
   const others = models.length - used.length;

@@ -1,9 +1,11 @@
 // The numbers behind the chart: one row per group, and one per interval and group.
 
-import { Button, Group, Text } from '@mantine/core';
+import { Anchor, Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
+import { Link } from 'wouter';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { Section } from '../components/section.tsx';
+import { toModelPath } from '../models/backends.ts';
 import { type TimeRange, toIntervalName } from './time-range.ts';
 import { machineColumns, modelColumns } from './usage-columns.tsx';
 import { type Grouping, groupings } from './usage-data.ts';
@@ -22,9 +24,9 @@ export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
   const [shown, setShown] = useState(pageSize);
   const numbers = by === 'machine' ? machineColumns : modelColumns;
   const groupName = groupings.find(({ value }) => value === by)?.label ?? '';
-  const name: Column<{ label: string }> = {
+  const name: Column<{ id: string; group?: string; label: string }> = {
     name: by === 'none' ? 'All' : groupName,
-    cell: ({ label }) => <NameCell name={label} />,
+    cell: ({ id, group = id, label }) => <GroupName by={by} group={group} label={label} />,
   };
   const when: Column<UsagePoint> = {
     name: range.step === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
@@ -63,5 +65,16 @@ export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
         )}
       </Section>
     </>
+  );
+}
+
+/** Models and keys have pages of their own. The empty group has none: unknown models, or sessions. */
+function GroupName({ by, group, label }: { by: Grouping; group: string; label: string }) {
+  if (group === '' || (by !== 'model' && by !== 'key')) return <NameCell name={label} />;
+  const href = by === 'model' ? toModelPath(group) : `/api-keys/${group}`;
+  return (
+    <Anchor component={Link} href={href} size="sm" fw={500} className="breakable">
+      {label}
+    </Anchor>
   );
 }
