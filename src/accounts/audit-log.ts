@@ -2,6 +2,7 @@
 
 import { sql } from 'kysely';
 import type { Database } from '#db/tables.ts';
+import { toReadable } from '#lib/email.ts';
 import { invalidBody } from '#lib/errors.ts';
 import { type Page, type PageOptions, readPage } from './paging.ts';
 import type { AuditEvent } from './schema.ts';
@@ -33,8 +34,17 @@ export function createAuditLog(db: Database): AuditLog {
             case when e.action like 'user.%' then e.resource_id end)`),
         )
         .leftJoin('api_keys as k', 'k.id', 'e.api_key_id')
+        .leftJoin('users as changed_user', 'changed_user.id', 'e.resource_id')
+        .leftJoin('api_keys as changed_key', 'changed_key.id', 'e.resource_id')
+        .leftJoin('instances as changed_instance', 'changed_instance.id', 'e.resource_id')
         .selectAll('e')
-        .select(['u.email as user_email', 'k.label as api_key_label'])
+        .select((row) => [
+          'u.email as user_email',
+          'k.label as api_key_label',
+          row.fn
+            .coalesce('changed_user.email', 'changed_key.label', 'changed_instance.name')
+            .as('resource_name'),
+        ])
         .where('e.account_id', '=', accountId);
       const { action, userId, apiKeyId, resourceId, from, to } = filter;
       if (action !== undefined) query = query.where('e.action', '=', action);
@@ -48,6 +58,8 @@ export function createAuditLog(db: Database): AuditLog {
       return {
         data: data.map(({ account_id, at, details, ...row }) => ({
           ...row,
+          user_email: toReadable(row.user_email),
+          resource_name: toReadable(row.resource_name),
           at: new Date(at).toISOString(),
           details: JSON.parse(details),
         })),

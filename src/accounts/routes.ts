@@ -9,6 +9,7 @@ import type { LimitSettings } from '#accounts/limits/settings.ts';
 import type { SpendReport } from '#accounts/limits/spend-report.ts';
 import { clientAddress } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
+import { toReadable } from '#lib/email.ts';
 import type { ListedApiKey } from './api-key-list.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { AuditLog } from './audit-log.ts';
@@ -140,7 +141,7 @@ function sessionRoutes(scope: FastifyInstance, parts: AccountParts): void {
 
   app.get('/me', async (request) => {
     const { userId, email, role, accountId } = sessionOf(request);
-    return { id: userId, email, role, account_id: accountId, version };
+    return { id: userId, email: toReadable(email), role, account_id: accountId, version };
   });
   app.post('/logout', async (request, reply) => {
     const session = sessionOf(request);
@@ -307,7 +308,7 @@ const toMaybeTime = (ms: number | null) => (ms === null ? null : toTime(ms));
 
 const toMember = ({ id, email, role, created_at, api_keys }: MemberRow): Member => ({
   id,
-  email,
+  email: toReadable(email),
   role: role as Role,
   joined_at: toTime(created_at),
   api_keys,
@@ -320,7 +321,8 @@ function toApiKey(row: ListedApiKey, spend: Spend): ApiKey {
     hint: row.hint,
     scopes: JSON.parse(row.scopes),
     created_at: toTime(row.created_at),
-    created_by: row.created_by === null ? null : { id: row.created_by, email: row.creator_email },
+    created_by:
+      row.created_by === null ? null : { id: row.created_by, email: toReadable(row.creator_email) },
     expires_at: toMaybeTime(row.expires_at),
     last_used_at: toMaybeTime(row.last_used_at),
     limits: toWireLimits(row),

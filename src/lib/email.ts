@@ -1,6 +1,6 @@
-// The one spelling under which an email address is stored and looked up.
+// The one spelling under which an email address is stored and looked up, and the one that people read.
 
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 
 /** Lower case, with an international domain in its ASCII form: browsers send only that, other clients either. */
 export function toAddress(email: string): string {
@@ -13,3 +13,10 @@ export function toAddress(email: string): string {
 
 /** What to look an address up by. Earlier versions stored an international domain as it was sent. */
 export const toSpellings = (email: string): string[] => [toAddress(email), email.toLowerCase()];
+
+/** For people to read, with an international domain in its own script. Other text is returned as it is. */
+export function toReadable<T extends string | null>(email: T): T | string {
+  const at = (email?.lastIndexOf('@') ?? -1) + 1;
+  if (email === null || at === 0 || !email.includes('xn--', at)) return email;
+  return email.slice(0, at) + (domainToUnicode(email.slice(at)) || email.slice(at));
+}

@@ -21,11 +21,14 @@ export function typesCommand(): Command {
           name,
           description,
           String(specs.vcpus),
-          String(specs.memory_gib),
+          `${specs.memory_gib} GiB`,
           String(specs.gpus),
           String(price_cents_per_hour),
           row.regions_with_capacity_available.map((region) => region.name).join(',') || '-',
         ]);
-      printTable(['TYPE', 'DESCRIPTION', 'VCPUS', 'GIB', 'GPUS', 'CENTS/HOUR', 'CAPACITY'], rows);
+      printTable(
+        ['TYPE', 'DESCRIPTION', 'VCPUS', 'MEMORY', 'GPUS', 'CENTS/HOUR', 'CAPACITY'],
+        rows,
+      );
     });
 }

@@ -22,6 +22,7 @@ export async function viewHosts(db: Database, hosts: readonly HostState[]): Prom
       row.fn.countAll<number>().as('instances'),
       row.fn.sum<number>('vcpus').as('vcpus'),
       row.fn.sum<number>('memory_gib').as('memoryGib'),
+      row.fn.sum<number>('storage_gib').as('storageGib'),
     ])
     .where('status', '!=', 'terminated')
     .groupBy(['host_id', 'node'])
@@ -57,6 +58,7 @@ export async function viewHosts(db: Database, hosts: readonly HostState[]): Prom
           memory_gib: node.memoryGib,
           memory_gib_used: used?.memoryGib ?? 0,
           storage_gib: node.storageGib,
+          storage_gib_used: used?.storageGib ?? 0,
           gpus: node.gpus.map(({ address, model, memoryGib }) => ({
             address,
             model,

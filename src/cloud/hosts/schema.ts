@@ -58,6 +58,8 @@ export const HostView = Type.Object({
       memory_gib: Type.Integer(),
       memory_gib_used: Type.Integer(),
       storage_gib: Type.Integer(),
+      /** The sizes of the disks, which may be more than what is written to them. */
+      storage_gib_used: Type.Integer(),
       gpus: Type.Array(
         Type.Object({
           address: Type.String(),

@@ -56,6 +56,7 @@ for (const database of databases) {
           memory_gib: 32,
           memory_gib_used: 0,
           storage_gib: 512,
+          storage_gib_used: 0,
           gpus: [],
         },
       ]);

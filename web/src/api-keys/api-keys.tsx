@@ -6,7 +6,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { ApiKey } from '#accounts/schema.ts';
-import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
@@ -55,12 +56,19 @@ export default function ApiKeys() {
         skeletonLines={3}
         empty={
           search === '' ? (
-            <EmptyState title="No API keys yet" action={create}>
+            <EmptyState
+              title="No API keys yet"
+              art="key"
+              action={create}
+              command="millrace keys create my-program"
+            >
               Programs send a key with every request, as <Code>Authorization: Bearer …</Code>.
               Create one key per program, so that you can revoke each separately.
             </EmptyState>
           ) : (
-            <EmptyState title="No matching API keys">No label contains “{search}”.</EmptyState>
+            <EmptyState title="No matching API keys" art="filter">
+              No label contains “{search}”.
+            </EmptyState>
           )
         }
       />
@@ -81,12 +89,29 @@ export default function ApiKeys() {
 }
 
 const columns: Column<ApiKey>[] = [
-  { name: 'Label', cell: (key) => <Label apiKey={key} /> },
-  { name: 'Access', cell: ({ scopes }) => <Scopes scopes={scopes} /> },
+  {
+    name: 'Label',
+    value: ({ label, hint }) => `${label} ${hint}`,
+    cell: (key) => <Label apiKey={key} />,
+  },
+  {
+    name: 'Access',
+    filter: true,
+    value: ({ scopes }) => scopes.map((scope) => scopeName[scope]).join(', '),
+    cell: ({ scopes }) => <Scopes scopes={scopes} />,
+  },
   { name: 'Limits', cell: ({ limits }) => <LimitsView limits={limits} /> },
   { name: 'Cost this month', cell: (key) => <SpendView of={key} name={key.label} /> },
-  { name: 'Last used', cell: ({ last_used_at }) => <OptionalTime at={last_used_at} /> },
-  { name: 'Expires', cell: ({ expires_at }) => <Expiry at={expires_at} /> },
+  {
+    name: 'Last used',
+    value: ({ last_used_at }) => last_used_at,
+    cell: ({ last_used_at }) => <OptionalTime at={last_used_at} />,
+  },
+  {
+    name: 'Expires',
+    value: ({ expires_at }) => expires_at,
+    cell: ({ expires_at }) => <Expiry at={expires_at} />,
+  },
 ];
 
 /** Searches when the user has finished typing, so that each letter is not a request. */

@@ -3,13 +3,15 @@
 import { Text } from '@mantine/core';
 import type { AuditEvent } from '#accounts/schema.ts';
 import { useUrlState } from '../browser/url-state.ts';
-import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { usePagedList } from '../queries.ts';
 import { actionNames } from './action-names.ts';
 import { AuditFilters, toAuditQuery } from './audit-filters.tsx';
+import { toDetailsText } from './details.ts';
 
 export default function AuditLog() {
   const urlState = useUrlState('/audit-log');
@@ -30,7 +32,10 @@ export default function AuditLog() {
         columns={columns}
         skeletonRows={8}
         empty={
-          <EmptyState title={isFiltered ? 'No matching events' : 'No events yet'}>
+          <EmptyState
+            title={isFiltered ? 'No matching events' : 'No events yet'}
+            art={isFiltered ? 'filter' : 'list'}
+          >
             {isFiltered
               ? 'No event in the log matches all of these filters.'
               : 'Changes that users and programs make are recorded here.'}
@@ -52,9 +57,9 @@ const columns: Column<AuditEvent>[] = [
   { name: 'IP address', cell: ({ address }) => (address === 'server' ? '–' : address) },
   {
     name: 'Details',
-    cell: ({ details, resource_id }) => (
+    cell: (event) => (
       <Text size="sm" c="dimmed" className="breakable">
-        {toDetailsText(details) || resource_id}
+        {toDetailsText(event)}
       </Text>
     ),
   },
@@ -69,20 +74,3 @@ function toActor(event: AuditEvent): string {
   if (api_key_id !== null) return `API key “${api_key_label ?? api_key_id.slice(0, 8)}”`;
   return 'Not signed in';
 }
-
-function toDetailsText(details: Record<string, unknown>): string {
-  return Object.entries(details)
-    .map(([name, value]) => `${toWords(name)}: ${toText(value)}`)
-    .join(' · ');
-}
-
-/** Members of nested details, such as limits, are left out if they are not set. */
-function toText(value: unknown): string {
-  if (Array.isArray(value)) return value.map(toText).join(', ');
-  if (typeof value !== 'object' || value === null) return String(value ?? 'none');
-  const set = Object.entries(value).filter(([, one]) => one !== null);
-  return set.map(([name, one]) => `${toWords(name)} ${toText(one)}`).join(', ') || 'none';
-}
-
-/** Names of wire fields as words. */
-const toWords = (name: string) => name.replaceAll('_', ' ');

@@ -1,16 +1,26 @@
-// A list as a table. Where there is little room its rows become cards. While it loads it shows a skeleton,
-// and when it is empty an empty state. If a later fetch fails, the rows stay, in grey, under the error.
+// A list as a table with search, sort and filters. Where there is little room its rows become cards. While it loads
+// it shows a skeleton, and when it is empty an empty state. If a later fetch fails, the rows stay, in grey, under the
+// error.
 
-import { Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { Button, Paper, Skeleton, Text } from '@mantine/core';
+import IconChevronDown from '@tabler/icons-react/dist/esm/icons/IconChevronDown.mjs';
+import IconChevronUp from '@tabler/icons-react/dist/esm/icons/IconChevronUp.mjs';
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { MouseEventHandler, ReactNode } from 'react';
+import type { KeyboardEvent, MouseEvent, MouseEventHandler, ReactNode } from 'react';
+import { Link } from 'wouter';
 import { ErrorNotice } from './error-notice.tsx';
+import { TableToolbar } from './table-toolbar.tsx';
+import { pageSize, type TableView, useTableView } from './table-view.ts';
 import './data-table.css';
 
 export interface Column<T> {
   /** The heading. Empty for a column of buttons. */
   name: string;
   cell: (row: T) => ReactNode;
+  /** What search finds and sorting compares. Without it, the column can't be sorted. */
+  value?: (row: T) => string | number | null;
+  /** True if the rows can be filtered by the column's values. */
+  filter?: boolean;
   /** Right-aligned, with digits of equal width. */
   isNumber?: boolean;
 }
@@ -18,8 +28,13 @@ export interface Column<T> {
 interface DataTableProps<T> {
   /** The name of the table for screen readers. */
   label: string;
+  /** Tells tables of one page apart in the address. */
+  name?: string;
   /** The query that loads the rows. Omitted if the rows are there already. */
-  query?: Pick<UseQueryResult<unknown>, 'isPending' | 'error' | 'refetch'>;
+  query?: Pick<UseQueryResult<unknown>, 'isPending' | 'error' | 'refetch'> & {
+    /** True if the server has more rows: what is here can't be searched or sorted as a whole. */
+    hasNextPage?: boolean;
+  };
   /** Undefined while they load. */
   rows: T[] | undefined;
   columns: Column<T>[];
@@ -31,75 +46,159 @@ interface DataTableProps<T> {
 }
 
 export function DataTable<T extends { id: string }>(props: DataTableProps<T>) {
-  const { label, query, rows, columns, skeletonRows = 3, skeletonLines = 1, empty } = props;
-  if (query?.error && rows === undefined) {
-    return <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
-  }
-  const stale = query?.error && <ErrorNotice error={query.error} onRetry={() => query.refetch()} />;
+  const { label, name = '', query, rows, columns, empty } = props;
+  const view = useTableView(rows, columns, name);
+  const isWhole = query?.hasNextPage !== true && columns.some(({ value }) => value !== undefined);
+  const notice = query?.error && (
+    <ErrorNotice error={query.error} onRetry={() => query.refetch()} />
+  );
+  if (notice && rows === undefined) return notice;
   if (rows?.length === 0) {
     return (
       <>
-        {stale}
+        {notice}
         {empty}
       </>
     );
   }
+  const shown = isWhole ? view.rows : rows;
+  const total = rows?.length ?? 0;
   return (
     <>
-      {stale}
+      {notice}
       <Paper
         withBorder
         className="data-table-frame"
         data-many={columns.length > 5 || undefined}
-        data-stale={stale ? true : undefined}
+        data-stale={notice ? true : undefined}
       >
-        <table className="data-table" aria-label={label} aria-busy={rows === undefined}>
-          <thead>
-            <tr>
-              {columns.map(({ name, isNumber }) => (
-                <th key={name} scope="col" className={isNumber ? 'number' : undefined}>
-                  {name || <span className="visually-hidden">Actions</span>}
-                </th>
-              ))}
-            </tr>
-          </thead>
+        {isWhole && (total > 1 || view.isFiltered) && (
+          <TableToolbar label={label} view={view} total={total} />
+        )}
+        <table
+          className="data-table"
+          aria-label={label}
+          aria-busy={rows === undefined}
+          onKeyDown={moveFocus}
+        >
+          <Head columns={columns} view={isWhole && total > 1 ? view : null} />
           <tbody>
-            {rows === undefined
-              ? Array.from({ length: skeletonRows }, (_, row) => row).map((row) => (
-                  <tr key={row}>
-                    {columns.map(({ name }) => (
-                      <td key={name} data-label={name || undefined}>
-                        <Skeleton h={skeletonLines * 20 - 2} w="70%" />
-                      </td>
-                    ))}
-                  </tr>
-                ))
-              : rows.map((row) => (
-                  <tr key={row.id}>
-                    {columns.map(({ name, cell, isNumber }) => (
-                      <td
-                        key={name}
-                        data-label={name || undefined}
-                        className={isNumber ? 'number' : undefined}
-                      >
-                        {cell(row)}
-                      </td>
-                    ))}
-                  </tr>
-                ))}
+            {shown === undefined ? (
+              <SkeletonRows {...props} />
+            ) : (
+              shown.slice(0, view.limit).map((row) => <Row key={row.id} row={row} of={columns} />)
+            )}
           </tbody>
         </table>
+        {shown?.length === 0 && (
+          <Text size="sm" c="dimmed" ta="center" py="lg">
+            Nothing matches.
+          </Text>
+        )}
       </Paper>
+      {shown && shown.length > view.limit && (
+        <Button variant="default" onClick={view.showMore} className="show-more">
+          Show {Math.min(pageSize, shown.length - view.limit)} more
+        </Button>
+      )}
     </>
   );
 }
 
+/** Without a view, the columns can't be sorted. */
+function Head<T>({ columns, view }: { columns: Column<T>[]; view: TableView<T> | null }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map(({ name, isNumber, value }) => {
+          const sort = view?.sort?.column === name ? view.sort : null;
+          const Icon = sort?.descending ? IconChevronDown : IconChevronUp;
+          return (
+            <th
+              key={name}
+              scope="col"
+              className={isNumber ? 'number' : undefined}
+              {...(sort && { 'aria-sort': sort.descending ? 'descending' : 'ascending' })}
+            >
+              {view !== null && value !== undefined ? (
+                <button type="button" className="sort-button" onClick={() => view.toggleSort(name)}>
+                  {name}
+                  <Icon size={12} stroke={2} aria-hidden />
+                </button>
+              ) : (
+                name || <span className="visually-hidden">Actions</span>
+              )}
+            </th>
+          );
+        })}
+      </tr>
+    </thead>
+  );
+}
+
+function Row<T>({ row, of: columns }: { row: T; of: Column<T>[] }) {
+  return (
+    <tr onClick={openLink}>
+      {columns.map(({ name, cell, isNumber }) => (
+        <td key={name} data-label={name || undefined} className={isNumber ? 'number' : undefined}>
+          {cell(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+const SkeletonRows = <T,>(props: DataTableProps<T>) =>
+  Array.from({ length: props.skeletonRows ?? 3 }, (_, row) => row).map((row) => (
+    <tr key={row}>
+      {props.columns.map(({ name }) => (
+        <td key={name} data-label={name || undefined}>
+          <Skeleton h={(props.skeletonLines ?? 1) * 20 - 2} w="70%" />
+        </td>
+      ))}
+    </tr>
+  ));
+
+/** A click anywhere in a row follows the link of its name, unless it is on something else or selects text. */
+function openLink(event: MouseEvent<HTMLTableRowElement>): void {
+  const target = event.target as Element;
+  if (target.closest('a, button, input, label, [role="menu"]') || !getSelection()?.isCollapsed) {
+    return;
+  }
+  // A click in a menu or dialog of the row arrives here as well, though it is elsewhere on the page.
+  if (!event.currentTarget.contains(target)) return;
+  event.currentTarget.querySelector<HTMLAnchorElement>('.row-link')?.click();
+}
+
+/** The arrow keys move between the links of the rows. */
+function moveFocus(event: KeyboardEvent<HTMLTableElement>): void {
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>('.row-link')];
+  const index = links.indexOf(event.target as HTMLElement);
+  if (index === -1) return;
+  event.preventDefault();
+  links[index + (event.key === 'ArrowDown' ? 1 : -1)]?.focus();
+}
+
+interface NameCellProps {
+  name: string;
+  /** The page that the row opens. */
+  href?: string | undefined;
+  children?: ReactNode;
+}
+
 /** The cell that names its row, with details below the name. */
-export const NameCell = ({ name, children }: { name: string; children?: ReactNode }) => (
+export const NameCell = ({ name, href, children }: NameCellProps) => (
   <div>
     {/* A short id or name is never broken. */}
     <Text size="sm" fw={500} className="breakable" miw="10ch">
-      {name}
+      {href === undefined ? (
+        name
+      ) : (
+        <Link href={href} className="row-link">
+          {name}
+        </Link>
+      )}
     </Text>
     {children}
   </div>
@@ -119,22 +218,4 @@ export const RowButton = ({ action, name, ...props }: RowButtonProps) => (
   <Button variant="default" size="xs" aria-label={`${action} ${name}`} {...props}>
     {action}
   </Button>
-);
-
-interface EmptyStateProps {
-  title: string;
-  children: ReactNode;
-  action?: ReactNode;
-}
-
-export const EmptyState = ({ title, children, action }: EmptyStateProps) => (
-  <Paper withBorder p={{ base: 'lg', sm: 'xl' }}>
-    <Stack gap="sm" align="flex-start" maw={560}>
-      <Title order={2} size="h4">
-        {title}
-      </Title>
-      <Text c="dimmed">{children}</Text>
-      {action}
-    </Stack>
-  </Paper>
 );

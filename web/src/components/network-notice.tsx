@@ -1,6 +1,6 @@
 // Says where machines have no internet access, why, and which command changes it. The sentences come from the hosts.
 
-import { Alert, Text } from '@mantine/core';
+import { Alert, Code, Text } from '@mantine/core';
 import IconWorldOff from '@tabler/icons-react/dist/esm/icons/IconWorldOff.mjs';
 import type { NetworkNotice as Notice } from '#cloud/hosts/schema.ts';
 import { useList } from '../queries.ts';
@@ -14,9 +14,16 @@ export function NetworkNotice({ region = null }: { region?: string | null }) {
     <Alert role="note" variant="default" icon={<IconWorldOff aria-hidden />} title="No network">
       {shown.map(({ region: where, message }) => (
         <Text key={`${where} ${message}`} size="sm" className="breakable">
-          {where}: {message}
+          {where}: <WithCode text={message} />
         </Text>
       ))}
     </Alert>
   );
 }
+
+/** Text in which backticks mark commands. */
+const WithCode = ({ text }: { text: string }) =>
+  text
+    .split('`')
+    // Every second part is between backticks.
+    .map((part, index) => (index % 2 === 1 ? <Code key={part}>{part}</Code> : part));

@@ -5,7 +5,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { Filesystem } from '#cloud/schema.ts';
 import { toSize } from '#lib/format.ts';
-import { type Column, DataTable, EmptyState, NameCell } from '../components/data-table.tsx';
+import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { useDelete } from '../components/use-delete.tsx';
@@ -43,7 +44,12 @@ export default function Filesystems() {
         rows={filesystems.data?.data}
         columns={canUse ? [...columns, deletion.column] : columns}
         empty={
-          <EmptyState title="No filesystems yet" action={create}>
+          <EmptyState
+            title="No filesystems yet"
+            art="disk"
+            action={create}
+            command="millrace filesystems create datasets us-west-1"
+          >
             A machine’s own disk is deleted with the machine. Keep datasets and results on a
             filesystem and select it at launch: all machines that mount it see the same files.
           </EmptyState>
@@ -61,15 +67,27 @@ export default function Filesystems() {
 }
 
 const columns: Column<Filesystem>[] = [
-  { name: 'Name', cell: ({ name }) => <NameCell name={name} /> },
+  { name: 'Name', value: ({ name }) => name, cell: ({ name }) => <NameCell name={name} /> },
   {
     name: 'Mount point',
+    value: ({ mount_point }) => mount_point,
     cell: ({ mount_point }) => <Code className="breakable">{mount_point}</Code>,
   },
-  { name: 'Region', cell: ({ region }) => region.name },
+  {
+    name: 'Region',
+    filter: true,
+    value: ({ region }) => region.name,
+    cell: ({ region }) => region.name,
+  },
   {
     name: 'Used',
+    isNumber: true,
+    value: ({ bytes_used }) => bytes_used ?? null,
     cell: ({ bytes_used }) => (bytes_used === undefined ? 'Unknown' : toSize(bytes_used)),
   },
-  { name: 'Created', cell: ({ created }) => <RelativeTime at={created} /> },
+  {
+    name: 'Created',
+    value: ({ created }) => created,
+    cell: ({ created }) => <RelativeTime at={created} />,
+  },
 ];

@@ -5,13 +5,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { FirewallRule, Ruleset } from '#cloud/schema.ts';
-import {
-  type Column,
-  DataTable,
-  EmptyState,
-  NameCell,
-  RowButton,
-} from '../components/data-table.tsx';
+import { type Column, DataTable, NameCell, RowButton } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { Section } from '../components/section.tsx';
 import { useDelete } from '../components/use-delete.tsx';
 import { useMe } from '../current-user.ts';
@@ -59,7 +54,7 @@ export function Rulesets() {
         columns={canUse ? [...columns, actions] : columns}
         skeletonRows={1}
         empty={
-          <EmptyState title="No rulesets yet" action={create}>
+          <EmptyState title="No rulesets yet" art="shield" action={create}>
             A ruleset allows more traffic to the machines that are launched with it, e.g. HTTP to
             web servers only.
           </EmptyState>
@@ -77,12 +72,22 @@ export function Rulesets() {
 }
 
 const columns: Column<Ruleset>[] = [
-  { name: 'Name', cell: ({ name }) => <NameCell name={name} /> },
-  { name: 'Region', cell: ({ region }) => region.name },
+  { name: 'Name', value: ({ name }) => name, cell: ({ name }) => <NameCell name={name} /> },
+  {
+    name: 'Region',
+    filter: true,
+    value: ({ region }) => region.name,
+    cell: ({ region }) => region.name,
+  },
   {
     name: 'Allows',
     cell: ({ rules }) =>
       rules.map((rule) => toRuleText(rule as FirewallRule)).join('; ') || 'Nothing',
   },
-  { name: 'Machines', cell: ({ instance_ids }) => instance_ids.length },
+  {
+    name: 'Machines',
+    isNumber: true,
+    value: ({ instance_ids }) => instance_ids.length,
+    cell: ({ instance_ids }) => instance_ids.length,
+  },
 ];

@@ -15,6 +15,7 @@ export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) 
   const columns: Column<Row>[] = [
     {
       name: 'Node',
+      value: ({ name }) => name,
       cell: ({ name, online }) => (
         <Group gap={6}>
           <Text size="sm" fw={500} className="breakable">
@@ -26,22 +27,30 @@ export function HostNodes({ host, nameOf }: { host: HostView; nameOf: NameOf }) 
     },
     {
       name: 'vCPUs',
+      value: ({ vcpus_used }) => vcpus_used,
       cell: ({ name, vcpus, vcpus_used }) => (
         <Utilization label={`vCPUs used on ${name}`} used={vcpus_used} total={vcpus} />
       ),
     },
     {
       name: 'Memory (GiB)',
+      value: ({ memory_gib_used }) => memory_gib_used,
       cell: ({ name, memory_gib, memory_gib_used }) => (
         <Utilization label={`Memory used on ${name}`} used={memory_gib_used} total={memory_gib} />
       ),
     },
-    { name: 'Disk (GiB)', cell: ({ storage_gib }) => toCount(storage_gib) },
+    {
+      name: 'Disk (GiB)',
+      cell: ({ name, storage_gib, storage_gib_used }) => (
+        <Utilization label={`Disk used on ${name}`} used={storage_gib_used} total={storage_gib} />
+      ),
+    },
     { name: 'GPUs', cell: ({ gpus }) => <Gpus gpus={gpus} nameOf={nameOf} /> },
   ];
   return (
     <DataTable
       label={`Nodes of ${host.name}`}
+      name={`${host.id}-`}
       rows={host.nodes.map((node) => ({ ...node, id: node.name }))}
       columns={columns}
       empty={
@@ -89,7 +98,12 @@ function Gpus({ gpus, nameOf }: { gpus: Gpu[]; nameOf: NameOf }) {
                 'free'
               )
             ) : (
-              <Anchor component={Link} href="/machines" size="xs" underline="always">
+              <Anchor
+                component={Link}
+                href={`/machines/${instance_id}`}
+                size="xs"
+                underline="always"
+              >
                 {nameOf(instance_id) ?? `machine ${instance_id.slice(0, 8)} of another account`}
               </Anchor>
             )}

@@ -2,7 +2,7 @@
 
 import { Button, Code, Skeleton, Stack } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
-import { EmptyState } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
@@ -34,7 +34,12 @@ export default function Hosts() {
       {hosts.isPending && <Skeleton h={240} aria-busy="true" />}
       <ErrorNotice error={hosts.error} onRetry={() => hosts.refetch()} />
       {rows?.length === 0 && (
-        <EmptyState title="No hosts" action={canManage && add}>
+        <EmptyState
+          title="No hosts"
+          art="rack"
+          action={canManage && add}
+          command="millrace hosts add --help"
+        >
           Machines need a server to run on. Any Linux server with Incus or LXD works. Add it with
           the token that <Code>incus config trust add</Code> prints.
         </EmptyState>

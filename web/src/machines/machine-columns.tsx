@@ -13,17 +13,26 @@ import { fromTag } from './tags.ts';
 export function useMachineColumns(): Column<Instance>[] {
   const details = useDetails();
   return [
-    { name: 'Name', cell: (instance) => <Name instance={instance} /> },
+    {
+      name: 'Name',
+      value: (instance) => [nameOf(instance), ...(instance.tags ?? []).map(fromTag)].join(' '),
+      cell: (instance) => <Name instance={instance} />,
+    },
     {
       name: 'Status',
+      filter: true,
+      value: ({ status }) => status,
       cell: (instance) => <MachineStatus instance={instance} detail={details.get(instance.id)} />,
     },
     {
       name: 'Type',
+      filter: true,
+      value: ({ instance_type }) => instance_type.description,
       cell: (instance) => <Type instance={instance} detail={details.get(instance.id)} />,
     },
     {
       name: 'Connect',
+      value: ({ ip }) => ip ?? null,
       cell: (instance) => <SshCommand instance={instance} detail={details.get(instance.id)} />,
     },
   ];

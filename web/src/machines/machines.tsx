@@ -4,7 +4,8 @@ import { Button, Checkbox, Group } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
-import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
 import { nameOf, useInstances } from './instances.ts';
@@ -80,7 +81,12 @@ export default function Machines() {
         rows={rows}
         columns={canUse ? [selection, ...columns, actions] : [...columns, actions]}
         empty={
-          <EmptyState title="No machines yet" action={launch}>
+          <EmptyState
+            title="No machines yet"
+            art="machine"
+            action={launch}
+            command="millrace instances launch cpu_1x_general --wait"
+          >
             A machine is a Linux system of your own with an IP address, a disk and, if the host has
             them, GPUs. Launching takes three steps and a few seconds. Then you connect with SSH or
             with the terminal in this dashboard.

@@ -79,6 +79,10 @@ export function BackendRow({ backend, name, canManage, onChoose }: BackendRowPro
 
 const toTimes = (count: number) => (count === 1 ? 'once' : `${count} times`);
 
+/** Neither a request nor a check has reached it since the server started. */
+const isUntried = ({ requests, first_token_ms, checked_at }: BackendView) =>
+  requests === 0 && first_token_ms === null && checked_at === null;
+
 export function toState(backend: BackendView): { tone: Tone; word: string } {
   if (backend.kind === 'stand-in') return { tone: 'warning', word: standInLabel };
   if (backend.draining) return { tone: 'off', word: 'draining' };
@@ -86,6 +90,9 @@ export function toState(backend: BackendView): { tone: Tone; word: string } {
   const percent = Math.round((backend.errors / Math.max(1, backend.requests)) * 100);
   if (backend.health === 'healthy' && percent > 0) {
     return { tone: 'warning', word: `failing ${percent}%` };
+  }
+  if (backend.health === 'healthy' && isUntried(backend)) {
+    return { tone: 'off', word: 'not tried yet' };
   }
   if (backend.health === 'healthy') return { tone: 'good', word: 'healthy' };
   if (backend.health === 'probation') return { tone: 'warning', word: 'retrying' };

@@ -7,7 +7,8 @@ import type { ModelWeights } from '#inference/weights/schema.ts';
 import { toCount, toCounted, toPricePair } from '#lib/format.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';
-import { type Column, DataTable, EmptyState } from '../components/data-table.tsx';
+import { type Column, DataTable } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
@@ -43,10 +44,12 @@ export default function Models() {
   const columns: Column<ModelWeights>[] = [
     {
       name: 'Model ID',
+      value: ({ id, owned_by }) => `${id} ${owned_by}`,
       cell: (model) => <ModelId model={model} isFree={standIns.has(model.id)} />,
     },
     {
       name: 'Backends',
+      value: ({ id }) => (byModel.get(id) ?? []).map(({ name }) => name).join(' '),
       cell: (model) => (
         <Stack gap="xs" className="backends">
           {(byModel.get(model.id) ?? []).map((backend) => (
@@ -105,7 +108,7 @@ export default function Models() {
         columns={columns}
         skeletonRows={8}
         empty={
-          <EmptyState title="No models">
+          <EmptyState title="No models" art="chip">
             The configuration defines no models, so requests have nothing to use.
           </EmptyState>
         }

@@ -32,6 +32,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
     <Section title="Weights on disk">
       <DataTable
         label="Weights on disk"
+        name="weights-"
         rows={weights.map((one) => ({ ...one, id: one.name }))}
         columns={canUse ? [...columns, removal.column] : columns}
         empty={
@@ -48,6 +49,7 @@ export function StoredWeightsList({ weights, canUse }: StoredWeightsListProps) {
 const columns: Column<Row>[] = [
   {
     name: 'Weights',
+    value: ({ name, repo }) => `${toShortName(name)} ${repo}`,
     cell: ({ name, repo }) => (
       <NameCell name={toShortName(name)}>
         <Text size="xs" c="dimmed" className="breakable">
@@ -58,8 +60,14 @@ const columns: Column<Row>[] = [
   },
   {
     name: 'Size',
+    isNumber: true,
+    value: ({ bytes }) => bytes,
     cell: ({ bytes, bytes_on_disk, state }) =>
       state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
   },
-  { name: 'Serves', cell: ({ models }) => models.join(', ') || 'No model' },
+  {
+    name: 'Serves',
+    value: ({ models }) => models.join(', '),
+    cell: ({ models }) => models.join(', ') || 'No model',
+  },
 ];

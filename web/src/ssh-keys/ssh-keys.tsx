@@ -5,7 +5,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import type { SshKey } from '#cloud/schema.ts';
 import { CopyButton } from '../components/copy-button.tsx';
-import { type Column, DataTable, EmptyState, NameCell } from '../components/data-table.tsx';
+import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { Page } from '../components/page.tsx';
 import { useDelete } from '../components/use-delete.tsx';
 import { useMe } from '../current-user.ts';
@@ -41,7 +42,12 @@ export default function SshKeys() {
         rows={keys.data?.data}
         columns={canUse ? [...columns, deletion.column] : columns}
         empty={
-          <EmptyState title="No SSH keys yet" action={add}>
+          <EmptyState
+            title="No SSH keys yet"
+            art="key"
+            action={add}
+            command="millrace ssh-keys add laptop ~/.ssh/id_ed25519.pub"
+          >
             Whoever has the private key can log in to the machine. Paste your public key, or
             generate a new key pair here and download the private key.
           </EmptyState>
@@ -59,9 +65,10 @@ export default function SshKeys() {
 }
 
 const columns: Column<SshKey>[] = [
-  { name: 'Name', cell: ({ name }) => <NameCell name={name} /> },
+  { name: 'Name', value: ({ name }) => name, cell: ({ name }) => <NameCell name={name} /> },
   {
     name: 'Public key',
+    value: ({ public_key }) => public_key,
     cell: ({ name, public_key }) => (
       <Group gap={4} wrap="nowrap">
         <Code className="breakable">{shorten(public_key)}</Code>

@@ -56,12 +56,21 @@ export function Invitations() {
       )}
       <DataTable
         label="Open invitations"
+        name="invitations-"
         query={invitations}
         skeletonRows={1}
         rows={invitations.data}
         columns={[
-          { name: 'Role', cell: (invitation) => invitation.role },
-          { name: 'Expires', cell: ({ expires_at }) => <RelativeTime at={expires_at} /> },
+          {
+            name: 'Role',
+            value: (invitation) => invitation.role,
+            cell: (invitation) => invitation.role,
+          },
+          {
+            name: 'Expires',
+            value: ({ expires_at }) => expires_at,
+            cell: ({ expires_at }) => <RelativeTime at={expires_at} />,
+          },
           revocation.column,
         ]}
         empty={

@@ -45,9 +45,15 @@ export function Members() {
     doneMessage: ({ email }) => `${email} is no longer a member.`,
   });
   const columns: Column<Member>[] = [
-    { name: 'Email', cell: ({ id, email }) => <Email email={email} isMe={id === me.id} /> },
+    {
+      name: 'Email',
+      value: ({ email }) => email,
+      cell: ({ id, email }) => <Email email={email} isMe={id === me.id} />,
+    },
     {
       name: 'Role',
+      filter: true,
+      value: ({ role }) => role,
       cell: ({ id, email, role }) =>
         me.canManage ? (
           <Select
@@ -64,7 +70,11 @@ export function Members() {
           role
         ),
     },
-    { name: 'Joined', cell: ({ joined_at }) => <RelativeTime at={joined_at} /> },
+    {
+      name: 'Joined',
+      value: ({ joined_at }) => joined_at,
+      cell: ({ joined_at }) => <RelativeTime at={joined_at} />,
+    },
   ];
   if (me.canManage) columns.push(removal.column);
   return (

@@ -25,20 +25,26 @@ export function Sessions() {
       <ErrorNotice error={end.error} />
       <DataTable
         label="Your sessions"
+        name="sessions-"
         query={sessions}
         skeletonRows={1}
         rows={sessions.data}
         columns={[
           {
             name: 'Browser',
+            value: ({ user_agent }) => toBrowser(user_agent),
             cell: ({ user_agent }) => (
               <Text size="sm" title={user_agent}>
                 {toBrowser(user_agent)}
               </Text>
             ),
           },
-          { name: 'IP address', cell: ({ address }) => address },
-          { name: 'Signed in', cell: ({ created_at }) => <RelativeTime at={created_at} /> },
+          { name: 'IP address', value: ({ address }) => address, cell: ({ address }) => address },
+          {
+            name: 'Signed in',
+            value: ({ created_at }) => created_at,
+            cell: ({ created_at }) => <RelativeTime at={created_at} />,
+          },
           {
             name: '',
             cell: ({ id, current }) =>

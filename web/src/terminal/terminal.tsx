@@ -4,7 +4,7 @@ import { Anchor, Button, Group, Skeleton, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
-import { EmptyState } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
@@ -44,7 +44,7 @@ function Body({ instance }: { instance: Instance | undefined }) {
   if (instance) lastId.current = instance.id;
   if (!wasActive.current) {
     return (
-      <EmptyState title="No terminal available">
+      <EmptyState title="No terminal available" art="machine">
         {instance
           ? `This machine is ${instance.status}. The terminal opens automatically once it is active.`
           : 'This machine is not running, or your role does not allow using machines.'}

@@ -4,7 +4,8 @@ import { Button, Group } from '@mantine/core';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
 import { useKeyOptions } from '../api-keys/key-options.ts';
 import type { UrlState } from '../browser/url-state.ts';
-import { DataTable, EmptyState } from '../components/data-table.tsx';
+import { DataTable } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { Filters, LoadMore } from '../components/filters.tsx';
 import { useModels } from '../models/use-models.ts';
 import { usePagedList } from '../queries.ts';
@@ -41,11 +42,15 @@ export function RequestLog({ urlState }: { urlState: UrlState }) {
         skeletonRows={8}
         empty={
           isFiltered ? (
-            <EmptyState title="No matching requests">
+            <EmptyState title="No matching requests" art="filter">
               No request matches all of these filters.
             </EmptyState>
           ) : (
-            <EmptyState title="No requests yet">
+            <EmptyState
+              title="No requests yet"
+              art="pulse"
+              command="millrace run 'What is a millrace?'"
+            >
               Each request to a model is listed here with its tokens, duration and cost. Prompts and
               responses are not stored.
             </EmptyState>

@@ -9,11 +9,13 @@ type WithTotals = { totals: UsageTotals };
 const count = (name: string, member: Exclude<keyof UsageTotals, 'first_token_ms'>) => ({
   name,
   isNumber: true,
+  value: ({ totals }: WithTotals) => totals[member],
   cell: ({ totals }: WithTotals) => toCount(totals[member]),
 });
 const cost: Column<WithTotals> = {
   name: 'Cost',
   isNumber: true,
+  value: ({ totals }) => totals.cost,
   cell: ({ totals }) => toMoney(totals.cost),
 };
 
@@ -27,6 +29,7 @@ export const modelColumns: Column<WithTotals>[] = [
   {
     name: 'First token',
     isNumber: true,
+    value: ({ totals }) => totals.first_token_ms,
     cell: ({ totals: { first_token_ms } }) =>
       first_token_ms === null ? '–' : toDuration(first_token_ms),
   },
@@ -34,6 +37,11 @@ export const modelColumns: Column<WithTotals>[] = [
 ];
 
 export const machineColumns: Column<WithTotals>[] = [
-  { name: 'Hours', isNumber: true, cell: ({ totals }) => toHours(totals.hours) },
+  {
+    name: 'Hours',
+    isNumber: true,
+    value: ({ totals }) => totals.hours,
+    cell: ({ totals }) => toHours(totals.hours),
+  },
   cost,
 ];

@@ -1,7 +1,6 @@
 // The numbers behind the chart: one row per group, and one per interval and group.
 
-import { Anchor, Button, Group, Text } from '@mantine/core';
-import { useState } from 'react';
+import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { type Column, DataTable, NameCell } from '../components/data-table.tsx';
 import { Section } from '../components/section.tsx';
@@ -18,18 +17,17 @@ interface UsageTablesProps {
   by: Grouping;
 }
 
-const pageSize = 48;
-
 export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
-  const [shown, setShown] = useState(pageSize);
   const numbers = by === 'machine' ? machineColumns : modelColumns;
   const groupName = groupings.find(({ value }) => value === by)?.label ?? '';
   const name: Column<{ id: string; group?: string; label: string }> = {
     name: by === 'none' ? 'All' : groupName,
+    value: ({ label }) => label,
     cell: ({ id, group = id, label }) => <GroupName by={by} group={group} label={label} />,
   };
   const when: Column<UsagePoint> = {
     name: range.step === 'hour' ? 'Hour (UTC)' : 'Day (UTC)',
+    value: ({ start }) => start,
     cell: ({ start }) => <span className="one-line">{toIntervalName(start, range.step)}</span>,
   };
   const newestFirst = points
@@ -41,6 +39,7 @@ export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
       <Section title="Totals">
         <DataTable<GroupTotals>
           label="Totals"
+          name="totals-"
           rows={toGroupTotals(points, metric)}
           columns={[name, ...numbers]}
           empty={null}
@@ -49,20 +48,11 @@ export function UsageTables({ points, metric, range, by }: UsageTablesProps) {
       <Section title={title}>
         <DataTable
           label={title}
-          rows={newestFirst.slice(0, shown)}
+          name="intervals-"
+          rows={newestFirst}
           columns={by === 'none' ? [when, ...numbers] : [when, name, ...numbers]}
           empty={null}
         />
-        {newestFirst.length > shown && (
-          <Group>
-            <Button variant="default" onClick={() => setShown(shown + pageSize)}>
-              Show older
-            </Button>
-            <Text size="sm" c="dimmed">
-              {shown} of {newestFirst.length} rows
-            </Text>
-          </Group>
-        )}
       </Section>
     </>
   );

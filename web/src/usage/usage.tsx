@@ -7,7 +7,7 @@ import { Redirect, useLocation } from 'wouter';
 
 import { download } from '../browser/download.ts';
 import { type UrlState, useUrlState } from '../browser/url-state.ts';
-import { EmptyState } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { toChartData } from './chart-data.ts';
@@ -136,12 +136,12 @@ const hasValues = (rows: Record<string, number | string>[]) =>
 
 const NoUsage = ({ by }: { by: Grouping }) =>
   by === 'machine' ? (
-    <EmptyState title="No machines in this period">
+    <EmptyState title="No machines in this period" art="machine">
       Machines are counted by the second from launch to termination, at their price at launch.
       Choose a longer period, or launch a machine.
     </EmptyState>
   ) : (
-    <EmptyState title="No usage in this period">
+    <EmptyState title="No usage in this period" art="pulse">
       Requests to models are counted here within moments, whether they come from a program with an
       API key or from the playground. Choose a longer period, or send a request.
     </EmptyState>
