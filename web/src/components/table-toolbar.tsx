@@ -2,7 +2,7 @@
 
 import { Button, Group, Select, Text, TextInput } from '@mantine/core';
 import IconSearch from '@tabler/icons-react/dist/esm/icons/IconSearch.mjs';
-import { toCount } from '../format/numbers.ts';
+import { toCount, toCounted } from '../format/numbers.ts';
 import type { TableView } from './table-view.ts';
 
 interface TableToolbarProps<T> {
@@ -47,7 +47,7 @@ export const TableToolbar = <T,>({ label, view, total }: TableToolbarProps<T>) =
     )}
     <Text size="xs" c="dimmed" ml="auto" role="status" className="tabular">
       {view.isFiltered ? `${toCount(view.rows?.length ?? 0)} of ` : ''}
-      {toCount(total)}
+      {toCounted(total, 'row')}
     </Text>
   </Group>
 );

@@ -74,7 +74,7 @@ function useGroups(query: string, onShortcuts: () => void): SpotlightActionGroup
     items.map(({ path, name, icon: Icon }) => ({
       id: path,
       label: name,
-      description: group,
+      keywords: group,
       leftSection: <Icon size={18} stroke={1.6} aria-hidden />,
       onClick: () => navigate(path),
     })),
