@@ -33,6 +33,8 @@ const client = new QueryClient({
     mutations: { networkMode },
     queries: {
       staleTime: 5_000,
+      // Only while the page is visible. What changes faster has an interval or a stream of its own.
+      refetchInterval: 10_000,
       networkMode,
       retry: (count, error) =>
         count < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),

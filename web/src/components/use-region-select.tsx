@@ -31,6 +31,7 @@ export function useRegionSelect({ description, fixed }: RegionSelectOptions = {}
     queryKey: ['regions'],
     queryFn: () => get<List<Region>>('/api/v1/regions'),
     staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
   });
   const types = useInstanceTypes();
   const withCapacity = Object.values(types.data?.data ?? {}).flatMap(
