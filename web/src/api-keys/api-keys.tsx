@@ -11,7 +11,7 @@ import { EmptyState } from '../components/empty-state.tsx';
 import { LoadMore } from '../components/filters.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { useMe } from '../current-user.ts';
+import { scopeName, useMe } from '../current-user.ts';
 import { apiKeysKey, useApiKeys } from '../queries.ts';
 import { AccountLimits } from './account-limits.tsx';
 import { CreateApiKeyDialog } from './create-api-key-dialog.tsx';
