@@ -10,17 +10,11 @@ import type { KeyboardEvent, MouseEvent, MouseEventHandler, ReactNode } from 're
 import { Link } from 'wouter';
 import { ErrorNotice } from './error-notice.tsx';
 import { TableToolbar } from './table-toolbar.tsx';
-import { pageSize, type TableView, useTableView } from './table-view.ts';
+import { pageSize, type SearchedColumn, type TableView, useTableView } from './table-view.ts';
 import './data-table.css';
 
-export interface Column<T> {
-  /** The heading. Empty for a column of buttons. */
-  name: string;
+export interface Column<T> extends SearchedColumn<T> {
   cell: (row: T) => ReactNode;
-  /** What search finds and sorting compares. Without it, the column can't be sorted. */
-  value?: (row: T) => string | number | null;
-  /** True if the rows can be filtered by the column's values. */
-  filter?: boolean;
   /** Right-aligned, with digits of equal width. */
   isNumber?: boolean;
 }

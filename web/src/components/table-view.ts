@@ -3,7 +3,16 @@
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { type UrlState, useUrlState } from '../browser/url-state.ts';
-import type { Column } from './data-table.tsx';
+
+/** What a column needs for search, sort and filters. */
+export interface SearchedColumn<T> {
+  /** The heading. Empty for a column of buttons. */
+  name: string;
+  /** What search finds and sorting compares. Without it, the column can't be sorted. */
+  value?: (row: T) => string | number | null;
+  /** True if the rows can be filtered by the column's values. */
+  filter?: boolean;
+}
 
 /** Rows shown at first, and how many more the button adds. */
 export const pageSize = 100;
@@ -38,7 +47,7 @@ export interface TableFilter {
 /** `name` tells tables of one page apart in the address. */
 export function useTableView<T>(
   rows: T[] | undefined,
-  columns: Column<T>[],
+  columns: SearchedColumn<T>[],
   name: string,
 ): TableView<T> {
   const [location] = useLocation();
@@ -72,7 +81,12 @@ export function useTableView<T>(
 /** The name of a column in the address, e.g. `last-used`. */
 const toName = ({ name }: { name: string }) => name.toLowerCase().replaceAll(/\W+/g, '-');
 
-function toFilter<T>(rows: T[], column: Column<T>, urlState: UrlState, key: string): TableFilter {
+function toFilter<T>(
+  rows: T[],
+  column: SearchedColumn<T>,
+  urlState: UrlState,
+  key: string,
+): TableFilter {
   const values = rows.map((row) => String(column.value?.(row) ?? ''));
   return {
     name: column.name,
@@ -94,7 +108,7 @@ function toNext(sort: Sort | null, column: string): string | null {
 
 function filterRows<T>(
   rows: T[],
-  columns: Column<T>[],
+  columns: SearchedColumn<T>[],
   { search, filters }: { search: string; filters: TableFilter[] },
 ): T[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -112,7 +126,7 @@ function filterRows<T>(
 
 const byText = new Intl.Collator('en', { numeric: true });
 
-function sortRows<T>(rows: T[], columns: Column<T>[], sort: Sort | null): T[] {
+function sortRows<T>(rows: T[], columns: SearchedColumn<T>[], sort: Sort | null): T[] {
   const value = columns.find(({ name }) => name === sort?.column)?.value;
   if (sort === null || value === undefined) return rows;
   const sign = sort.descending ? -1 : 1;
