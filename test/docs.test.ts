@@ -7,6 +7,7 @@ import { dirname, join, normalize } from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '#config/load.ts';
 import { overrides } from '#config/overrides.ts';
+import { renderPages } from '../tools/docs.ts';
 
 const root = join(import.meta.dirname, '..');
 const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], {
@@ -54,6 +55,12 @@ describe('documentation', () => {
       .flatMap(({ path, env, flag }) => [path, env, flag?.split(' ')[0] ?? path])
       .filter((name) => !page.includes(`\`${name}\``));
     assert.deepEqual(missing, []);
+  });
+
+  test('the pages that follow from the code are current: `npm run docs` writes them', () => {
+    for (const [file, text] of Object.entries(renderPages())) {
+      assert(read(file) === text, `${file} is out of date. Run \`npm run docs\`.`);
+    }
   });
 
   test('every example configuration is valid', () => {

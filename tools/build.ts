@@ -1,12 +1,11 @@
 // Builds the npm package in dist/: the sources without their types, because Node strips none under node_modules, the
-// dashboard. A clone runs the sources and needs no build. `npm run package` runs
-// it and packs the folder.
+// dashboard and the guide. A clone runs the sources and needs no build. `npm run package` runs it and packs the folder.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join, relative } from 'node:path';
-import { toBuildFolder } from '#server/dashboard-build.ts';
+import { toBuildFolder, toHelpFolder } from '#server/dashboard-build.ts';
 
 const root = join(import.meta.dirname, '..');
 const target = join(root, 'dist');
@@ -26,6 +25,7 @@ for (const name of copied) cpSync(join(root, name), join(target, name), { recurs
 buildSources();
 execFileSync(process.execPath, [join(root, 'web/build.ts')], { stdio: 'inherit' });
 cpSync(toBuildFolder(), join(target, 'src/dashboard'), { recursive: true });
+cpSync(toHelpFolder(), join(target, 'src/help'), { recursive: true });
 writeJson('package.json', toManifest(readJson('package.json')));
 
 function buildSources(): void {

@@ -1,49 +1,75 @@
-// Builds the dashboard into a folder named after the version of its sources, with compressed copies of all
-// assets. The server runs this in a child process; `npm run build:web` runs it by hand. Does nothing if the
-// build exists.
+// Builds the dashboard, then the guide, each into a folder named after the version of its sources, with compressed
+// copies of all assets. The server runs this in a child process; `npm run build:web` runs it by hand. Does nothing
+// for a build that exists.
 
+import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
-import { isBuilt, toBuildFolder, webFolder } from '#server/dashboard-build.ts';
+import { isBuilt, toBuildFolder, toHelpFolder, webFolder } from '#server/dashboard-build.ts';
 
-const target = toBuildFolder();
-const builds = dirname(target);
+const dashboard = toBuildFolder();
+const help = toHelpFolder();
+const builds = dirname(dashboard);
 /** Servers of earlier versions may still serve from their folders. */
 const keptBuilds = 3;
 
-if (!isBuilt(target)) {
+await buildOnce(dashboard, async (outDir) => {
+  await build({ root: webFolder, logLevel: 'warn', build: { outDir, emptyOutDir: true } });
+});
+await buildOnce(help, async (outDir) => {
+  // Loaded only when it is needed.
+  const vitepress = await import('vitepress');
+  await vitepress.build(join(webFolder, 'help'), { outDir });
+  await writeFile(
+    join(outDir, 'script-hashes.json'),
+    JSON.stringify(await findInlineScripts(outDir)),
+  );
+});
+await prune();
+
+async function buildOnce(target: string, run: (working: string) => Promise<void>): Promise<void> {
+  if (isBuilt(target)) return;
   const working = join(builds, `.building-${process.pid}`);
   try {
-    await build({
-      root: webFolder,
-      logLevel: 'warn',
-      build: { outDir: working, emptyOutDir: true },
-    });
+    await run(working);
     await compress(join(working, 'assets'));
     await mkdir(builds, { recursive: true });
-    await rename(working, target).catch(ignoreWhenBuilt);
-    await prune();
+    await rename(working, target).catch((error: NodeJS.ErrnoException) => {
+      // Another process may have finished the same build. Its result is equal, so ours is discarded.
+      if (!isBuilt(target)) throw error;
+    });
   } finally {
     await rm(working, { recursive: true, force: true });
   }
 }
 
+/** Hashes of the scripts inside the pages, which the content security policy lists. */
+async function findInlineScripts(folder: string): Promise<string[]> {
+  const hashes = new Set<string>();
+  for (const file of await readdir(folder, { recursive: true })) {
+    if (!file.endsWith('.html')) continue;
+    const html = await readFile(join(folder, file), 'utf8');
+    for (const [, text = ''] of html.matchAll(
+      /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g,
+    )) {
+      hashes.add(`'sha256-${createHash('sha256').update(text).digest('base64')}'`);
+    }
+  }
+  return [...hashes];
+}
+
 async function compress(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
+  for (const name of await readdir(folder, { recursive: true })) {
     const file = join(folder, name);
+    if ((await stat(file)).isDirectory()) continue;
     const bytes = await readFile(file);
     // The highest quality, 11, takes ten times as long and saves a few percent.
     const brotli = brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
     await writeFile(`${file}.br`, brotli);
     await writeFile(`${file}.gz`, gzipSync(bytes, { level: 9 }));
   }
-}
-
-/** Another process may have finished the same build. Its result is equal, so ours is discarded. */
-function ignoreWhenBuilt(error: NodeJS.ErrnoException): void {
-  if (!isBuilt(target)) throw error;
 }
 
 async function prune(): Promise<void> {
@@ -53,7 +79,10 @@ async function prune(): Promise<void> {
   );
   dated.sort((one, other) => other.at - one.at);
   const isWork = (name: string) => name.startsWith('.');
-  const old = dated.filter(({ name }) => !isWork(name)).slice(keptBuilds);
+  const isHelp = (name: string) => name.startsWith('help-');
+  const old = [isHelp, (name: string) => !isHelp(name)].flatMap((isKind) =>
+    dated.filter(({ name }) => !isWork(name) && isKind(name)).slice(keptBuilds),
+  );
   // Left behind by builds that were killed.
   const stale = dated.filter(({ name, at }) => isWork(name) && Date.now() - at > 600_000);
   for (const { name } of [...old, ...stale]) {

@@ -29,9 +29,8 @@ import { CliError, toPrintable } from './output.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
 
-/** Resolves to the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted. */
-export async function runCli(argv: readonly string[]): Promise<number> {
-  const program = new Command('millrace')
+export function createProgram(): Command {
+  return new Command('millrace')
     .description('A GPU cloud and model API on your own machines.')
     .version(millrace.version, '-V, --version', 'Print the version')
     .addCommand(serveCommand())
@@ -58,6 +57,11 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .addCommand(backendsCommand())
     .addCommand(usageCommand())
     .addCommand(completionCommand());
+}
+
+/** Resolves to the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted. */
+export async function runCli(argv: readonly string[]): Promise<number> {
+  const program = createProgram();
   forEveryCommand(program, configure);
   try {
     await program.parseAsync(argv);

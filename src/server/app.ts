@@ -36,6 +36,7 @@ import { openapi } from '#server/openapi/document.ts';
 import { answerSocket, createBadHttpHandler, errorFormatOf, jsonHeaders } from './bad-http.ts';
 import { dashboardRoutes } from './dashboard.ts';
 import type { DashboardBuild } from './dashboard-build.ts';
+import { helpRoutes } from './help.ts';
 import { type OpsParts, observeRequests, opsRoutes } from './ops.ts';
 
 export interface AppParts {
@@ -116,7 +117,10 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => dashboardApiRoutes(scope, parts), { prefix: '/dashboard/api' });
-  app.register(async (scope) => dashboardRoutes(scope, parts.dashboard));
+  app.register(async (scope) => {
+    await dashboardRoutes(scope, parts.dashboard);
+    helpRoutes(scope, parts.dashboard);
+  });
   return app;
 }
 

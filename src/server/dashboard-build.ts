@@ -1,5 +1,6 @@
-// Builds the dashboard from web/, once for each version of its sources. A child process builds it, so that a first
-// start listens at once. Each version has its own folder, put in place by one rename.
+// Builds the pages from web/ and docs/, once for each version of their sources. A child process builds them, so that a
+// first start listens at once. Each version has its own folder, put in place by one rename. The guide has a folder of
+// its own: the dashboard need not wait for it.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -10,6 +11,8 @@ import type { FastifyBaseLogger } from 'fastify';
 export interface DashboardBuild {
   /** The folder with index.html and its assets; null if there is none yet. */
   find(): string | null;
+  /** The folder with the guide; null if there is none yet. */
+  findHelp(): string | null;
   /** Whether the build ended without anything to serve. */
   hasFailed(): boolean;
   /** Starts the build if needed, and returns at once. */
@@ -25,12 +28,13 @@ export const noncePlaceholder = '__NONCE__';
 
 export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
   const folder = toBuildFolder();
+  const helpFolder = toHelpFolder();
   let ready = isBuilt(folder);
   let failed = false;
   let child: ChildProcess | null = null;
 
   function start() {
-    if (ready) return;
+    if (ready && isBuilt(helpFolder)) return;
     if (!existsSync(join(root, 'node_modules/vite'))) {
       failed = true;
       log.error(
@@ -65,6 +69,7 @@ export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
       ready ||= isBuilt(folder);
       return ready ? folder : null;
     },
+    findHelp: () => (isBuilt(helpFolder) ? helpFolder : null),
     hasFailed: () => failed,
     start,
     stop: () => child?.kill(),
@@ -75,15 +80,27 @@ export const isBuilt = (folder: string) => existsSync(join(folder, 'index.html')
 
 /** In an npm package, which has neither the sources nor the compiler. */
 const packaged = join(import.meta.dirname, '../dashboard');
+const packagedHelp = join(import.meta.dirname, '../help');
 
 /** Named after a hash of all inputs: the sources and the versions of what they import. */
-export function toBuildFolder(): string {
-  if (isBuilt(packaged)) return packaged;
+export const toBuildFolder = () =>
+  isBuilt(packaged) ? packaged : toFolder('', [webFolder], helpSources);
+
+export const toHelpFolder = () =>
+  isBuilt(packagedHelp) ? packagedHelp : toFolder('help-', [helpSources, docsFolder]);
+
+const helpSources = join(webFolder, 'help');
+const docsFolder = join(root, 'docs');
+
+function toFolder(prefix: string, sources: string[], except = ''): string {
   const hash = createHash('sha256');
-  const files = readdirSync(webFolder, { recursive: true, withFileTypes: true })
+  const files = sources
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((file) => !file.startsWith(join(webFolder, 'dist')))
+    .filter((file) => except === '' || !file.startsWith(except))
     .sort();
   for (const file of [...files, join(root, 'package-lock.json')]) {
     hash
@@ -91,5 +108,5 @@ export function toBuildFolder(): string {
       .update(readFileSync(file))
       .update('\0');
   }
-  return join(webFolder, 'dist', hash.digest('hex').slice(0, 16));
+  return join(webFolder, 'dist', `${prefix}${hash.digest('hex').slice(0, 16)}`);
 }

@@ -45,7 +45,7 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
   const pageAt = (url: string, name: Page) =>
     app.get(url, (_request, reply) => {
       const { pages } = findBuilt() ?? {};
-      if (pages === undefined) sendWaitingPage(reply, build.hasFailed());
+      if (pages === undefined) sendWaitingPage(reply, 'dashboard', build.hasFailed());
       else sendPage(reply, pages[name], styles[name]);
     });
   pageAt('/', 'index');
@@ -91,16 +91,20 @@ const waitingStyle =
   ':root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}' +
   'body{max-width:32rem;margin:20vh auto 0;padding:0 1rem}';
 
-function sendWaitingPage(reply: FastifyReply, failed: boolean): void {
+export function sendWaitingPage(
+  reply: FastifyReply,
+  what: 'dashboard' | 'guide',
+  failed: boolean,
+): void {
   const nonce = randomBytes(16).toString('base64');
   const [title, text] = failed
     ? [
-        'The dashboard is not available',
+        `The ${what} is not available`,
         'It could not be built; the server’s log says why. <code>npm ci &amp;&amp; npm run build:web</code> ' +
           'builds it by hand. Both APIs work meanwhile.',
       ]
     : [
-        'The dashboard is being prepared',
+        `The ${what} is being prepared`,
         'This happens once, on the first start, and takes a few seconds. The page opens by itself. ' +
           'Both APIs work already.',
       ];

@@ -20,6 +20,7 @@ describe('the first start', { skip: noBrowser }, () => {
     for (const name of [
       'src',
       'web',
+      'docs',
       'model',
       'package.json',
       'package-lock.json',
@@ -58,6 +59,8 @@ describe('the first start', { skip: noBrowser }, () => {
     assert.equal((await fetch(new URL('/healthz', link))).status, 200);
     await page.getByRole('heading', { name: 'Set up Millrace' }).waitFor({ timeout: 60_000 });
     assert.deepEqual(consoleErrors, []);
+    await page.goto(new URL('/help/', link).href);
+    await page.getByText('on your own machines').first().waitFor({ timeout: 60_000 });
     const builds = await readdir(join(checkout, 'web', 'dist'));
     assert.equal(builds.length, 1);
     assert.match(builds[0] as string, /^[0-9a-f]{16}$/);

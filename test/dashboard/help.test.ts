@@ -1,0 +1,74 @@
+// The guide in a real browser: its pages, its search and its looks, with nothing from other hosts.
+
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import {
+  findViolations,
+  fitsWidth,
+  noBrowser,
+  openPage,
+  screenshot,
+} from '#test/support/browser.ts';
+import { startServer } from '#test/support/dashboard.ts';
+import { chapters } from '../../web/help/.vitepress/chapters.ts';
+
+const root = join(import.meta.dirname, '../..');
+const names = chapters.flatMap(({ items }) => items.map(({ link }) => link.slice(1)));
+
+test('the guide lists every page of docs/', () => {
+  const pages = readdirSync(join(root, 'docs'))
+    .filter((file) => file.endsWith('.md') && file !== 'index.md')
+    .map((file) => file.slice(0, -3));
+  assert.deepEqual([...names].sort(), pages.sort());
+});
+
+test('the guide has no page for an unknown name, and none outside its folder', async () => {
+  const { url } = await startServer();
+  for (const path of ['/help/nothing.html', '/help/assets', '/help/%2e%2e%2fpackage.json']) {
+    assert.equal((await fetch(url + path)).status, 404, path);
+  }
+  const start = await fetch(`${url}/help`);
+  assert.equal(start.url, `${url}/help/`);
+  assert.match(start.headers.get('content-security-policy') ?? '', /script-src 'self' 'sha256-/);
+});
+
+describe('guide', { skip: noBrowser }, () => {
+  test('every page is accessible in both color schemes and loads nothing from other hosts', async () => {
+    const { url } = await startServer();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page, hosts, consoleErrors } = await openPage({
+        colorScheme,
+        reducedMotion: 'reduce',
+      });
+      for (const name of ['', ...names.map((one) => `${one}.html`)]) {
+        await page.goto(`${url}/help/${name}`);
+        await page.locator('h1').first().waitFor();
+        await screenshot(page, `help-${name || 'home'}-${colorScheme}`);
+        assert.deepEqual(await findViolations(page), [], `${name} in ${colorScheme}`);
+      }
+      await page.setViewportSize({ width: 390, height: 780 });
+      assert.ok(await fitsWidth(page));
+      assert.deepEqual([...hosts], [new URL(url).host]);
+      assert.deepEqual(consoleErrors, []);
+    }
+  });
+
+  test('a reader finds a page by searching and can leave for the dashboard', async () => {
+    const { url } = await startServer();
+    const { page } = await openPage({ reducedMotion: 'reduce' });
+    await page.goto(`${url}/help/`);
+    await page
+      .getByRole('button', { name: /search/i })
+      .first()
+      .click();
+    await page.getByRole('searchbox').fill('restore drill');
+    const found = page.getByRole('option').first();
+    await found.waitFor();
+    await found.click();
+    await page.getByRole('heading', { name: /Restore drill/ }).waitFor();
+    await page.getByRole('link', { name: 'API reference' }).first().click();
+    await page.waitForURL(`${url}/docs`);
+  });
+});

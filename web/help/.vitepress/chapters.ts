@@ -1,0 +1,52 @@
+// The order of the guide's pages. A test checks that every page of docs/ is here.
+
+const page = (text: string, name: string) => ({ text, link: `/${name}` });
+
+export const chapters = [
+  {
+    text: 'Start',
+    items: [
+      page('Getting started', 'getting-started'),
+      page('The dashboard', 'dashboard'),
+      page('Quickstarts', 'quickstarts'),
+    ],
+  },
+  {
+    text: 'Serve models',
+    items: [
+      page('Models', 'models'),
+      page('Routing', 'routing'),
+      page('Limits', 'limits'),
+      page('Usage', 'usage'),
+    ],
+  },
+  {
+    text: 'Offer machines',
+    items: [
+      page('Machines', 'machines'),
+      page('LXD and Incus', 'incus'),
+      page('Scaling out', 'scaling-out'),
+    ],
+  },
+  {
+    text: 'Operate',
+    items: [
+      page('Operations', 'operations'),
+      page('Public access and TLS', 'public-access'),
+      page('Security model', 'security'),
+      page('Troubleshooting', 'troubleshooting'),
+      page('Benchmarks', 'benchmarks'),
+    ],
+  },
+  {
+    text: 'Reference',
+    items: [
+      page('The APIs', 'api'),
+      page('Errors', 'errors'),
+      page('The CLI', 'cli'),
+      page('Commands', 'commands'),
+      page('Configuration', 'configuration'),
+      page('Settings', 'settings'),
+    ],
+  },
+];
