@@ -7,6 +7,7 @@ export const chapters = [
     text: 'Start',
     items: [
       page('Getting started', 'getting-started'),
+      page('Install', 'install'),
       page('The dashboard', 'dashboard'),
       page('Quickstarts', 'quickstarts'),
     ],
