@@ -1,5 +1,5 @@
 // A server whose machines have no network says so, with the command that changes it: in the start-up table, in
-// `hosts check`, on the Firewall page and in the launch dialog. It runs as an ordinary user, whose machines have none.
+// `hosts check`, on the Firewall page and on the launch page. It runs as an ordinary user, whose machines have none.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -66,7 +66,7 @@ describe('a server whose machines have no network', () => {
     assert.deepEqual(notices, { data: [{ region: 'us-west-1', message: sentence }] });
   });
 
-  test('says so on the Firewall page and in the launch dialog', { skip: noBrowser }, async () => {
+  test('says so on the Firewall page and on the launch page', { skip: noBrowser }, async () => {
     const { page } = await openPage({ reducedMotion: 'reduce' });
     await page.goto(server.url);
     await signInAsOwner(page, password);
@@ -76,12 +76,9 @@ describe('a server whose machines have no network', () => {
     await page.getByRole('note').locator('code', { hasText: 'sudo ./millrace serve' }).waitFor();
     assert.deepEqual(await findViolations(page), []);
     await page.goto(`${server.url}/#/machines/new`);
-    const dialog = page.getByRole('dialog');
-    await dialog.getByRole('note').getByText(`us-west-1: ${shown}`).waitFor();
-    await dialog.getByRole('radio').first().click();
-    await dialog.getByRole('button', { name: 'Next' }).click();
-    await dialog.getByRole('combobox', { name: 'Image' }).waitFor();
-    await dialog.getByRole('note').getByText(shown).waitFor();
+    await page.getByRole('radiogroup', { name: 'Type' }).getByRole('radio').first().click();
+    await page.getByRole('combobox', { name: 'Image' }).waitFor();
+    await page.getByRole('note').getByText(shown).waitFor();
     assert.deepEqual(await findViolations(page), []);
   });
 });

@@ -18,10 +18,11 @@ const Playground = lazy(() => import('./playground/playground.tsx'));
 const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
 const Firewall = lazy(() => import('./firewall/firewall.tsx'));
 const Hosts = lazy(() => import('./hosts/hosts.tsx'));
+const LaunchPage = lazy(() => import('./machines/launch-page.tsx'));
+const MachinePage = lazy(() => import('./machines/machine-page.tsx'));
 const Machines = lazy(() => import('./machines/machines.tsx'));
 const Models = lazy(() => import('./models/models.tsx'));
 const SshKeys = lazy(() => import('./ssh-keys/ssh-keys.tsx'));
-const TerminalPage = lazy(() => import('./terminal/terminal.tsx'));
 const Team = lazy(() => import('./team/team.tsx'));
 const Usage = lazy(() => import('./usage/usage.tsx'));
 const ApiKeyPage = lazy(() => import('./api-keys/api-key-page.tsx'));
@@ -70,8 +71,8 @@ function SignedIn() {
           <Route path="/models/add-backend" component={Models} />
           <Route path="/models/:id">{({ id }) => <ModelPage key={id} id={id} />}</Route>
           <Route path="/machines" component={Machines} />
-          <Route path="/machines/new" component={Machines} />
-          <Route path="/machines/:id/terminal" component={TerminalPage} />
+          <Route path="/machines/new" component={LaunchPage} />
+          <Route path="/machines/:id/:tab?" component={MachinePage} />
           <Route path="/ssh-keys" component={SshKeys} />
           <Route path="/ssh-keys/new" component={SshKeys} />
           <Route path="/filesystems" component={Filesystems} />

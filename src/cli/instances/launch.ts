@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
 import { CliError, printJson } from '#cli/output.ts';
+import { idPattern } from '#cloud/errors.ts';
 import type { InstanceTypes, SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 import { waitUntilActive } from './wait.ts';
@@ -15,6 +16,8 @@ interface Options {
   hostname?: string;
   image?: string;
   filesystem?: string[];
+  ruleset?: string[];
+  tag?: string[];
   userData?: string;
   wait?: true;
   json?: true;
@@ -28,9 +31,14 @@ export function launchCommand(): Command {
     .option('--region <region>', 'Region (default: the first one with capacity)')
     .option('--ssh-key <name>', 'SSH key, from `millrace ssh-keys list` (default: the newest)')
     .option('--hostname <name>', 'Hostname inside the instance')
-    .option('--image <family>', 'Image family, e.g. ubuntu-24-04')
+    .option('--image <family>', 'Image family, e.g. ubuntu-24-04, or the id of an image')
     .option('--filesystem <name...>', 'Filesystems to mount at /lambda/nfs/<name>')
-    .option('--user-data <file>', 'File with cloud-init user data, run at the first boot')
+    .option('--ruleset <id...>', 'Ids of firewall rulesets that apply to it')
+    .option('--tag <key=value...>', 'Tags, e.g. team=vision')
+    .option(
+      '--user-data <file>',
+      'File with cloud-init user data, run at the first boot; - reads stdin',
+    )
     .option('--wait', 'Wait until the instance is active')
     .option('--json', 'Print JSON')
     .action(launch);
@@ -47,8 +55,10 @@ async function launch(type: string, options: Options): Promise<void> {
       ssh_key_names: [options.sshKey ?? (await findNewestKey(client))],
       name: options.name,
       hostname: options.hostname,
-      image: options.image === undefined ? undefined : { family: options.image },
+      image: options.image === undefined ? undefined : toImage(options.image),
       file_system_names: options.filesystem,
+      firewall_rulesets: options.ruleset?.map((id) => ({ id })),
+      tags: options.tag?.map(toTag),
       user_data: userData,
     },
   );
@@ -59,6 +69,16 @@ async function launch(type: string, options: Options): Promise<void> {
   if (instance?.ip !== undefined) {
     console.error(`Connect with \`millrace instances ssh ${options.name ?? id}\`.`);
   }
+}
+
+const toImage = (image: string) =>
+  new RegExp(idPattern).test(image) ? { id: image } : { family: image };
+
+function toTag(text: string) {
+  const at = text.indexOf('=');
+  return at === -1
+    ? { key: text, value: '' }
+    : { key: text.slice(0, at), value: text.slice(at + 1) };
 }
 
 async function findRegion(client: Client, type: string): Promise<string> {
@@ -87,7 +107,7 @@ async function findNewestKey(client: Client): Promise<string> {
 
 function read(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
   } catch (error) {
     throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
   }

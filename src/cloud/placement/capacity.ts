@@ -83,7 +83,10 @@ export function createCapacity(db: Database, parts: CapacityParts): Capacity {
       const isOpen = parts.places().some(({ accepting }) => accepting);
       return (offer) => {
         if (regionsOf(offer).length > 0) return null;
-        if (offer.pool === null) return 'No host has this GPU. It is listed for its price only.';
+        if (offer.pool === null) {
+          const what = offer.type.specs.gpus > 0 ? 'has this GPU' : 'offers this size';
+          return `No host ${what}. It is listed for its price only.`;
+        }
         if (!isOpen) return 'No host accepts machines now: all are offline or drained.';
         return offer.pool === 'emulated'
           ? 'All emulated machines are in use.'

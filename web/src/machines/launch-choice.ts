@@ -1,4 +1,4 @@
-// What the launch dialog collects over its three steps, and the request it becomes.
+// What the launch page collects, and the request it becomes.
 
 import type { InstanceTypes, Launch } from '#cloud/schema.ts';
 import { findTagError, toTag } from './tags.ts';
@@ -16,9 +16,11 @@ export interface LaunchChoice {
   count: number;
   /** As typed, e.g. `team=vision`. */
   tags: string[];
+  /** A script or cloud-config for the first boot. */
+  userData: string;
 }
 
-export interface LaunchStepProps {
+export interface LaunchPartProps {
   types: InstanceTypes | undefined;
   choice: LaunchChoice;
   onChange: (change: Partial<LaunchChoice>) => void;
@@ -34,23 +36,28 @@ export const emptyChoice: LaunchChoice = {
   name: '',
   count: 1,
   tags: [],
+  userData: '',
 };
 
-export function isStepComplete(step: number, choice: LaunchChoice): boolean {
+/** What is missing, as the user reads it; null if the machine can be launched. */
+export function findMissing(choice: LaunchChoice): string | null {
   const { type, region, image, sshKey, count, tags } = choice;
-  if (step === 0) return type !== null;
-  if (step === 1) return region !== null && image !== null;
-  return sshKey !== null && count >= 1 && findTagError(tags) === null;
+  if (type === null) return 'Choose a machine type.';
+  if (region === null || image === null) return 'Choose a region and an image.';
+  if (sshKey === null) return 'Choose or generate an SSH key.';
+  if (count < 1) return 'Enter how many machines to launch.';
+  return findTagError(tags) === null ? null : 'Correct the tags.';
 }
 
 export function toLaunch(choice: LaunchChoice): Launch {
-  const { type, region, image, filesystems, rulesets, sshKey, name, tags } = choice;
+  const { type, region, image, filesystems, rulesets, sshKey, name, tags, userData } = choice;
   return {
     instance_type_name: type ?? '',
     region_name: region ?? '',
     ssh_key_names: [sshKey ?? ''],
-    file_system_names: filesystems,
-    firewall_rulesets: rulesets.map((id) => ({ id })),
+    ...(filesystems.length === 0 ? {} : { file_system_names: filesystems }),
+    ...(rulesets.length === 0 ? {} : { firewall_rulesets: rulesets.map((id) => ({ id })) }),
+    ...(userData.trim() === '' ? {} : { user_data: `${userData.trimEnd()}\n` }),
     ...(tags.length === 0 ? {} : { tags: tags.map(toTag) }),
     ...(image === null ? {} : { image: { id: image } }),
     ...(name.trim() === '' ? {} : { name: name.trim() }),

@@ -1,13 +1,14 @@
 // The columns that describe a machine: name and tags, status, type and price, and the ssh command.
 
-import { Badge, Code, Group, Text } from '@mantine/core';
+import { Anchor, Badge, Group, Text } from '@mantine/core';
+import { Link } from 'wouter';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { toHourlyPrice } from '#lib/format.ts';
-import { CopyButton } from '../components/copy-button.tsx';
-import { type Column, NameCell } from '../components/data-table.tsx';
+import type { Column } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { findKeyFile, nameOf, toSshCommand, useDetails } from './instances.ts';
+import { nameOf, useDetails } from './instances.ts';
 import { MachineStatus } from './machine-status.tsx';
+import { SshCommand } from './ssh-command.tsx';
 import { fromTag } from './tags.ts';
 
 export function useMachineColumns(): Column<Instance>[] {
@@ -45,7 +46,16 @@ interface CellProps {
 }
 
 const Name = ({ instance }: Pick<CellProps, 'instance'>) => (
-  <NameCell name={nameOf(instance)}>
+  <div>
+    <Anchor
+      component={Link}
+      href={`/machines/${instance.id}`}
+      size="sm"
+      fw={500}
+      className="breakable"
+    >
+      {nameOf(instance)}
+    </Anchor>
     <Group gap={4}>
       {instance.tags?.map((tag) => (
         <Badge key={tag.key} variant="default" size="sm" tt="none">
@@ -53,7 +63,7 @@ const Name = ({ instance }: Pick<CellProps, 'instance'>) => (
         </Badge>
       ))}
     </Group>
-  </NameCell>
+  </div>
 );
 
 const Type = ({ instance: { instance_type, region }, detail }: CellProps) => (
@@ -70,37 +80,3 @@ const Type = ({ instance: { instance_type, region }, detail }: CellProps) => (
     </Text>
   </div>
 );
-
-function SshCommand({ instance, detail }: CellProps) {
-  const keyFile = findKeyFile(instance, detail);
-  const command = toSshCommand(instance, keyFile);
-  if (command === null || instance.status !== 'active') {
-    return (
-      <Text size="sm" c="dimmed">
-        Once it is active
-      </Text>
-    );
-  }
-  return (
-    <div>
-      <Group gap={4} wrap="nowrap">
-        <Code className="breakable">{command}</Code>
-        <CopyButton
-          value={keyFile === undefined ? command : `chmod 600 ${keyFile} && ${command}`}
-          label={`Copy the ssh command of ${nameOf(instance)}`}
-        />
-      </Group>
-      <Text size="xs" c="dimmed" className="breakable">
-        {keyFile === undefined
-          ? `Uses key “${instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its path.`
-          : 'Copying adds the chmod that ssh requires for a downloaded key.'}
-      </Text>
-      {/* Without a network, a machine's private address is its public one. */}
-      {instance.private_ip !== undefined && instance.private_ip !== instance.ip && (
-        <Text size="xs" c="dimmed">
-          Private IP, for your other machines: {instance.private_ip}
-        </Text>
-      )}
-    </div>
-  );
-}

@@ -1,13 +1,13 @@
 // The dialogs for actions on machines: boot log, rename, tags, restart and terminate.
 
-import { Button, Group, Modal, Skeleton, TextInput } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Modal, TextInput } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import type { Instance } from '#cloud/schema.ts';
-import { get, post } from '../api.ts';
+import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
-import { ErrorNotice } from '../components/error-notice.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
+import { BootLog } from './boot-log.tsx';
 import { instancesKey, nameOf } from './instances.ts';
 import type { MachineAction } from './machine-menu.tsx';
 import { TagsDialog } from './tags-field.tsx';
@@ -73,31 +73,11 @@ interface InstanceDialogProps {
   onClose: () => void;
 }
 
-function BootLogDialog({ instance, onClose }: InstanceDialogProps) {
-  const log = useQuery({
-    queryKey: ['boot-log', instance.id, instance.status],
-    queryFn: () => get<{ data: string }>(`/dashboard/api/instances/${instance.id}/boot-log`),
-  });
-  return (
-    <Modal opened onClose={onClose} title={`Boot log of “${nameOf(instance)}”`} size="xl">
-      {log.isPending && <Skeleton h={240} />}
-      <ErrorNotice error={log.error} onRetry={() => log.refetch()} />
-      {log.data && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a long log scrolls, which the keyboard must reach
-        <pre className="code-block boot-log" tabIndex={0}>
-          {log.data.data || 'The boot log is empty.'}
-        </pre>
-      )}
-      {log.data && (
-        <Group justify="flex-end" mt="md">
-          <Button variant="default" onClick={() => log.refetch()} loading={log.isFetching}>
-            Refresh
-          </Button>
-        </Group>
-      )}
-    </Modal>
-  );
-}
+const BootLogDialog = ({ instance, onClose }: InstanceDialogProps) => (
+  <Modal opened onClose={onClose} title={`Boot log of “${nameOf(instance)}”`} size="xl">
+    <BootLog instance={instance} />
+  </Modal>
+);
 
 function RenameDialog({ instance, onClose }: InstanceDialogProps) {
   const client = useQueryClient();

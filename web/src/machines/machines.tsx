@@ -2,14 +2,13 @@
 
 import { Button, Checkbox, Group } from '@mantine/core';
 import { useState } from 'react';
-import { Link, useLocation } from 'wouter';
+import { Link } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { EmptyState } from '../components/empty-state.tsx';
 import { Page } from '../components/page.tsx';
 import { useMe } from '../current-user.ts';
 import { nameOf, useInstances } from './instances.ts';
-import { LaunchDialog } from './launch-dialog.tsx';
 import { useMachineColumns } from './machine-columns.tsx';
 import { MachineDialog } from './machine-dialogs.tsx';
 import { type MachineAction, MachineMenu } from './machine-menu.tsx';
@@ -23,7 +22,6 @@ interface OpenDialog {
 
 export default function Machines() {
   const { canUse } = useMe();
-  const [location, navigate] = useLocation();
   const instances = useInstances();
   const columns = useMachineColumns();
   const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
@@ -88,14 +86,11 @@ export default function Machines() {
             command="millrace instances launch cpu_1x_general --wait"
           >
             A machine is a Linux system of your own with an IP address, a disk and, if the host has
-            them, GPUs. Launching takes three steps and a few seconds. Then you connect with SSH or
-            with the terminal in this dashboard.
+            them, GPUs. Launching takes a few seconds. Then you connect with SSH or with the
+            terminal in this dashboard.
           </EmptyState>
         }
       />
-      {canUse && location === '/machines/new' && (
-        <LaunchDialog onClose={() => navigate('/machines')} />
-      )}
       {open && (
         <MachineDialog
           action={open.action}

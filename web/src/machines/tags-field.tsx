@@ -13,9 +13,11 @@ interface TagsFieldProps {
   /** As typed, e.g. `team=vision`. */
   tags: string[];
   onChange: (tags: string[]) => void;
+  /** What the API said about them. */
+  error?: string | undefined;
 }
 
-export const TagsField = ({ tags, onChange }: TagsFieldProps) => (
+export const TagsField = ({ tags, onChange, error }: TagsFieldProps) => (
   <TagsInput
     label="Tags"
     description="Help you tell machines apart, e.g. team=vision. Press Enter after each tag."
@@ -23,7 +25,7 @@ export const TagsField = ({ tags, onChange }: TagsFieldProps) => (
     value={tags}
     onChange={onChange}
     maxTags={maxTags}
-    error={findTagError(tags)}
+    error={findTagError(tags) ?? error}
     acceptValueOnBlur
   />
 );

@@ -1,41 +1,19 @@
-// A page with a terminal of one machine.
+// A terminal of one machine: a login shell that ends when its page is left.
 
-import { Anchor, Button, Group, Skeleton, Text } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import { Link } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
 import { EmptyState } from '../components/empty-state.tsx';
-import { ErrorNotice } from '../components/error-notice.tsx';
-import { Page } from '../components/page.tsx';
-import { useMe } from '../current-user.ts';
-import { nameOf, useInstances } from '../machines/instances.ts';
 import { connect } from './connection.ts';
 import '@xterm/xterm/css/xterm.css';
 import './terminal.css';
 
-export default function TerminalPage({ params }: { params: { id: string } }) {
-  const { canUse } = useMe();
-  const instances = useInstances();
-  const instance = instances.data?.data.find(({ id }) => id === params.id);
-  const back = (
-    <Anchor component={Link} href="/machines" underline="always">
-      All machines
-    </Anchor>
-  );
-  return (
-    <Page
-      title={instance ? `Terminal of ${nameOf(instance)}` : 'Terminal'}
-      description="A login shell as ubuntu. It ends when you leave this page. Press Shift+Esc to move the focus out of the terminal."
-      actions={back}
-    >
-      <ErrorNotice error={instances.error} onRetry={() => instances.refetch()} />
-      {instances.isPending && <Skeleton h={320} aria-busy="true" />}
-      {instances.data && <Body key={params.id} instance={canUse ? instance : undefined} />}
-    </Page>
-  );
+interface TerminalProps {
+  /** Undefined if the machine is gone, or the user may not use machines. */
+  instance: Instance | undefined;
 }
 
-function Body({ instance }: { instance: Instance | undefined }) {
+export default function Terminal({ instance }: TerminalProps) {
   // After the machine is terminated, the last output of its shell stays on the screen.
   const wasActive = useRef(false);
   wasActive.current ||= instance?.status === 'active';
@@ -70,6 +48,10 @@ function Shell({ id, onReconnect }: { id: string; onReconnect: () => void }) {
   }, [id]);
   return (
     <div>
+      <Text size="sm" c="dimmed" mb="xs">
+        A login shell as ubuntu. It ends when you leave this page. Press Shift+Esc to move the focus
+        out of the terminal.
+      </Text>
       <div ref={element} className="shell-frame" />
       <Group mt="xs" mih={30} justify="space-between">
         <Text size="sm" c="dimmed" role="status">

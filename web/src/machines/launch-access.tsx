@@ -1,4 +1,5 @@
-// The third step of a launch: name, count, tags and the SSH key, which can be generated here.
+// The part of a launch that says who: name, count, tags and the SSH key, which can be generated here. The only key, or
+// the one of the last launch, is selected.
 
 import {
   Button,
@@ -18,18 +19,25 @@ import { download, toPemName } from '../browser/download.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { sshKeysKey, useSshKeys } from '../queries.ts';
 import { KeepKey } from '../ssh-keys/keep-key.tsx';
-import type { LaunchStepProps } from './launch-choice.ts';
+import type { LaunchPartProps } from './launch-choice.ts';
+import type { FieldErrors } from './launch-errors.ts';
 import { maxCount } from './launch-many.ts';
+import { readLastKey } from './launch-memory.ts';
 import { TagsField } from './tags-field.tsx';
 
-export function AccessStep({ choice, onChange }: LaunchStepProps) {
+interface LaunchAccessProps extends LaunchPartProps {
+  errors: FieldErrors;
+}
+
+export function LaunchAccess({ choice, onChange, errors }: LaunchAccessProps) {
   const keys = useSshKeys();
   const names = [...new Set(keys.data?.data.map(({ name }) => name))];
-  const onlyKey = names.length === 1 ? names[0] : undefined;
+  const lastKey = readLastKey();
+  const likely = names.length === 1 ? names[0] : names.find((name) => name === lastKey);
   const { sshKey } = choice;
   useEffect(() => {
-    if (sshKey === null && onlyKey !== undefined) onChange({ sshKey: onlyKey });
-  }, [sshKey, onlyKey, onChange]);
+    if (sshKey === null && likely !== undefined) onChange({ sshKey: likely });
+  }, [sshKey, likely, onChange]);
   if (keys.isPending) return <Skeleton h={160} aria-busy="true" />;
   return (
     <Stack>
@@ -42,6 +50,7 @@ export function AccessStep({ choice, onChange }: LaunchStepProps) {
           onChange={(event) => onChange({ name: event.currentTarget.value })}
           // Leaves room for the number that is added if there are several machines.
           maxLength={60}
+          error={errors.name}
         />
         <NumberInput
           label="Count"
@@ -62,9 +71,10 @@ export function AccessStep({ choice, onChange }: LaunchStepProps) {
         value={sshKey}
         onChange={(sshKey) => onChange({ sshKey })}
         allowDeselect={false}
+        error={errors.ssh_key_names}
       />
       <GenerateKey onGenerated={(sshKey) => onChange({ sshKey })} />
-      <TagsField tags={choice.tags} onChange={(tags) => onChange({ tags })} />
+      <TagsField tags={choice.tags} onChange={(tags) => onChange({ tags })} error={errors.tags} />
     </Stack>
   );
 }

@@ -1,4 +1,4 @@
-// The second step of a launch: region, image, shared filesystems and firewall rulesets.
+// The part of a launch that says where: region, image, shared filesystems and firewall rulesets.
 
 import { MultiSelect, Select, Skeleton, Stack } from '@mantine/core';
 import { useEffect } from 'react';
@@ -6,9 +6,9 @@ import type { Image } from '#cloud/schema.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { toRegionOption } from '../components/use-region-select.tsx';
 import { useFilesystems, useList, useRulesets } from '../queries.ts';
-import { type LaunchStepProps, noRegion } from './launch-choice.ts';
+import { type LaunchPartProps, noRegion } from './launch-choice.ts';
 
-export function LocationStep({ types, choice, onChange }: LaunchStepProps) {
+export function LaunchLocation({ types, choice, onChange }: LaunchPartProps) {
   const images = useList<Image>(['images'], '/api/v1/images');
   const filesystems = useFilesystems();
   const rulesets = useRulesets();

@@ -1,0 +1,46 @@
+// The ssh command of a machine, with the chmod that a downloaded key needs.
+
+import { Code, Group, Text } from '@mantine/core';
+import type { Instance, InstanceDetail } from '#cloud/schema.ts';
+import { CopyButton } from '../components/copy-button.tsx';
+import { findKeyFile, nameOf, toSshCommand } from './instances.ts';
+
+interface SshCommandProps {
+  instance: Instance;
+  /** Undefined while the details load. */
+  detail: InstanceDetail | undefined;
+}
+
+export function SshCommand({ instance, detail }: SshCommandProps) {
+  const keyFile = findKeyFile(instance, detail);
+  const command = toSshCommand(instance, keyFile);
+  if (command === null || instance.status !== 'active') {
+    return (
+      <Text size="sm" c="dimmed">
+        Once it is active
+      </Text>
+    );
+  }
+  return (
+    <div>
+      <Group gap={4} wrap="nowrap">
+        <Code className="breakable">{command}</Code>
+        <CopyButton
+          value={keyFile === undefined ? command : `chmod 600 ${keyFile} && ${command}`}
+          label={`Copy the ssh command of ${nameOf(instance)}`}
+        />
+      </Group>
+      <Text size="xs" c="dimmed" className="breakable">
+        {keyFile === undefined
+          ? `Uses key “${instance.ssh_key_names[0]}”. If ssh can’t find the private key, add -i and its path.`
+          : 'Copying adds the chmod that ssh requires for a downloaded key.'}
+      </Text>
+      {/* Without a network, a machine's private address is its public one. */}
+      {instance.private_ip !== undefined && instance.private_ip !== instance.ip && (
+        <Text size="xs" c="dimmed">
+          Private IP, for your other machines: {instance.private_ip}
+        </Text>
+      )}
+    </div>
+  );
+}
