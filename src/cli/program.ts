@@ -26,6 +26,7 @@ import millrace from '../../package.json' with { type: 'json' };
 import { completionCommand } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
 import { CliError, toPrintable } from './output.ts';
+import { nameProgram } from './program-name.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
 
@@ -70,7 +71,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (error instanceof CliError) {
       if (error.message !== '')
-        console.error(error.message.split('\n').map(toPrintable).join('\n'));
+        console.error(nameProgram(error.message).split('\n').map(toPrintable).join('\n'));
       if (error.cause !== undefined && wantsDetails()) console.error(toStack(error.cause));
       return error.exitCode;
     }

@@ -11,6 +11,7 @@ import { createClient, RefusedError, send } from './client.ts';
 import { loadCredentials } from './credentials.ts';
 import { CliError, printJson, renderTable, toPrintable } from './output.ts';
 import { listAll } from './pages.ts';
+import { nameProgram } from './program-name.ts';
 
 interface Status {
   readonly url: string;
@@ -107,7 +108,7 @@ function render({ url, status, reason, details }: Status): string {
   const server = `Server    ${state} at ${url}`;
   if (reason !== null) return `${server}\n${toPrintable(reason)}`;
   if (details === null)
-    return `${server}\nRun \`millrace login\` to see models, machines and spend.`;
+    return nameProgram(`${server}\nRun \`millrace login\` to see models, machines and spend.`);
   const { version, backends, machines, spend } = details;
   const counts = Object.entries(machines).map(([name, count]) => `${count} ${name}`);
   const own = backends.filter(({ kind }) => kind !== 'stand-in');

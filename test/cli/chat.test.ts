@@ -80,7 +80,7 @@ describe('millrace run and chat', () => {
     const none = await run(['run']);
     assert.deepEqual(
       [none.code, none.stderr],
-      [2, 'Give a prompt: `millrace run "Hello"`, or pipe one in.\n'],
+      [2, 'Give a prompt: `./millrace run "Hello"`, or pipe one in.\n'],
     );
     const unknown = await run(['run', 'Hello', '--model', 'nonesuch']);
     assert.equal(unknown.code, 1);

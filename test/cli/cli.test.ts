@@ -35,7 +35,7 @@ describe('the CLI', () => {
 
   test('a command that needs a session says how to sign in', async () => {
     const { code, stderr } = await runMillrace(['keys', 'list'], { env });
-    assert.deepEqual([code, stderr], [1, 'Not signed in. Run `millrace login`.\n']);
+    assert.deepEqual([code, stderr], [1, 'Not signed in. Run `./millrace login`.\n']);
   });
 
   test('the set-up link signs in; keys are created, listed, limited, used and revoked', async () => {
@@ -55,7 +55,7 @@ describe('the CLI', () => {
     const saved = JSON.parse(readFileSync(file, 'utf8')) as { session: string };
     writeFileSync(join(folder, 'session.json'), JSON.stringify({ ...saved, session: 'ended' }));
     const ended = await runMillrace(['whoami'], { env: elsewhere });
-    assert.equal(ended.stderr, 'Your session has ended. Run `millrace login`.\n');
+    assert.equal(ended.stderr, 'Your session has ended. Run `./millrace login`.\n');
 
     const made = await runMillrace(
       ['keys', 'create', 'ci', '--scope', 'inference', '--expires', '30d', '--concurrent', '2'],

@@ -144,7 +144,7 @@ describe('the CLI and instances', () => {
     const type = await run('instances', 'launch', 'gpu_1x_a10');
     assert.deepEqual(
       [type.code, type.stderr],
-      [1, 'No region has capacity for gpu_1x_a10. See `millrace instances types`.\n'],
+      [1, 'No region has capacity for gpu_1x_a10. See `./millrace instances types`.\n'],
     );
     const ssh = await run('instances', 'ssh', 'nobody');
     assert.equal(ssh.code, 1);
@@ -160,7 +160,10 @@ describe('the CLI and instances', () => {
       byKey.stderr,
       /is unhealthy after \d+ s.*\nFor the reason, see the dashboard at http/,
     );
-    assert.match((await run('instances', 'list')).stderr, /or run `millrace login` and try again/);
+    assert.match(
+      (await run('instances', 'list')).stderr,
+      /or run `\.\/millrace login` and try again/,
+    );
 
     await signIn();
     const reason = /[0-9a-f]{32}: The scripted host can never run this machine\.\n$/;

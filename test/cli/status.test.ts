@@ -28,7 +28,7 @@ describe('millrace status', () => {
       [code, stdout],
       [
         0,
-        `Server    up at ${server.url}\nRun \`millrace login\` to see models, machines and spend.\n`,
+        `Server    up at ${server.url}\nRun \`./millrace login\` to see models, machines and spend.\n`,
       ],
     );
   });
@@ -69,7 +69,7 @@ describe('millrace status', () => {
       env: { XDG_CONFIG_HOME: home, MILLRACE_URL: url },
     });
     assert.equal(code, 0);
-    assert(stdout.startsWith(`Server    up at ${url}\nRun \`millrace login\``), stdout);
+    assert(stdout.startsWith(`Server    up at ${url}\nRun \`./millrace login\``), stdout);
   });
 
   test('--watch shows when the server stops, until Ctrl-C; then status exits 1', async () => {

@@ -63,7 +63,7 @@ describe('the launch page', { skip: noBrowser }, () => {
     const tags = page.getByRole('combobox', { name: 'Tags' });
     await tags.fill('team=vision');
     await tags.press('Enter');
-    await page.getByLabel('User data').fill(userData);
+    await page.getByRole('textbox', { name: 'User data' }).fill(userData);
     await settle(page);
     await checkAppearance(page, 'launch-filled');
     const commands: Record<string, string> = {};
@@ -80,8 +80,13 @@ describe('the launch page', { skip: noBrowser }, () => {
     };
     for (const format of ['CLI', 'curl']) {
       const run = `cd ${process.cwd()}\n${commands[format]}`;
-      const { stdout } = await execute('bash', ['-ec', run], { env: environment });
-      const id = /[0-9a-f]{32}/.exec(stdout)?.[0] ?? '';
+      let id = '';
+      // The rate limit of launches refuses the second one for some seconds.
+      await until(`${format} launches`, async () => {
+        const { stdout } = await execute('bash', ['-ec', run], { env: environment });
+        id = /"?([0-9a-f]{32})"?/.exec(stdout)?.[1] ?? '';
+        return id !== '';
+      });
       const made = await (
         await page.context().request.get(`${dashboard.url}/api/v1/instances/${id}`)
       ).json();

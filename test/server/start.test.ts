@@ -118,7 +118,7 @@ describe('the CLI without a server', () => {
     for (const text of ['{"url":', 'null', '{}']) {
       writeFileSync(file, text);
       const { code, stderr } = await runMillrace(['whoami'], { env: { HOME: home } });
-      const sentence = `${file} is damaged. Delete it and run \`millrace login\` again.\n`;
+      const sentence = `${file} is damaged. Delete it and run \`./millrace login\` again.\n`;
       assert.deepEqual([code, stderr], [1, sentence]);
     }
   });

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
 import { CliError, printJson } from '#cli/output.ts';
+import { nameProgram } from '#cli/program-name.ts';
 import { idPattern } from '#cloud/errors.ts';
 import type { InstanceTypes, SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
@@ -67,7 +68,7 @@ async function launch(type: string, options: Options): Promise<void> {
   if (options.json) return printJson(instance ?? { id });
   console.log(id);
   if (instance?.ip !== undefined) {
-    console.error(`Connect with \`millrace instances ssh ${options.name ?? id}\`.`);
+    console.error(nameProgram(`Connect with \`millrace instances ssh ${options.name ?? id}\`.`));
   }
 }
 

@@ -24,6 +24,11 @@ const words: Readonly<Record<string, string>> = {
   '^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$': 'a SHA-256 fingerprint of 64 hexadecimal digits',
   '^[0-9a-f]{64}$': 'a SHA-256 fingerprint of 64 hexadecimal digits',
   '^/[^\\u0000-\\u001f]+$': 'an absolute path',
+  '^[^\\u0000]*$': 'text without NUL characters',
+  '^[a-zA-Z]+[0-9a-zA-Z\\-]*$': 'letters, digits and hyphens, the first a letter',
+  '^[a-z0-9][0-9a-z\\-]{0,62}$':
+    'at most 63 lower-case letters, digits and hyphens, the first a letter or digit',
+  '^[a-z][a-z0-9\\-:]+$': 'lower-case letters, digits, hyphens and colons, the first a letter',
 };
 
 /** Ends the sentence "… must". */

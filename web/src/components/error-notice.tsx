@@ -3,11 +3,13 @@
 import { Alert, Button, Code, Stack, Text } from '@mantine/core';
 import IconAlertTriangle from '@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs';
 import { ApiError } from '../api.ts';
+import { type FieldError, findFieldError, toFieldName } from '../field-errors.ts';
 
 export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (error === null || error === undefined) return null;
   const { suggestion, requestId } =
     error instanceof ApiError ? error : { suggestion: null, requestId: null };
+  const about = findFieldError(error);
   return (
     <Alert
       role="alert"
@@ -17,9 +19,9 @@ export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () =
     >
       <Stack gap={6} align="flex-start">
         <Text size="sm" className="breakable">
-          {error instanceof Error ? error.message : 'Something went wrong.'}
+          {toText(error, about)}
         </Text>
-        {suggestion && <Text size="sm">{suggestion}</Text>}
+        {suggestion && about === undefined && <Text size="sm">{suggestion}</Text>}
         {requestId && (
           <Text size="xs" c="dimmed">
             Request ID <Code>{requestId}</Code>
@@ -33,4 +35,10 @@ export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () =
       </Stack>
     </Alert>
   );
+}
+
+function toText(error: unknown, about: FieldError | undefined): string {
+  if (!(error instanceof Error)) return 'Something went wrong.';
+  if (about === undefined || about.text === error.message) return error.message;
+  return `${toFieldName(about.field)}: ${about.text}`;
 }

@@ -26,6 +26,9 @@ export interface LaunchPartProps {
   onChange: (change: Partial<LaunchChoice>) => void;
 }
 
+/** What the API said about a member of the launch. */
+export type FieldErrors = Partial<Record<string, string>>;
+
 /** Choices that belong to a region and are reset when the region changes. */
 export const noRegion = { region: null, image: null, filesystems: [], rulesets: [] };
 

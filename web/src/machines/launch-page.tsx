@@ -14,11 +14,17 @@ import { NetworkNotice } from '../components/network-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
+import { findFieldError } from '../field-errors.ts';
 import { useInstanceTypes } from '../queries.ts';
 import { instancesKey } from './instances.ts';
 import { LaunchAccess } from './launch-access.tsx';
-import { emptyChoice, findMissing, type LaunchChoice, toLaunch } from './launch-choice.ts';
-import { toFieldErrors } from './launch-errors.ts';
+import {
+  emptyChoice,
+  type FieldErrors,
+  findMissing,
+  type LaunchChoice,
+  toLaunch,
+} from './launch-choice.ts';
 import { LaunchLocation } from './launch-location.tsx';
 import { launchMany } from './launch-many.ts';
 import { saveLastKey } from './launch-memory.ts';
@@ -27,6 +33,8 @@ import { LaunchTemplates } from './launch-templates.tsx';
 import { LaunchTypes } from './launch-types.tsx';
 import './machines.css';
 
+/** Fields of the launch that show their own errors. */
+const markedFields = new Set(['name', 'ssh_key_names', 'tags', 'user_data']);
 /** The API's limit is larger; a file of this size is no script any more. */
 const maxUserData = 65_536;
 
@@ -61,7 +69,9 @@ function LaunchForm() {
   );
   const missing = findMissing(choice);
   const part = { types: types.data?.data, choice, onChange: change };
-  const fieldErrors = toFieldErrors(launch.error);
+  const about = findFieldError(launch.error);
+  const fieldErrors: FieldErrors =
+    about !== undefined && markedFields.has(about.field) ? { [about.field]: about.text } : {};
   const type = types.data?.data[choice.type ?? '']?.instance_type;
   return (
     <form
@@ -93,7 +103,7 @@ function LaunchForm() {
         <Section title="User data">
           <Textarea
             aria-label="User data"
-            description="A shell script or cloud-config that runs as root at the first boot. Optional. What it prints is in the boot log. Sandboxes run scripts and the cloud-config modules that Millrace knows."
+            description="A shell script or cloud-config that runs as root at the first boot. Optional. What it prints is in the boot log. Sandboxes don’t install packages of cloud-config."
             placeholder={'#!/bin/sh\napt-get update'}
             autosize
             minRows={3}

@@ -3,8 +3,8 @@
 import { Group, Stack, Tabs, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { InstanceType } from '#cloud/schema.ts';
+import { toCounted, toHourlyPrice, toMoney } from '#lib/format.ts';
 import { CodeBlock } from '../components/code-samples.tsx';
-import { toCounted, toMoney, toHourlyPrice } from '#lib/format.ts';
 import { findMissing, type LaunchChoice, toLaunch } from './launch-choice.ts';
 import { formats, toLaunchCommands } from './launch-code.ts';
 

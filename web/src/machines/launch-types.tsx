@@ -15,8 +15,8 @@ import {
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { InstanceTypes } from '#cloud/schema.ts';
-import { get } from '../api.ts';
 import { toCounted, toHourlyPrice } from '#lib/format.ts';
+import { get } from '../api.ts';
 import { instanceTypesKey } from '../queries.ts';
 import { type LaunchPartProps, noRegion } from './launch-choice.ts';
 
