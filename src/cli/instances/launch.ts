@@ -5,7 +5,6 @@ import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
 import { CliError, printJson } from '#cli/output.ts';
 import { nameProgram } from '#cli/program-name.ts';
-import { idPattern } from '#cloud/errors.ts';
 import type { InstanceTypes, SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 import { waitUntilActive } from './wait.ts';
@@ -73,7 +72,7 @@ async function launch(type: string, options: Options): Promise<void> {
 }
 
 const toImage = (image: string) =>
-  new RegExp(idPattern).test(image) ? { id: image } : { family: image };
+  /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(image) ? { id: image } : { family: image };
 
 function toTag(text: string) {
   const at = text.indexOf('=');
