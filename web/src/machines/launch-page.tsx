@@ -7,7 +7,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useState } from 'react';
 import { useLocation } from 'wouter';
 import { handleSubmit } from '../browser/form-data.ts';
-import { EmptyState } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { LeaveGuard } from '../components/leave-guard.tsx';
 import { NetworkNotice } from '../components/network-notice.tsx';

@@ -1,10 +1,9 @@
 // The columns that describe a machine: name and tags, status, type and price, and the ssh command.
 
-import { Anchor, Badge, Group, Text } from '@mantine/core';
-import { Link } from 'wouter';
+import { Badge, Group, Text } from '@mantine/core';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { toHourlyPrice } from '#lib/format.ts';
-import type { Column } from '../components/data-table.tsx';
+import { type Column, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { nameOf, useDetails } from './instances.ts';
 import { MachineStatus } from './machine-status.tsx';
@@ -46,16 +45,7 @@ interface CellProps {
 }
 
 const Name = ({ instance }: Pick<CellProps, 'instance'>) => (
-  <div>
-    <Anchor
-      component={Link}
-      href={`/machines/${instance.id}`}
-      size="sm"
-      fw={500}
-      className="breakable"
-    >
-      {nameOf(instance)}
-    </Anchor>
+  <NameCell name={nameOf(instance)} href={`/machines/${instance.id}`}>
     <Group gap={4}>
       {instance.tags?.map((tag) => (
         <Badge key={tag.key} variant="default" size="sm" tt="none">
@@ -63,7 +53,7 @@ const Name = ({ instance }: Pick<CellProps, 'instance'>) => (
         </Badge>
       ))}
     </Group>
-  </div>
+  </NameCell>
 );
 
 const Type = ({ instance: { instance_type, region }, detail }: CellProps) => (

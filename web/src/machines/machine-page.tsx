@@ -4,7 +4,7 @@ import { Anchor, Button, Group, Skeleton, Tabs } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
-import { EmptyState } from '../components/data-table.tsx';
+import { EmptyState } from '../components/empty-state.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Page } from '../components/page.tsx';
 import { Section } from '../components/section.tsx';
