@@ -102,7 +102,9 @@ function toFolder(prefix: string, sources: string[], except = ''): string {
     .filter((file) => !file.startsWith(join(webFolder, 'dist')))
     .filter((file) => except === '' || !file.startsWith(except))
     .sort();
-  for (const file of [...files, join(root, 'package-lock.json')]) {
+  // The only source outside of web whose code, and not only its types, is part of the build.
+  files.push(join(root, 'src/lib/format.ts'), join(root, 'package-lock.json'));
+  for (const file of files) {
     hash
       .update(`${file.slice(root.length)}\0`)
       .update(readFileSync(file))
