@@ -17,7 +17,7 @@ export type Drawing =
 export const EmptyArt = ({ of }: { of: Drawing }) => (
   <svg
     className="empty-art"
-    viewBox="0 0 112 84"
+    viewBox="0 0 112 88"
     fill="none"
     stroke="currentColor"
     strokeWidth="1.6"
