@@ -107,7 +107,7 @@ describe('appearance of every page', { skip: noBrowser }, () => {
   test('on a phone the navigation opens, and closes once a page is selected', async () => {
     await page.setViewportSize(widths.phone);
     await page.getByRole('button', { name: 'Open navigation' }).click();
-    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByRole('link', { name: 'Models', exact: true }).click();
     await page.getByRole('heading', { name: 'Models', level: 1 }).waitFor();
     await page.getByRole('button', { name: 'Open navigation' }).waitFor();
   });

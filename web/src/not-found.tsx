@@ -1,16 +1,22 @@
 // The page for addresses that have no page.
 
-import { Anchor, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { Link } from 'wouter';
+import { EmptyState } from './components/empty-state.tsx';
 import { Page } from './components/page.tsx';
 
 export const NotFound = () => (
   <Page title="Page not found">
-    <Text>
-      There is no page at this address.{' '}
-      <Anchor component={Link} href="/">
-        Go to the home page
-      </Anchor>
-    </Text>
+    <EmptyState
+      title="Nothing at this address"
+      art="filter"
+      action={
+        <Button component={Link} href="/">
+          Go to the home page
+        </Button>
+      }
+    >
+      The link may be old, or what it led to was deleted.
+    </EmptyState>
   </Page>
 );
