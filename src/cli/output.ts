@@ -15,21 +15,39 @@ export class CliError extends Error {
 export const toPrintable = (text: string) =>
   text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '�');
 
-export function renderTable(headers: string[], given: string[][]): string {
+/** `columns` is the width of the terminal. Cells that do not fit are cut off, the widest columns first. */
+export function renderTable(headers: string[], given: string[][], columns = Infinity): string {
   const rows = given.map((row) => row.map(toPrintable));
   const widths = headers.map((header, column) =>
     Math.max(header.length, ...rows.map((row) => (row[column] ?? '').length)),
   );
+  shrink(widths, columns);
   const line = (cells: string[]) =>
     cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
+      .map((cell, column) => cut(cell, widths[column] ?? 0).padEnd(widths[column] ?? 0))
+      .join(gap)
       .trimEnd();
   return [headers, ...rows].map(line).join('\n');
 }
 
+const gap = '  ';
+const minWidth = 6;
+const cut = (cell: string, width: number) =>
+  cell.length > width ? `${cell.slice(0, width - 1)}…` : cell;
+
+function shrink(widths: number[], columns: number): void {
+  const gaps = gap.length * (widths.length - 1);
+  let excess = widths.reduce((sum, width) => sum + width, gaps) - columns;
+  for (; excess > 0; excess--) {
+    const widest = Math.max(...widths);
+    if (widest <= minWidth) return;
+    widths[widths.lastIndexOf(widest)] = widest - 1;
+  }
+}
+
+/** On a terminal, the table fits its width. */
 export const printTable = (headers: string[], rows: string[][]) =>
-  console.log(renderTable(headers, rows));
+  console.log(renderTable(headers, rows, process.stdout.columns));
 
 /** The only item that matches. Throws a CliError if none does, or several do. `command` lists them all. */
 export function pickOnly<Item extends { readonly id: string }>(

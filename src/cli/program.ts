@@ -8,6 +8,7 @@ import { chatCommand } from '#cli/chat/chat.ts';
 import { runCommand } from '#cli/chat/run.ts';
 import { configCommand } from '#cli/config/command.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
+import { firewallCommand } from '#cli/firewall/command.ts';
 import { gpuCommand } from '#cli/gpu/command.ts';
 import { hostsCommand } from '#cli/hosts/command.ts';
 import { imagesCommand } from '#cli/images/command.ts';
@@ -23,6 +24,7 @@ import { usageCommand } from '#cli/usage/command.ts';
 import { usersCommand } from '#cli/users/command.ts';
 import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
+import { auditCommand } from './audit.ts';
 import { completionCommand } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
 import { CliError, toPrintable } from './output.ts';
@@ -50,6 +52,7 @@ export function createProgram(): Command {
     .addCommand(sshKeysCommand())
     .addCommand(instancesCommand())
     .addCommand(filesystemsCommand())
+    .addCommand(firewallCommand())
     .addCommand(hostsCommand())
     .addCommand(imagesCommand())
     .addCommand(runCommand())
@@ -57,6 +60,7 @@ export function createProgram(): Command {
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(usageCommand())
+    .addCommand(auditCommand())
     .addCommand(completionCommand());
 }
 

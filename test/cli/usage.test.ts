@@ -36,7 +36,7 @@ describe('millrace usage', () => {
     const [header, line] = stdout.split('\n');
     assert.match(
       header ?? '',
-      /^HOUR +KEY +REQUESTS +ERRORS +ABORTED +TOKENS IN +CACHED +TOKENS OUT +FIRST +COST$/,
+      /^HOUR +KEY +REQUESTS +ERRORS +CANCELED +TOKENS IN +CACHED +TOKENS OUT +FIRST +COST$/,
     );
     assert.match(line ?? '', /^\d{4}-\d\d-\d\d \d\d:00 +first +1 +0 +0 +\d+ +0 +3 +\d+ ms +\$0\.0/);
   });

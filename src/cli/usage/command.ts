@@ -2,10 +2,11 @@
 
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import type { UsageBucket, UsageSummary } from '#accounts/usage/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { CliError, printJson, printTable } from '#cli/output.ts';
+import { parseTime } from '#cli/time.ts';
 import { toDuration, toMoney } from '#lib/format.ts';
 
 interface Options {
@@ -49,7 +50,7 @@ async function print({ body }: Response): Promise<void> {
 
 function printSummary({ data, step, by }: UsageSummary): void {
   const isGrouped = by !== 'none';
-  const headers = ['REQUESTS', 'ERRORS', 'ABORTED', 'TOKENS IN', 'CACHED', 'TOKENS OUT', 'FIRST'];
+  const headers = ['REQUESTS', 'ERRORS', 'CANCELED', 'TOKENS IN', 'CACHED', 'TOKENS OUT', 'FIRST'];
   printTable(
     [step === 'day' ? 'DAY' : 'HOUR', ...(isGrouped ? [by.toUpperCase()] : []), ...headers, 'COST'],
     data.map((bucket) => [
@@ -70,11 +71,3 @@ const toCells = (bucket: UsageBucket) => [
   bucket.first_token_ms === null ? '-' : toDuration(bucket.first_token_ms),
   toMoney(bucket.cost),
 ];
-
-function parseTime(text: string): string {
-  const days = /^(\d{1,4})d$/.exec(text)?.[1];
-  const at = days === undefined ? Date.parse(text) : Date.now() - Number(days) * 86_400_000;
-  if (Number.isNaN(at))
-    throw new InvalidArgumentError('Give a date such as 2026-11-01, or days ago such as 30d.');
-  return new Date(at).toISOString();
-}

@@ -1,11 +1,11 @@
-// millrace users list.
+// millrace team list.
 
 import { Command } from 'commander';
 import type { Member } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson, printTable } from '#cli/output.ts';
 import { listAll, parseLimit } from '#cli/pages.ts';
-import { membersPath } from './remove.ts';
+import { membersPath } from './find.ts';
 
 export function listCommand(): Command {
   return new Command('list')

@@ -1,30 +1,20 @@
-// millrace users remove: ends a person's sessions and, unless told otherwise, the API keys that the person created.
+// millrace team remove: ends a person's sessions and, unless told otherwise, the API keys that the person created.
 
 import { Command } from 'commander';
-import type { Member } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
-import { CliError, toPrintable } from '#cli/output.ts';
-import { listAll } from '#cli/pages.ts';
+import { toPrintable } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
-import { toSpellings } from '#lib/email.ts';
-
-export const membersPath = '/dashboard/api/members';
+import { getMember, membersPath } from './find.ts';
 
 export function removeCommand(): Command {
   return new Command('remove')
     .description('Remove a person from the account, sign them out and revoke their API keys')
-    .argument('<email>', 'Email address or id, from `millrace users list`')
+    .argument('<email>', 'Email address or id, from `millrace team list`')
     .option('--keep-keys', 'Keep the API keys that the person created')
     .option('--yes', 'Do not ask for confirmation')
     .action(async (wanted: string, { keepKeys, yes }: { keepKeys?: true; yes?: true }) => {
       const client = createClient('session');
-      const members = await listAll<Member>(client, membersPath);
-      const member = members.find(
-        ({ id, email }) => id === wanted || toSpellings(wanted).includes(email),
-      );
-      if (member === undefined) {
-        throw new CliError(`No member has the email address or id ${wanted}.`);
-      }
+      const member = await getMember(client, wanted);
       const { id, email, api_keys: count } = member;
       const keys = `${count} API ${count === 1 ? 'key' : 'keys'}`;
       const consequence = keepKeys ? `keep the ${keys}` : `revoke the ${keys}`;

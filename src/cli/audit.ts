@@ -1,0 +1,61 @@
+// millrace audit: who changed what, newest first.
+
+import { Command } from 'commander';
+import type { AuditEvent } from '#accounts/schema.ts';
+import { getKey } from '#cli/keys/find.ts';
+import { getMember } from '#cli/users/find.ts';
+import { createClient } from './client.ts';
+import { printJson, printTable } from './output.ts';
+import { listAll, parseLimit } from './pages.ts';
+import { parseTime } from './time.ts';
+
+interface Options {
+  action?: string;
+  user?: string;
+  key?: string;
+  resource?: string;
+  from?: string;
+  to?: string;
+  limit: number;
+  json?: true;
+}
+
+export function auditCommand(): Command {
+  return new Command('audit')
+    .description('List changes in the account, newest first')
+    .option('--action <name>', 'Only this action, such as instance.launch')
+    .option('--user <email>', 'Only changes by this person')
+    .option('--key <id>', 'Only changes by this API key; id or label')
+    .option('--resource <id>', 'Only changes of this resource')
+    .option('--from <when>', 'Start: a date such as 2026-11-01, or days ago such as 30d', parseTime)
+    .option('--to <when>', 'End, in the same form', parseTime)
+    .option('--limit <n>', 'Maximum number of changes', parseLimit, 50)
+    .option('--json', 'Print JSON')
+    .action(list);
+}
+
+async function list({ action, user, key, resource, from, to, limit, json }: Options) {
+  const client = createClient('session');
+  const filter = {
+    action,
+    user_id: user && (await getMember(client, user)).id,
+    api_key_id: key && (await getKey(client, key)).id,
+    resource_id: resource,
+    from,
+    to,
+  };
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  const query = Object.fromEntries(given) as Record<string, string>;
+  const data = await listAll<AuditEvent>(client, '/dashboard/api/audit-events', { limit, query });
+  if (json) return printJson(data);
+  printTable(
+    ['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'],
+    data.map((event) => [
+      event.at.slice(0, 19).replace('T', ' '),
+      event.action,
+      event.api_key_label ?? event.user_email ?? '-',
+      event.resource_id ?? '-',
+      event.address,
+    ]),
+  );
+}

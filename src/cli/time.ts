@@ -1,0 +1,12 @@
+// Points in time as options name them.
+
+import { InvalidArgumentError } from 'commander';
+
+/** A date, or a number of days ago. */
+export function parseTime(text: string): string {
+  const days = /^(\d{1,4})d$/.exec(text)?.[1];
+  const at = days === undefined ? Date.parse(text) : Date.now() - Number(days) * 86_400_000;
+  if (Number.isNaN(at))
+    throw new InvalidArgumentError('Give a date such as 2026-11-01, or days ago such as 30d.');
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,22 @@
+// millrace team invite: creates a link with which one person joins the account.
+
+import { Argument, Command } from 'commander';
+import { type Role, roles } from '#accounts/schema.ts';
+import { createClient } from '#cli/client.ts';
+import { printJson } from '#cli/output.ts';
+
+export function inviteCommand(): Command {
+  return new Command('invite')
+    .description('Create a link with which one person joins the account')
+    .addArgument(new Argument('[role]', 'Role of the person').choices(roles).default('member'))
+    .option('--json', 'Print JSON')
+    .action(async (role: Role, { json }: { json?: true }) => {
+      const made = await createClient('session').post<{ link: string; expires_at: string }>(
+        '/dashboard/api/invitations',
+        { role },
+      );
+      if (json) return printJson(made);
+      console.log(made.link);
+      console.error(`It works once, until ${made.expires_at.slice(0, 16).replace('T', ' ')} UTC.`);
+    });
+}

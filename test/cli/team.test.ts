@@ -1,0 +1,71 @@
+// millrace team, audit and firewall against a real server, and how tables fit a terminal.
+
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { renderTable } from '#cli/output.ts';
+import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+
+describe('team, audit and firewall', () => {
+  let env: Record<string, string>;
+  const run = (...args: string[]) => runMillrace(args, { env });
+
+  before(async () => {
+    const { url, stdout } = await serveMillrace();
+    env = { HOME: makeFolder(), MILLRACE_URL: url };
+    const link = /(http\S+#\/join\/\S+)/.exec(stdout())?.[1] ?? '';
+    await join(link, 'owner@example.com', env);
+  });
+
+  async function join(link: string, email: string, environment: Record<string, string>) {
+    const login = ['login', '--link', link.trim(), '--email', email];
+    const input = 'a long enough password\n';
+    const joined = await runMillrace(login, { env: environment, input });
+    assert.equal(joined.code, 0, joined.stderr);
+  }
+
+  test('an invited person joins with the role, gets another one and is removed', async () => {
+    const { stdout: link } = await run('team', 'invite', 'viewer');
+    await join(link, 'ada@example.com', { ...env, HOME: makeFolder() });
+    assert.match((await run('team', 'list')).stdout, /ada@example\.com +viewer/);
+    const changed = await run('team', 'role', 'ada@example.com', 'member');
+    assert.equal(changed.stdout, 'ada@example.com is now member.\n', changed.stderr);
+    assert.match((await run('users', 'list')).stdout, /ada@example\.com +member/);
+    assert.equal((await run('team', 'remove', 'ada@example.com', '--yes')).code, 0);
+    const { code, stderr } = await run('team', 'role', 'ada@example.com', 'owner');
+    assert.equal(code, 1);
+    assert.match(stderr, /See `\S*\/millrace team list`\./);
+  });
+
+  test('the audit log is filtered by person and action', async () => {
+    const all = await run('audit', '--user', 'owner@example.com', '--from', '1d', '--json');
+    const events = JSON.parse(all.stdout) as { action: string; user_email: string }[];
+    assert.ok(events.length > 0);
+    assert.ok(events.every(({ user_email }) => user_email === 'owner@example.com'));
+    const action = events[0]?.action as string;
+    const { stdout } = await run('audit', '--action', action, '--limit', '1');
+    const [header, line, rest] = stdout.trimEnd().split('\n');
+    assert.match(header ?? '', /^TIME +ACTION +BY +RESOURCE +ADDRESS$/);
+    assert.ok(line?.includes(action));
+    assert.equal(rest, undefined);
+  });
+
+  test('firewall rules are added and removed by their number', async () => {
+    const before = JSON.parse((await run('firewall', 'list', '--json')).stdout) as unknown[];
+    const words = ['--from', '203.0.113.0/24', '--description', 'API'];
+    const added = await run('firewall', 'allow', 'tcp', '8000-8100', ...words);
+    assert.match(added.stdout, /tcp +8000-8100 +203\.0\.113\.0\/24 +API/, added.stderr);
+    const number = String(before.length + 1);
+    assert.equal((await run('firewall', 'remove', number, '--yes')).code, 0);
+    assert.deepEqual(JSON.parse((await run('firewall', 'list', '--json')).stdout), before);
+    assert.equal((await run('firewall', 'remove', number, '--yes')).code, 1);
+    assert.equal((await run('firewall', 'allow', 'tcp', 'http')).code, 2);
+  });
+});
+
+test('a table fits the terminal: the widest cells are cut off', () => {
+  const rows = [['1', 'x'.repeat(40), 'y'.repeat(12)]];
+  const lines = renderTable(['ID', 'NAME', 'STATE'], rows, 30).split('\n');
+  assert.ok(lines.every((line) => line.length <= 30));
+  assert.match(lines[1] ?? '', /^1 {3}x+… {2}y+$/);
+  assert.ok(renderTable(['ID', 'NAME', 'STATE'], rows).includes('x'.repeat(40)));
+});
