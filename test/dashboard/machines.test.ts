@@ -175,7 +175,7 @@ describe('machines', { skip: noBrowser }, () => {
     await types().first().click();
     await page.getByRole('combobox', { name: 'Image' }).waitFor();
     await page.getByLabel('Machine name').fill('pair');
-    await page.getByLabel('Count').fill('2');
+    await page.getByLabel('Count', { exact: true }).fill('2');
     const tags = page.getByRole('combobox', { name: 'Tags' });
     await tags.fill('Bad Tag');
     await tags.press('Enter');
@@ -204,7 +204,7 @@ describe('machines', { skip: noBrowser }, () => {
     await types().last().click();
     await page.getByRole('combobox', { name: 'Image' }).waitFor();
     await page.getByLabel('Machine name').fill('crowd');
-    await page.getByLabel('Count').fill('32');
+    await page.getByLabel('Count', { exact: true }).fill('32');
     await page.getByRole('button', { name: 'Launch', exact: true }).click();
     const notice = page.getByRole('alert');
     await notice.waitFor();
@@ -212,7 +212,7 @@ describe('machines', { skip: noBrowser }, () => {
     assert.ok(Number(launched) >= 1, await notice.innerText());
     assert.match(await notice.innerText(), /Request ID/);
     await checkAppearance(page, 'machines-some-refused');
-    const left = await page.getByLabel('Count').inputValue();
+    const left = await page.getByLabel('Count', { exact: true }).inputValue();
     assert.equal(
       Number(left),
       32 - Number(launched),
