@@ -58,4 +58,9 @@ describe('server-sent events', () => {
   test('an event that never ends is an error', async () => {
     await assert.rejects(read(`data: ${'x'.repeat(1_100_000)}`), /an event that is too long/);
   });
+
+  test('many events that arrive at once are not too long', async () => {
+    const found = await read('data: abc\n\n'.repeat(120_000));
+    assert.equal(found.length, 120_000);
+  });
 });

@@ -2,7 +2,8 @@
 // that one is parsed again. Also rewrites the ways in which models write maths into the one that the parser knows.
 
 const fence = /^ {0,3}(`{3,}|~{3,})/;
-const listItem = /^ {0,3}([-*+]|\d{1,9}[.)])\s/;
+/** Also one whose marker has just begun to arrive. */
+const listItem = /^ {0,3}(([-*+]|\d{1,9}[.)])(\s|$)|\d{1,9}$)/;
 const definition = /^ {0,3}\[(?!\^)[^\]\n]+\]:\s*\S.*$/gm;
 
 /** Joined with newlines, the blocks are the text. */

@@ -77,7 +77,8 @@ function useModule<T>(name: string, load: () => Promise<T>, needed: boolean): T 
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: Number.POSITIVE_INFINITY,
   });
-  return needed ? data : undefined;
+  // All blocks of a long answer get it at once, which must not block the page.
+  return useDeferredValue(needed ? data : undefined);
 }
 
 /** Empty for an address that is not shown as a link or an image. */

@@ -12,8 +12,6 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
     for (;;) {
       const { done, value } = await reader.read();
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
-      if (rest.length > maxEventLength)
-        throw new Error('The server sent an event that is too long.');
       // A lone \r at the end may be the first half of \r\n.
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? '';
@@ -23,6 +21,9 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
         yield data.join('\n');
         data = [];
       }
+      // Checked after the whole events are taken out: a fast server may send many at once.
+      if (rest.length + data.join('').length > maxEventLength)
+        throw new Error('The server sent an event that is too long.');
       if (done) return;
     }
   } finally {

@@ -1,0 +1,85 @@
+// The parts of the playground's markdown that need no browser: blocks, maths, reasoning, names and addresses.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toName } from '../../web/src/playground/conversation.ts';
+import { normalizeMaths, splitBlocks } from '../../web/src/playground/markdown-blocks.ts';
+import { splitThinking } from '../../web/src/playground/thinking.ts';
+
+const answer = `Intro.
+
+- one
+
+- two
+  continued
+
+\`\`\`js
+const a = 1;
+
+\`\`\`\`js
+const b = 2;
+\`\`\`
+
+$$
+x
+
+y
+$$
+
+End.`;
+
+test('an answer is cut between its blocks, never inside lists, code or maths', () => {
+  const blocks = splitBlocks(answer);
+  assert.equal(blocks.join('\n'), answer);
+  assert.deepEqual(
+    blocks.map((block) => block.trim().split('\n')[0]),
+    ['Intro.', '- one', '```js', '$$', 'End.'],
+  );
+});
+
+test('while an answer grows, only its last block changes', () => {
+  let before: string[] = [];
+  for (let length = 1; length <= answer.length; length++) {
+    const blocks = splitBlocks(answer.slice(0, length));
+    assert.deepEqual(blocks.slice(0, before.length - 1), before.slice(0, -1), `at ${length}`);
+    before = blocks;
+  }
+});
+
+test('maths in every common notation is found, and money and code are left alone', () => {
+  assert.equal(normalizeMaths('It is $x^2$.'), 'It is $$x^2$$.');
+  assert.equal(normalizeMaths('It is \\(x\\).'), 'It is $$x$$.');
+  assert.equal(normalizeMaths('\\[x\\]'), '\n$$\nx\n$$\n');
+  for (const same of [
+    'From $5 to $10.',
+    '$5-$10',
+    '`$a$`',
+    '```\n$a$\n```',
+    '$$x$$',
+    '\\$5 and 6$',
+  ])
+    assert.equal(normalizeMaths(same), same);
+});
+
+test('only a leading think section is reasoning, however it is cut into pieces', () => {
+  const read = (...pieces: string[]) => {
+    let state = { content: '', text: '', reasoning: '' };
+    for (const piece of pieces) {
+      state = { ...state, content: state.content + piece };
+      state = { ...state, ...splitThinking(state, piece) };
+    }
+    return [state.reasoning, state.text];
+  };
+  const whole = '\n<think>\nA <b> c\n</think>\n\nYes <think> no';
+  assert.deepEqual(read(whole), ['A <b> c', 'Yes <think> no']);
+  assert.deepEqual(read(...whole), ['A <b> c', 'Yes <think> no']);
+  assert.deepEqual(read('Use ', '<think>', 'x'), ['', 'Use <think>x']);
+  assert.deepEqual(read('<', 'b>'), ['', '<b>']);
+});
+
+test('a conversation is named by the first words of its first question', () => {
+  const name = (text: string) => toName([{ id: '1', role: 'user', text }]);
+  assert.equal(name(' Why\n\tso? '), 'Why so?');
+  assert.equal(name(''), 'Untitled');
+  assert.equal(name('word '.repeat(40)), `${'word '.repeat(11)}word…`);
+});
