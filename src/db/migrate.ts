@@ -20,6 +20,7 @@ import * as modelGpus from '#db/migrations/0012-model-gpus.ts';
 import * as usageNames from '#db/migrations/0013-usage-names.ts';
 import * as privateNetwork from '#db/migrations/0014-private-network.ts';
 import * as conversations from '#db/migrations/0015-conversations.ts';
+import * as conversationIndex from '#db/migrations/0016-conversation-index.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -38,6 +39,7 @@ const migrations: Record<string, Migration> = {
   '0013-usage-names': usageNames,
   '0014-private-network': privateNetwork,
   '0015-conversations': conversations,
+  '0016-conversation-index': conversationIndex,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -108,6 +108,23 @@ for (const database of databases) {
       assert.deepEqual(await names(member, '?search=wheels'), []);
     });
 
+    test('a search reads a bounded part of each conversation', async () => {
+      const long = Array.from({ length: 40 }, (_, at) => `Turn${at} ${'a'.repeat(100_000)} end`);
+      const { id } = await create(owner, 'Endless', ...long);
+      assert.deepEqual(await names(owner, '?search=endless'), ['Endless']);
+      assert.deepEqual(await names(owner, '?search=turn3+a'), ['Endless']);
+      const { databaseUrl: url, dataDir } = server;
+      const db = await openExistingDatabase({ url, poolSize: 1, dataDir });
+      const { search_text: text } = await db
+        .selectFrom('conversations')
+        .select('search_text')
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow();
+      await db.destroy();
+      assert.ok(text.length <= 16_000, `${text.length} characters`);
+      await call(owner, `/playground/conversations/${id}`, { method: 'DELETE' });
+    });
+
     test('content that another window has replaced meanwhile is refused', async () => {
       const { id, revision } = await create(owner, 'Twice', 'One');
       const next = await change(owner, id, { content: content('One', 'Two'), revision });
@@ -172,6 +189,8 @@ for (const database of databases) {
         (await call<{ data: { settings: object }[] }>(session, '/playground/presets')).data;
       assert.deepEqual((await list(owner))[0]?.settings, { ...settings, system: 'Be very brief.' });
       assert.deepEqual(await list(member), []);
+      const large = { name: 'Large', settings: { ...settings, tools: 'x'.repeat(65_536) } };
+      await call(owner, '/playground/presets', { method: 'PUT', json: large }, 400);
       await call(member, `/playground/presets/${first.id}`, { method: 'DELETE' }, 404);
       await call(owner, `/playground/presets/${first.id}`, { method: 'DELETE' });
       assert.deepEqual(await list(owner), []);

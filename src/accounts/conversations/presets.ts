@@ -3,11 +3,13 @@
 import type { SessionPrincipal } from '#accounts/principal.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database, PresetRow } from '#db/tables.ts';
-import { conflict, notFound } from '#lib/errors.ts';
+import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import type { NewPreset } from './schema.ts';
 
 export const maxPresets = 100;
+/** All presets of a person are listed at once. */
+const maxPresetBytes = 64 * 1024;
 
 export interface Presets {
   /** Those of the person, by name. */
@@ -25,9 +27,12 @@ export function createPresets(db: Database): Presets {
       .where('account_id', '=', accountId)
       .where('user_id', '=', userId);
 
-  function save(principal: SessionPrincipal, { name, settings }: NewPreset): Promise<PresetRow> {
+  async function save(principal: SessionPrincipal, { name, settings }: NewPreset) {
     const { accountId: account_id, userId: user_id } = principal;
     const row = { id: newId(), account_id, user_id, name, settings: JSON.stringify(settings) };
+    if (Buffer.byteLength(row.settings) > maxPresetBytes) {
+      throw invalidBody('A preset must be at most 64 KiB of JSON.', 'settings');
+    }
     return db.transaction().execute(async (tx) => {
       await lockAccount(tx, account_id);
       const { count } = await tx
