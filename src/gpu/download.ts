@@ -121,6 +121,7 @@ async function fetchOnce(url: string, file: GrowingFile, signal: AbortSignal): P
       throw new GpuError(`${url} is larger than the ${file.size} bytes that were published.`);
     await file.append(Buffer.from(chunk));
   }
+  if (file.bytes < file.size) throw new Error(`${url} ended after ${file.bytes} bytes`);
 }
 
 async function unpack({ member }: PinnedPackage, archive: string, target: string): Promise<void> {

@@ -43,17 +43,17 @@ async function startRegistry(t: TestContext) {
     sha512: createHash('sha512').update(tarball).digest('base64'),
   };
   const ranges: (string | undefined)[] = [];
-  /** Bytes after which the connection breaks, for each request in turn. */
+  /** Bytes after which the connection breaks, for each request in turn; negative for an empty body. */
   const breaks: number[] = [];
   const path = `/@node-llama-cpp/linux-x64-cuda/-/linux-x64-cuda-${llamaVersion}.tgz`;
   const server = createServer((request, response) => {
     if (request.url !== path) return response.writeHead(404).end();
     ranges.push(request.headers.range);
     const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
-    const rest = tarball.subarray(from);
-    response.writeHead(from > 0 ? 206 : 200, { 'content-length': rest.length });
     const broken = breaks.shift();
-    if (broken === undefined) return response.end(rest);
+    const rest = broken !== undefined && broken < 0 ? Buffer.of() : tarball.subarray(from);
+    response.writeHead(from > 0 ? 206 : 200, { 'content-length': rest.length });
+    if (broken === undefined || broken < 0) return response.end(rest);
     return response.write(rest.subarray(0, broken), () => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -112,6 +112,13 @@ test('a later run continues the download of an earlier one', async (t) => {
   await installKernels(wanted, options);
   assert.equal(ranges.length, before + 1);
   assert.match(ranges.at(-1) ?? '', /^bytes=[1-9]\d*-$/);
+});
+
+test('a registry whose responses end too early is not asked without end', async (t) => {
+  const { wanted, options, ranges, breaks } = await startRegistry(t);
+  breaks.push(-1, -1, -1, -1, -1);
+  await assert.rejects(installKernels(wanted, options), /ended after 0 bytes/);
+  assert.equal(ranges.length, 5);
 });
 
 test('a package with another checksum or size is refused and not kept', async (t) => {
