@@ -39,6 +39,23 @@ describe('the disk of a sandbox', { skip: noSsh, timeout: 120_000 }, () => {
     });
   });
 
+  test('a link in place of /home does not lead the measurement to the host', async (context) => {
+    await withFixture({}, async ({ client, dataDir, driver, launch }) => {
+      const host = await inspectHost(dataDir, { isolation: 'auto', nested: false });
+      if (!host.diskImages) return context.skip('no disk images on this host');
+      const machine = await launch({ storageGib: 1 });
+      const { stderr } = await client.ssh(
+        machine,
+        'sudo sh -c "mv /home /moved && ln -s /proc /home"',
+      );
+      assert.equal(stderr, '');
+      const { diskBytes } = (await driver.stats(machine.id)) ?? assert.fail('it does not run');
+      // Of the host's /proc it would be 0.
+      assert.ok('value' in diskBytes && diskBytes.value > 0);
+      return undefined;
+    });
+  });
+
   test('a disk made as a directory keeps working on a host with images', async () => {
     await withFixture({ disks: 'directories' }, async ({ client, dataDir, driver, launch }) => {
       const machine = await launch();

@@ -2,7 +2,6 @@
 // the file system of its disk. A figure that this host can't measure comes with the reason.
 
 import { access, readFile, statfs } from 'node:fs/promises';
-import path from 'node:path';
 import type { MachineStats, Measured } from '#cloud/drivers/driver.ts';
 import { measureGpus } from '#cloud/drivers/sandbox/gpus.ts';
 import { readGroups } from './control-groups.ts';
@@ -36,7 +35,10 @@ async function measureGroup({
   };
 }
 
-/** The root of process 1 is the disk. Only an image is a file system of its own. */
+/**
+ * The root of process 1 is the disk. Only an image is a file system of its own. No name below the root is resolved: a
+ * link that the tenant put there would lead to the host's files.
+ */
 async function measureDisk({ directory, process }: RunningMachine): Promise<Measured<number>> {
   try {
     await access(directory.diskImage);
@@ -44,9 +46,7 @@ async function measureDisk({ directory, process }: RunningMachine): Promise<Meas
     return unavailable('This host keeps disks as directories, whose use is not counted.');
   }
   try {
-    const { blocks, bfree, bsize } = await statfs(
-      path.join('/proc', `${process.init.pid}`, 'root', 'home'),
-    );
+    const { blocks, bfree, bsize } = await statfs(`/proc/${process.init.pid}/root`);
     return { value: (blocks - bfree) * bsize };
   } catch {
     return unavailable('The machine is just starting or stopping.');
