@@ -11,6 +11,8 @@ import {
   serveMillrace,
 } from '#test/support/process.ts';
 
+const root = join(import.meta.dirname, '../..');
+
 describe('the CLI', () => {
   let server: RunningProcess;
   let env: Record<string, string>;
@@ -36,6 +38,16 @@ describe('the CLI', () => {
   test('a command that needs a session says how to sign in', async () => {
     const { code, stderr } = await runMillrace(['keys', 'list'], { env });
     assert.deepEqual([code, stderr], [1, 'Not signed in. Run `./millrace login`.\n']);
+  });
+
+  test('hints name the program as it was started', async () => {
+    const hintOf = async (path: string) => {
+      const unnamed = { HOME: makeFolder(), MILLRACE_PROGRAM: '', PATH: path };
+      return (await runMillrace(['keys', 'list'], { env: unnamed })).stderr;
+    };
+    const path = process.env.PATH ?? '';
+    assert.equal(await hintOf(path), `Not signed in. Run \`${root}/millrace login\`.\n`);
+    assert.equal(await hintOf(`${root}:${path}`), 'Not signed in. Run `millrace login`.\n');
   });
 
   test('the set-up link signs in; keys are created, listed, limited, used and revoked', async () => {
@@ -224,7 +236,6 @@ describe('the CLI', () => {
   });
 
   test('the prompts are loaded only when a command needs them, so never by serve', () => {
-    const root = join(import.meta.dirname, '../..');
     const wrong = globSync('src/**/*.ts', { cwd: root }).filter((file) =>
       /^(import|export) .*'@clack\//m.test(readFileSync(join(root, file), 'utf8')),
     );

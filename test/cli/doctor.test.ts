@@ -76,7 +76,7 @@ describe('millrace doctor', () => {
 
   test('lines for people begin with the state; an invalid configuration is the only line', async () => {
     const { code, stdout } = await runMillrace(['doctor'], {
-      env: { MILLRACE_PORT: 'x', MILLRACE_PROGRAM: './millrace' },
+      env: { MILLRACE_PORT: 'x' },
     });
     assert.deepEqual(
       [code, stdout],

@@ -134,7 +134,7 @@ describe('millrace models', () => {
       [['pull', '../../etc/passwd'], /names no repository/],
       [
         ['show', 'nothing-like-it'],
-        /There is no model nothing-like-it\. See `\.\/millrace models list`\./,
+        /There is no model nothing-like-it\. See `millrace models list`\./,
       ],
       [['remove', 'nothing'], /No weights on disk are called nothing/],
     ] as const) {

@@ -83,7 +83,12 @@ function start(
 ) {
   const child = spawn(join(root, 'millrace'), args, {
     cwd: cwd ?? (uid === undefined ? makeFolder() : '/'),
-    env: { PATH: process.env.PATH ?? '', HOME: makeFolder(), ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: makeFolder(),
+      MILLRACE_PROGRAM: './millrace',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', log],
     ...(uid !== undefined && { uid, gid: uid }),
   });

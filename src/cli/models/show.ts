@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { readBackends } from '#cli/backends/list.ts';
 import { CliError, printJson } from '#cli/output.ts';
-import { findProgramName } from '#cli/program-name.ts';
+import { programName } from '#config/load.ts';
 import { toCounted, toPricePair, toSize } from '#lib/format.ts';
 import { nearest } from '#lib/nearest.ts';
 import { isBeingPulled, readOverview, servedBy } from './list.ts';
@@ -52,6 +52,6 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
   ];
   console.log(rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n'));
   if (model.weights === null && model.gguf_repo !== null) {
-    console.log(`\nPull the real weights with: ${findProgramName()} models pull ${id}`);
+    console.log(`\nPull the real weights with: ${programName()} models pull ${id}`);
   }
 }
