@@ -9,7 +9,8 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { readArchitectures } from './choose.ts';
 import { cleanGpuFolder } from './clean.ts';
-import { downloadMember, GpuError } from './download.ts';
+import { downloadMember } from './download.ts';
+import { GpuError } from './errors.ts';
 import { cudaLibrary, gpuFolder, kernelsFolder } from './kernels.ts';
 import { sourcePackage } from './packages.ts';
 

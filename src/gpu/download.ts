@@ -10,11 +10,9 @@ import { promisify } from 'node:util';
 import { x } from 'tar';
 import { readFreeBytes } from '#lib/disk-space.ts';
 import { GrowingFile, type Progress } from '#lib/growing-file.ts';
+import { GpuError } from './errors.ts';
 import { gpuFolder } from './kernels.ts';
 import type { PinnedPackage } from './packages.ts';
-
-/** Its message says what is missing or has failed, and what to do. */
-export class GpuError extends Error {}
 
 export interface DownloadOptions {
   readonly dataDir: string;

@@ -12,7 +12,7 @@ import { programName } from '#config/load.ts';
 import type { Config } from '#config/schema.ts';
 import { openExistingDatabase, sqliteFile } from '#db/open.ts';
 import { chooseKernels, inspectComputer, readDriver } from '#gpu/choose.ts';
-import { GpuError } from '#gpu/download.ts';
+import { GpuError } from '#gpu/errors.ts';
 import { findKernels } from '#gpu/kernels.ts';
 import { PullError } from '#inference/weights/errors.ts';
 import { Hub } from '#inference/weights/hub.ts';

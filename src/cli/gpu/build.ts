@@ -8,7 +8,7 @@ import {
 } from '#cli/installation.ts';
 import { CliError } from '#cli/output.ts';
 import { createPlainLines } from '#cli/progress.ts';
-import { GpuError } from '#gpu/download.ts';
+import { GpuError } from '#gpu/errors.ts';
 
 export function gpuBuildCommand(): Command {
   const build = new Command('build')

@@ -8,9 +8,7 @@ import {
 } from '#cli/installation.ts';
 import { CliError } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
-import { chooseKernels, inspectComputer } from '#gpu/choose.ts';
-import { GpuError } from '#gpu/download.ts';
-import { installKernels } from '#gpu/install.ts';
+import { GpuError } from '#gpu/errors.ts';
 import { type KernelKind, kernelPackages } from '#gpu/packages.ts';
 
 export function gpuInstallCommand(): Command {
@@ -34,6 +32,9 @@ type Options = InstallationOptions & { kernels?: KernelKind; registry?: string }
 
 async function installHere(options: Options): Promise<void> {
   const { data_dir: dataDir } = findInstallation(options);
+  // Loaded here: other commands need neither them nor what they import.
+  const { chooseKernels, inspectComputer } = await import('#gpu/choose.ts');
+  const { installKernels } = await import('#gpu/install.ts');
   try {
     const kind = options.kernels ?? chooseKernels(await inspectComputer());
     const wanted = kernelPackages[kind];
