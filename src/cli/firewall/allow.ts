@@ -1,0 +1,36 @@
+// millrace firewall allow: adds a rule.
+
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { createClient } from '#cli/client.ts';
+import type { FirewallRule } from '#cloud/schema.ts';
+import { readRules, replaceRules } from './rules.ts';
+
+type Protocol = FirewallRule['protocol'];
+interface Options {
+  from: string;
+  description: string;
+}
+
+export function allowCommand(): Command {
+  return new Command('allow')
+    .description('Allow inbound traffic')
+    .addArgument(new Argument('<protocol>').choices(['tcp', 'udp', 'icmp', 'all']))
+    .argument('[ports]', 'A port or a range, such as 8000-8100', parsePorts)
+    .option('--from <network>', 'Source, such as 203.0.113.0/24', '0.0.0.0/0')
+    .option('--description <text>', 'What it is for', '')
+    .action(allow);
+}
+
+async function allow(protocol: Protocol, ports: number[] | undefined, options: Options) {
+  const client = createClient('any');
+  const { from: source_network, description } = options;
+  const rule = { protocol, source_network, description, ...(ports && { port_range: ports }) };
+  await replaceRules(client, [...(await readRules(client)), rule]);
+}
+
+function parsePorts(text: string): number[] {
+  const [, first, last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? [];
+  if (first === undefined)
+    throw new InvalidArgumentError('Give a port, or a range such as 8000-8100.');
+  return [Number(first), Number(last)];
+}
