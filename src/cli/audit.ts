@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import type { AuditEvent } from '#accounts/schema.ts';
 import { getKey } from '#cli/keys/find.ts';
-import { getMember } from '#cli/users/find.ts';
+import { getMember } from '#cli/team/find.ts';
 import { createClient } from './client.ts';
 import { printJson, printTable } from './output.ts';
 import { listAll, parseLimit } from './pages.ts';
@@ -23,7 +23,7 @@ interface Options {
 export function auditCommand(): Command {
   return new Command('audit')
     .description('List changes in the account, newest first')
-    .option('--action <name>', 'Only this action, such as instance.launch')
+    .option('--action <name>', 'Only this action, such as instance.created')
     .option('--user <email>', 'Only changes by this person')
     .option('--key <id>', 'Only changes by this API key; id or label')
     .option('--resource <id>', 'Only changes of this resource')

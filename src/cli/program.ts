@@ -20,8 +20,8 @@ import { loginCommand } from '#cli/session/login.ts';
 import { logoutCommand } from '#cli/session/logout.ts';
 import { whoamiCommand } from '#cli/session/whoami.ts';
 import { sshKeysCommand } from '#cli/ssh-keys/command.ts';
+import { teamCommand } from '#cli/team/command.ts';
 import { usageCommand } from '#cli/usage/command.ts';
-import { usersCommand } from '#cli/users/command.ts';
 import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
 import { auditCommand } from './audit.ts';
@@ -43,7 +43,7 @@ export function createProgram(): Command {
     .addCommand(backupCommand())
     .addCommand(restoreCommand())
     .addCommand(gpuCommand())
-    .addCommand(usersCommand())
+    .addCommand(teamCommand())
     .addCommand(loginCommand())
     .addCommand(logoutCommand())
     .addCommand(whoamiCommand())

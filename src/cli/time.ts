@@ -1,4 +1,4 @@
-// Points in time as options name them.
+// Points in time as options name them, and as tables print them.
 
 import { InvalidArgumentError } from 'commander';
 
@@ -10,3 +10,6 @@ export function parseTime(text: string): string {
     throw new InvalidArgumentError('Give a date such as 2026-11-01, or days ago such as 30d.');
   return new Date(at).toISOString();
 }
+
+/** An ISO 8601 time in UTC to the minute, such as `2026-11-01 09:30`. */
+export const toMinute = (time: string) => time.slice(0, 16).replace('T', ' ');

@@ -1,4 +1,4 @@
-// Creates a reset link from outside a running server, for `millrace users reset`.
+// Creates a reset link from outside a running server, for `millrace team reset`.
 
 import { createAudit } from '#accounts/audit.ts';
 import { createPasswordResets } from '#accounts/password-resets.ts';

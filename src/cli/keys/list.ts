@@ -5,6 +5,7 @@ import type { ApiKey } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson, printTable } from '#cli/output.ts';
 import { listAll, parseLimit } from '#cli/pages.ts';
+import { toMinute } from '#cli/time.ts';
 import { toMoney } from '#lib/format.ts';
 import { describeLimits } from './limit-options.ts';
 
@@ -37,8 +38,8 @@ export function listCommand(): Command {
           key.scopes.join(','),
           toMinute(key.created_at),
           toCreator(key),
-          toMinute(key.expires_at),
-          toMinute(key.last_used_at),
+          toMinuteOrNever(key.expires_at),
+          toMinuteOrNever(key.last_used_at),
           describeLimits(key.limits),
           toMoney(key.spend.cost),
         ]),
@@ -49,5 +50,4 @@ export function listCommand(): Command {
 const toCreator = ({ created_by: by }: ApiKey) =>
   by === null ? 'server' : (by.email ?? 'a former member');
 
-const toMinute = (time: string | null) =>
-  time === null ? 'never' : time.slice(0, 16).replace('T', ' ');
+const toMinuteOrNever = (time: string | null) => (time === null ? 'never' : toMinute(time));

@@ -7,7 +7,7 @@ import { removeCommand } from './remove.ts';
 import { resetCommand } from './reset.ts';
 import { roleCommand } from './role.ts';
 
-export function usersCommand(): Command {
+export function teamCommand(): Command {
   return new Command('team')
     .alias('users')
     .description('List, invite and remove people, change their roles, and reset passwords')

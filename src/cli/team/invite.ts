@@ -4,6 +4,7 @@ import { Argument, Command } from 'commander';
 import { type Role, roles } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
 import { printJson } from '#cli/output.ts';
+import { toMinute } from '#cli/time.ts';
 
 export function inviteCommand(): Command {
   return new Command('invite')
@@ -17,6 +18,6 @@ export function inviteCommand(): Command {
       );
       if (json) return printJson(made);
       console.log(made.link);
-      console.error(`It works once, until ${made.expires_at.slice(0, 16).replace('T', ' ')} UTC.`);
+      console.error(`It works once, until ${toMinute(made.expires_at)} UTC.`);
     });
 }

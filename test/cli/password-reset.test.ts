@@ -1,4 +1,4 @@
-// millrace users reset, beside a running server and without one.
+// millrace team reset, beside a running server and without one.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
@@ -30,7 +30,7 @@ const login = (server: TestServer, secret: string) =>
   server.fetch(`${api}/login`, { json: { email, password: secret } });
 
 for (const database of databases) {
-  describe(`users reset on ${database}`, () => {
+  describe(`team reset on ${database}`, () => {
     test('the link sets a password once, signs in, and ends the other sessions', async () => {
       const server = await startTestServer({ database });
       const before = await server.join();

@@ -1,4 +1,4 @@
-// millrace users reset: prints a one-time link that sets a new password. It writes to the database itself, so it works
+// millrace team reset: prints a one-time link that sets a new password. It writes to the database itself, so it works
 // whether the server runs or not, and needs no session.
 
 import { Command } from 'commander';
