@@ -99,7 +99,7 @@ ${sections.join('\n\n')}
 
 const sentence = (text: string) => escapeHtml(text.endsWith('.') ? text : `${text}.`);
 
-/** Commands that do something, in the order of \`--help\`. */
+/** Commands that do something, in the order of `--help`. */
 function listCommands(command: Command, path: string[]): { command: Command; path: string[] }[] {
   if (command.commands.length === 0) return [{ command, path }];
   return command.commands.flatMap((child) => listCommands(child, [...path, child.name()]));

@@ -319,3 +319,9 @@ export interface InstanceStats {
     { model: string; busy_percent: number; memory_bytes: number; total_bytes: number }[]
   >;
 }
+
+/** `data` is null if nothing can be measured; `reason` then says why. */
+export interface InstanceStatsResult {
+  readonly data: InstanceStats | null;
+  readonly reason: string | null;
+}

@@ -13,7 +13,7 @@ import {
 } from '#cloud/drivers/driver.ts';
 import { instanceNotFound } from '#cloud/errors.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
-import type { InstanceDetail, InstanceStats, MeasuredFigure } from '#cloud/schema.ts';
+import type { InstanceDetail, InstanceStatsResult, MeasuredFigure } from '#cloud/schema.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newestLaunch } from './instance-usage.ts';
@@ -24,15 +24,9 @@ export interface InstanceDetails {
   list(accountId: string, page: PageOptions): Promise<Page<InstanceDetail>>;
   bootLog(accountId: string, id: string): Promise<string>;
   /** Measures the machine now. */
-  stats(accountId: string, id: string): Promise<StatsResult>;
+  stats(accountId: string, id: string): Promise<InstanceStatsResult>;
   /** Opens a login shell. Undefined if the instance is not active, or its driver has no terminals. */
   openTerminal(principal: Principal, id: string, size: TerminalSize): Promise<Terminal | undefined>;
-}
-
-/** `data` is null if nothing can be measured; `reason` then says why. */
-export interface StatsResult {
-  data: InstanceStats | null;
-  reason: string | null;
 }
 
 const unreachable = 'The boot log cannot be read: this server cannot reach its host now.\n';

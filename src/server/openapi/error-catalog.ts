@@ -17,25 +17,25 @@ const described = (
   fix: string,
 ): DescribedError => ({ status, code, means, fix });
 
-const readMessage = 'Correct the member that `param` names.';
+const correctMember = 'Correct the member that `param` names.';
 
 export const inferenceErrors: readonly DescribedError[] = [
-  described(400, 'invalid_value', 'A value is not allowed.', readMessage),
-  described(400, 'invalid_type', 'A value has the wrong JSON type.', readMessage),
-  described(400, 'missing_required_parameter', 'A required member is missing.', readMessage),
-  described(400, 'integer_below_min_value', 'An integer is too small.', readMessage),
+  described(400, 'invalid_value', 'A value is not allowed.', correctMember),
+  described(400, 'invalid_type', 'A value has the wrong JSON type.', correctMember),
+  described(400, 'missing_required_parameter', 'A required member is missing.', correctMember),
+  described(400, 'integer_below_min_value', 'An integer is too small.', correctMember),
   described(
     400,
     'integer_above_max_value',
     'An integer is too large, such as `max_tokens` above what the model may answer with.',
-    readMessage,
+    correctMember,
   ),
-  described(400, 'decimal_below_min_value', 'A number is too small.', readMessage),
-  described(400, 'decimal_above_max_value', 'A number is too large.', readMessage),
-  described(400, 'string_below_min_length', 'A text is too short.', readMessage),
-  described(400, 'string_above_max_length', 'A text is too long.', readMessage),
-  described(400, 'array_below_min_length', 'A list has too few items.', readMessage),
-  described(400, 'array_above_max_length', 'A list has too many items.', readMessage),
+  described(400, 'decimal_below_min_value', 'A number is too small.', correctMember),
+  described(400, 'decimal_above_max_value', 'A number is too large.', correctMember),
+  described(400, 'string_below_min_length', 'A text is too short.', correctMember),
+  described(400, 'string_above_max_length', 'A text is too long.', correctMember),
+  described(400, 'array_below_min_length', 'A list has too few items.', correctMember),
+  described(400, 'array_above_max_length', 'A list has too many items.', correctMember),
   described(
     400,
     'context_length_exceeded',
@@ -195,6 +195,10 @@ export const inferenceErrors: readonly DescribedError[] = [
   ),
 ];
 
+/** Lambda's format has one code for most requests that are refused as they are. */
+const invalid = (status: number, means: string, fix: string) =>
+  described(status, 'global/invalid-parameters', means, fix);
+
 export const cloudErrors: readonly DescribedError[] = [
   described(
     400,
@@ -251,22 +255,18 @@ export const cloudErrors: readonly DescribedError[] = [
     'The instance, type, image, key, filesystem or ruleset does not exist.',
     'Check the id or the name.',
   ),
-  ...[
-    [
-      405,
-      'The path does not accept this method.',
-      'The `allow` header lists the methods it accepts.',
-    ],
-    [408, 'The body did not arrive in time.', 'Check the connection and send it again.'],
-    [415, 'The body has an encoding that is not supported.', 'Send plain JSON.'],
-    [417, 'The value of the `expect` header is not supported.', 'Leave the header out.'],
-    [
-      421,
-      'The `host` header names a server that this is not.',
-      'Use a name from `server.public_url` or `server.allowed_hosts`.',
-    ],
-  ].map(([status, means, fix]) =>
-    described(status as number, 'global/invalid-parameters', means as string, fix as string),
+  invalid(
+    405,
+    'The path does not accept this method.',
+    'The `allow` header lists the methods it accepts.',
+  ),
+  invalid(408, 'The body did not arrive in time.', 'Check the connection and send it again.'),
+  invalid(415, 'The body has an encoding that is not supported.', 'Send plain JSON.'),
+  invalid(417, 'The value of the `expect` header is not supported.', 'Leave the header out.'),
+  invalid(
+    421,
+    'The `host` header names a server that this is not.',
+    'Use a name from `server.public_url` or `server.allowed_hosts`.',
   ),
   described(
     409,

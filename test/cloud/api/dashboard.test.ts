@@ -2,8 +2,7 @@
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';
-import type { StatsResult } from '#cloud/instances/instance-details.ts';
-import type { InstanceDetail, InstanceUsage } from '#cloud/schema.ts';
+import type { InstanceDetail, InstanceStatsResult, InstanceUsage } from '#cloud/schema.ts';
 import { createHandClock } from '#test/support/clock.ts';
 import { publicKey } from '#test/support/cloud/cloud.ts';
 import { databases } from '#test/support/databases.ts';
@@ -61,7 +60,7 @@ for (const database of databases) {
       const id = await launch(session);
       const read = async (at = id) => {
         const response = await session(`/dashboard/api/instances/${at}/stats`);
-        return { status: response.status, ...((await response.json()) as StatsResult) };
+        return { status: response.status, ...((await response.json()) as InstanceStatsResult) };
       };
       await until('it runs', async () => (await read()).data !== null);
       const { data, reason } = await read();

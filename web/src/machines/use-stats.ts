@@ -3,23 +3,17 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { InstanceStats } from '#cloud/schema.ts';
+import type { InstanceStats, InstanceStatsResult } from '#cloud/schema.ts';
 import { get } from '../api.ts';
 
 const intervalMs = 2000;
-export const maxSamples = 150;
-
-export interface StatsResponse {
-  data: InstanceStats | null;
-  /** Why there is no data. */
-  reason: string | null;
-}
+const maxSamples = 150;
 
 export function useStats(id: string) {
   const [samples, setSamples] = useState<InstanceStats[]>([]);
   const query = useQuery({
     queryKey: ['instance-stats', id],
-    queryFn: () => get<StatsResponse>(`/dashboard/api/instances/${id}/stats`),
+    queryFn: () => get<InstanceStatsResult>(`/dashboard/api/instances/${id}/stats`),
     refetchInterval: intervalMs,
     gcTime: 0,
   });

@@ -106,30 +106,30 @@ export interface GroupUsage {
 }
 
 /** Reads what the processes of a machine use. Members are null where the kernel has no file for them. */
-export async function readGroups({ version, mounts }: ControlGroups, id: string) {
+export async function readGroups(
+  { version, mounts }: ControlGroups,
+  id: string,
+): Promise<GroupUsage> {
   const [cpu = '', memory = cpu] = mounts;
   const read = (mount: string, file: string) =>
     readFile(path.join(mount, parent, id, file), 'utf8').catch(() => '');
-  const usage: GroupUsage =
-    version === 2
-      ? {
-          cpuMs: divide(findField(await read(cpu, 'cpu.stat'), 'usage_usec'), 1e3),
-          memoryBytes: withoutCache(
-            await read(cpu, 'memory.current'),
-            findField(await read(cpu, 'memory.stat'), 'inactive_file'),
-          ),
-        }
-      : {
-          cpuMs: divide(
-            toNumber(await read(mounts[controllers.length] ?? cpu, 'cpuacct.usage')),
-            1e6,
-          ),
-          memoryBytes: withoutCache(
-            await read(memory, 'memory.usage_in_bytes'),
-            findField(await read(memory, 'memory.stat'), 'total_inactive_file'),
-          ),
-        };
-  return usage;
+  if (version === 2) {
+    return {
+      cpuMs: divide(findField(await read(cpu, 'cpu.stat'), 'usage_usec'), 1e3),
+      memoryBytes: withoutCache(
+        await read(cpu, 'memory.current'),
+        findField(await read(cpu, 'memory.stat'), 'inactive_file'),
+      ),
+    };
+  }
+  const accounting = mounts[controllers.length] ?? cpu;
+  return {
+    cpuMs: divide(toNumber(await read(accounting, 'cpuacct.usage')), 1e6),
+    memoryBytes: withoutCache(
+      await read(memory, 'memory.usage_in_bytes'),
+      findField(await read(memory, 'memory.stat'), 'total_inactive_file'),
+    ),
+  };
 }
 
 const toNumber = (text: string) => (text.trim() === '' ? null : Number(text));
