@@ -3,7 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toName } from '../../web/src/playground/conversation.ts';
-import { normalizeMaths, splitBlocks } from '../../web/src/playground/markdown-blocks.ts';
+import {
+  findDefinitions,
+  isTooComplex,
+  normalizeMaths,
+  splitBlocks,
+} from '../../web/src/playground/markdown-blocks.ts';
 import { splitThinking } from '../../web/src/playground/thinking.ts';
 
 const answer = `Intro.
@@ -82,4 +87,32 @@ test('a conversation is named by the first words of its first question', () => {
   assert.equal(name(' Why\n\tso? '), 'Why so?');
   assert.equal(name(''), 'Untitled');
   assert.equal(name('word '.repeat(40)), `${'word '.repeat(11)}word…`);
+});
+
+test('a block that would stop the browser stays plain text', () => {
+  const hostile = [
+    '>'.repeat(1000),
+    '- '.repeat(1000),
+    '1. > '.repeat(500),
+    '*a '.repeat(3000),
+    '['.repeat(3000),
+    `${'|a'.repeat(200)}\n${'|-'.repeat(200)}`,
+    `\`\`\`\n\`\`\`\n${'*a '.repeat(3000)}`,
+    `\`\`\` \`\n${'*a '.repeat(3000)}`,
+    `<div>\n~~~\n\n${'*a '.repeat(3000)}`,
+    'a'.repeat(100_001),
+  ];
+  for (const block of hostile) assert.ok(isTooComplex(block), block.slice(0, 20));
+  const usual = [
+    `\`\`\`c\n${'a[i] = *b[i];\n'.repeat(5000)}\`\`\``,
+    '- **bold** and [a link](https://example.com)\n'.repeat(1000),
+    `${'|a'.repeat(12)}\n${'|-'.repeat(12)}\n${`${'|b'.repeat(12)}\n`.repeat(500)}`,
+    '-'.repeat(200),
+  ];
+  for (const block of usual) assert.ok(!isTooComplex(block), block.slice(0, 20));
+});
+
+test('definitions beyond a bound are not added to every block', () => {
+  assert.equal(findDefinitions('[a]: https://example.com'), '[a]: https://example.com');
+  assert.equal(findDefinitions('[a]: https://example.com\n'.repeat(1000)), '');
 });

@@ -1,9 +1,15 @@
-// Catches errors while a page renders or its code loads, so that the navigation around it keeps working.
+// Catches errors while a page or a part of it renders, or its code loads, so that what is around it keeps working.
 
 import { Button, Stack, Text, Title } from '@mantine/core';
 import { Component, type ReactNode } from 'react';
 
-export class ErrorBoundary extends Component<{ children: ReactNode }, { failed: boolean }> {
+interface ErrorBoundaryProps {
+  children: ReactNode;
+  /** Shown instead of the part that failed. Without it, the whole page is said to have failed. */
+  fallback?: ReactNode;
+}
+
+export class ErrorBoundary extends Component<ErrorBoundaryProps, { failed: boolean }> {
   override state = { failed: false };
 
   static getDerivedStateFromError() {
@@ -12,6 +18,7 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { failed: 
 
   override render() {
     if (!this.state.failed) return this.props.children;
+    if (this.props.fallback !== undefined) return this.props.fallback;
     return (
       <Stack align="flex-start" role="alert">
         <Title order={1} size="h2">

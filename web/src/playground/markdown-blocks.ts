@@ -43,8 +43,43 @@ function toClosing(closing: string | null, line: string): string | null {
   return trimmed.startsWith('\\[') && !trimmed.includes('\\]') ? '\\]' : null;
 }
 
+const maxBlockLength = 100_000;
+const maxDefinitionsLength = 10_000;
+/** Marks of emphasis and links in one paragraph: the parser's time grows with their square. */
+const maxMarks = 2_000;
+/** Fifty quotes and lists in each other, which overflow the stack when there are a thousand. */
+const deep = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){50}/;
+/** A hundred columns: each row of a table gets as many cells as its head. */
+const wide = /(?:\|[^|\n]*){100}/;
+const bullet = /^ {0,3}[-*+]\s+\S/;
+const strictFence = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/;
+
+/** True for a block that takes the parser seconds, or that it fails on. A model or another member may write one. */
+export function isTooComplex(block: string): boolean {
+  // Nothing inside HTML is a fence.
+  const hasHtml = /^ {0,3}</m.test(block);
+  let closing: string | null = null;
+  let [marks, length] = [0, 0];
+  for (const line of block.split('\n')) {
+    if (closing !== null) {
+      if (line.trim().startsWith(closing)) closing = null;
+      continue;
+    }
+    if (!hasHtml) closing = strictFence.exec(line)?.[1] ?? null;
+    if (line.trim() === '' || bullet.test(line)) marks = 0;
+    marks += line.match(/[*_~[\]]/g)?.length ?? 0;
+    length += line.length;
+    if (marks > maxMarks || length > maxBlockLength || deep.test(line) || wide.test(line))
+      return true;
+  }
+  return false;
+}
+
 /** Link targets that a text defines, to be added to each of its blocks: one may use what another defines. */
-export const findDefinitions = (text: string): string => (text.match(definition) ?? []).join('\n');
+export function findDefinitions(text: string): string {
+  const found = (text.match(definition) ?? []).join('\n');
+  return found.length > maxDefinitionsLength ? '' : found;
+}
 
 const code = /(`{3,}[\s\S]*?(?:`{3,}|$)|~{3,}[\s\S]*?(?:~{3,}|$)|`[^`\n]*`)/;
 
@@ -62,8 +97,8 @@ export const normalizeMaths = (text: string): string =>
 
 const toDoubleDollars = (text: string) =>
   text
-    .replaceAll(/\\\[([\s\S]+?)\\\]/g, (_, maths: string) => `\n$$\n${maths.trim()}\n$$\n`)
-    .replaceAll(/\\\(([^\n]+?)\\\)/g, (_, maths: string) => `$$${maths.trim()}$$`)
+    .replaceAll(/\\\[([\s\S]{1,5000}?)\\\]/g, (_, maths: string) => `\n$$\n${maths.trim()}\n$$\n`)
+    .replaceAll(/\\\(([^\n]{1,2000}?)\\\)/g, (_, maths: string) => `$$${maths.trim()}$$`)
     .replaceAll(
       /(?<![\\$])\$(?![\s$])((?:\\.|[^$\\\n])*?(?:\\.|[^$\\\s]))\$(?![\d$])/g,
       (_, maths: string) => `$$${maths}$$`,

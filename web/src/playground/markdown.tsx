@@ -8,7 +8,14 @@ import ReactMarkdown, { type Components, type Options } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import './markdown.css';
 import { CopyButton } from '../components/copy-button.tsx';
-import { findDefinitions, hasMaths, normalizeMaths, splitBlocks } from './markdown-blocks.ts';
+import { ErrorBoundary } from '../components/error-boundary.tsx';
+import {
+  findDefinitions,
+  hasMaths,
+  isTooComplex,
+  normalizeMaths,
+  splitBlocks,
+} from './markdown-blocks.ts';
 
 interface MarkdownProps {
   text: string;
@@ -45,7 +52,17 @@ interface BlockProps {
   finished: boolean;
 }
 
-const Block = memo(function Block({ text, definitions, finished }: BlockProps) {
+const Block = memo(function Block(props: BlockProps) {
+  const plain = <div className="turn-text">{props.text}</div>;
+  if (isTooComplex(props.text)) return plain;
+  return (
+    <ErrorBoundary fallback={plain}>
+      <RenderedBlock {...props} />
+    </ErrorBoundary>
+  );
+});
+
+function RenderedBlock({ text, definitions, finished }: BlockProps) {
   const source = normalizeMaths(text);
   const hasCode = /^\s*(`{3}|~{3})/m.test(text);
   const maths = useModule('maths', () => import('./maths.ts'), hasMaths(source));
@@ -66,7 +83,7 @@ const Block = memo(function Block({ text, definitions, finished }: BlockProps) {
       {definitions === '' ? source : `${source}\n\n${definitions}`}
     </ReactMarkdown>
   );
-});
+}
 
 /** A part of this page that is loaded when it is first needed. Undefined until then. */
 function useModule<T>(name: string, load: () => Promise<T>, needed: boolean): T | undefined {
