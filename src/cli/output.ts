@@ -15,6 +15,12 @@ export class CliError extends Error {
 export const toPrintable = (text: string) =>
   text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '�');
 
+/** Keeps line breaks, for text of several lines. */
+export const toPrintableLines = (text: string) => text.split('\n').map(toPrintable).join('\n');
+
+/** Prints a text with parts that the server sent. */
+export const printText = (text: string) => console.log(toPrintableLines(text));
+
 /** `columns` is the width of the terminal. Cells that do not fit are cut off, the widest columns first. */
 export function renderTable(headers: string[], given: string[][], columns = Infinity): string {
   const rows = given.map((row) => row.map(toPrintable));

@@ -27,7 +27,7 @@ import millrace from '../../package.json' with { type: 'json' };
 import { auditCommand } from './audit.ts';
 import { completionCommand } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
-import { CliError, toPrintable } from './output.ts';
+import { CliError, toPrintableLines } from './output.ts';
 import { nameProgram } from './program-name.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status.ts';
@@ -74,8 +74,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (error instanceof CliError) {
-      if (error.message !== '')
-        console.error(nameProgram(error.message).split('\n').map(toPrintable).join('\n'));
+      if (error.message !== '') console.error(toPrintableLines(nameProgram(error.message)));
       if (error.cause !== undefined && wantsDetails()) console.error(toStack(error.cause));
       return error.exitCode;
     }

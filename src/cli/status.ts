@@ -9,7 +9,7 @@ import type { BackendView } from '#inference/backends/schema.ts';
 import { toMoney } from '#lib/format.ts';
 import { createClient, RefusedError, send } from './client.ts';
 import { loadCredentials } from './credentials.ts';
-import { CliError, printJson, renderTable, toPrintable } from './output.ts';
+import { CliError, printJson, printText, renderTable, toPrintableLines } from './output.ts';
 import { listAll } from './pages.ts';
 import { nameProgram } from './program-name.ts';
 
@@ -50,12 +50,15 @@ async function showStatus({ watch, json }: { watch?: true; json?: true }): Promi
   while (watch) {
     const status = await readStatus();
     if (json) console.log(JSON.stringify(status));
-    else process.stdout.write(`${process.stdout.isTTY ? clearScreen : ''}${render(status)}\n\n`);
+    else
+      process.stdout.write(
+        `${process.stdout.isTTY ? clearScreen : ''}${toPrintableLines(render(status))}\n\n`,
+      );
     await sleep(watchIntervalMs);
   }
   const status = await readStatus();
   if (json) printJson(status);
-  else console.log(render(status));
+  else printText(render(status));
   if (status.status !== 'ok') throw new CliError('');
 }
 
@@ -106,7 +109,7 @@ async function readDetails(): Promise<Details> {
 function render({ url, status, reason, details }: Status): string {
   const state = status === 'ok' ? 'up' : status;
   const server = `Server    ${state} at ${url}`;
-  if (reason !== null) return `${server}\n${toPrintable(reason)}`;
+  if (reason !== null) return `${server}\n${reason}`;
   if (details === null)
     return nameProgram(`${server}\nRun \`millrace login\` to see models, machines and spend.`);
   const { version, backends, machines, spend } = details;

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { startScriptedUpstream } from '#inference/engines/scripted/server.ts';
@@ -57,6 +59,30 @@ describe('millrace status', () => {
     const json = JSON.parse((await runMillrace(['status', '--json'], { env })).stdout);
     assert.deepEqual([json.status, json.details.version], ['ok', millrace.version]);
     assert.equal(json.details.spend.month, month);
+  });
+
+  test('a server can not control the terminal', async (context) => {
+    const command = '\u001b]0;owned\u0007';
+    const hostile = createServer((request, response) => {
+      const name = request.url === '/readyz' ? 'status' : 'email';
+      response.end(JSON.stringify({ [name]: `x${command}`, role: command }));
+    });
+    await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
+    context.after(() => hostile.close());
+    const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
+    const home = makeFolder();
+    mkdirSync(join(home, 'millrace'));
+    const saved = JSON.stringify({ url, session: 'any' });
+    writeFileSync(join(home, 'millrace', 'session.json'), saved);
+    for (const [name, XDG_CONFIG_HOME] of [
+      ['status', makeFolder()],
+      ['whoami', home],
+    ] as const) {
+      const { stdout } = await runMillrace([name], {
+        env: { XDG_CONFIG_HOME, MILLRACE_URL: url },
+      });
+      assert.match(stdout, /x\ufffd\]0;owned\ufffd/, name);
+    }
   });
 
   test('an expired session does not make the server look down', async () => {

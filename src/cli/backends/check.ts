@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError, printJson } from '#cli/output.ts';
+import { CliError, printJson, printText } from '#cli/output.ts';
 import type { BackendCheck } from '#inference/backends/schema.ts';
 import { type BackendOptions, toNewBackend, withBackendOptions } from './new-backend.ts';
 
@@ -19,6 +19,6 @@ async function check(model: string, url: string, options: BackendOptions & { jso
     toNewBackend(model, url, options),
   );
   if (options.json) printJson(result);
-  else if (result.ok) console.log(`${result.message} (${result.latency_ms} ms)`);
+  else if (result.ok) printText(`${result.message} (${result.latency_ms} ms)`);
   if (!result.ok) throw new CliError(options.json ? '' : result.message);
 }

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError, printJson, printTable } from '#cli/output.ts';
+import { CliError, printJson, printTable, printText } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 
@@ -37,12 +37,12 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
   );
   for (const { id, reason, last_error } of data) {
     const why = reason ?? last_error;
-    if (why !== null) console.log(`\n${id}: ${why}`);
+    if (why !== null) printText(`\n${id}: ${why}`);
   }
   for (const { id, implausible_counts: count } of data) {
     const times = count === 1 ? 'once' : `${count} times`;
     if (count > 0)
-      console.log(
+      printText(
         `\n${id}: reported implausible token counts ${times} in 24 hours; counted here instead.`,
       );
   }

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson } from '#cli/output.ts';
+import { printJson, printText } from '#cli/output.ts';
 import type { Filesystem } from '#cloud/schema.ts';
 
 export function createCommand(): Command {
@@ -17,7 +17,7 @@ export function createCommand(): Command {
         region,
       });
       if (json) return printJson(data);
-      console.log(
+      printText(
         `Created filesystem ${data.name} (${data.id}). Instances mount it at ${data.mount_point}.`,
       );
     });

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { pickOnly } from '#cli/output.ts';
+import { pickOnly, printText } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import type { Filesystem } from '#cloud/schema.ts';
 
@@ -19,6 +19,6 @@ export function deleteCommand(): Command {
       const found = pickOnly(matches, { noun: 'filesystem', wanted, command });
       await confirm(`Delete filesystem ${found.name} and everything in it?`, yes);
       await client.delete(`/api/v1/filesystems/${found.id}`);
-      console.log(`Deleted filesystem ${found.name}.`);
+      printText(`Deleted filesystem ${found.name}.`);
     });
 }

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError, printJson } from '#cli/output.ts';
+import { CliError, printJson, printText } from '#cli/output.ts';
 import type { HostView } from '#cloud/hosts/schema.ts';
 import { printChecks } from './check.ts';
 
@@ -53,7 +53,7 @@ export function addCommand(): Command {
         ...(filesystemsPath === undefined ? {} : { filesystems_path: filesystemsPath }),
       });
       if (json) return printJson(host);
-      console.log(`Added host ${host.name} to ${host.region}.`);
+      printText(`Added host ${host.name} to ${host.region}.`);
       // The host is added even if a check fails. Report it now rather than at the first launch.
       await printChecks(client, name);
     });

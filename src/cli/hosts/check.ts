@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
-import { CliError, printJson } from '#cli/output.ts';
+import { CliError, printJson, printText } from '#cli/output.ts';
 import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
 
 export function checkCommand(): Command {
@@ -21,7 +21,7 @@ export function checkCommand(): Command {
       }
       let failed = 0;
       for (const one of names) {
-        if (names.length > 1) console.log(one);
+        if (names.length > 1) printText(one);
         failed += (await printChecks(client, one)) ? 0 : 1;
       }
       if (failed > 0) throw new CliError('');
@@ -32,7 +32,7 @@ export function checkCommand(): Command {
 export async function printChecks(client: Client, name: string): Promise<boolean> {
   const { ok, checks } = await check(client, name);
   for (const one of checks) {
-    console.log(`  ${one.ok ? 'ok  ' : 'FAIL'}  ${one.name.padEnd(12)}  ${one.message}`);
+    printText(`  ${one.ok ? 'ok  ' : 'FAIL'}  ${one.name.padEnd(12)}  ${one.message}`);
   }
   return ok;
 }

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { printText } from '#cli/output.ts';
 import type { HostView } from '#cloud/hosts/schema.ts';
 
 const setDraining = (name: string, draining: boolean) =>
@@ -15,7 +16,7 @@ export function drainCommand(): Command {
     .argument('<name>', 'Name, from `millrace hosts list`')
     .action(async (name: string) => {
       const { instances } = await setDraining(name, true);
-      console.log(`Draining host ${name}. Instances still on it: ${instances}.`);
+      printText(`Draining host ${name}. Instances still on it: ${instances}.`);
     });
 }
 
@@ -25,6 +26,6 @@ export function resumeCommand(): Command {
     .argument('<name>', 'Name, from `millrace hosts list`')
     .action(async (name: string) => {
       const { status } = await setDraining(name, false);
-      console.log(`Resumed host ${name}. Its status is ${status}.`);
+      printText(`Resumed host ${name}. Its status is ${status}.`);
     });
 }

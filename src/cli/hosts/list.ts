@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson, printTable } from '#cli/output.ts';
+import { printJson, printTable, toPrintable } from '#cli/output.ts';
 import type { HostView } from '#cloud/hosts/schema.ts';
 
 export function listCommand(): Command {
@@ -29,7 +29,7 @@ export function listCommand(): Command {
         ]),
       );
       for (const { name, reason } of data) {
-        if (reason !== null) console.error(`${name}: ${reason}`);
+        if (reason !== null) console.error(toPrintable(`${name}: ${reason}`));
       }
     });
 }

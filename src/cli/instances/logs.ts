@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson, toPrintable } from '#cli/output.ts';
+import { printJson, printText } from '#cli/output.ts';
 import { listInstances, pickInstance } from './find.ts';
 
 export function logsCommand(): Command {
@@ -19,6 +19,6 @@ export function logsCommand(): Command {
       if (json) return printJson({ id, log: data });
       if (data === '') return console.error(`${id} has not logged anything yet.`);
       // What runs in the instance must not control the terminal.
-      console.log(data.trimEnd().split('\n').map(toPrintable).join('\n'));
+      printText(data.trimEnd());
     });
 }

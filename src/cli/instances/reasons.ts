@@ -3,7 +3,7 @@
 
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, toPrintable } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 
 interface Detail {
@@ -24,7 +24,7 @@ export async function explainInstances(ids: readonly string[]): Promise<string[]
     const all = await listAll<Detail>(createClient('session'), '/dashboard/api/instances');
     return all.flatMap(({ id, status_reason, last_error }) => {
       const reason = status_reason ?? last_error;
-      return reason !== null && ids.includes(id) ? [`${id}: ${reason}`] : [];
+      return reason !== null && ids.includes(id) ? [toPrintable(`${id}: ${reason}`)] : [];
     });
   } catch (error) {
     // An expired session must not hide what the API key can see.

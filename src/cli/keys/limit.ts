@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import type { ApiKey } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
-import { printJson } from '#cli/output.ts';
+import { printJson, printText } from '#cli/output.ts';
 import { getKey } from './find.ts';
 import {
   addLimitOptions,
@@ -24,6 +24,6 @@ export function limitCommand(): Command {
       const { id } = await getKey(client, wanted);
       const key = await client.patch<ApiKey>(`/dashboard/api/api-keys/${id}`, { limits });
       if (json) return printJson(key);
-      console.log(`${key.label}: ${describeLimits(key.limits)}`);
+      printText(`${key.label}: ${describeLimits(key.limits)}`);
     });
 }

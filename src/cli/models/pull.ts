@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
-import { CliError, printJson } from '#cli/output.ts';
+import { CliError, printJson, printText } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { toSize } from '#lib/format.ts';
@@ -56,18 +56,18 @@ async function pull(what: string, file: string | undefined, options: Options): P
     quant: options.quant ?? null,
     as: options.as ?? null,
   });
-  if (!options.json) console.log(`Pulling ${started.name} (${toSize(started.bytes_total)}).`);
+  if (!options.json) printText(`Pulling ${started.name} (${toSize(started.bytes_total)}).`);
   if (options.detach) {
     return options.json
       ? printJson(started)
-      : console.log(`The server continues the download. ${toHint(started)}`);
+      : printText(`The server continues the download. ${toHint(started)}`);
   }
   const ended = await watch(client, started);
   if (options.json) printJson(ended);
   if (ended.state === 'failed') throw new CliError(ended.error ?? 'The pull failed.');
   if (ended.state === 'cancelled') throw new CliError('The pull was cancelled.');
   if (options.json) return;
-  console.log(
+  printText(
     ended.model === null
       ? `${ended.name} is on disk and its checksum is correct. Pull it again with --as to serve it.`
       : `${ended.model} is now served by ${ended.name}. Its checksum is correct.`,
@@ -112,7 +112,7 @@ async function cancel(
     throw new CliError(`Several pulls match ${what}. Give the id: ${ids}.`);
   }
   await client.delete(`/dashboard/api/weights/pulls/${only.id}${keep ? '?keep=true' : ''}`);
-  console.log(`Cancelled. The downloaded part is ${keep ? 'kept' : 'deleted'}.`);
+  printText(`Cancelled. The downloaded part is ${keep ? 'kept' : 'deleted'}.`);
 }
 
 const toHint = ({ id }: Pull) => `To cancel: millrace models pull ${id} --cancel`;

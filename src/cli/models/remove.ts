@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, printText } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { toSize } from '#lib/format.ts';
 import { readOverview } from './list.ts';
@@ -35,8 +35,8 @@ async function remove(wanted: string, { yes }: { yes?: true }): Promise<void> {
   await confirm(`Delete ${weights.name} (${size}) from the server's disk?`, yes);
   const path = weights.name.split('/').map(encodeURIComponent).join('/');
   await createClient('session').delete(`/dashboard/api/weights/${path}`);
-  console.log(`Removed ${weights.name} and freed ${size}.`);
+  printText(`Removed ${weights.name} and freed ${size}.`);
   if (weights.models.length > 0) {
-    console.log(`The built-in stand-in now answers for ${weights.models.join(', ')}.`);
+    printText(`The built-in stand-in now answers for ${weights.models.join(', ')}.`);
   }
 }

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { readBackends } from '#cli/backends/list.ts';
-import { CliError, printJson } from '#cli/output.ts';
+import { CliError, printJson, printText } from '#cli/output.ts';
 import { programName } from '#config/load.ts';
 import { toCounted, toPricePair, toSize } from '#lib/format.ts';
 import { nearest } from '#lib/nearest.ts';
@@ -50,8 +50,8 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
       ].join(', '),
     ]),
   ];
-  console.log(rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n'));
+  printText(rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n'));
   if (model.weights === null && model.gguf_repo !== null) {
-    console.log(`\nPull the real weights with: ${programName()} models pull ${id}`);
+    printText(`\nPull the real weights with: ${programName()} models pull ${id}`);
   }
 }

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { printText } from '#cli/output.ts';
 
 export function whoamiCommand(): Command {
   return new Command('whoami')
@@ -11,6 +12,6 @@ export function whoamiCommand(): Command {
       const { email, role } = await client.get<{ email: string; role: string }>(
         '/dashboard/api/me',
       );
-      console.log(`${email} (${role}) on ${client.url}`);
+      printText(`${email} (${role}) on ${client.url}`);
     });
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, printText } from '#cli/output.ts';
 import type { SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 
@@ -17,7 +17,7 @@ export function addCommand(): Command {
         name,
         public_key: read(file),
       });
-      console.log(`Added SSH key ${data.name} (${data.id}).`);
+      printText(`Added SSH key ${data.name} (${data.id}).`);
     });
 }
 

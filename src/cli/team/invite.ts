@@ -3,7 +3,7 @@
 import { Argument, Command } from 'commander';
 import { type Role, roles } from '#accounts/schema.ts';
 import { createClient } from '#cli/client.ts';
-import { printJson } from '#cli/output.ts';
+import { printJson, printText } from '#cli/output.ts';
 import { toMinute } from '#cli/time.ts';
 
 export function inviteCommand(): Command {
@@ -17,7 +17,7 @@ export function inviteCommand(): Command {
         { role },
       );
       if (json) return printJson(made);
-      console.log(made.link);
+      printText(made.link);
       console.error(`It works once, until ${toMinute(made.expires_at)} UTC.`);
     });
 }
