@@ -52,12 +52,16 @@ export const toTokenPrice = (dollars: number) => `${toMoney(dollars)}/M tokens`;
 export const toPricePair = ({ input, output }: { input: number; output: number }) =>
   `${toMoney(input)} input, ${toMoney(output)} output per million tokens`;
 
-const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-
 /** Powers of a thousand, as hubs and disks state sizes. */
-export function toSize(bytes: number): string {
+export const toSize = (bytes: number) => toScaled(bytes, 1000, ['B', 'kB', 'MB', 'GB', 'TB']);
+
+/** Powers of 1,024, as the memory and disk of machines are stated. */
+export const toBinarySize = (bytes: number) =>
+  toScaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
+
+function toScaled(bytes: number, base: number, units: readonly string[]): string {
   let value = bytes;
   let unit = 0;
-  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
+  for (; value >= base && unit < units.length - 1; unit++) value /= base;
   return `${unit === 0 ? Math.round(value) : value.toFixed(value < 10 ? 2 : 1)} ${units[unit]}`;
 }

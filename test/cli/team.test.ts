@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { renderTable } from '#cli/output.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
+import { actionNames } from '../../web/src/audit-log/action-names.ts';
 
 describe('team, audit and firewall', () => {
   let env: Record<string, string>;
@@ -47,6 +48,9 @@ describe('team, audit and firewall', () => {
     assert.match(header ?? '', /^TIME +ACTION +BY +RESOURCE +ADDRESS$/);
     assert.ok(line?.includes(action));
     assert.equal(rest, undefined);
+    const { stdout: help } = await run('audit', '--help');
+    const example = /such as (\S+)/.exec(help)?.[1] ?? '';
+    assert.ok(example in actionNames, `${example} is an action`);
   });
 
   test('firewall rules are added and removed by their number', async () => {
@@ -59,6 +63,8 @@ describe('team, audit and firewall', () => {
     assert.deepEqual(JSON.parse((await run('firewall', 'list', '--json')).stdout), before);
     assert.equal((await run('firewall', 'remove', number, '--yes')).code, 1);
     assert.equal((await run('firewall', 'allow', 'tcp', 'http')).code, 2);
+    const asked = await run('firewall', 'remove', '1');
+    assert.match(asked.stderr, /^Remove the rule for tcp 22 from 0\.0\.0\.0\/0\?/);
   });
 });
 

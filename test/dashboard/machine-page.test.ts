@@ -36,7 +36,12 @@ describe('the page of a machine', { skip: noBrowser }, () => {
 
   test('graphs are live, and a figure that can’t be measured has the reason', async () => {
     const { page } = dashboard;
-    const shown = { CPU: /\d%/, Memory: /\d (K|M|G)iB/, Disk: /\d (K|M|G)iB/, Network: /\d B\/s/ };
+    const shown = {
+      CPU: /\d%/,
+      Memory: /\d (K|M|G)iB\s+of/,
+      Disk: /\d (K|M|G)iB\s+of/,
+      Network: /\d B\/s/,
+    };
     for (const [name, figure] of Object.entries(shown)) {
       await until(`${name} is measured`, async () => {
         const text = await graph(name).innerText();

@@ -237,6 +237,19 @@ describe('the playground', { skip: noBrowser }, () => {
     assert.match(await notice.innerText(), /Request ID [0-9a-f]{32}/);
   });
 
+  test('a long name is cut off, and leaves room for the menu of the conversation', async () => {
+    const name = 'A very long name that does not fit into the list of conversations';
+    const content = { system: '', settings: {}, tools: '', schema: '', logprobs: false };
+    const path = `${dashboard.url}/dashboard/api/playground/conversations`;
+    const models = ['llama3.1-8b-instruct'];
+    const { id } = await post(page, path, { name, content: { ...content, models, turns: [] } });
+    await page.goto(`${dashboard.url}/#/playground/${id}`);
+    await page.reload();
+    const menu = await page.getByRole('button', { name: `Actions of ${name}` }).boundingBox();
+    const list = await page.getByRole('complementary', { name: 'Conversations' }).boundingBox();
+    assert.ok(menu && list && menu.x + menu.width <= list.x + list.width);
+  });
+
   test('nothing of a conversation is left in the browser', async () => {
     await signOut(page);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();

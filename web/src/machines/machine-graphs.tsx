@@ -4,7 +4,7 @@ import { AreaChart } from '@mantine/charts';
 import '@mantine/charts/styles.css';
 import { Paper, SimpleGrid, Stack, Text } from '@mantine/core';
 import type { InstanceDetail, InstanceStats, MeasuredFigure } from '#cloud/schema.ts';
-import { toCounted, toSize } from '#lib/format.ts';
+import { toBinarySize, toCounted, toSize } from '#lib/format.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { type Point, toPerSecond, toPoints, useStats } from './use-stats.ts';
 
@@ -51,7 +51,7 @@ export default function MachineGraphs({ id, detail }: MachineGraphsProps) {
           of={`${memory_gib} GiB`}
           reason={reasonOf(latest?.memory_bytes)}
           points={toPoints(samples, (now) => ({ Memory: readValue(now.memory_bytes) }))}
-          toText={toSize}
+          toText={toBinarySize}
           max={memory_gib * gib}
         />
         <Graph
@@ -59,7 +59,7 @@ export default function MachineGraphs({ id, detail }: MachineGraphsProps) {
           of={`${storage_gib} GiB`}
           reason={reasonOf(latest?.disk_bytes)}
           points={toPoints(samples, (now) => ({ Disk: readValue(now.disk_bytes) }))}
-          toText={toSize}
+          toText={toBinarySize}
           max={storage_gib * gib}
         />
         <Graph
@@ -77,7 +77,7 @@ export default function MachineGraphs({ id, detail }: MachineGraphsProps) {
             // biome-ignore lint/suspicious/noArrayIndexKey: the order of a machine's GPUs never changes
             key={index}
             title={`GPU ${index}`}
-            of={`${gpu.model} · ${toSize(gpu.memory_bytes)} of ${toSize(gpu.total_bytes)} memory`}
+            of={`${gpu.model} · ${toBinarySize(gpu.memory_bytes)} of ${toBinarySize(gpu.total_bytes)} memory`}
             reason={null}
             points={toPoints(samples, (now) => ({
               GPU: readValue(now.gpus)?.[index]?.busy_percent,

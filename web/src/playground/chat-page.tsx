@@ -97,9 +97,7 @@ export function ChatPage(props: ChatPageProps) {
       <div className="playground-columns">
         {isWide && listShown && <aside aria-label="Conversations">{sidebar}</aside>}
         <section className="playground-chat" aria-label="Conversation">
-          {models.filter(facts.isStandIn).map((model) => (
-            <StandInNotice key={model} model={model} />
-          ))}
+          <StandInNotice models={models.filter(facts.isStandIn)} />
           <Turns
             turns={chat.chat.turns}
             responding={responding}

@@ -36,6 +36,10 @@ export function SignIn() {
             Sign in
           </Button>
           <Text size="sm" className="muted">
+            New here? Open the set-up link that the server printed when it started, or an invitation
+            link from an owner.
+          </Text>
+          <Text size="sm" className="muted">
             Forgot your password? The operator of this server can give you a link to set a new one.
           </Text>
         </Stack>
