@@ -89,6 +89,13 @@ export const toBuildFolder = () =>
 export const toHelpFolder = () =>
   isBuilt(packagedHelp) ? packagedHelp : toFolder('help-', [helpSources, docsFolder]);
 
+/** Sources outside of web whose code, and not only its types, is part of the dashboard. */
+export const sharedSources = [
+  'src/lib/format.ts',
+  'src/lib/read-events.ts',
+  'src/lib/schema/pattern-words.ts',
+];
+
 const helpSources = join(webFolder, 'help');
 const docsFolder = join(root, 'docs');
 
@@ -102,8 +109,7 @@ function toFolder(prefix: string, sources: string[], except = ''): string {
     .filter((file) => !file.startsWith(join(webFolder, 'dist')))
     .filter((file) => except === '' || !file.startsWith(except))
     .sort();
-  // The only source outside of web whose code, and not only its types, is part of the build.
-  files.push(join(root, 'src/lib/format.ts'), join(root, 'package-lock.json'));
+  files.push(...[...sharedSources, 'package-lock.json'].map((name) => join(root, name)));
   for (const file of files) {
     hash
       .update(`${file.slice(root.length)}\0`)

@@ -1,8 +1,10 @@
 // Streams one answer of a model: sends the messages, parses the events, and writes the text as it arrives.
 
+import { Readable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Client } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
+import { EventTooLongError, readEvents } from '#lib/read-events.ts';
 
 export interface Message {
   readonly role: 'system' | 'user' | 'assistant';
@@ -60,27 +62,16 @@ export async function streamAnswer(
   return { model, served_by, content, reasoning, finish_reason, usage };
 }
 
-/** The longest event that is accepted, in characters. */
-const maxEventLength = 16 * 1024 * 1024;
-
-async function* readChunks(body: NodeJS.ReadableStream, signal: AbortSignal): AsyncIterable<Chunk> {
+async function* readChunks(body: Readable, signal: AbortSignal): AsyncIterable<Chunk> {
   const broken = new CliError('The connection ended before the answer was complete. Try again.');
-  let rest = '';
   try {
-    for await (const text of body.setEncoding('utf8') as AsyncIterable<string>) {
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() as string;
-      if (rest.length > maxEventLength) throw new CliError('The server sent an event without end.');
-      for (const line of lines) {
-        if (!line.startsWith('data:')) continue;
-        const data = line.slice('data:'.length).trim();
-        if (data === '[DONE]') return;
-        yield JSON.parse(data) as Chunk;
-      }
+    for await (const data of readEvents(Readable.toWeb(body))) {
+      if (data === '[DONE]') return;
+      yield JSON.parse(data) as Chunk;
     }
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof CliError ? error : broken;
+    throw error instanceof EventTooLongError ? new CliError(error.message) : broken;
   }
   throw broken;
 }

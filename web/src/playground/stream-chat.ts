@@ -2,9 +2,9 @@
 
 import type { Outcome, ToolCall } from '#accounts/conversations/schema.ts';
 import type { ChatRequest } from '#inference/schema.ts';
+import { readEvents } from '#lib/read-events.ts';
 import { ApiError, send } from '../api.ts';
 import type { TokenProbability } from './conversation.ts';
-import { readEvents } from './sse.ts';
 import { splitThinking } from './thinking.ts';
 
 /** The part of a response that has arrived. Mutated as it grows. */

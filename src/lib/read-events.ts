@@ -1,6 +1,9 @@
-// Reads server-sent events from a response body: EventSource can't send POST requests.
+// Reads server-sent events from a response body, in browsers and in the CLI. EventSource can't send POST requests.
 
-const maxEventLength = 1_048_576;
+/** In characters. */
+const maxEventLength = 16 * 1024 * 1024;
+
+export class EventTooLongError extends Error {}
 
 /** Yields the data of each event as it arrives, however the network splits the bytes. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
@@ -23,7 +26,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
       }
       // Checked after the whole events are taken out: a fast server may send many at once.
       if (rest.length + data.join('').length > maxEventLength)
-        throw new Error('The server sent an event that is too long.');
+        throw new EventTooLongError('The server sent an event that is too long.');
       if (done) return;
     }
   } finally {
