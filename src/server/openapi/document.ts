@@ -181,6 +181,20 @@ function toResponses(
 /** Statuses about the body, which a GET has not. */
 const bodyStatuses = new Set([408, 413, 415]);
 
+const types: Readonly<Record<number, string>> = {
+  403: 'permission_error',
+  429: 'requests',
+  500: 'server_error',
+  502: 'server_error',
+  503: 'service_unavailable_error',
+  504: 'server_error',
+  507: 'server_error',
+};
+
+/** The type that the inference API sends with an error. */
+const toType = (status: number, code: string | null) =>
+  code === 'insufficient_quota' ? code : (types[status] ?? 'invalid_request_error');
+
 const toFailure = (isInference: boolean, group: DescribedError[]) => ({
   description: group
     .map(({ code, means, fix }) => `${code === null ? '' : `\`${code}\`: `}${means} ${fix}`)
@@ -189,12 +203,12 @@ const toFailure = (isInference: boolean, group: DescribedError[]) => ({
     'application/json': {
       schema: { $ref: `#/components/schemas/${isInference ? 'InferenceError' : 'CloudError'}` },
       examples: Object.fromEntries(
-        group.map(({ code, means, fix }) => [
+        group.map(({ status, code, means, fix }) => [
           (code ?? 'no_key').replaceAll('/', '.'),
           {
             summary: code ?? 'No code',
             value: isInference
-              ? { error: { message: means, type: 'invalid_request_error', param: null, code } }
+              ? { error: { message: means, type: toType(status, code), param: null, code } }
               : { error: { code, message: means, suggestion: fix } },
           },
         ]),
