@@ -81,6 +81,8 @@ describe('home', { skip: noBrowser }, () => {
     const row = page.getByRole('table', { name: 'Machines' }).getByRole('row', { name: /worker/ });
     await row.getByText('active').waitFor();
     assert.match(await row.innerText(), /\$\d+\.\d\d\/hour/);
+    const href = await row.getByRole('link', { name: 'worker' }).getAttribute('href');
+    assert.match(href ?? '', /\/machines\/[0-9a-f]{32}$/);
     await page.getByText(/^1 machine, \$\d+\.\d\d\/hour together\.$/).waitFor();
   });
 

@@ -53,7 +53,7 @@ describe('usage', { skip: noBrowser }, () => {
       await open('/by=none');
       await page.reload();
       await page.getByRole('tab', { name: 'Over time' }).waitFor();
-      return /4\s*$|Requests\s*4/.test(await page.locator('.totals').innerText());
+      return /4\s*$|Requests\s*4/.test(await page.locator('.facts').innerText());
     });
     await open('/range=24h');
     const row = await totals()
@@ -201,7 +201,7 @@ describe('usage', { skip: noBrowser }, () => {
       await month('Errors in 24 hours'),
     ];
     await page.getByRole('link', { name: cost, exact: true }).click();
-    const facts = await page.locator('.totals').innerText();
+    const facts = await page.locator('.facts').innerText();
     const fact = (name: string) => new RegExp(`${name}\\s+(\\S+)`).exec(facts)?.[1] ?? '';
     assert.equal(fact('Total cost'), cost);
     assert.notEqual(fact('Machines'), '$0.00');

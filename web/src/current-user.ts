@@ -3,15 +3,15 @@
 import { notifications } from '@mantine/notifications';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
-import type { ApiKey } from '#accounts/schema.ts';
+import type { ApiKey, Role } from '#accounts/schema.ts';
 import { ApiError, get, post } from './api.ts';
 
 export type Scope = ApiKey['scopes'][number];
 
 export const scopeName: Record<Scope, string> = { inference: 'Models', cloud: 'Machines' };
 
-export const roles = ['owner', 'member', 'viewer'] as const;
-export type Role = (typeof roles)[number];
+export const roles = ['owner', 'member', 'viewer'] as const satisfies readonly Role[];
+export type { Role };
 
 export const roleDescription: Record<Role, string> = {
   owner: 'can manage people and everything else',

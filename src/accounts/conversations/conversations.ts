@@ -13,8 +13,8 @@ import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import type { ConversationChange, ConversationContent, NewConversation } from './schema.ts';
 
-export const maxConversations = 1_000;
-export const maxTotalBytes = 64 * 1024 * 1024;
+const maxConversations = 1_000;
+const maxTotalBytes = 64 * 1024 * 1024;
 /** Characters of a conversation, and of each of its turns, that a search reads. SQLite searches in the main thread. */
 const maxSearched = 16_000;
 const maxSearchedTurn = 1_000;

@@ -7,7 +7,7 @@ import { conflict, invalidBody, notFound } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import type { NewPreset } from './schema.ts';
 
-export const maxPresets = 100;
+const maxPresets = 100;
 /** All presets of a person are listed at once. */
 const maxPresetBytes = 64 * 1024;
 

@@ -3,10 +3,11 @@
 import { Button, Paper, SimpleGrid, Skeleton, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { Fact } from '../components/facts.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
 import { useAccountLimits } from './limits.ts';
-import { Fact, LimitsView, SpendView } from './limits-view.tsx';
+import { LimitsView, SpendView } from './limits-view.tsx';
 
 export function AccountLimits() {
   const { canManage } = useMe();

@@ -7,6 +7,7 @@ import { useLocation } from 'wouter';
 import type { ApiKey } from '#accounts/schema.ts';
 import { ApiError, get } from '../api.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { Fact } from '../components/facts.tsx';
 import { Page } from '../components/page.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
@@ -14,7 +15,7 @@ import { apiKeysKey } from '../queries.ts';
 import { Traffic } from '../usage/traffic.tsx';
 import { Expiry, OptionalTime, Scopes, toCreator } from './key-cells.tsx';
 import { EditKeyDialog } from './limits-dialogs.tsx';
-import { Fact, LimitsView, SpendView } from './limits-view.tsx';
+import { LimitsView, SpendView } from './limits-view.tsx';
 import { useRevocation } from './use-revocation.tsx';
 
 export default function ApiKeyPage({ id }: { id: string }) {

@@ -1,7 +1,6 @@
 // What has been used this month, the share of the budget, and the limits.
 
 import { Progress, Stack, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
 import type { Limits } from '#accounts/schema.ts';
 import { toCounted, toMoney } from '#lib/format.ts';
 import { type Allowance, toLimitTexts } from './limits.ts';
@@ -50,13 +49,3 @@ export function LimitsView({ limits }: { limits: Limits }) {
     </div>
   );
 }
-
-/** A value under its name. */
-export const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
-  <div>
-    <Text size="xs" c="dimmed" mb={4}>
-      {name}
-    </Text>
-    {children}
-  </div>
-);

@@ -7,7 +7,7 @@ import { toCounted, toMoney, toPercent } from '#lib/format.ts';
 import { type Allowance, useAccountLimits } from '../api-keys/limits.ts';
 import type { Tone } from '../components/status-badge.tsx';
 import { useHosts } from '../hosts/hosts.ts';
-import { nameOf, useDetails, useInstances } from '../machines/instances.ts';
+import { nameOf, toMachinePath, useDetails, useInstances } from '../machines/instances.ts';
 import { toState } from '../models/backend-row.tsx';
 import { standInLabel, toModelPath, toPullPath, useBackends } from '../models/backends.ts';
 import { toLastDay } from '../usage/time-range.ts';
@@ -72,7 +72,7 @@ const toMachineProblems = (
         title: `Machine ${nameOf(instance)}`,
         state: 'unhealthy',
         detail: detail?.status_reason ?? detail?.last_error ?? null,
-        href: '/machines',
+        href: toMachinePath(instance),
       };
     });
 

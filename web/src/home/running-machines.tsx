@@ -7,7 +7,7 @@ import { toCounted, toHourlyPrice } from '#lib/format.ts';
 import { type Column, DataTable } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { Section } from '../components/section.tsx';
-import { nameOf, useDetails, useInstances } from '../machines/instances.ts';
+import { nameOf, toMachinePath, useDetails, useInstances } from '../machines/instances.ts';
 import { MachineStatus } from '../machines/machine-status.tsx';
 
 const shown = 6;
@@ -22,7 +22,13 @@ export function RunningMachines() {
     {
       name: 'Machine',
       cell: (machine) => (
-        <Anchor component={Link} href="/machines" size="sm" fw={500} className="breakable">
+        <Anchor
+          component={Link}
+          href={toMachinePath(machine)}
+          size="sm"
+          fw={500}
+          className="breakable"
+        >
           {nameOf(machine)}
         </Anchor>
       ),

@@ -63,7 +63,7 @@ export function useSteps(): Step[] | undefined {
     },
     {
       name: 'Launch a machine',
-      text: 'Start a Linux machine in three steps. Connect with SSH or from this dashboard.',
+      text: 'Start a Linux machine. Connect with SSH or from this dashboard.',
       href: '/machines/new',
       isDone: instances.length > 0 || machineHours > 0,
     },

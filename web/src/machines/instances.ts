@@ -40,6 +40,8 @@ export function useDetails(): ReadonlyMap<string, InstanceDetail> {
   return new Map(details.data?.data.map((detail) => [detail.id, detail]));
 }
 
+export const toMachinePath = ({ id }: Pick<Instance, 'id'>) => `/machines/${id}`;
+
 export const nameOf = ({ name, id }: Pick<Instance, 'name' | 'id'>) => name ?? id.slice(0, 8);
 
 /** The key's file if this server generated it, where the CLI and the dashboard's instructions save it. */

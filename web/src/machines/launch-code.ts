@@ -7,13 +7,9 @@ import { fromTag } from './tags.ts';
 export const formats = ['CLI', 'curl', 'Terraform'] as const;
 export type LaunchFormat = (typeof formats)[number];
 
-export function toLaunchCommands(
-  address: string,
-  program: string,
-  launch: Launch,
-): Record<LaunchFormat, string> {
+export function toLaunchCommands(address: string, launch: Launch): Record<LaunchFormat, string> {
   return {
-    CLI: toCli(program, launch),
+    CLI: toCli(launch),
     curl: toLaunchCode(address, launch).curl,
     Terraform: toTerraform(address, launch),
   };
@@ -23,7 +19,7 @@ export function toLaunchCommands(
 const quote = (text: string) =>
   /^[\w.,:/=@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
-function toCli(program: string, launch: Launch): string {
+function toCli(launch: Launch): string {
   const image = launch.image && ('id' in launch.image ? launch.image.id : launch.image.family);
   const options = [
     ['--region', launch.region_name],
@@ -38,7 +34,7 @@ function toCli(program: string, launch: Launch): string {
   const lines = options
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([flag, value]) => `${flag} ${quote(value as string)}`);
-  const command = [`${program} instances launch ${launch.instance_type_name}`, ...lines].join(
+  const command = [`millrace instances launch ${launch.instance_type_name}`, ...lines].join(
     ' \\\n  ',
   );
   if (!launch.user_data) return command;

@@ -50,7 +50,7 @@ export function LaunchSummary({ type, choice, children }: LaunchSummaryProps) {
 
 /** The commands launch one machine. */
 function CopyAs({ choice }: { choice: LaunchChoice }) {
-  const commands = toLaunchCommands(window.location.origin, 'millrace', toLaunch(choice));
+  const commands = toLaunchCommands(window.location.origin, toLaunch(choice));
   return (
     <div>
       <Text size="sm" fw={600} mb={4}>

@@ -1,13 +1,14 @@
 // The columns that describe a machine: name and tags, status, type and price, and the ssh command.
 
-import { Badge, Group, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import type { Instance, InstanceDetail } from '#cloud/schema.ts';
 import { toHourlyPrice } from '#lib/format.ts';
 import { type Column, NameCell } from '../components/data-table.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
-import { nameOf, useDetails } from './instances.ts';
+import { nameOf, toMachinePath, useDetails } from './instances.ts';
 import { MachineStatus } from './machine-status.tsx';
 import { SshCommand } from './ssh-command.tsx';
+import { TagBadges } from './tag-badges.tsx';
 import { fromTag } from './tags.ts';
 
 export function useMachineColumns(): Column<Instance>[] {
@@ -45,14 +46,8 @@ interface CellProps {
 }
 
 const Name = ({ instance }: Pick<CellProps, 'instance'>) => (
-  <NameCell name={nameOf(instance)} href={`/machines/${instance.id}`}>
-    <Group gap={4}>
-      {instance.tags?.map((tag) => (
-        <Badge key={tag.key} variant="default" size="sm" tt="none">
-          {fromTag(tag)}
-        </Badge>
-      ))}
-    </Group>
+  <NameCell name={nameOf(instance)} href={toMachinePath(instance)}>
+    <TagBadges tags={instance.tags ?? []} />
   </NameCell>
 );
 

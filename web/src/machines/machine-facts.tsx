@@ -1,18 +1,18 @@
 // What a machine is and how to reach it: the ssh command, addresses, cost, open ports, filesystems and tags.
 
-import { Anchor, Badge, Code, Group, Paper, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Anchor, Code, Group, Paper, SimpleGrid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { FirewallRule, Instance, InstanceDetail } from '#cloud/schema.ts';
 import { toCounted, toHourlyPrice, toMoney } from '#lib/format.ts';
 import { get, type List } from '../api.ts';
 import { CopyButton } from '../components/copy-button.tsx';
+import { Fact } from '../components/facts.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { toRuleText } from '../firewall/rules.ts';
 import { useRulesets } from '../queries.ts';
 import { SshCommand } from './ssh-command.tsx';
-import { fromTag } from './tags.ts';
+import { TagBadges } from './tag-badges.tsx';
 
 interface MachineFactsProps {
   instance: Instance;
@@ -52,17 +52,7 @@ export const MachineFacts = ({ instance, detail }: MachineFactsProps) => (
         </Fact>
         <Fact name="SSH key">{instance.ssh_key_names.join(', ')}</Fact>
         <Fact name="Tags">
-          {instance.tags === undefined ? (
-            'None'
-          ) : (
-            <Group gap={4}>
-              {instance.tags.map((tag) => (
-                <Badge key={tag.key} variant="default" size="sm" tt="none">
-                  {fromTag(tag)}
-                </Badge>
-              ))}
-            </Group>
-          )}
+          {instance.tags === undefined ? 'None' : <TagBadges tags={instance.tags} />}
         </Fact>
         <Fact name="ID">
           <Copied value={instance.id} label="Copy the ID" />
@@ -70,17 +60,6 @@ export const MachineFacts = ({ instance, detail }: MachineFactsProps) => (
       </SimpleGrid>
     </Stack>
   </Paper>
-);
-
-const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
-  <div>
-    <Text size="xs" c="dimmed">
-      {name}
-    </Text>
-    <Text size="sm" component="div" className="breakable">
-      {children}
-    </Text>
-  </div>
 );
 
 const Copied = ({ value, label }: { value: string; label: string }) => (

@@ -14,8 +14,8 @@ interface MachineGraphsProps {
 }
 
 const gib = 1024 ** 3;
-const toPercent = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)}%`;
-const toSpeed = (value: number) => `${toSize(value)}/s`;
+const toPercentText = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)}%`;
+const toRateText = (value: number) => `${toSize(value)}/s`;
 const readValue = <Value,>(figure: MeasuredFigure<Value> | undefined) =>
   figure && 'value' in figure ? figure.value : undefined;
 
@@ -43,7 +43,7 @@ export default function MachineGraphs({ id, detail }: MachineGraphsProps) {
           points={toPoints(samples, (now, before) => ({
             CPU: toCpuPercent([now, before], vcpus),
           }))}
-          toText={toPercent}
+          toText={toPercentText}
           max={100}
         />
         <Graph
@@ -69,9 +69,9 @@ export default function MachineGraphs({ id, detail }: MachineGraphsProps) {
             Received: toPerSecond([now, before], (one) => readValue(one.network)?.received_bytes),
             Sent: toPerSecond([now, before], (one) => readValue(one.network)?.sent_bytes),
           }))}
-          toText={toSpeed}
+          toText={toRateText}
         />
-        {gpuReason && <Graph title="GPU" reason={gpuReason} points={[]} toText={toPercent} />}
+        {gpuReason && <Graph title="GPU" reason={gpuReason} points={[]} toText={toPercentText} />}
         {gpus.map((gpu, index) => (
           <Graph
             // biome-ignore lint/suspicious/noArrayIndexKey: the order of a machine's GPUs never changes
@@ -82,7 +82,7 @@ export default function MachineGraphs({ id, detail }: MachineGraphsProps) {
             points={toPoints(samples, (now) => ({
               GPU: readValue(now.gpus)?.[index]?.busy_percent,
             }))}
-            toText={toPercent}
+            toText={toPercentText}
             max={100}
           />
         ))}

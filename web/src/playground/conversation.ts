@@ -1,6 +1,6 @@
 // The conversation on screen: what is saved of it, its lanes while two models are compared, its name and its export.
 
-import type { ConversationContent, Sampling, Turn } from '#accounts/conversations/schema.ts';
+import type { ConversationContent, Turn } from '#accounts/conversations/schema.ts';
 
 /** One token of a response, with its most likely alternatives. */
 export interface TokenProbability {
@@ -20,11 +20,9 @@ export interface Chat extends Omit<ConversationContent, 'turns' | 'models'> {
 
 export type ChatSettings = Pick<Chat, 'system' | 'settings' | 'tools' | 'schema' | 'logprobs'>;
 
-export const emptySampling: Sampling = {};
-
 export const emptySettings: ChatSettings = {
   system: '',
-  settings: emptySampling,
+  settings: {},
   tools: '',
   schema: '',
   logprobs: false,

@@ -11,12 +11,12 @@ import { get } from '../api.ts';
 import { useUrlState } from '../browser/url-state.ts';
 import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { Facts } from '../components/facts.tsx';
 import { Page } from '../components/page.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { Section } from '../components/section.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { toModelPath } from '../models/backends.ts';
-import { Facts } from './facts.tsx';
 import { statuses } from './request-columns.tsx';
 import { toSpeed } from './request-speed.ts';
 
