@@ -29,6 +29,20 @@ const brand: MantineColorsTuple = [
   '#0a4852',
 ];
 
+/** The library's own red has a contrast of 3.9:1 under white text. */
+const red: MantineColorsTuple = [
+  '#fde6e6',
+  '#fbcfcf',
+  '#f7a8a8',
+  '#f38e8e',
+  '#f07f7f',
+  '#e05a5a',
+  '#d13a3e',
+  '#c2252b',
+  '#a81e24',
+  '#8c171c',
+];
+
 /** From text (0) over borders (4) and raised surfaces (6) to the page (8). */
 const dark: MantineColorsTuple = [
   '#e4ebee',
@@ -50,7 +64,7 @@ const variantColorResolver: VariantColorsResolver = (input) => {
 };
 
 export const theme = createTheme({
-  colors: { brand, dark },
+  colors: { brand, dark, red },
   primaryColor: 'brand',
   primaryShade: { light: 7, dark: 4 },
   black: '#0f181c',
