@@ -3,8 +3,8 @@
 import { sql } from 'kysely';
 import type { Database } from '#db/tables.ts';
 import { toReadable } from '#lib/email.ts';
-import { invalidBody } from '#lib/errors.ts';
 import { type Page, type PageOptions, readPage } from './paging.ts';
+import { parseTime } from './parse-time.ts';
 import type { AuditEvent } from './schema.ts';
 
 export interface AuditPageOptions extends PageOptions {
@@ -67,11 +67,4 @@ export function createAuditLog(db: Database): AuditLog {
       };
     },
   };
-}
-
-/** The schema accepts a leap second, which JavaScript parses as NaN. */
-function parseTime(name: string, text: string): number {
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) throw invalidBody(`${name} is not a time.`, name);
-  return at;
 }

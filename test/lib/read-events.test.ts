@@ -60,7 +60,7 @@ describe('server-sent events', () => {
   });
 
   test('many events that arrive at once are not too long', async () => {
-    const found = await read('data: abc\n\n'.repeat(120_000));
-    assert.equal(found.length, 120_000);
+    const found = await read(`data: ${'x'.repeat(1_000)}\n\n`.repeat(17_000));
+    assert.equal(found.length, 17_000);
   });
 });

@@ -5,6 +5,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Authenticator, sessionOf } from '#accounts/authenticate.ts';
 import { toPageOptions } from '#accounts/paging.ts';
+import { parseOptionalTime } from '#accounts/parse-time.ts';
 import { IdParams } from '#accounts/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { invalidBody, notFound } from '#lib/errors.ts';
@@ -49,7 +50,7 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
   app.get('/usage/storage', async () => retention.storage);
   app.get('/usage/requests', { schema: { querystring: UsageRequestsQuery } }, async (request) => {
     const { accountId } = sessionOf(request);
-    const from = parseTime(request.query.from);
+    const from = parseOptionalTime('from', request.query.from);
     return requests.page(accountId, { ...request.query, ...toPageOptions(request.query), from });
   });
   app.get(
@@ -57,7 +58,7 @@ export function usageRoutes(scope: FastifyInstance, parts: UsageParts): void {
     { schema: { params: IdParams, querystring: UsageRequestQuery } },
     async (request) => {
       const { accountId } = sessionOf(request);
-      const at = parseTime(request.query.at);
+      const at = parseOptionalTime('at', request.query.at);
       const found = await requests.find(accountId, request.params.id, at);
       if (found === undefined) throw notFound('This request');
       return found;
@@ -91,16 +92,9 @@ function sampleRoutes(scope: FastifyInstance, { clock, requests }: UsageParts): 
   );
   app.get('/usage/latency', { schema: { querystring: UsageLatencyQuery } }, (request) => {
     const { model, key, from } = request.query;
-    const filter = { model, key, from: parseTime(from) ?? clock.now() - 7 * dayMs };
+    const filter = { model, key, from: parseOptionalTime('from', from) ?? clock.now() - 7 * dayMs };
     return readLatency(requests, sessionOf(request).accountId, filter);
   });
-}
-
-/** The schema accepts a leap second, which Date.parse does not. */
-function parseTime(text: string | undefined): number | undefined {
-  const at = text === undefined ? undefined : Date.parse(text);
-  if (Number.isNaN(at)) throw invalidBody('Times must not be leap seconds.', 'from');
-  return at;
 }
 
 /** The span begins at the start of a step, because sums have no finer times. */
