@@ -4,11 +4,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { chromium, type Page } from 'playwright-core';
 
 const root = join(import.meta.dirname, '..');
 const target = join(root, 'docs/images');
-const model = 'llama3.1-8b-instruct';
+// A model for each request, so that the pages show traffic of several.
+const models = Array.from({ length: 24 }, (_, index) =>
+  index % 3 === 0 ? 'hermes3-8b' : 'llama3.1-8b-instruct',
+);
 
 const data = mkdtempSync(join(tmpdir(), 'millrace-screenshots-'));
 const server = spawn(join(root, 'millrace'), ['serve', '--port', '0', '--data-dir', data], {
@@ -27,9 +31,14 @@ try {
     await browser.newContext({ viewport: { width: 1280, height: 800 } })
   ).newPage();
   await signUp(page, link);
-  for (let index = 0; index < 12; index += 1) await chat(url, key, index);
-  await take(page, `${url}/#/`, 'dashboard');
-  await take(page, `${url}/#/models`, 'models');
+  for (const [index, model] of models.entries()) await chat([url, key], model, index);
+  await launch(url, key);
+  await page.goto(`${url}/#/models`);
+  await page.getByRole('link', { name: 'hermes3-8b' }).waitFor();
+  await take(page, 'models');
+  await page.goto(`${url}/#/`);
+  await page.getByText(`${models.length} in 24 hours`).waitFor();
+  await take(page, 'dashboard');
 } finally {
   await browser.close();
   server.kill();
@@ -56,22 +65,51 @@ async function signUp(page: Page, link: string): Promise<void> {
   await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
 }
 
-async function chat(url: string, key: string, index: number): Promise<void> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model,
-      max_tokens: 24,
-      messages: [{ role: 'user', content: `What is a millrace? (${index})` }],
-    }),
+async function chat([url, key]: [string, string], model: string, index: number): Promise<void> {
+  await post([url, key], '/v1/chat/completions', {
+    model,
+    max_tokens: 24,
+    messages: [{ role: 'user', content: `What is a millrace? (${index})` }],
   });
-  await response.text();
 }
 
-async function take(page: Page, url: string, name: string): Promise<void> {
-  await page.goto(url);
+/** Launches a machine and waits until it is active. */
+async function launch(url: string, key: string): Promise<void> {
+  await post([url, key], '/api/v1/ssh-keys', { name: 'laptop' });
+  const { data } = await post<{ data: { instance_ids: string[] } }>(
+    [url, key],
+    '/api/v1/instance-operations/launch',
+    {
+      region_name: 'us-west-1',
+      instance_type_name: 'cpu_1x_general',
+      ssh_key_names: ['laptop'],
+      name: 'trainer-1',
+    },
+  );
+  const path = `${url}/api/v1/instances/${data.instance_ids[0]}`;
+  for (let status = ''; status !== 'active'; await setTimeout(500)) {
+    const response = await fetch(path, { headers: { authorization: `Bearer ${key}` } });
+    status = ((await response.json()) as { data: { status: string } }).data.status;
+    if (!['booting', 'active'].includes(status)) throw new Error(`The machine is ${status}.`);
+  }
+}
+
+async function post<Answer>(
+  [url, key]: [string, string],
+  path: string,
+  body: object,
+): Promise<Answer> {
+  const response = await fetch(url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Answer;
+}
+
+async function take(page: Page, name: string): Promise<void> {
   await page.waitForLoadState('networkidle');
-  await page.locator('h1').first().waitFor();
-  await page.screenshot({ path: join(target, `${name}.png`) });
+  await page.mouse.move(0, 0);
+  await page.screenshot({ path: join(target, `${name}.png`), animations: 'disabled' });
 }
