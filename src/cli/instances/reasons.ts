@@ -5,6 +5,7 @@ import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
 import { CliError, toPrintable } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
+import { programName } from '#config/load.ts';
 
 interface Detail {
   id: string;
@@ -17,7 +18,7 @@ export async function explainInstances(ids: readonly string[]): Promise<string[]
   if (ids.length === 0) return [];
   const { url, session } = loadCredentials();
   const whereToLook = [
-    `For the reason, see the dashboard at ${url}, or run \`millrace login\` and try again.`,
+    `For the reason, see the dashboard at ${url}, or run \`${programName()} login\` and try again.`,
   ];
   if (session === null) return whereToLook;
   try {
