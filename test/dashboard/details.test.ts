@@ -24,7 +24,7 @@ describe('detail pages', { skip: noBrowser }, () => {
   let keyId: string;
   const open = (path: string) => page.goto(`${dashboard.url}/#${path}`);
   const factOf = (name: string) =>
-    page.locator('.totals > div', { hasText: name }).locator('dd').innerText();
+    page.locator('.facts > div', { hasText: name }).locator('dd').innerText();
 
   before(async () => {
     dashboard = await openDashboard();
