@@ -108,7 +108,7 @@ test('the packed program serves the dashboard, chats and launches a machine', as
     assert.equal(response.status, 200, text);
     return JSON.parse(text);
   };
-  const page = await fetch(`${url}/`);
+  const page = await fetch(`${url}/`, { headers: { accept: 'text/html' } });
   assert.match(await page.text(), /<div id="root">/);
   const answer = await call('/v1/chat/completions', {
     model: 'llama3.1-8b-instruct',

@@ -20,7 +20,7 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
   ],
   'It needs Redis.': ['test/accounts/limits/{replicas,store}.test.ts'],
   'It runs a model.': [
-    'test/inference/api/*.test.ts',
+    'test/inference/apis/*.test.ts',
     'test/inference/engines/local/*.test.ts',
     'test/inference/engines/local/grammar/engine.test.ts',
     'test/inference/models/memory-budget.test.ts',

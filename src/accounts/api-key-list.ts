@@ -10,7 +10,7 @@ export interface ListedApiKey extends ApiKeyRow {
 }
 
 export interface ApiKeyFilter extends PageOptions {
-  /** Part of a label, in any case, or a whole id. */
+  /** Part of a label, in any case, or the beginning of an id. */
   search?: string | undefined;
 }
 
@@ -22,10 +22,11 @@ export function listApiKeys(
 ): Promise<Page<ListedApiKey>> {
   let query = keysOf(db, accountId);
   if (search !== undefined) {
-    const pattern = `%${search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
+    const literal = search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&');
+    const [prefix, pattern] = [`${literal}%`, `%${literal}%`];
     // SQLite's lower knows only ASCII: other letters are found as they are written.
     query = query.where(
-      sql<boolean>`(k.id = ${search} or k.label = ${search} or lower(k.label) like ${pattern} escape '\\')`,
+      sql<boolean>`(k.id like ${prefix} escape '\\' or k.label = ${search} or lower(k.label) like ${pattern} escape '\\')`,
     );
   }
   return readPage(query, page, { ...newestFirst, at: 'k.created_at', id: 'k.id' });

@@ -5,56 +5,7 @@ import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Principal } from './principal.ts';
-
-export type AuditAction =
-  | 'account.created'
-  | 'account.limits_changed'
-  | 'user.joined'
-  | 'user.login_succeeded'
-  | 'user.login_failed'
-  | 'user.login_throttled'
-  | 'user.logged_out'
-  | 'user.password_changed'
-  | 'user.password_change_failed'
-  | 'user.password_reset_created'
-  | 'user.password_reset'
-  | 'member.role_changed'
-  | 'member.removed'
-  | 'invitation.created'
-  | 'invitation.revoked'
-  | 'session.ended'
-  | 'api_key.created'
-  | 'api_key.updated'
-  | 'api_key.revoked'
-  | 'conversation.shared'
-  | 'conversation.unshared'
-  | 'ssh_key.created'
-  | 'ssh_key.deleted'
-  | 'instance.created'
-  | 'instance.updated'
-  | 'instance.restarted'
-  | 'instance.power_cycled'
-  | 'instance.terminated'
-  | 'instance.terminal_opened'
-  | 'filesystem.created'
-  | 'filesystem.deleted'
-  | 'firewall_rules.updated'
-  | 'firewall_ruleset.created'
-  | 'firewall_ruleset.updated'
-  | 'firewall_ruleset.deleted'
-  | 'host.added'
-  | 'host.drained'
-  | 'host.resumed'
-  | 'host.removed'
-  | 'image.imported'
-  | 'pull.created'
-  | 'pull.cancelled'
-  | 'weights.removed'
-  | 'backend.created'
-  | 'backend.changed'
-  | 'backend.drained'
-  | 'backend.resumed'
-  | 'backend.removed';
+import type { AuditAction } from './schema.ts';
 
 export interface AuditEntry {
   action: AuditAction;

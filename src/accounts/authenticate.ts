@@ -1,5 +1,5 @@
-// Turns a request into a principal: an API key sent as Bearer or Basic, or the dashboard's session cookie. A cookie
-// is accepted only if our own page sent the request.
+// Turns a request into a principal: an API key sent as Bearer, Basic or x-api-key, or the dashboard's session cookie. A
+// cookie is accepted only if our own page sent the request.
 
 import assert from 'node:assert';
 import cookie from '@fastify/cookie';
@@ -74,7 +74,7 @@ export function createAuthenticator(
   }
 
   function authenticate(request: FastifyRequest): Promise<Principal> | Principal {
-    const key = readKey(request.headers.authorization);
+    const key = readKey(request.headers.authorization) ?? readPlainKey(request);
     if (key !== null) return withKey(apiKeys, request, key);
     const token = readSession(request, cookieName);
     if (token) return withSession(request, token);
@@ -162,6 +162,10 @@ function readSession({ headers }: FastifyRequest, name: string): string | undefi
     ? undefined
     : cookie.fastifyCookie.parse(headers.cookie)[name];
 }
+
+/** Anthropic's clients send the key in a header of its own. Node joins repeated ones into one text. */
+const readPlainKey = ({ headers }: FastifyRequest): string | null =>
+  (headers['x-api-key'] as string | undefined)?.trim() || null;
 
 /** Accepts Bearer, Basic with base64 of `key:`, and Basic with the raw key: all three are in use. */
 export function readKey(header: string | undefined): string | null {

@@ -1,13 +1,14 @@
 // millrace audit: who changed what, newest first.
 
-import { Command } from 'commander';
-import type { AuditEvent } from '#accounts/schema.ts';
+import { Command, InvalidArgumentError } from 'commander';
+import { type AuditEvent, auditActions } from '#accounts/schema.ts';
 import { getKey } from '#cli/keys/find.ts';
 import { getMember } from '#cli/team/find.ts';
 import { createClient } from './client.ts';
-import { printJson, printTable } from './output.ts';
+import { toTable } from './output.ts';
 import { listAll, parseLimit } from './pages.ts';
 import { parseTime } from './time.ts';
+import { addView } from './view.ts';
 
 interface Options {
   action?: string;
@@ -17,24 +18,27 @@ interface Options {
   from?: string;
   to?: string;
   limit: number;
-  json?: true;
 }
 
 export function auditCommand(): Command {
-  return new Command('audit')
+  const command = new Command('audit')
     .description('List changes in the account, newest first')
-    .option('--action <name>', 'Only this action, such as instance.created')
+    .option('--action <name>', 'Only this action, such as instance.created', parseAction)
     .option('--user <email>', 'Only changes by this person')
     .option('--key <id>', 'Only changes by this API key; id or label')
     .option('--resource <id>', 'Only changes of this resource')
     .option('--from <when>', 'Start: a date such as 2026-11-01, or days ago such as 30d', parseTime)
     .option('--to <when>', 'End, in the same form', parseTime)
-    .option('--limit <n>', 'Maximum number of changes', parseLimit, 50)
-    .option('--json', 'Print JSON')
-    .action(list);
+    .option('--limit <n>', 'Maximum number of changes', parseLimit, 50);
+  return addView(command, list);
 }
 
-async function list({ action, user, key, resource, from, to, limit, json }: Options) {
+function parseAction(name: string): string {
+  if (auditActions.some((action) => action === name)) return name;
+  throw new InvalidArgumentError(`Known actions: ${auditActions.join(', ')}.`);
+}
+
+async function list({ action, user, key, resource, from, to, limit }: Options) {
   const client = createClient('session');
   const filter = {
     action,
@@ -47,15 +51,12 @@ async function list({ action, user, key, resource, from, to, limit, json }: Opti
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   const query = Object.fromEntries(given) as Record<string, string>;
   const data = await listAll<AuditEvent>(client, '/dashboard/api/audit-events', { limit, query });
-  if (json) return printJson(data);
-  printTable(
-    ['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'],
-    data.map((event) => [
-      event.at.slice(0, 19).replace('T', ' '),
-      event.action,
-      event.api_key_label ?? event.user_email ?? '-',
-      event.resource_id ?? '-',
-      event.address,
-    ]),
-  );
+  const rows = data.map((event) => [
+    event.at.slice(0, 19).replace('T', ' '),
+    event.action,
+    event.api_key_label ?? event.user_email ?? '-',
+    event.resource_id ?? '-',
+    event.address,
+  ]);
+  return { data, text: toTable(['TIME', 'ACTION', 'BY', 'RESOURCE', 'ADDRESS'], rows) };
 }

@@ -127,7 +127,7 @@ function unreachable(url: string, error: unknown): CliError {
   const { cause, code, name } = error as Error & { cause?: { code?: string }; code?: string };
   return new CliError(
     `Can't reach the server at ${url} (${cause?.code ?? code ?? name}). ` +
-      'Check that it is running, or set MILLRACE_URL to its address.',
+      'Check that it is running, or set MILLRACE_URL or --context to another one.',
   );
 }
 

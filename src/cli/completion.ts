@@ -32,19 +32,24 @@ export function completionCommand(): Command {
     });
 }
 
-function listPlaces(command: Command, path: readonly string[]): Place[] {
+/** `program` is undefined for the program itself. Its --context is an option of every command. */
+function listPlaces(command: Command, path: readonly string[], program?: Command): Place[] {
   const commands = command.commands.map((child) => ({
     word: child.name(),
     description: child.description(),
   }));
-  const options = command.options.map(({ long, description }) => ({
+  const everywhere = (program ?? command).options.filter(({ long }) => long === '--context');
+  const own = program === undefined ? command.options : [...command.options, ...everywhere];
+  const options = own.map(({ long, description }) => ({
     word: long ?? '',
     description,
   }));
   const help = { word: '--help', description: 'Show this help' };
   return [
     { path: path.join(' '), choices: [...commands, ...options, help] },
-    ...command.commands.flatMap((child) => listPlaces(child, [...path, child.name()])),
+    ...command.commands.flatMap((child) =>
+      listPlaces(child, [...path, child.name()], program ?? command),
+    ),
   ];
 }
 

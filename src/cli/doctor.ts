@@ -4,8 +4,9 @@ import { styleText } from 'node:util';
 import { Command } from 'commander';
 import { ConfigError } from '#config/error.ts';
 import { loadConfig, programName } from '#config/load.ts';
+import { toPrintable } from '#lib/printable.ts';
 import type { Check } from '#server/doctor.ts';
-import { CliError, printJson, toPrintable } from './output.ts';
+import { CliError, printJson } from './output.ts';
 import { addSettings, explainStart, readSettings } from './serve.ts';
 
 type Options = Record<string, string> & { json?: true };

@@ -1,5 +1,6 @@
-// What commands print: tables for people, JSON for programs, and the error that ends a command, such as for a name
-// that matches nothing.
+// What commands print: tables for people, JSON for programs, and the error that ends a command.
+
+import { toPrintable } from '#lib/printable.ts';
 
 /** Ends the command: prints the message, unless it is empty, to stderr and exits with the code. */
 export class CliError extends Error {
@@ -10,10 +11,6 @@ export class CliError extends Error {
     this.exitCode = exitCode;
   }
 }
-
-/** Replaces control and bidirectional characters, so that a name can't command the terminal. */
-export const toPrintable = (text: string) =>
-  text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '�');
 
 /** Keeps line breaks, for text of several lines. */
 export const toPrintableLines = (text: string) => text.split('\n').map(toPrintable).join('\n');
@@ -52,19 +49,13 @@ function shrink(widths: number[], columns: number): void {
 }
 
 /** On a terminal, the table fits its width. */
-export const printTable = (headers: string[], rows: string[][]) =>
-  console.log(renderTable(headers, rows, process.stdout.columns));
+export const toTable = (headers: string[], rows: string[][]) =>
+  renderTable(headers, rows, process.stdout.columns);
 
-/** The only item that matches. Throws a CliError if none does, or several do. `command` lists them all. */
-export function pickOnly<Item extends { readonly id: string }>(
-  matches: readonly Item[],
-  { noun, wanted, command }: { noun: string; wanted: string; command: string },
-): Item {
-  const [only, second] = matches;
-  if (only === undefined) throw new CliError(`There is no ${noun} ${wanted}. See \`${command}\`.`);
-  if (second === undefined) return only;
-  const ids = matches.map(({ id }) => id).join(', ');
-  throw new CliError(`${wanted} matches more than one ${noun}. Give the id: ${ids}.`);
+/** Prints what a command did: a sentence for people, or with --json what the server returned. */
+export function report(data: unknown, text: string, json: true | undefined): void {
+  if (json) printJson(data);
+  else printText(text);
 }
 
 export const printJson = (value: unknown) => console.log(JSON.stringify(value, null, 2));

@@ -7,6 +7,7 @@ import { restoreCommand } from '#cli/backup/restore.ts';
 import { chatCommand } from '#cli/chat/chat.ts';
 import { runCommand } from '#cli/chat/run.ts';
 import { configCommand } from '#cli/config/command.ts';
+import { contextCommand } from '#cli/context/command.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
 import { firewallCommand } from '#cli/firewall/command.ts';
 import { gpuCommand } from '#cli/gpu/command.ts';
@@ -26,7 +27,10 @@ import { wantsDetails } from '#config/load.ts';
 import millrace from '../../package.json' with { type: 'json' };
 import { auditCommand } from './audit.ts';
 import { completionCommand } from './completion.ts';
+import { chooseContext } from './credentials.ts';
 import { doctorCommand } from './doctor.ts';
+import { logsCommand } from './logs.ts';
+import { openCommand } from './open.ts';
 import { CliError, toPrintableLines } from './output.ts';
 import { nameProgram } from './program-name.ts';
 import { serveCommand } from './serve.ts';
@@ -36,8 +40,18 @@ export function createProgram(): Command {
   return new Command('millrace')
     .description('A GPU cloud and model API on your own machines.')
     .version(millrace.version, '-V, --version', 'Print the version')
+    .option(
+      '--context <name>',
+      'Server to talk to, from `millrace context list`; also MILLRACE_CONTEXT',
+    )
+    .hook('preAction', (program) => {
+      const { context } = program.opts<{ context?: string }>();
+      if (context !== undefined) chooseContext(context);
+    })
     .addCommand(serveCommand())
     .addCommand(statusCommand())
+    .addCommand(openCommand())
+    .addCommand(logsCommand())
     .addCommand(doctorCommand())
     .addCommand(configCommand())
     .addCommand(backupCommand())
@@ -47,6 +61,7 @@ export function createProgram(): Command {
     .addCommand(loginCommand())
     .addCommand(logoutCommand())
     .addCommand(whoamiCommand())
+    .addCommand(contextCommand())
     .addCommand(keysCommand())
     .addCommand(limitsCommand())
     .addCommand(sshKeysCommand())
@@ -102,7 +117,8 @@ function configure(command: Command): void {
   command
     .exitOverride()
     .showHelpAfterError('Add --help to see the usage.')
-    .helpOption('-h, --help', 'Show this help');
+    .helpOption('-h, --help', 'Show this help')
+    .configureHelp({ showGlobalOptions: true });
   if (command.commands.length > 0) command.helpCommand('help [command]', 'Show help for a command');
 }
 

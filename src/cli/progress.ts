@@ -1,8 +1,7 @@
 // Progress of slow work on stderr: a bar or a spinner by `@clack/prompts` on a terminal, plain lines
 // elsewhere. While it is shown, Ctrl-C prints what goes on without this command and exits with code 130.
 
-import { toSize } from '#lib/format.ts';
-import { toDuration } from './format.ts';
+import { toDuration, toSize } from '#lib/format.ts';
 
 export interface ByteProgress {
   show(done: number, note?: string): void;
@@ -143,7 +142,9 @@ export function describeBytes(
   return [
     `${percent}%`,
     `${toSize(done)} of ${toSize(total)}`,
-    ...(rate > 0 ? [`${toSize(rate)}/s`, `${toDuration((total - done) / rate)} left`] : []),
+    ...(rate > 0
+      ? [`${toSize(rate)}/s`, `${toDuration(((total - done) / rate) * 1000)} left`]
+      : []),
     ...(note === '' ? [] : [note]),
   ].join('  ');
 }

@@ -2,7 +2,8 @@
 // read from standard input line by line, and destructive commands refuse to run unless --yes is given.
 
 import { createInterface } from 'node:readline';
-import { CliError, toPrintable } from './output.ts';
+import { toPrintable } from '#lib/printable.ts';
+import { CliError } from './output.ts';
 
 export interface Question {
   readonly message: string;

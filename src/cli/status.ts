@@ -1,17 +1,17 @@
 // millrace status: whether the server is up, its backends and machines, and the spend of this month.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { readBackends, toState } from '#cli/backends/list.ts';
 import type { AccountLimits } from '#cli/limits/show.ts';
+import { describeSpend, type MonthlySpend, readMonthlySpend } from '#cli/usage/spend.ts';
 import type { InstanceDetail } from '#cloud/schema.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
-import { toMoney } from '#lib/format.ts';
 import { createClient, RefusedError, send } from './client.ts';
 import { loadCredentials } from './credentials.ts';
-import { CliError, printJson, printText, renderTable, toPrintableLines } from './output.ts';
+import { CliError, renderTable } from './output.ts';
 import { listAll } from './pages.ts';
 import { nameProgram } from './program-name.ts';
+import { addView } from './view.ts';
 
 interface Status {
   readonly url: string;
@@ -28,41 +28,21 @@ interface Details {
   readonly backends: readonly BackendView[];
   /** Number of instances by their status. */
   readonly machines: Readonly<Record<string, number>>;
-  /** US dollars in the month. */
-  readonly spend: { readonly month: string; readonly models: number; readonly machines: number };
+  readonly spend: MonthlySpend;
 }
 
-const watchIntervalMs = 2_000;
-
 export function statusCommand(): Command {
-  return new Command('status')
+  const command = new Command('status')
     .description('Show whether the server is up, its backends, machines and spend')
-    .option('--watch', 'Show it again every two seconds, until Ctrl-C')
-    .option('--json', 'Print JSON; with --watch, one line each time')
     .addHelpText(
       'after',
       '\nExits with 1 if the server is down or not ready. Without a sign-in it shows nothing else.',
-    )
-    .action(showStatus);
-}
-
-async function showStatus({ watch, json }: { watch?: true; json?: true }): Promise<void> {
-  while (watch) {
+    );
+  return addView(command, async () => {
     const status = await readStatus();
-    if (json) console.log(JSON.stringify(status));
-    else
-      process.stdout.write(
-        `${process.stdout.isTTY ? clearScreen : ''}${toPrintableLines(render(status))}\n\n`,
-      );
-    await sleep(watchIntervalMs);
-  }
-  const status = await readStatus();
-  if (json) printJson(status);
-  else printText(render(status));
-  if (status.status !== 'ok') throw new CliError('');
+    return { data: status, text: render(status), failed: status.status !== 'ok' };
+  });
 }
-
-const clearScreen = '\u001b[H\u001b[2J';
 
 async function readStatus(): Promise<Status> {
   const { url, session } = loadCredentials();
@@ -85,14 +65,9 @@ async function readStatus(): Promise<Status> {
 async function readDetails(): Promise<Details> {
   const client = createClient('session');
   const { spend } = await client.get<AccountLimits>('/dashboard/api/limits');
-  const range = new URLSearchParams({
-    from: new Date(`${spend.month}-01`).toISOString(),
-    to: new Date().toISOString(),
-    limit: '1',
-  });
-  const [{ version }, { total }, backends, instances] = await Promise.all([
+  const [{ version }, total, backends, instances] = await Promise.all([
     client.get<{ version: string }>('/dashboard/api/me'),
-    client.get<{ total: { cents: number } }>(`/dashboard/api/usage/machines?${range}`),
+    readMonthlySpend(client, spend),
     readBackends(),
     listAll<InstanceDetail>(client, '/dashboard/api/instances'),
   ]);
@@ -102,7 +77,7 @@ async function readDetails(): Promise<Details> {
     version,
     backends,
     machines,
-    spend: { month: spend.month, models: spend.cost, machines: total.cents / 100 },
+    spend: total,
   };
 }
 
@@ -119,7 +94,7 @@ function render({ url, status, reason, details }: Status): string {
   return [
     `${server}, version ${version}`,
     `Machines  ${counts.join(', ') || 'none'}`,
-    `Spend     ${toMoney(spend.models + spend.machines)} in ${spend.month}: ${toMoney(spend.models)} for models, ${toMoney(spend.machines)} for machines`,
+    `Spend     ${spend.month} ${describeSpend(spend)}`,
     `Models    ${countModels(own)} with a backend, ${standIns} answered by the stand-in`,
     ...(own.length === 0 ? [] : ['', renderBackends(own)]),
   ].join('\n');

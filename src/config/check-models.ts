@@ -1,4 +1,4 @@
-// What a schema can't express about models: fallbacks that exist and do not form a cycle, unique names of
+// What a schema can't express about models: aliases of models that exist, fallbacks that exist and do not form a cycle, unique names of
 // backends, and API keys that are in the environment.
 
 import { builtinModels, standInNames } from '#inference/models/builtin-models.ts';
@@ -10,6 +10,7 @@ type Models = Config['models'];
 
 export function checkModels(models: Models, placeOf: PlaceOf): string[] {
   return [
+    ...checkAliases(models, placeOf),
     ...checkFallbacks(models, placeOf),
     ...checkBackends(models, placeOf),
     ...checkEjection(models, placeOf),
@@ -35,6 +36,19 @@ export function resolveApiKeys(
     }
     backend.api_key = key;
     return [];
+  });
+}
+
+/** An alias leads to an id, never to another alias, so aliases can't form a cycle. */
+function checkAliases({ catalog, builtin_ids, aliases }: Models, placeOf: PlaceOf): string[] {
+  const builtin = builtin_ids ? builtinModels.map(({ id }) => id) : [];
+  const ids = new Set([...builtin, ...Object.keys(catalog)]);
+  return Object.entries(aliases).flatMap(([pattern, to]) => {
+    if (ids.has(to)) return [];
+    const match = nearest(to, [...ids]);
+    return [
+      `${placeOf(['models', 'aliases', pattern])}: models.aliases.${pattern} refers to ${to}, which is not a model.${match ? ` Did you mean ${match}?` : ''}`,
+    ];
   });
 }
 

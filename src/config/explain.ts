@@ -77,6 +77,8 @@ const forms: Record<string, string> = {
   'redis.url': 'must begin with redis:// or rediss://',
   'models.catalog':
     'has an invalid model id. An id has at most 100 characters: letters, digits and . _ : / @ -',
+  'models.aliases':
+    'has an invalid alias. An alias begins with a letter or *, and has at most 100 characters: letters, digits and . _ : / @ - *',
   secret_key: 'must be 32 bytes in base64. Create one with `openssl rand -base64 32`',
 };
 

@@ -53,6 +53,10 @@ export function loadConfig(flags: Flags, environment: Environment = process.env)
 export const programName = (environment: Environment = process.env): string =>
   environment.MILLRACE_PROGRAM || 'millrace';
 
+/** Whether a program can show windows here. On Linux a session without DISPLAY, such as one by SSH, can't. */
+export const hasDisplay = (environment: Environment = process.env): boolean =>
+  process.platform !== 'linux' || Boolean(environment.DISPLAY || environment.WAYLAND_DISPLAY);
+
 /** MILLRACE_LOG_LEVEL=debug or trace: print the stack of an error besides its message. */
 export function wantsDetails(environment: Environment = process.env): boolean {
   return ['debug', 'trace'].includes(environment.MILLRACE_LOG_LEVEL ?? '');

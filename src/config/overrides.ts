@@ -14,4 +14,5 @@ export const overrides = [
   { path: 'secret_key', env: 'MILLRACE_SECRET_KEY', flag: null },
   { path: 'redis.url', env: 'REDIS_URL', flag: null },
   { path: 'log.level', env: 'MILLRACE_LOG_LEVEL', flag: '--log-level <level>' },
+  { path: 'log.format', env: 'MILLRACE_LOG_FORMAT', flag: '--log-format <format>' },
 ] as const;

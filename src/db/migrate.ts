@@ -21,6 +21,8 @@ import * as usageNames from '#db/migrations/0013-usage-names.ts';
 import * as privateNetwork from '#db/migrations/0014-private-network.ts';
 import * as conversations from '#db/migrations/0015-conversations.ts';
 import * as conversationIndex from '#db/migrations/0016-conversation-index.ts';
+import * as responses from '#db/migrations/0017-responses.ts';
+import * as batches from '#db/migrations/0018-batches.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -40,6 +42,8 @@ const migrations: Record<string, Migration> = {
   '0014-private-network': privateNetwork,
   '0015-conversations': conversations,
   '0016-conversation-index': conversationIndex,
+  '0017-responses': responses,
+  '0018-batches': batches,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -2,6 +2,7 @@
 // are JSON text: a form that both SQLite and PostgreSQL store. Only migrations create the tables.
 
 import type { Kysely, Transaction } from 'kysely';
+import type { BatchRow, FileBlockRow, FileRow } from './batch-rows.ts';
 import type {
   FilesystemRow,
   FirewallRulesetRow,
@@ -15,6 +16,13 @@ import type {
   ModelGpuRow,
   TurnRow,
 } from './cloud-rows.ts';
+import type {
+  ResponseEventsRow,
+  ResponseItemRow,
+  ResponseRunRow,
+  ResponseStorageRow,
+  StoredResponseRow,
+} from './response-rows.ts';
 
 export interface Tables {
   accounts: AccountRow;
@@ -46,11 +54,19 @@ export interface Tables {
   backends: BackendRow;
   drained_backends: DrainedBackendRow;
   backends_version: BackendsVersionRow;
+  files: FileRow;
+  file_blocks: FileBlockRow;
+  batches: BatchRow;
   usage_requests: StoredUsageRow;
   usage_names: UsageNameRow;
   usage_hours: UsageHourRow;
   spend: SpendRow;
   usage_processes: UsageProcessRow;
+  responses: StoredResponseRow;
+  response_items: ResponseItemRow;
+  response_runs: ResponseRunRow;
+  response_events: ResponseEventsRow;
+  response_storage: ResponseStorageRow;
 }
 
 export type Database = Kysely<Tables>;

@@ -19,6 +19,18 @@ export interface Rendered {
   status: number;
   headers?: Record<string, string>;
   body: unknown;
+  /** The error's code in usage rows, if the body does not have it. */
+  code?: string;
+}
+
+/** An error that was rendered elsewhere, such as in a thread. */
+export class RenderedError extends Error {
+  readonly rendered: Rendered;
+
+  constructor(rendered: Rendered) {
+    super('The request was refused');
+    this.rendered = rendered;
+  }
 }
 
 export interface ErrorFormat {
@@ -28,6 +40,8 @@ export interface ErrorFormat {
   renderViolation(violation: Violation, part: string, value: unknown): Rendered;
   /** Renders an error that only this API throws. Returns undefined for any other. */
   renderOwn(error: unknown): Rendered | undefined;
+  /** Adds the request's id to a rendered body, if the API's errors carry it. */
+  withId?(body: unknown, requestId: string): unknown;
 }
 
 /** Called for each refused request that has a route, with the response it gets. */
@@ -49,7 +63,7 @@ export function applyErrorFormat(
       reply.removeHeader('connection');
       discard(request.raw, body.maxBytes);
     }
-    send(reply, rendered, request, error);
+    send(reply, format, rendered, { request, error });
   });
   const refuseUnknown = (request: FastifyRequest, reply: FastifyReply) => {
     const path = (request.url.split('?', 1)[0] as string).replaceAll(/\/{2,}/g, '/');
@@ -59,7 +73,7 @@ export function applyErrorFormat(
       allowed.length > 0
         ? methodNotAllowed(request.method, path, allowed)
         : unknownUrl(request.method, path);
-    send(reply, format.renderRefusal(refusal), request, refusal);
+    send(reply, format, format.renderRefusal(refusal), { request, error: refusal });
   };
   app.setNotFoundHandler(refuseUnknown);
   // Checked before the body is read, so that an error in the body does not hide the wrong path.
@@ -91,6 +105,7 @@ function ignoreEmptyBody(request: FastifyRequest): void {
 }
 
 function renderKnown(format: ErrorFormat, error: unknown): Rendered | undefined {
+  if (error instanceof RenderedError) return error.rendered;
   if (isDiskFullCode((error as NodeJS.ErrnoException).code)) {
     return format.renderRefusal(diskFull(error));
   }
@@ -124,15 +139,23 @@ function render(format: ErrorFormat, error: unknown, request: FastifyRequest): R
 const isClientFault = ({ statusCode = 500 }: { statusCode?: number }) =>
   statusCode >= 400 && statusCode < 500;
 
-function send(reply: FastifyReply, rendered: Rendered, request: FastifyRequest, error: unknown) {
-  if (rendered.status >= 500 && rendered.status !== 503) {
+/** True for failures of the server that its operator should know of; overload is none. */
+export const isFault = ({ status }: Rendered) => status >= 500 && status !== 503 && status !== 529;
+
+function send(
+  reply: FastifyReply,
+  format: ErrorFormat,
+  rendered: Rendered,
+  { request, error }: { request: FastifyRequest; error: unknown },
+) {
+  if (isFault(rendered)) {
     request.log.error({ err: error, request_id: request.id }, 'request failed');
   }
   reply
     .code(rendered.status)
     .headers(rendered.headers ?? {})
     .type('application/json; charset=utf-8')
-    .send(JSON.stringify(rendered.body));
+    .send(JSON.stringify(format.withId?.(rendered.body, request.id) ?? rendered.body));
 }
 
 function collectRoutes(app: FastifyInstance) {

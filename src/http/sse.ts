@@ -1,4 +1,4 @@
-// Server-sent events: backpressure, a comment line while the stream is idle so that proxies keep the connection,
+// Server-sent events: backpressure, a comment or event while the stream is idle so that proxies keep the connection,
 // and one write for all events that are ready at the same moment. One timer serves all streams, since of a
 // thousand open streams most are idle.
 
@@ -16,9 +16,18 @@ export interface EventStream {
   end(): void;
 }
 
+/** Returns what is sent while a stream is idle, as a byte string. */
+export type KeepAlive = () => string;
+
+export interface StreamOptions {
+  readonly signal: Cancellation;
+  /** A comment line if absent. */
+  readonly keepAlive?: KeepAlive | undefined;
+}
+
 export interface EventStreams {
-  /** Sends the response's head. Call it only once the first event exists. */
-  open(response: ServerResponse, headers: HeaderList, signal: Cancellation): EventStream;
+  /** Sends the response's head. */
+  open(response: ServerResponse, headers: HeaderList, options: StreamOptions): EventStream;
 }
 
 /** Alternating names and values. They replace those of every response. */
@@ -54,9 +63,9 @@ export function createEventStreams(): EventStreams {
   }
 
   return {
-    open(response, headers, signal) {
+    open(response, headers, options) {
       response.writeHead(200, headers);
-      const stream = new OutgoingEvents(response, signal, open);
+      const stream = new OutgoingEvents(response, options, open);
       open.add(stream);
       timer ??= setInterval(check, checkMs).unref();
       return stream;
@@ -71,6 +80,7 @@ class OutgoingEvents implements EventStream, Indexed {
   readonly #response: ServerResponse;
   readonly #isChunked: boolean;
   readonly #signal: Cancellation;
+  readonly #keepAlive: KeepAlive;
   readonly #open: IndexedList<OutgoingEvents>;
   /** Consecutive checks at which the socket's buffer was full. */
   #fullChecks = 0;
@@ -78,12 +88,17 @@ class OutgoingEvents implements EventStream, Indexed {
   #willWrite = false;
   #isEnding = false;
 
-  constructor(response: ServerResponse, signal: Cancellation, open: IndexedList<OutgoingEvents>) {
+  constructor(
+    response: ServerResponse,
+    { signal, keepAlive = toComment }: StreamOptions,
+    open: IndexedList<OutgoingEvents>,
+  ) {
     this.#response = response;
     // False for an HTTP/1.0 client. Chunks are framed here, because Node makes four writes for each.
     this.#isChunked = response.chunkedEncoding;
     response.chunkedEncoding = false;
     this.#signal = signal;
+    this.#keepAlive = keepAlive;
     this.#open = open;
   }
 
@@ -111,7 +126,7 @@ class OutgoingEvents implements EventStream, Indexed {
 
   ping(): void {
     if (this.#response.writableNeedDrain) this.idleChecks = 0;
-    else this.pass(': ping\n\n');
+    else this.pass(this.#keepAlive());
   }
 
   end(): void {
@@ -151,6 +166,8 @@ class OutgoingEvents implements EventStream, Indexed {
     else this.#response.write(block, 'latin1');
   }
 }
+
+const toComment: KeepAlive = () => ': ping\n\n';
 
 /** An empty chunk would end the response. */
 const toChunk = (block: string) =>

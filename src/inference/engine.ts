@@ -4,14 +4,29 @@
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { QueueRefusal } from '#lib/async/bounded-fair-queue.ts';
 import { JobThreadClosed } from '#lib/async/job-thread.ts';
+import type {
+  Embeddings,
+  EmbedTask,
+  Ranking,
+  RerankTask,
+  TokenizeTask,
+  Tokens,
+} from './pooling.ts';
 import type { ChatRequest, CompletionRequest } from './schema.ts';
+import type { ThinkTags } from './think-tags.ts';
 
 export type Task =
   | {
       readonly kind: 'chat';
       readonly body: ChatRequest;
-      /** The response's tool call is sent as a function call. Not for engines. */
-      readonly usesFunctions?: boolean;
+      /** A maximum of tokens that doesn't fit is reduced to what the prompt leaves of the window. Not for engines. */
+      readonly fitsMaximum?: boolean;
+      /** The oldest messages of a prompt that doesn't fit are dropped. Not for engines. */
+      readonly dropsOldest?: boolean;
+      /** The client's id of the conversation, by which a backend that knows its prefix is found. Not for engines. */
+      readonly conversation?: string | undefined;
+      /** How think tags in the model's text are read. Default `split`. */
+      readonly thinkTags?: ThinkTags | undefined;
     }
   | { readonly kind: 'completion'; readonly body: CompletionRequest };
 
@@ -124,9 +139,21 @@ export interface Engine {
   /** Tokens of a generated text; null if the engine can't count them. Takes at most seconds, and never fails. */
   countText?(text: string): Promise<number | null>;
 
+  /**
+   * Absent if the engine can't embed texts, like the next three if it can't do what they say. Throws EngineError, or
+   * the signal's reason when it aborts: `rejected` if the model is not one that embeds.
+   */
+  embed?(task: EmbedTask, call: PoolingCall): Promise<Embeddings>;
+  rerank?(task: RerankTask, call: PoolingCall): Promise<Ranking>;
+  tokenize?(task: TokenizeTask, signal: Cancellation): Promise<Tokens>;
+  detokenize?(tokens: readonly number[], signal: Cancellation): Promise<string>;
+
   /** Idempotent. Running requests fail with `unavailable`. */
   close(): Promise<void>;
 }
+
+/** A call without an envelope, which only generated responses have. */
+export type PoolingCall = Omit<Call, 'envelope' | 'onRest'>;
 
 /**
  * `unavailable`: the engine could not be reached or failed; another one may succeed.
@@ -213,6 +240,8 @@ export interface Usage {
   completion_tokens: number;
   total_tokens: number;
   prompt_tokens_details: { cached_tokens: number } | null;
+  /** Absent if the engine does not know how many tokens the model thought. */
+  completion_tokens_details?: { reasoning_tokens?: number } | null;
 }
 
 export interface ToolCall {
@@ -248,9 +277,17 @@ export interface CompletionLogprobs {
 
 export interface ChatChoiceDelta {
   index: number;
-  delta: { role?: 'assistant'; content?: string | null; tool_calls?: ToolCallDelta[] };
+  delta: {
+    role?: 'assistant';
+    content?: string | null;
+    /** What a reasoning model thinks, apart from its answer. */
+    reasoning_content?: string | null;
+    tool_calls?: ToolCallDelta[];
+  };
   logprobs: ChatLogprobs | null;
   finish_reason: FinishReason | null;
+  /** The stop string that ended the choice, if the engine reports it. */
+  stop_reason?: string | number | null;
 }
 
 export interface CompletionChoice {
@@ -274,12 +311,16 @@ export interface ChatChoice {
   message: {
     role: 'assistant';
     content: string | null;
+    /** Absent if the model did not think. */
+    reasoning_content?: string;
     tool_calls: ToolCall[] | null;
     function_call: null;
     refusal: null;
   };
   logprobs: ChatLogprobs | null;
   finish_reason: FinishReason;
+  /** As in a stream. */
+  stop_reason?: string | number | null;
 }
 
 /**

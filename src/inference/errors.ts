@@ -6,6 +6,7 @@ import { internal, type Refusal, type RefusalCode } from '#lib/errors.ts';
 import { toPathText, type Violation, type ViolationKind } from '#lib/schema/validation-error.ts';
 import { explainViolation } from '#lib/schema/violation-text.ts';
 import { EngineError, toOverflowText } from './engine.ts';
+import { type ModelKind, modelUses } from './pooling.ts';
 
 export class InferenceError extends Error {
   readonly status: number;
@@ -47,6 +48,20 @@ export const modelNotFound = (model: string) =>
     `The model ${JSON.stringify(model.slice(0, 100))} does not exist here. GET /v1/models lists those that do.`,
     { code: 'model_not_found', param: 'model' },
   );
+
+export function modelNotSupported(model: string, kind: ModelKind): InferenceError {
+  const { does, endpoint } = modelUses[kind];
+  return new InferenceError(400, `${model} ${does}: send its requests to ${endpoint}.`, {
+    code: 'model_not_supported',
+    param: 'model',
+  });
+}
+
+export const notAble = (model: string, ability: string) =>
+  new InferenceError(400, `No backend of ${model} can ${ability}. Name a model that can.`, {
+    code: 'model_not_supported',
+    param: 'model',
+  });
 
 const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
   new InferenceError(503, `No healthy backend serves ${model} at the moment. Try again shortly.`, {
@@ -194,9 +209,9 @@ export const inferenceErrorFormat: ErrorFormat = {
 };
 
 /** The error's code, or its type if it has no code. */
-export function codeOf({ body }: Rendered): string {
+export function codeOf({ body, code }: Rendered): string {
   const { error } = body as { error: { code: string | null; type: string } };
-  return error.code ?? error.type;
+  return code ?? error.code ?? error.type;
 }
 
 const limitTypes = {

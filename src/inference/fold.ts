@@ -39,34 +39,43 @@ export function foldChunks(kind: Task['kind'], chunks: Iterable<EngineChunk>): E
 
 function foldChat(index: number, deltas: readonly ChatChoiceDelta[]): ChatChoice {
   const content = deltas.map(({ delta }) => delta.content ?? '').join('');
+  const reasoning = deltas.map(({ delta }) => delta.reasoning_content ?? '').join('');
   const calls = foldToolCalls(deltas.flatMap(({ delta }) => delta.tool_calls ?? []));
+  const stop = deltas.find(({ stop_reason }) => stop_reason != null)?.stop_reason;
   return {
     index,
     message: {
       role: 'assistant',
       content: content === '' && calls !== null ? null : content,
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
       tool_calls: calls,
       function_call: null,
       refusal: null,
     },
     logprobs: foldChatLogprobs(deltas),
     finish_reason: toFinish(deltas),
+    ...(stop != null && { stop_reason: stop }),
   };
 }
 
 function foldToolCalls(deltas: readonly ToolCallDelta[]): ToolCall[] | null {
-  const calls = new Map<number, ToolCall>();
-  for (const { index, id, function: part } of deltas) {
-    const call = calls.get(index);
-    if (call !== undefined) call.function.arguments += part.arguments;
-    else
-      calls.set(index, {
-        id: id ?? '',
-        type: 'function',
-        function: { name: part.name ?? '', arguments: part.arguments },
-      });
-  }
+  const calls: ToolCallsByIndex = new Map();
+  for (const delta of deltas) addToolCall(calls, delta);
   return calls.size === 0 ? null : [...calls].sort(([a], [b]) => a - b).map(([, call]) => call);
+}
+
+export type ToolCallsByIndex = Map<number, ToolCall>;
+
+/** Adds one piece to its call. Upstreams may send the id and the name later than the first piece. */
+export function addToolCall(calls: ToolCallsByIndex, { index, id, function: part }: ToolCallDelta) {
+  let call = calls.get(index);
+  if (call === undefined) {
+    call = { id: '', type: 'function', function: { name: '', arguments: '' } };
+    calls.set(index, call);
+  }
+  call.id ||= id ?? '';
+  call.function.name ||= part?.name ?? '';
+  call.function.arguments += part?.arguments ?? '';
 }
 
 function foldChatLogprobs(deltas: readonly ChatChoiceDelta[]): ChatLogprobs | null {

@@ -11,6 +11,8 @@ export class GgufError extends Error {}
 export interface GgufHeader {
   readonly parts: number;
   readonly metadata: Metadata;
+  /** True if the model ends in a head that ranks or classifies. */
+  readonly hasClassifier: boolean;
 }
 
 /** Checks a model's file, and the other parts if the model is split. Throws GgufError. */
@@ -79,8 +81,11 @@ async function checkHeader(reader: HeaderReader, size: number): Promise<GgufHead
   checkData(found, Math.ceil(reader.position / alignment) * alignment, alignment, size);
   const parts = Number(metadata.get('split.count')?.value ?? 1);
   if (parts > maxParts) throw new GgufError(`claims to have ${parts} parts`);
-  return { parts, metadata };
+  const hasClassifier = found.some(({ name }) => classifierTensors.includes(name));
+  return { parts, metadata, hasClassifier };
 }
+
+const classifierTensors: readonly string[] = ['cls.weight', 'cls.output.weight'];
 
 const text = 8;
 const array = 9;
@@ -104,7 +109,8 @@ async function readValue(reader: HeaderReader, key: string, type: number): Promi
   if (bytes !== undefined) return { type, count: null, value: await reader.number(type, bytes) };
   if (type === text) {
     // A template must be whole.
-    const maxBytes = key === 'tokenizer.chat_template' ? maxTemplateBytes : maxStringBytes;
+    const isTemplate = key.startsWith('tokenizer.chat_template');
+    const maxBytes = isTemplate ? maxTemplateBytes : maxStringBytes;
     return { type, count: null, value: await reader.text(quote(key), maxBytes) };
   }
   if (type !== array) throw new GgufError(`has a value of unknown type ${type} at ${quote(key)}`);

@@ -118,6 +118,8 @@ export const ChatMessage = Type.Object(
     name: Maybe(Type.String({ maxLength: 512 })),
     tool_calls: Maybe(Type.Array(RequestToolCall, { maxItems: 512 })),
     tool_call_id: Maybe(Type.String()),
+    /** What the model thought before an earlier response. */
+    reasoning_content: Maybe(Type.String()),
     /** The predecessor of tool_calls. */
     function_call: Maybe(Type.Object({ name: Type.String(), arguments: Type.String() }, open)),
   },

@@ -72,7 +72,7 @@ export class Refusal extends Error {
 export const noCredentials = () =>
   new Refusal(
     'no_credentials',
-    'No API key was sent. Send it as "Authorization: Bearer <key>", or as the user name of HTTP Basic.',
+    'No API key was sent. Send it as "Authorization: Bearer <key>", as x-api-key, or as the user name of HTTP Basic.',
   );
 
 export const invalidCredentials = (masked: string) =>

@@ -1,10 +1,14 @@
 // "Did you mean …?": the candidate with the fewest edits, if it is close enough to be a typo.
 
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
+export function nearest(
+  word: string,
+  candidates: readonly string[],
+  maxEdits = Math.ceil(word.length / 3),
+): string | undefined {
   const ranked = candidates
     .map((candidate) => ({ candidate, distance: editDistance(word, candidate) }))
     .sort((a, b) => a.distance - b.distance)[0];
-  if (ranked === undefined || ranked.distance > Math.ceil(word.length / 3)) return undefined;
+  if (ranked === undefined || ranked.distance > maxEdits) return undefined;
   return ranked.candidate;
 }
 

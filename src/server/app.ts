@@ -26,7 +26,8 @@ import { trustHops } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { createHostCheck } from '#http/host-header.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
-import { type InferenceParts, inferenceRoutes } from '#inference/api/routes.ts';
+import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';
+import { findScope } from '#inference/apis/scopes.ts';
 import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts';
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
@@ -112,9 +113,7 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   applyErrorFormat(app, accountsErrorFormat, { maxBytes: 65_536, anyContentType: false });
 
   opsRoutes(app, parts.ops);
-  app.register(async (scope) => inferenceRoutes(scope, { ...parts.inference, fixedHeaders }), {
-    prefix: '/v1',
-  });
+  inferenceRoutes(app, { ...parts.inference, fixedHeaders });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
   app.register(async (scope) => dashboardApiRoutes(scope, parts), { prefix: '/dashboard/api' });
   app.register(async (scope) => {
@@ -149,11 +148,14 @@ const http = {
   shouldUpgradeCallback: ({ url = '' }: IncomingMessage) => isTerminal(url),
 };
 
-const isApi = (url: string) => url.startsWith('/v1/') || url.startsWith('/api/v1/');
+/** The cloud's prefix is inside Ollama's. */
+const isApi = (url: string) => findScope(url) !== undefined;
 
 /** Fastify could not route the URL, for example because of a broken %-escape. */
 function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = new Refusal('unknown_url', 'The URL of the request cannot be decoded.');
-  const { status, body } = errorFormatOf(request.raw.url ?? '/').renderRefusal(refusal);
-  reply.code(status).headers(jsonHeaders(request.id)).send(JSON.stringify(body));
+  const format = errorFormatOf(request.raw.url ?? '/');
+  const { status, body } = format.renderRefusal(refusal);
+  const shown = format.withId?.(body, request.id) ?? body;
+  reply.code(status).headers(jsonHeaders(request.id)).send(JSON.stringify(shown));
 }

@@ -8,7 +8,7 @@ import { accountsErrorFormat } from '#accounts/errors.ts';
 import { cloudErrorFormat } from '#cloud/errors.ts';
 import { hasLongBody } from '#http/body/upload-timeout.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
-import { inferenceErrorFormat } from '#inference/errors.ts';
+import { findScope } from '#inference/apis/scopes.ts';
 import { Refusal } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 
@@ -80,8 +80,9 @@ function toRefusal({ code }: HttpError): [line: string, Refusal] {
 }
 
 export function errorFormatOf(url: string): ErrorFormat {
-  if (/^\/v1(\/|\?|$)/.test(url)) return inferenceErrorFormat;
-  return /^\/api\/v1(\/|\?|$)/.test(url) ? cloudErrorFormat : accountsErrorFormat;
+  // The cloud's prefix is inside Ollama's.
+  if (/^\/api\/v1(\/|\?|$)/.test(url)) return cloudErrorFormat;
+  return findScope(url)?.errors ?? accountsErrorFormat;
 }
 
 export const jsonHeaders = (requestId: string) => ({

@@ -3,7 +3,15 @@
 import type { Parts } from '#server/parts/parts.ts';
 
 /** Starts all chores. Returns a function that stops them. */
-export function startChores({ core, accounts, usage, models, cloud }: Parts): () => void {
+export function startChores({
+  core,
+  accounts,
+  usage,
+  models,
+  serving,
+  batches,
+  cloud,
+}: Parts): () => void {
   const { log } = core;
 
   const every = (ms: number, chore: () => Promise<void>) =>
@@ -20,9 +28,12 @@ export function startChores({ core, accounts, usage, models, cloud }: Parts): ()
     every(5_000, () => accounts.apiKeys.flushLastUsed()),
     every(60_000, () => cloud.orphans.sweep()),
     every(60_000, () => usage.rows.sweep()),
+    every(60_000, () => batches.files.sweep()),
+    every(600_000, () => batches.rows.sweep()),
     every(600_000, () => accounts.throttle.sweep()),
     every(3_600_000, () => accounts.sessions.sweep()),
     every(600_000, () => usage.retention.sweep()),
+    every(600_000, () => serving.responses.sweep()),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

@@ -3,9 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, isAbsolute, join } from 'node:path';
 import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { programName } from '#config/load.ts';
 import { unknownUrl } from '#lib/errors.ts';
 import { type DashboardBuild, noncePlaceholder, webFolder } from './dashboard-build.ts';
 
@@ -34,7 +35,7 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
     built ??= {
       folder,
       pages: {
-        index: readFileSync(join(folder, 'index.html'), 'utf8'),
+        index: nameProgram(readFileSync(join(folder, 'index.html'), 'utf8')),
         docs: readFileSync(join(folder, 'docs.html'), 'utf8'),
       },
       assets: new Set(readdirSync(join(folder, 'assets'))),
@@ -43,9 +44,12 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
   }
 
   const pageAt = (url: string, name: Page) =>
-    app.get(url, (_request, reply) => {
+    app.get(url, (request, reply) => {
       const { pages } = findBuilt() ?? {};
-      if (pages === undefined) sendWaitingPage(reply, 'dashboard', build.hasFailed());
+      // Clients that look for Ollama ask for this text. Browsers name the type that they want.
+      if (url === '/' && !request.headers.accept?.includes('text/html'))
+        reply.type('text/plain; charset=utf-8').send('Ollama is running');
+      else if (pages === undefined) sendWaitingPage(reply, 'dashboard', build.hasFailed());
       else sendPage(reply, pages[name], styles[name]);
     });
   pageAt('/', 'index');
@@ -64,6 +68,14 @@ export async function dashboardRoutes(app: FastifyInstance, build: DashboardBuil
       .header('cache-control', 'public, max-age=31536000, immutable')
       .sendFile(params.name, join(folder, 'assets'));
   });
+}
+
+/** Tells the dashboard how commands begin on this computer. Visitors are not told the folder of an absolute path. */
+function nameProgram(page: string): string {
+  const name = programName();
+  const shown = (isAbsolute(name) ? basename(name) : name).replaceAll(/[&"<>]/g, '');
+  const meta = (content: string) => `<meta name="millrace-program" content="${content}"`;
+  return page.replace(meta('millrace'), () => meta(shown));
 }
 
 /** Which styles a page may have besides those from files. Scalar writes style attributes, which can't carry a nonce. */

@@ -113,7 +113,7 @@ export async function startServer(
 }
 
 function createServerApp(
-  { core, accounts, usage, models, serving, cloud, dashboard }: Parts,
+  { core, accounts, usage, models, serving, batches, cloud, dashboard }: Parts,
   state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
   const { config, clock, log, metrics, shared } = core;
@@ -139,8 +139,13 @@ function createServerApp(
     inference: {
       authenticator,
       catalog,
+      backends: models.backends.registry,
       serve: serving.serve,
+      countPrompt: serving.countPrompt,
       accounting: serving.accounting,
+      responses: serving.responses,
+      files: batches.files,
+      batches: batches.batches,
       allowedOrigins: config.inference.allowed_origins,
       ...serving.bodies.inference,
     },
@@ -165,7 +170,7 @@ function createServerApp(
 }
 
 /** Starts the work that runs beside requests, and cleans up after an earlier process that was killed. */
-function startWork({ core, usage, models, cloud, dashboard }: Parts): void {
+function startWork({ core, usage, models, batches, cloud, dashboard }: Parts): void {
   const { config, log, checkpoints } = core;
   const logFailure = (message: string) => (error: unknown) => log.error({ err: error }, message);
   dashboard.start();
@@ -174,6 +179,7 @@ function startWork({ core, usage, models, cloud, dashboard }: Parts): void {
   }
   cloud.reconciler.start();
   models.weights.start();
+  batches.runner.start();
   usage.rows.sweep().catch(logFailure('requests of an earlier process were not closed'));
   // At the start as well as every hour: some servers never run for an hour.
   usage.retention.sweep().catch(logFailure('old usage was not deleted'));

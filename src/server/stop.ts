@@ -8,13 +8,15 @@ import type { Parts } from '#server/parts/parts.ts';
 const lastWriteMs = 300;
 
 export async function stopParts(parts: Parts, app: FastifyInstance): Promise<void> {
-  const { core, accounts, usage, models, serving, cloud, dashboard } = parts;
+  const { core, accounts, usage, models, serving, batches, cloud, dashboard } = parts;
   const { log } = core;
   await models.weights.stop();
-  await drain(app, {
-    drainMs: core.config.server.drain_seconds * 1000,
-    cutOff: () => void stopServing(parts),
-  });
+  const drainMs = core.config.server.drain_seconds * 1000;
+  const batchesStopped = batches.runner.stop(drainMs);
+  const background = serving.responses.background.drain(drainMs);
+  await drain(app, { drainMs, cutOff: () => void stopServing(parts) });
+  await batchesStopped;
+  await background;
   await stopServing(parts);
   await usage.rows.stop();
   await models.tokens.close();

@@ -56,7 +56,9 @@ describe('roles', () => {
     routes = all
       .map((route) => route.split(' ') as [string, string])
       .map(([method, path]) => ({ method, path }))
-      .filter(({ path }) => /^\/(v1|api\/v1|dashboard\/api)\//.test(path));
+      .filter(({ path }) =>
+        /^\/((v1|api|dashboard\/api)\/|(rerank|tokenize|detokenize)$)/.test(path),
+      );
     const invite = async (role: string, name = role) => {
       const invited = await owner(`${api}/invitations`, { json: { role } });
       const { link } = (await invited.json()) as { link: string };
@@ -136,6 +138,32 @@ describe('roles', () => {
     }
   });
 
+  test('a stored response is read by its account, changed by members, and unknown to another', async () => {
+    const created = await member('/v1/responses', {
+      json: { model: 'hermes3-8b', input: 'Hello', max_output_tokens: 4 },
+    });
+    const { id } = (await created.json()) as { id: string };
+    const tries: [string, string, Record<'viewer' | 'stranger' | 'owner', number>][] = [
+      ['GET', '', { viewer: 200, stranger: 404, owner: 200 }],
+      ['GET', '?stream=true', { viewer: 400, stranger: 404, owner: 400 }],
+      ['GET', '/input_items', { viewer: 200, stranger: 404, owner: 200 }],
+      ['POST', '/cancel', { viewer: 403, stranger: 404, owner: 400 }],
+      ['DELETE', '', { viewer: 403, stranger: 404, owner: 200 }],
+    ];
+    for (const [
+      method,
+      path,
+      { viewer: asViewer, stranger: asStranger, owner: asOwner },
+    ] of tries) {
+      const call = async (session: SessionFetch) =>
+        (await session(`/v1/responses/${id}${path}`, { method })).status;
+      const seen = [await call(viewer), await call(stranger), await call(owner)];
+      assert.deepEqual(seen, [asViewer, asStranger, asOwner], `${method} ${path}`);
+    }
+    const json = { model: 'hermes3-8b', input: 'x', previous_response_id: id };
+    assert.equal((await stranger('/v1/responses', { json })).status, 400);
+  });
+
   test('to another account, nothing of this one exists', async () => {
     const idsAt = async (path: string) => {
       const { data } = (await (await member(path)).json()) as { data: { id: string }[] };
@@ -151,7 +179,8 @@ describe('roles', () => {
     const named = routes.filter(({ path }) => path.includes(':id'));
     assert(named.length > 20, `${named.length} routes`);
     for (const route of named) {
-      for (const id of ids) {
+      const own = route.path.startsWith('/v1/') ? world.inferenceIds : [];
+      for (const id of [...ids, ...own]) {
         const what = `${route.method} ${route.path} ${id}`;
         assert.equal(await send(stranger, route, id), 404, what);
       }
@@ -165,7 +194,7 @@ describe('roles', () => {
     const lists = routes.filter((route) => isReading(route) && !/[:*]|\/events$/.test(route.path));
     for (const { path } of lists) {
       const text = await (await stranger(path)).text();
-      const shown = ids.filter((id) => text.includes(id));
+      const shown = [...ids, ...world.inferenceIds].filter((id) => text.includes(id));
       assert.deepEqual(shown, [], path);
     }
   });

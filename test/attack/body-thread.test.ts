@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { memberTexts } from '#http/body/json.ts';
-import { addPiece, toPieces } from '#inference/api/body-pieces.ts';
-import { BodyRefused, createBodyThread } from '#inference/api/body-thread.ts';
+import { addPiece, toPieces } from '#inference/apis/bodies/body-pieces.ts';
+import { BodyRefused, createBodyThread } from '#inference/apis/bodies/body-thread.ts';
 import { systemClock } from '#lib/clock.ts';
 import { Refusal } from '#lib/errors.ts';
 
@@ -60,7 +60,10 @@ describe('the thread that parses bodies', () => {
     const thread = createBodyThread(systemClock, bounds);
     t.after(() => thread.close());
     const body = { model: 'm', messages, zz: Array.from({ length: 20_000 }, (_, n) => ({ n })) };
-    const parsed = await thread.parse({ caller: 'a', kind: 'chat', bytes: toBytes(body) }, never);
+    const parsed = await thread.parse(
+      { caller: 'a', url: '/v1/chat/completions', bytes: toBytes(body) },
+      never,
+    );
     assert.deepEqual(
       { ...parsed, [memberTexts]: undefined },
       { ...body, [memberTexts]: undefined },
@@ -76,11 +79,16 @@ describe('the thread that parses bodies', () => {
     const thread = createBodyThread(systemClock, bounds);
     t.after(() => thread.close());
     const bytes = toBytes({ model: 'm', messages: [] });
-    await assert.rejects(thread.parse({ caller: 'a', kind: 'chat', bytes }, never), (error) => {
-      assert(error instanceof BodyRefused);
-      assert.deepEqual([error.status, error.param, error.model], [400, 'messages', 'm']);
-      return true;
-    });
+    await assert.rejects(
+      thread.parse({ caller: 'a', url: '/v1/chat/completions', bytes }, never),
+      (error) => {
+        assert(error instanceof BodyRefused);
+        const { status, body } = error.rendered;
+        const { param } = (body as { error: { param: string } }).error;
+        assert.deepEqual([status, param, error.model], [400, 'messages', 'm']);
+        return true;
+      },
+    );
   });
 
   test('that dies fails the body it had, and serves the next', async (t) => {
@@ -91,9 +99,9 @@ describe('the thread that parses bodies', () => {
     );
     t.after(() => thread.close());
     const bytes = toBytes({ model: 'die', messages });
-    const dying = thread.parse({ caller: 'a', kind: 'chat', bytes }, never);
+    const dying = thread.parse({ caller: 'a', url: '/v1/chat/completions', bytes }, never);
     const next = thread.parse(
-      { caller: 'a', kind: 'chat', bytes: toBytes({ model: 'm', messages }) },
+      { caller: 'a', url: '/v1/chat/completions', bytes: toBytes({ model: 'm', messages }) },
       never,
     );
     await assert.rejects(dying, (error) => error instanceof Refusal && error.code === 'overloaded');
@@ -105,7 +113,10 @@ describe('the thread that parses bodies', () => {
     t.after(() => thread.close());
     const left = new AbortController();
     const ask = (caller: string) =>
-      thread.parse({ caller, kind: 'chat', bytes: toBytes({ model: 'm', messages }) }, left.signal);
+      thread.parse(
+        { caller, url: '/v1/chat/completions', bytes: toBytes({ model: 'm', messages }) },
+        left.signal,
+      );
     const bodies = Array.from({ length: 128 }, () => ask('a'));
     await assert.rejects(ask('a'), (error) => (error as Refusal).code === 'rate_limited');
     left.abort(new Error('gone'));

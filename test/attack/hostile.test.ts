@@ -17,12 +17,22 @@ import { until } from '#test/support/until.ts';
 /** Whether a path belongs to an API. The other paths are pages and files, which are JSON only if they fail. */
 const isApi = (path: string) => /^\/(v1|api\/v1|dashboard\/api)\/(?!docs$)/.test(path);
 /** Whether a route may respond with 503, which says that the model is overloaded. */
-const mayOverload = (route: string) => /^POST \/v1\/(chat\/)?completions$/.test(route);
+const mayOverload = (route: string) =>
+  /^POST (\/v1)?\/((chat\/)?completions|embeddings|rerank|(de)?tokenize)$/.test(route);
 
 /** Operations of the contract that this cloud refuses whatever the body says. */
 const notOffered: Record<string, number[]> = {
   'POST /api/v1/tickets': [403],
   'POST /api/v1/fabric': [400],
+  // The built-in model neither embeds nor ranks.
+  'POST /v1/embeddings': [400],
+  'POST /v1/rerank': [400],
+  'POST /rerank': [400],
+  'POST /api/embed': [400],
+  // Files are sent as forms.
+  'POST /v1/files': [415],
+  // The response is not a background one.
+  'POST /v1/responses/:response_id/cancel': [400, 404],
 };
 
 /** Batches of twenty requests. On PostgreSQL only the queries differ. */
@@ -53,7 +63,11 @@ for (const database of databases) {
       session = await server.join(owner);
       victim = await invite();
       world = await createWorld(server, session);
-      await until('the dashboard is built', async () => (await fetch(server.url)).ok);
+      const page = { headers: { accept: 'text/html' } };
+      await until('the pages are built', async () => {
+        const pages = ['/', '/docs', '/help/'].map((path) => fetch(`${server.url}${path}`, page));
+        return (await Promise.all(pages)).every(({ ok }) => ok);
+      });
     });
     after(() => agent.destroy());
 
@@ -70,7 +84,7 @@ for (const database of databases) {
         const [method = '', path = ''] = route.split(' ');
         const { status, answer } = await send(
           method,
-          path.replaceAll(/:(ticket_|attachment_)?id/g, world.ids[3] ?? ''),
+          path.replaceAll(/:(ticket_|attachment_|response_)?id/g, world.ids[3] ?? ''),
           { 'content-type': 'application/json', ...credentials('right', path) },
           Buffer.from(JSON.stringify(example)),
         );

@@ -101,7 +101,7 @@ describe('the CLI', () => {
     const bounded = await account('set', '--concurrent', '50', '--budget', '100');
     assert.match(
       bounded.stdout,
-      /^Limits: 50 at once, \$100\.00 a month\n\d{4}-\d\d: \$0\.00 for 0 /,
+      /^Limits: 50 at once, \$100\.00 a month\n\d{4}-\d\d \$0\.00: \$0\.00 for models, \$0\.00 for machines\n0 requests/,
     );
     assert.equal((await account('show')).stdout, bounded.stdout);
     assert.equal((await account('set')).code, 2);

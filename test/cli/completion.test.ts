@@ -31,7 +31,7 @@ describe('millrace completion', () => {
     assert.equal(complete('inst'), 'instances');
     assert.equal(complete('instances', 're'), 'rename restart');
     assert.equal(complete('instances', 'terminate', 'list', '--y'), '--yes');
-    assert.equal(complete('status', '--'), '--watch --json --help');
+    assert.equal(complete('status', '--'), '--json --watch --interval --context --help');
     assert.equal(complete('keys', 'create', 'x', '--exp'), '--expires');
   });
 

@@ -6,9 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { toDuration } from '#cli/format.ts';
 import { createPlainLines, createRate, describeBytes } from '#cli/progress.ts';
-import { toSize } from '#lib/format.ts';
+import { toDuration, toSize } from '#lib/format.ts';
 import { randomGguf } from '#test/support/gguf.ts';
 import { startHub, type TestHub } from '#test/support/hub.ts';
 import { password, startTestServer, type TestServer } from '#test/support/server.ts';
@@ -153,7 +152,7 @@ describe('progress', () => {
       describeBytes(done, 100_000_000, { rate: measureRate(done), note });
     assert.equal(describe(0), '0%  0 B of 100.0 MB');
     now = 2_000;
-    assert.equal(describe(50_000_000), '50%  50.0 MB of 100.0 MB  25.0 MB/s  2s left');
+    assert.equal(describe(50_000_000), '50%  50.0 MB of 100.0 MB  25.0 MB/s  2.0 s left');
     now = 3_000;
     assert.equal(describe(1_000, 'queued'), '0%  1.00 kB of 100.0 MB  queued');
   });
@@ -170,6 +169,12 @@ describe('progress', () => {
 
   it('formats sizes and durations', () => {
     assert.deepEqual([0, 999, 4_920_000_000].map(toSize), ['0 B', '999 B', '4.92 GB']);
-    assert.deepEqual([5, 65, 3_700].map(toDuration), ['5s', '1m 5s', '1h 1m']);
+    assert.deepEqual([950, 5_000, 59_980, 65_000, 3_700_000].map(toDuration), [
+      '950 ms',
+      '5.0 s',
+      '1 min 0 s',
+      '1 min 5 s',
+      '1 h 1 min',
+    ]);
   });
 });

@@ -51,7 +51,7 @@ describe('millrace status', () => {
     assert.deepEqual(stdout.split('\n').slice(0, 3), [
       `Server    up at ${server.url}, version ${millrace.version}`,
       'Machines  none',
-      `Spend     $0.00 in ${month}: $0.00 for models, $0.00 for machines`,
+      `Spend     ${month} $0.00: $0.00 for models, $0.00 for machines`,
     ]);
     assert.match(stdout, /^Models {4}1 with a backend, \d+ answered by the stand-in$/m);
     assert.match(stdout, /^hermes3-8b +box +healthy +0 +0 +-$/m);

@@ -5,6 +5,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { UsageSummary } from '#accounts/usage/schema.ts';
+import type { InstanceTypes, InstanceUsage } from '#cloud/schema.ts';
+import { toMoney } from '#lib/format.ts';
 import { model, startPricedModel } from '#test/support/limits/callers.ts';
 import { makeFolder, runMillrace, serveMillrace } from '#test/support/process.ts';
 import { until } from '#test/support/until.ts';
@@ -15,7 +17,8 @@ describe('millrace usage', () => {
 
   before(async () => {
     const config = join(makeFolder(), 'millrace.yaml');
-    writeFileSync(config, JSON.stringify({ models: await startPricedModel() }));
+    const cloud = { driver: 'scripted', rate_limit: false };
+    writeFileSync(config, JSON.stringify({ models: await startPricedModel(), cloud }));
     const server = await serveMillrace(['--config', config]);
     env = { HOME: makeFolder(), MILLRACE_URL: server.url };
     const link = /(http\S+#\/join\/\S+)/.exec(server.stdout())?.[1] ?? '';
@@ -52,6 +55,42 @@ describe('millrace usage', () => {
     assert.match(header ?? '', /^start,group,label,requests,/);
     assert.match(line ?? '', /T00:00:00\.000Z,llama3\.1-8b-instruct,,1,0,0,\d+,3,0,0\.0\d+,\d+/);
     assert.equal(end, '');
+  });
+
+  test('usage, limits and status have one total for models and machines, as the dashboard', async () => {
+    const read = async (...words: string[]) => {
+      const { code, stdout, stderr } = await runMillrace([...words, '--json'], { env });
+      assert.equal(code, 0, stderr);
+      return JSON.parse(stdout);
+    };
+    const types: InstanceTypes = await read('instances', 'types');
+    const [dearest] = Object.values(types)
+      .filter((type) => type.regions_with_capacity_available.length > 0)
+      .map((type) => type.instance_type)
+      .sort((one, other) => other.price_cents_per_hour - one.price_cents_per_hour);
+    await runMillrace(['ssh-keys', 'generate', 'laptop'], { env });
+    const launch = ['instances', 'launch', dearest?.name ?? '', '--name', 'costly', '--wait'];
+    const launched = await runMillrace(launch, { env });
+    assert.equal(launched.code, 0, launched.stderr);
+    await until('it costs something', async () => (await read('usage')).total.machines > 0);
+    await runMillrace(['instances', 'terminate', 'costly', '--yes'], { env });
+    await until('it is gone', async () => (await read('instances', 'list')).length === 0);
+
+    const { total } = await read('usage');
+    assert(total.models > 0 && total.machines > 0, JSON.stringify(total));
+    const limits = await read('limits', 'show');
+    const { details } = await read('status');
+    for (const one of [limits.total, details.spend])
+      assert.deepEqual([one.models, one.machines], [total.models, total.machines]);
+    const { data } = await read('usage', '--by', 'machine');
+    assert.deepEqual(
+      data.map(({ name, cents }: InstanceUsage) => [name, cents / 100]),
+      [['costly', total.machines]],
+    );
+    const [, sum = ''] = /\n\nTotal (.*)\n$/.exec((await run()).stdout) ?? [];
+    assert(sum.includes(`${toMoney(total.models + total.machines)}: `), sum);
+    const shown = await runMillrace(['limits', 'show'], { env });
+    assert(shown.stdout.includes(` ${sum}\n`), shown.stdout);
   });
 
   test('wrong usage exits 2, and a request that the server refuses exits 1 and says why', async () => {

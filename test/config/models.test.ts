@@ -87,6 +87,20 @@ describe('models in the configuration', () => {
     assert.deepEqual([entry?.ownedBy, entry?.contextWindow], ['acme', 32_768]);
   });
 
+  it('an alias leads to a model that exists', () => {
+    const aliases = (to: string) => `  aliases: { "claude-*": ${to} }\n`;
+    assert.equal(
+      createCatalog(toCatalogSettings(load('mine:', {}, aliases('mine')))).find('claude-4')?.id,
+      'mine',
+    );
+    assert.deepEqual(problems('mine:', {}, aliases('mien')), [
+      'millrace.yaml:4: models.aliases.claude-* refers to mien, which is not a model. Did you mean mine?',
+    ]);
+    assert.deepEqual(problems('mine:', {}, '  aliases: { "no spaces": mine }\n'), [
+      'millrace.yaml:4: models.aliases has an invalid alias. An alias begins with a letter or *, and has at most 100 characters: letters, digits and . _ : / @ - *.',
+    ]);
+  });
+
   it('the fallback of a model must exist and must not form a cycle', () => {
     const fallback = (from: string, to: string) =>
       `${from}:\n  context_fallback: { above: 100, to: ${to} }\n`;

@@ -17,6 +17,8 @@ const colorSchemes = ['light', 'dark'] as const;
 async function openReference(url: string, page: Page): Promise<void> {
   await page.goto(url);
   await page.getByRole('heading', { name: 'Millrace', level: 1 }).waitFor();
+  // Operations are rendered once they are near.
+  await page.getByRole('link', { name: 'List models' }).first().click();
   await page.getByRole('heading', { name: 'List models' }).first().waitFor();
 }
 

@@ -8,16 +8,20 @@ import { until } from '#test/support/until.ts';
 describe('serving the dashboard', () => {
   let server: TestServer;
   before(async () => {
+    // As the launcher sets it.
+    process.env.MILLRACE_PROGRAM = './millrace';
     server = await startTestServer();
-    const isBuilt = async () => (await server.fetch('/')).status !== 503;
+    const isBuilt = async () => (await fetchPage()).status !== 503;
     await until('the dashboard is built', isBuilt, 120_000);
   });
 
+  // As a browser: clients that name no type get what Ollama says.
+  const fetchPage = () => server.fetch('/', { headers: { accept: 'text/html' } });
   const assetsOf = (html: string) =>
     [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
 
   test('the policy allows scripts from files only, no framing, and styles with a new nonce', async () => {
-    const [one, other] = await Promise.all([server.fetch('/'), server.fetch('/')]);
+    const [one, other] = await Promise.all([fetchPage(), fetchPage()]);
     const policy = one.headers.get('content-security-policy') ?? '';
     assert.match(policy, /default-src 'none'; script-src 'self';/);
     assert.match(policy, /frame-ancestors 'none'/);
@@ -33,8 +37,13 @@ describe('serving the dashboard', () => {
     assert.equal(one.headers.get('cache-control'), 'no-cache');
   });
 
+  test('the page names the program as it was started', async () => {
+    const html = await (await fetchPage()).text();
+    assert.match(html, /<meta name="millrace-program" content="\.\/millrace"/);
+  });
+
   test('hashed assets are cached forever and compressed', async () => {
-    const assets = assetsOf(await (await server.fetch('/')).text());
+    const assets = assetsOf(await (await fetchPage()).text());
     assert.ok(assets.length >= 2);
     for (const path of assets) {
       for (const encoding of ['br', 'gzip']) {
@@ -47,7 +56,7 @@ describe('serving the dashboard', () => {
   });
 
   test('the first load is at most 300 kB of gzip', async () => {
-    const assets = assetsOf(await (await server.fetch('/')).text());
+    const assets = assetsOf(await (await fetchPage()).text());
     let bytes = 0;
     for (const path of assets) {
       const response = await server.fetch(path, { headers: { 'accept-encoding': 'gzip' } });

@@ -21,7 +21,7 @@ describe('the team', { skip: noBrowser }, () => {
   before(async () => {
     dashboard = await openDashboard([], {});
     owner = dashboard.page;
-    await owner.getByRole('link', { name: 'Team' }).click();
+    await owner.getByRole('link', { name: 'Team', exact: true }).click();
     await owner.getByRole('radio', { name: 'viewer' }).check();
     await owner.getByRole('button', { name: 'Create invitation link' }).click();
     const link = await owner.getByLabel(/Invitation link for a new viewer/).innerText();

@@ -14,7 +14,9 @@ import { until } from '#test/support/until.ts';
 test('a stream whose client reads nothing for five minutes is closed', async (test) => {
   const opened = Promise.withResolvers<{ response: ServerResponse; stream: EventStream }>();
   const server = createServer((_, response) => {
-    const stream = createEventStreams().open(response, [], new ClientDisconnect(response));
+    const stream = createEventStreams().open(response, [], {
+      signal: new ClientDisconnect(response),
+    });
     opened.resolve({ response, stream });
   });
   const port = await listen(test, server);
@@ -48,11 +50,9 @@ test('a stream whose client reads nothing for five minutes is closed', async (te
 
 test('events reach the client in chunks, and an HTTP/1.0 client up to the end', async (test) => {
   const server = createServer((_, response) => {
-    const stream = createEventStreams().open(
-      response,
-      ['x-one', 1],
-      new ClientDisconnect(response),
-    );
+    const stream = createEventStreams().open(response, ['x-one', 1], {
+      signal: new ClientDisconnect(response),
+    });
     stream.send('née');
     setImmediate(() => {
       stream.send('last');
@@ -80,7 +80,7 @@ test('a stream that is silent for 15 seconds is pinged, one that speaks is not, 
   const open = new Map<string, EventStream>();
   app.get<{ Params: { name: string } }>('/:name', (request, reply) => {
     reply.hijack();
-    const stream = streams.open(reply.raw, [], new ClientDisconnect(reply.raw));
+    const stream = streams.open(reply.raw, [], { signal: new ClientDisconnect(reply.raw) });
     stream.send('hello');
     open.set(request.params.name, stream);
   });

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EngineChunk } from '#inference/engine.ts';
+import type { ChatChoice, EngineChunk } from '#inference/engine.ts';
 import { foldChunks } from '#inference/fold.ts';
 
 const usage = {
@@ -56,6 +56,24 @@ test('content and tool calls are joined by index, in order', () => {
       },
     ],
   });
+});
+
+test('a tool call keeps an id and a name that come after its first piece', () => {
+  const piece = (given: object, finish: 'tool_calls' | null = null): EngineChunk => ({
+    choices: [
+      { index: 0, delta: { tool_calls: [given] }, logprobs: null, finish_reason: finish },
+    ] as EngineChunk['choices'],
+    usage: null,
+  });
+  const { choices } = foldChunks('chat', [
+    piece({ index: 0 }),
+    piece({ index: 0, id: 'call_1', function: { name: 'f' } }),
+    piece({ index: 0, function: { arguments: '{}' } }, 'tool_calls'),
+    end,
+  ]);
+  assert.deepEqual((choices[0] as ChatChoice).message.tool_calls, [
+    { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } },
+  ]);
 });
 
 test('text, scores and the stop reason of completions are joined', () => {

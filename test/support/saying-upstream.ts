@@ -18,7 +18,20 @@ export interface SayingUpstream {
   /** What the next responses say, in these pieces: the text of each, or a whole delta. */
   say(...pieces: (string | Delta)[]): void;
   /** The bodies of the chat requests so far. */
-  requests: { model: string; messages: { role: string; content: unknown }[] }[];
+  requests: { model: string; messages: { role: string; content: unknown }[]; tools?: unknown }[];
+}
+
+/** The message of a whole response. Calls must be whole in one delta. */
+function fold(deltas: readonly Delta[]): Delta {
+  const join = (name: string) => deltas.map((delta) => delta[name] ?? '').join('');
+  const calls = deltas.flatMap(({ tool_calls }) => tool_calls ?? []);
+  const thoughts = join('reasoning_content');
+  return {
+    role: 'assistant',
+    content: join('content'),
+    ...(thoughts !== '' && { reasoning_content: thoughts }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
 }
 
 export async function startSayingUpstream(): Promise<SayingUpstream> {
@@ -30,7 +43,15 @@ export async function startSayingUpstream(): Promise<SayingUpstream> {
       response.setHeader('content-type', 'application/json');
       return response.end(JSON.stringify({ object: 'list', data: [{ id: 'said' }] }));
     }
-    requests.push(JSON.parse(Buffer.concat(chunks).toString()));
+    const body = JSON.parse(Buffer.concat(chunks).toString());
+    requests.push(body);
+    const counts = { prompt_tokens: 10, completion_tokens: deltas.length };
+    const usage = { ...counts, total_tokens: 10 + deltas.length };
+    if (body.stream !== true) {
+      response.setHeader('content-type', 'application/json');
+      const choices = [{ index: 0, message: fold(deltas), finish_reason: 'stop' }];
+      return response.end(JSON.stringify({ id: 'chatcmpl-1', created: 1, choices, usage }));
+    }
     response.setHeader('content-type', 'text/event-stream');
     const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'said' };
     const send = (event: object) => response.write(`data: ${JSON.stringify(event)}\n\n`);
@@ -38,8 +59,7 @@ export async function startSayingUpstream(): Promise<SayingUpstream> {
       send({ ...head, choices: [{ index: 0, delta, finish_reason: null }] });
     }
     send({ ...head, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
-    const counts = { prompt_tokens: 10, completion_tokens: deltas.length };
-    send({ ...head, choices: [], usage: { ...counts, total_tokens: 10 + deltas.length } });
+    send({ ...head, choices: [], usage });
     response.end('data: [DONE]\n\n');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');

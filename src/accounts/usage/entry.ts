@@ -41,6 +41,11 @@ export interface UsageEntry {
   close(end: UsageEnd): void;
 }
 
+/** Where the rows of requests go. */
+export interface UsageRows {
+  open(facts: UsageFacts): UsageEntry;
+}
+
 /** The recorder's view of an entry. */
 export class OpenEntry implements UsageEntry, Indexed {
   index = notListed;

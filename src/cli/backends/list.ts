@@ -2,28 +2,29 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError, printJson, printTable, printText } from '#cli/output.ts';
+import { CliError, toTable } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
+import { addView } from '#cli/view.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 
 export function listCommand(): Command {
-  return new Command('list')
+  const command = new Command('list')
     .description('List backends with their health, load and errors')
-    .argument('[model]', 'Only the backends of this model')
-    .option('--json', 'Print JSON')
-    .action(list);
+    .argument('[model]', 'Only the backends of this model');
+  return addView(command, async (model: string | undefined) => {
+    const all = await readBackends();
+    const data = all.filter((backend) => model === undefined || backend.model === model);
+    if (model !== undefined && data.length === 0) {
+      throw new CliError(`No model ${model} has backends. See \`millrace backends list\`.`);
+    }
+    return { data, text: [renderBackends(data), ...data.flatMap(explain)].join('\n') };
+  });
 }
 
-async function list(model: string | undefined, { json }: { json?: true }): Promise<void> {
-  const all = await readBackends();
-  const data = all.filter((backend) => model === undefined || backend.model === model);
-  if (model !== undefined && data.length === 0) {
-    throw new CliError(`No model ${model} has backends. See \`millrace backends list\`.`);
-  }
-  if (json) return printJson(data);
-  printTable(
+const renderBackends = (backends: readonly BackendView[]) =>
+  toTable(
     ['MODEL', 'NAME', 'FROM', 'ADDRESS', 'STATE', 'RUNNING', 'REQ/S', 'FIRST TOKEN', 'ERRORS'],
-    data.map((backend) => [
+    backends.map((backend) => [
       backend.model,
       backend.name,
       backend.source,
@@ -35,17 +36,16 @@ async function list(model: string | undefined, { json }: { json?: true }): Promi
       String(backend.errors),
     ]),
   );
-  for (const { id, reason, last_error } of data) {
-    const why = reason ?? last_error;
-    if (why !== null) printText(`\n${id}: ${why}`);
-  }
-  for (const { id, implausible_counts: count } of data) {
-    const times = count === 1 ? 'once' : `${count} times`;
-    if (count > 0)
-      printText(
-        `\n${id}: reported implausible token counts ${times} in 24 hours; counted here instead.`,
-      );
-  }
+
+function explain({ id, reason, last_error, implausible_counts: count }: BackendView): string[] {
+  const why = reason ?? last_error;
+  const times = count === 1 ? 'once' : `${count} times`;
+  return [
+    ...(why === null ? [] : [`\n${id}: ${why}`]),
+    ...(count === 0
+      ? []
+      : [`\n${id}: reported implausible token counts ${times} in 24 hours; counted here instead.`]),
+  ];
 }
 
 export const readBackends = () =>

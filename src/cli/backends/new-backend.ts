@@ -1,10 +1,9 @@
 // The options that describe a backend, shared by `backends add` and `backends check`.
 
-import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { CliError } from '#cli/output.ts';
+import { readSecret } from '#cli/secret-file.ts';
 import type { NewBackend } from '#inference/backends/schema.ts';
-import { toReason } from '#lib/start-error.ts';
 
 export interface BackendOptions {
   name?: string;
@@ -60,7 +59,7 @@ export function toNewBackend(model: string, url: string, options: BackendOptions
     model,
     url,
     name: options.name ?? toName(url),
-    api_key: options.apiKeyFile === undefined ? null : readKey(options.apiKeyFile),
+    api_key: options.apiKeyFile === undefined ? null : readSecret(options.apiKeyFile),
     upstream_model: options.model ?? null,
     // The server validates the kind.
     server: (options.server ?? null) as NewBackend['server'] & (string | null),
@@ -81,15 +80,6 @@ function toName(url: string): string {
     throw new CliError(`${url} is not a URL. Give one such as http://10.0.0.5:8000/v1.`);
   const name = new URL(url).host.replaceAll(/[^A-Za-z0-9.-]+/g, '-');
   return name.replace(/^[^A-Za-z0-9]+/, '').slice(0, 64);
-}
-
-/** Never from a flag: every user of the computer can read a command line. */
-function readKey(file: string): string {
-  try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8').trim();
-  } catch (error) {
-    throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
-  }
 }
 
 function parseHeader(text: string): [string, string] {

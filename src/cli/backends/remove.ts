@@ -2,18 +2,22 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
-import { toBackendPath } from './path.ts';
+import { backendArgument, getBackend, toBackendPath } from './find.ts';
 
 export function removeCommand(): Command {
   return new Command('remove')
     .description('Remove a backend that was added live; its running requests finish first')
-    .argument('<id>', 'Id as model/name, from `millrace backends list`')
+    .argument(...backendArgument)
     .option('--yes', 'Do not ask for confirmation')
-    .action(async (id: string, { yes }: { yes?: true }) => {
-      const path = await toBackendPath(id);
+    .option('--json', 'Print JSON')
+    .action(async (wanted: string, { yes, json }: { yes?: true; json?: true }) => {
+      const backend = await getBackend(wanted);
+      const { id } = backend;
       await confirm(`Remove backend ${id}?`, yes);
-      await createClient('session').delete(path);
-      console.log(`${id} gets no new requests. It is removed once its running requests finish.`);
+      await createClient('session').delete(toBackendPath(backend));
+      const text = `${id} gets no new requests. It is removed once its running requests finish.`;
+      report({ id }, text, json);
     });
 }

@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
+import { report } from '#cli/output.ts';
 import type { Config } from '#config/schema.ts';
 import { toSize } from '#lib/format.ts';
 import millrace from '../../../package.json' with { type: 'json' };
@@ -13,7 +14,8 @@ export function backupCommand(): Command {
   const command = new Command('backup')
     .description('Save the database and the keys of this server to one file')
     .argument('<file>', 'Archive to write, such as millrace.tar.gz')
-    .option('--force', 'Replace the file if it exists');
+    .option('--force', 'Replace the file if it exists')
+    .option('--json', 'Print JSON');
   return withInstallation(command)
     .addHelpText(
       'after',
@@ -22,7 +24,10 @@ export function backupCommand(): Command {
     .action(save);
 }
 
-async function save(file: string, options: InstallationOptions & { force?: true }): Promise<void> {
+async function save(
+  file: string,
+  options: InstallationOptions & { force?: true; json?: true },
+): Promise<void> {
   const config = findInstallation(options);
   // Only these commands pay for loading SQLite and tar.
   const { createBackup } = await import('#backup/create.ts');
@@ -35,7 +40,8 @@ async function save(file: string, options: InstallationOptions & { force?: true 
     createBackup(source, file, { ...watcher, force: options.force === true, now: new Date() }),
   );
   const paths = manifest.files.map(({ path }) => path).join(', ');
-  console.log(
+  report(
+    { file: resolve(file), ...manifest },
     [
       `Saved ${paths} to ${resolve(file)} (${toSize(statSync(file).size)}).`,
       ...(manifest.schema === null ? [] : [`Database schema: ${manifest.schema}.`]),
@@ -43,6 +49,7 @@ async function save(file: string, options: InstallationOptions & { force?: true 
       ...elsewhere(config),
       'The file holds keys that can be used. Store it like a password.',
     ].join('\n'),
+    options.json,
   );
 }
 

@@ -5,12 +5,14 @@ import { Command } from 'commander';
 import type { Manifest } from '#backup/manifest.ts';
 import { keepOrphansFile } from '#backup/state-files.ts';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
+import { report } from '#cli/output.ts';
 import type { Config } from '#config/schema.ts';
 import { notIncluded, watched, withoutPassword } from './report.ts';
 
 interface RestoreFlags extends InstallationOptions {
   readonly force?: true;
   readonly check?: true;
+  readonly json?: true;
 }
 
 export function restoreCommand(): Command {
@@ -21,7 +23,8 @@ export function restoreCommand(): Command {
       '--force',
       'Replace the state that is there; it is moved to a folder in the data directory',
     )
-    .option('--check', 'Only verify the archive; change nothing');
+    .option('--check', 'Only verify the archive; change nothing')
+    .option('--json', 'Print JSON');
   return withInstallation(command).action(restore);
 }
 
@@ -30,8 +33,8 @@ async function restore(file: string, options: RestoreFlags): Promise<void> {
   const { restoreBackup, verifyBackup } = await import('#backup/restore.ts');
   if (options.check) {
     const manifest = await watched((watcher) => verifyBackup(file, watcher));
-    console.log(`${resolve(file)} is sound: ${describe(manifest)}.`);
-    return;
+    const sound = `${resolve(file)} is sound: ${describe(manifest)}.`;
+    return report({ file: resolve(file), ...manifest }, sound, options.json);
   }
   const config = findInstallation(options);
   const { manifest, aside } = await watched((watcher) =>
@@ -41,7 +44,8 @@ async function restore(file: string, options: RestoreFlags): Promise<void> {
       now: new Date(),
     }),
   );
-  console.log(
+  report(
+    { data_dir: resolve(config.data_dir), aside, ...manifest },
     [
       `Restored into ${resolve(config.data_dir)}: ${describe(manifest)}.`,
       ...(aside === null ? [] : [`The earlier state is in ${aside}. Delete it when all is well.`]),
@@ -50,6 +54,7 @@ async function restore(file: string, options: RestoreFlags): Promise<void> {
       'Machines launched after the backup belong to no instance now. The server logs and keeps them;',
       `delete ${join(resolve(config.data_dir), keepOrphansFile)} to let it remove them.`,
     ].join('\n'),
+    options.json,
   );
 }
 

@@ -5,6 +5,7 @@ import { styleText } from 'node:util';
 import type { Client } from '#cli/client.ts';
 import { CliError } from '#cli/output.ts';
 import { EventTooLongError, readEvents } from '#lib/read-events.ts';
+import { createMarkdown, type MarkdownStream } from './markdown.ts';
 
 export interface Message {
   readonly role: 'system' | 'user' | 'assistant';
@@ -76,22 +77,42 @@ async function* readChunks(body: Readable, signal: AbortSignal): AsyncIterable<C
   throw broken;
 }
 
-/** Writes to stdout. On a terminal, reasoning is dimmed and nothing can control the terminal; a pipe gets the content. */
-export function createWriter(): AnswerOptions['write'] {
+export interface Writer {
+  readonly write: AnswerOptions['write'];
+  /** Prints what was held back, and ends the line if there is one. */
+  end(): void;
+}
+
+/** Writes to stdout. On a terminal, markdown is rendered, reasoning is dimmed and nothing can control the terminal;
+ * a pipe gets the content as it is. */
+export function createWriter(): Writer {
   const { stdout } = process;
+  let isEmpty = true;
+  const print = (text: string) => {
+    isEmpty = false;
+    stdout.write(text);
+  };
   if (!stdout.isTTY) {
-    return (text, kind) => {
-      if (kind === 'content') stdout.write(text);
+    return {
+      write: (text, kind) => void (kind === 'content' && print(text)),
+      end: () => void (isEmpty || print('\n')),
     };
   }
+  // False with NO_COLOR.
+  const markdown = stdout.hasColors() ? createMarkdown() : plain;
   let last: 'content' | 'reasoning' = 'content';
-  return (text, kind) => {
-    const gap = last === 'reasoning' && kind === 'content' ? '\n\n' : '';
-    last = kind;
-    const safe = text.replaceAll(/[^\P{Cc}\n\t]/gu, '�');
-    stdout.write(gap + (kind === 'reasoning' ? styleText('dim', safe) : safe));
+  return {
+    write(text, kind) {
+      const gap = last === 'reasoning' && kind === 'content' ? '\n\n' : '';
+      last = kind;
+      const safe = text.replaceAll(/[^\P{Cc}\n\t]/gu, '�');
+      print(gap + (kind === 'reasoning' ? styleText('dim', safe) : markdown.write(safe)));
+    },
+    end: () => void (isEmpty || print(`${markdown.end()}\n`)),
   };
 }
+
+const plain: MarkdownStream = { write: (text) => text, end: () => '' };
 
 /** Says on a terminal that another model answered than the one that was asked for. */
 export function noteStandIn({ model, served_by }: Answer): void {

@@ -3,7 +3,8 @@
 import { createInterface, type Interface } from 'node:readline';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
-import { CliError, toPrintable } from '#cli/output.ts';
+import { CliError } from '#cli/output.ts';
+import { toPrintable } from '#lib/printable.ts';
 import { createWriter, type Message, noteStandIn, streamAnswer } from './answer.ts';
 import { chooseModel, requireModel } from './choose-model.ts';
 
@@ -111,17 +112,19 @@ async function reply(conversation: Conversation, content: string): Promise<void>
   const messages: Message[] = [...conversation.messages, { role: 'user', content }];
   const cancel = new AbortController();
   conversation.cancel = cancel;
+  const writer = createWriter();
   try {
-    const options = { signal: cancel.signal, write: createWriter() };
+    const options = { signal: cancel.signal, write: writer.write };
     const answer = await streamAnswer(client, { model, messages }, options);
-    process.stdout.write('\n');
+    writer.end();
     noteStandIn(answer);
     conversation.messages = forgetOldest([
       ...messages,
       { role: 'assistant', content: answer.content },
     ]);
   } catch (error) {
-    if (cancel.signal.aborted) console.log('\nCancelled.');
+    writer.end();
+    if (cancel.signal.aborted) console.log('Cancelled.');
     else reportOrThrow(error);
   } finally {
     conversation.cancel = null;

@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { CliError, printJson } from '#cli/output.ts';
-import { createWriter, type Message, noteStandIn, streamAnswer } from './answer.ts';
+import { createWriter, type Message, noteStandIn, streamAnswer, type Writer } from './answer.ts';
 import { chooseModel } from './choose-model.ts';
 
 interface Options {
@@ -42,18 +42,22 @@ async function run(prompt: string | undefined, options: Options): Promise<void> 
   const controller = new AbortController();
   process.once('SIGINT', () => controller.abort());
   const { signal } = controller;
-  const write = options.json ? () => {} : createWriter();
+  const writer = options.json ? silent : createWriter();
+  const { write } = writer;
   try {
     const answer = await streamAnswer(client, { model, messages }, { signal, write });
     if (options.json) return printJson(answer);
-    process.stdout.write('\n');
+    writer.end();
     noteStandIn(answer);
     if (answer.finish_reason === 'length')
       console.error('The answer reached the maximum length of the model and is not complete.');
   } catch (error) {
-    throw signal.aborted ? new CliError('\nCancelled.', 130) : error;
+    writer.end();
+    throw signal.aborted ? new CliError('Cancelled.', 130) : error;
   }
 }
+
+const silent: Writer = { write: () => {}, end: () => {} };
 
 async function readPrompt(prompt: string | undefined): Promise<string> {
   const piped = process.stdin.isTTY ? '' : await readInput();

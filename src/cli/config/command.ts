@@ -2,7 +2,7 @@
 // JSON Schema.
 
 import { Command } from 'commander';
-import { CliError, printJson } from '#cli/output.ts';
+import { CliError, printJson, report } from '#cli/output.ts';
 import { ConfigError } from '#config/error.ts';
 import { renderExample } from '#config/example.ts';
 import { loadConfig } from '#config/load.ts';
@@ -16,6 +16,7 @@ export function configCommand(): Command {
         .description('Check the file and the environment without starting the server')
         .argument('[file]', 'Configuration file (default: millrace.yaml, if it exists)')
         .option('--config <file>', 'The same, as for other commands')
+        .option('--json', 'Print JSON')
         .action(check),
     )
     .addCommand(
@@ -30,13 +31,13 @@ export function configCommand(): Command {
     );
 }
 
-function check(file: string | undefined, { config }: { config?: string }): void {
+function check(file: string | undefined, { config, json }: { config?: string; json?: true }): void {
   const loaded = orExplain(() => loadConfig({ config: file ?? config }));
-  console.log(
+  const text =
     loaded.file === null
       ? 'No configuration file found. The defaults and the environment are valid.'
-      : `${loaded.file} is valid.`,
-  );
+      : `${loaded.file} is valid.`;
+  report({ file: loaded.file, valid: true }, text, json);
 }
 
 /** Reports configuration problems as sentences without a stack: the operator fixes them. */

@@ -9,6 +9,7 @@ type Protocol = FirewallRule['protocol'];
 interface Options {
   from: string;
   description: string;
+  json?: true;
 }
 
 export function allowCommand(): Command {
@@ -18,14 +19,15 @@ export function allowCommand(): Command {
     .argument('[ports]', 'A port or a range, such as 8000-8100', parsePorts)
     .option('--from <network>', 'Source, such as 203.0.113.0/24', '0.0.0.0/0')
     .option('--description <text>', 'What it is for', '')
+    .option('--json', 'Print JSON')
     .action(allow);
 }
 
 async function allow(protocol: Protocol, ports: number[] | undefined, options: Options) {
   const client = createClient('any');
-  const { from: source_network, description } = options;
+  const { from: source_network, description, json } = options;
   const rule = { protocol, source_network, description, ...(ports && { port_range: ports }) };
-  await replaceRules(client, [...(await readRules(client)), rule]);
+  await replaceRules(client, [...(await readRules(client)), rule], json);
 }
 
 function parsePorts(text: string): number[] {

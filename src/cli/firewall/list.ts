@@ -2,16 +2,11 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson } from '#cli/output.ts';
-import { printRules, readRules } from './rules.ts';
+import { addView } from '#cli/view.ts';
+import { readRules, renderRules } from './rules.ts';
 
-export function listCommand(): Command {
-  return new Command('list')
-    .description('List the rules by their number')
-    .option('--json', 'Print JSON')
-    .action(async ({ json }: { json?: true }) => {
-      const rules = await readRules(createClient('any'));
-      if (json) return printJson(rules);
-      printRules(rules);
-    });
-}
+export const listCommand = (): Command =>
+  addView(new Command('list').description('List the rules by their number'), async () => {
+    const data = await readRules(createClient('any'));
+    return { data, text: renderRules(data) };
+  });

@@ -11,7 +11,8 @@ export function removeCommand(): Command {
     .description('Remove a rule')
     .argument('<number>', 'Number, from `millrace firewall list`', Number)
     .option('--yes', 'Do not ask for confirmation')
-    .action(async (number: number, { yes }: { yes?: true }) => {
+    .option('--json', 'Print JSON')
+    .action(async (number: number, { yes, json }: { yes?: true; json?: true }) => {
       const client = createClient('any');
       const rules = await readRules(client);
       const rule = rules[number - 1];
@@ -22,6 +23,7 @@ export function removeCommand(): Command {
       await replaceRules(
         client,
         rules.filter((one) => one !== rule),
+        json,
       );
     });
 }

@@ -6,7 +6,7 @@ import {
   type InstallationOptions,
   withDataDirectory,
 } from '#cli/installation.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, report } from '#cli/output.ts';
 import { createPlainLines } from '#cli/progress.ts';
 import { GpuError } from '#gpu/errors.ts';
 
@@ -20,7 +20,8 @@ export function gpuBuildCommand(): Command {
     .option(
       '--registry <url>',
       "npm registry of llama.cpp's source (default: the one that npm uses)",
-    );
+    )
+    .option('--json', 'Print JSON');
   return withDataDirectory(build)
     .addHelpText(
       'after',
@@ -29,7 +30,7 @@ export function gpuBuildCommand(): Command {
     .action(buildHere);
 }
 
-type Options = InstallationOptions & { arch?: string[]; registry?: string };
+type Options = InstallationOptions & { arch?: string[]; registry?: string; json?: true };
 
 async function buildHere(options: Options): Promise<void> {
   const architectures = options.arch ?? [];
@@ -49,8 +50,10 @@ async function buildHere(options: Options): Promise<void> {
       signal: controller.signal,
     });
     lines.end();
-    console.log(
+    report(
+      { architectures: built.architectures, file: built.file },
       `Built kernels for compute capability ${built.architectures.join(', ')}: ${built.file}.\nModels use them from their next load on; no restart is needed.`,
+      options.json,
     );
   } catch (error) {
     if (controller.signal.aborted) throw new CliError('Interrupted. Nothing was changed.', 130);

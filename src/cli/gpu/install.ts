@@ -6,7 +6,7 @@ import {
   type InstallationOptions,
   withDataDirectory,
 } from '#cli/installation.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, report } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
 import { GpuError } from '#gpu/errors.ts';
 import { type KernelKind, kernelPackages } from '#gpu/packages.ts';
@@ -19,7 +19,8 @@ export function gpuInstallCommand(): Command {
         Object.keys(kernelPackages),
       ),
     )
-    .option('--registry <url>', 'npm registry (default: the one that npm uses)');
+    .option('--registry <url>', 'npm registry (default: the one that npm uses)')
+    .option('--json', 'Print JSON');
   return withDataDirectory(install)
     .addHelpText(
       'after',
@@ -28,7 +29,7 @@ export function gpuInstallCommand(): Command {
     .action(installHere);
 }
 
-type Options = InstallationOptions & { kernels?: KernelKind; registry?: string };
+type Options = InstallationOptions & { kernels?: KernelKind; registry?: string; json?: true };
 
 async function installHere(options: Options): Promise<void> {
   const { data_dir: dataDir } = findInstallation(options);
@@ -47,8 +48,10 @@ async function installHere(options: Options): Promise<void> {
       progress: (bytes) => bar.show(bytes),
       signal: new AbortController().signal,
     }).finally(() => bar.end());
-    console.log(
+    report(
+      { kernels: kind, file },
       `Installed ${kind} kernels: ${file}.\nModels use them from their next load on; no restart is needed.`,
+      options.json,
     );
   } catch (error) {
     if (error instanceof GpuError) throw new CliError(error.message);

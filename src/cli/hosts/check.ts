@@ -3,16 +3,19 @@
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
 import { CliError, printJson, printText } from '#cli/output.ts';
-import type { HostChecks, HostView } from '#cloud/hosts/schema.ts';
+import type { HostChecks } from '#cloud/hosts/schema.ts';
+import { getHost, listHosts } from './find.ts';
 
 export function checkCommand(): Command {
   return new Command('check')
     .description('Check that hosts are reachable and have what instances need')
-    .argument('[name]', 'Host to check (default: all)')
+    .argument('[host]', 'Name or id of the host to check (default: all)')
     .option('--json', 'Print JSON')
-    .action(async (name: string | undefined, { json }: { json?: true }) => {
+    .action(async (wanted: string | undefined, { json }: { json?: true }) => {
       const client = createClient('session');
-      const names = name === undefined ? await listNames(client) : [name];
+      const hosts =
+        wanted === undefined ? await listHosts(client) : [await getHost(client, wanted)];
+      const names = hosts.map(({ name }) => name);
       if (json) {
         const all = await Promise.all(names.map((one) => check(client, one)));
         printJson(names.map((one, index) => ({ name: one, ...all[index] })));
@@ -39,8 +42,3 @@ export async function printChecks(client: Client, name: string): Promise<boolean
 
 const check = (client: Client, name: string) =>
   client.post<HostChecks>(`/dashboard/api/hosts/${encodeURIComponent(name)}/check`);
-
-async function listNames(client: Client): Promise<string[]> {
-  const { data } = await client.get<{ data: HostView[] }>('/dashboard/api/hosts');
-  return data.map(({ name }) => name);
-}

@@ -2,37 +2,47 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson, printTable, toPrintable } from '#cli/output.ts';
+import { toTable } from '#cli/output.ts';
+import { addView } from '#cli/view.ts';
 import type { HostView } from '#cloud/hosts/schema.ts';
+import { listHosts } from './find.ts';
 
-export function listCommand(): Command {
-  return new Command('list')
-    .description('List hosts with their used and total resources')
-    .option('--json', 'Print JSON')
-    .action(async ({ json }: { json?: true }) => {
-      const { data } = await createClient('session').get<{ data: HostView[] }>(
-        '/dashboard/api/hosts',
-      );
-      if (json) return printJson(data);
-      printTable(
-        ['NAME', 'REGION', 'STATUS', 'ENGINE', 'NODES', 'VCPUS', 'MEMORY', 'GPUS', 'INSTANCES'],
-        data.map((host) => [
-          host.name,
-          host.region,
-          host.status === 'offline' && host.draining ? 'offline, draining' : host.status,
-          host.engine ?? host.driver,
-          countOnline(host),
-          `${sum(host, 'vcpus_used')}/${sum(host, 'vcpus')}`,
-          `${sum(host, 'memory_gib_used')}/${sum(host, 'memory_gib')} GiB`,
-          countGpus(host),
-          String(host.instances),
-        ]),
-      );
-      for (const { name, reason } of data) {
-        if (reason !== null) console.error(toPrintable(`${name}: ${reason}`));
-      }
-    });
-}
+export const listCommand = (): Command =>
+  addView(
+    new Command('list').description('List hosts with their used and total resources'),
+    async () => {
+      const data = await listHosts(createClient('session'));
+      const rows = data.map((host) => [
+        host.name,
+        host.region,
+        host.status === 'offline' && host.draining ? 'offline, draining' : host.status,
+        host.engine ?? host.driver,
+        countOnline(host),
+        `${sum(host, 'vcpus_used')}/${sum(host, 'vcpus')}`,
+        `${sum(host, 'memory_gib_used')}/${sum(host, 'memory_gib')} GiB`,
+        countGpus(host),
+        String(host.instances),
+      ]);
+      return {
+        data,
+        text: toTable(headers, rows),
+        notes: () =>
+          data.flatMap(({ name, reason }) => (reason === null ? [] : [`${name}: ${reason}`])),
+      };
+    },
+  );
+
+const headers = [
+  'NAME',
+  'REGION',
+  'STATUS',
+  'ENGINE',
+  'NODES',
+  'VCPUS',
+  'MEMORY',
+  'GPUS',
+  'INSTANCES',
+];
 
 const sum = (
   { nodes }: HostView,

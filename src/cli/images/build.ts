@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
+import { printJson } from '#cli/output.ts';
 import type { HostImage } from '#cloud/hosts/schema.ts';
 import { addHost, chooseHosts, postImage } from './hosts.ts';
 
@@ -14,11 +15,15 @@ export function buildCommand(): Command {
       'Target host; may be repeated (default: every LXD and Incus host)',
       addHost,
     )
-    .action(async ({ alias, host }: { alias: string; host?: string[] }) => {
+    .option('--json', 'Print JSON')
+    .action(async ({ alias, host, json }: { alias: string; host?: string[]; json?: true }) => {
       const client = createClient('session');
+      const images: HostImage[] = [];
       for (const one of await chooseHosts(client, host)) {
         const image: HostImage = await postImage(client, one, alias, { recipe: 'small' });
-        console.log(`Built ${image.name} and imported it to ${one}.`);
+        images.push(image);
+        if (!json) console.log(`Built ${image.name} and imported it to ${one}.`);
       }
+      if (json) printJson(images);
     });
 }

@@ -3,7 +3,7 @@
 
 import { Command } from 'commander';
 import { type Client, createClient, RefusedError } from '#cli/client.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, printJson } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
 import type { HostImage } from '#cloud/hosts/schema.ts';
 import { addHost, chooseHosts, imagePath, postImage } from './hosts.ts';
@@ -13,6 +13,7 @@ interface Options {
   alias: string;
   remote?: string;
   host?: string[];
+  json?: true;
 }
 
 const examples = `
@@ -35,9 +36,10 @@ export function importCommand(): Command {
       'Target host; may be repeated (default: every LXD and Incus host)',
       addHost,
     )
+    .option('--json', 'Print JSON')
     .addHelpText('after', examples)
     .action(async (file: string | undefined, rootfs: string | undefined, options: Options) => {
-      const { alias, remote } = options;
+      const { alias, remote, json } = options;
       if ((file === undefined) === (remote === undefined)) {
         throw new CliError('Give either an image file or --remote.', 2);
       }
@@ -46,8 +48,9 @@ export function importCommand(): Command {
       for (const host of hosts) {
         if (remote !== undefined) await postImage(client, host, alias, parseRemote(remote));
         else await upload(client, host, alias, [file ?? '', ...(rootfs ? [rootfs] : [])]);
-        console.log(`Imported ${alias} to ${host}.`);
+        if (!json) console.log(`Imported ${alias} to ${host}.`);
       }
+      if (json) printJson(hosts.map((host) => ({ name: alias, host })));
     });
 }
 

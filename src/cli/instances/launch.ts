@@ -3,9 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
+import { listFilesystems, pickFilesystem } from '#cli/filesystems/find.ts';
+import { findOnly } from '#cli/find.ts';
 import { CliError, printJson } from '#cli/output.ts';
 import { nameProgram } from '#cli/program-name.ts';
-import type { InstanceTypes, SshKey } from '#cloud/schema.ts';
+import { getSshKey, listSshKeys } from '#cli/ssh-keys/find.ts';
+import type { InstanceTypes, Ruleset, SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 import { waitUntilActive } from './wait.ts';
 
@@ -29,11 +32,14 @@ export function launchCommand(): Command {
     .argument('<type>', 'Instance type, from `millrace instances types`, e.g. cpu_1x_general')
     .option('--name <name>', 'Name for the instance')
     .option('--region <region>', 'Region (default: the first one with capacity)')
-    .option('--ssh-key <name>', 'SSH key, from `millrace ssh-keys list` (default: the newest)')
+    .option(
+      '--ssh-key <key>',
+      'SSH key by name or id, from `millrace ssh-keys list` (default: the newest)',
+    )
     .option('--hostname <name>', 'Hostname inside the instance')
     .option('--image <family>', 'Image family, e.g. ubuntu-24-04, or the id of an image')
-    .option('--filesystem <name...>', 'Filesystems to mount at /lambda/nfs/<name>')
-    .option('--ruleset <id...>', 'Ids of firewall rulesets that apply to it')
+    .option('--filesystem <name...>', 'Filesystems by name or id, to mount at /lambda/nfs/<name>')
+    .option('--ruleset <id...>', 'Firewall rulesets by name or id that apply to it')
     .option('--tag <key=value...>', 'Tags, e.g. team=vision')
     .option(
       '--user-data <file>',
@@ -52,12 +58,13 @@ async function launch(type: string, options: Options): Promise<void> {
     {
       instance_type_name: type,
       region_name: options.region ?? (await findRegion(client, type)),
-      ssh_key_names: [options.sshKey ?? (await findNewestKey(client))],
+      ssh_key_names: [(await findKey(client, options.sshKey)).name],
       name: options.name,
       hostname: options.hostname,
       image: options.image === undefined ? undefined : toImage(options.image),
-      file_system_names: options.filesystem,
-      firewall_rulesets: options.ruleset?.map((id) => ({ id })),
+      file_system_names:
+        options.filesystem && (await toFilesystemNames(client, options.filesystem)),
+      firewall_rulesets: options.ruleset && (await toRulesets(client, options.ruleset)),
       tags: options.tag?.map(toTag),
       user_data: userData,
     },
@@ -94,15 +101,28 @@ async function findRegion(client: Client, type: string): Promise<string> {
   return region;
 }
 
-async function findNewestKey(client: Client): Promise<string> {
-  const { data } = await client.get<{ data: SshKey[] }>('/api/v1/ssh-keys');
-  const newest = data.at(-1);
+/** Without a wish, it is the newest. */
+async function findKey(client: Client, wanted: string | undefined): Promise<SshKey> {
+  if (wanted !== undefined) return getSshKey(client, wanted);
+  const newest = (await listSshKeys(client)).at(-1);
   if (newest === undefined) {
     throw new CliError(
       'The account has no SSH key. Add one with `millrace ssh-keys add` or `millrace ssh-keys generate`.',
     );
   }
-  return newest.name;
+  return newest;
+}
+
+async function toFilesystemNames(client: Client, wanted: readonly string[]): Promise<string[]> {
+  const all = await listFilesystems(client);
+  return wanted.map((one) => pickFilesystem(all, one).name);
+}
+
+async function toRulesets(client: Client, wanted: readonly string[]): Promise<{ id: string }[]> {
+  const { data } = await client.get<{ data: Ruleset[] }>('/api/v1/firewall-rulesets');
+  const command = 'GET /api/v1/firewall-rulesets';
+  const kind = { noun: 'ruleset', command, namesOf: ({ name }: Ruleset) => [name] };
+  return wanted.map((one) => ({ id: findOnly(data, one, kind).id }));
 }
 
 function read(file: string): string {

@@ -8,7 +8,7 @@ import { listInstances, pickInstance } from './find.ts';
 export function logsCommand(): Command {
   return new Command('logs')
     .description('Print the boot log of an instance; needs a sign-in')
-    .argument('<instance>', 'Id or name')
+    .argument('<instance>', 'Id, its first characters, or name')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json }: { json?: true }) => {
       const client = createClient('session');

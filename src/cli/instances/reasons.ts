@@ -3,9 +3,10 @@
 
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
-import { CliError, toPrintable } from '#cli/output.ts';
+import { CliError } from '#cli/output.ts';
 import { listAll } from '#cli/pages.ts';
 import { programName } from '#config/load.ts';
+import { toPrintable } from '#lib/printable.ts';
 
 interface Detail {
   id: string;

@@ -11,7 +11,7 @@ import { listInstances, pickInstance } from './find.ts';
 export function sshCommand(): Command {
   return new Command('ssh')
     .description('Connect to an instance by SSH, or run a command in it')
-    .argument('<instance>', 'Id or name')
+    .argument('<instance>', 'Id, its first characters, or name')
     .argument('[command...]', 'Command to run; put -- before one that has options')
     .option(
       '-i, --identity <file>',

@@ -1,13 +1,15 @@
-// Finds an API key by its id or label.
+// Finds an API key by its id, the first characters of it, or its label.
 
 import type { ApiKey } from '#accounts/schema.ts';
 import type { Client } from '#cli/client.ts';
-import { pickOnly } from '#cli/output.ts';
+import { findOnly } from '#cli/find.ts';
 import { listAll } from '#cli/pages.ts';
 
-export async function getKey(client: Client, wanted: string): Promise<ApiKey> {
-  const path = '/dashboard/api/api-keys';
-  const data = await listAll<ApiKey>(client, path, { query: { search: wanted } });
-  const matches = data.filter(({ id, label }) => id === wanted || label === wanted);
-  return pickOnly(matches, { noun: 'API key', wanted, command: 'millrace keys list' });
-}
+export const keysPath = '/dashboard/api/api-keys';
+
+export const getKey = async (client: Client, wanted: string): Promise<ApiKey> =>
+  findOnly(await listAll<ApiKey>(client, keysPath, { query: { search: wanted } }), wanted, {
+    noun: 'API key',
+    command: 'millrace keys list',
+    namesOf: ({ label }) => [label],
+  });

@@ -15,7 +15,7 @@ import {
 export function limitCommand(): Command {
   const command = new Command('limit')
     .description('Change limits of an API key; limits that are not given stay as they are')
-    .argument('<key>', 'Id or label, from `millrace keys list`');
+    .argument('<key>', 'Id, its first characters, or label, from `millrace keys list`');
   return addLimitOptions(command)
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: LimitOptions & { json?: true }) => {

@@ -2,20 +2,21 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { toPrintable } from '#cli/output.ts';
+import { report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { getKey } from './find.ts';
 
 export function revokeCommand(): Command {
   return new Command('revoke')
     .description('Revoke an API key; it stops working at once')
-    .argument('<key>', 'Id or label, from `millrace keys list`')
+    .argument('<key>', 'Id, its first characters, or label, from `millrace keys list`')
     .option('--yes', 'Do not ask for confirmation')
-    .action(async (wanted: string, { yes }: { yes?: true }) => {
+    .option('--json', 'Print JSON')
+    .action(async (wanted: string, { yes, json }: { yes?: true; json?: true }) => {
       const client = createClient('session');
       const { id, label } = await getKey(client, wanted);
       await confirm(`Revoke API key ${label} (${id})? Requests with it will fail.`, yes);
       await client.delete(`/dashboard/api/api-keys/${encodeURIComponent(id)}`);
-      console.log(`Revoked API key ${toPrintable(label)}.`);
+      report({ id, label }, `Revoked API key ${label}.`, json);
     });
 }

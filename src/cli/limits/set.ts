@@ -3,8 +3,8 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { addLimitOptions, type LimitOptions, toChangedLimits } from '#cli/keys/limit-options.ts';
-import { printJson } from '#cli/output.ts';
-import { type AccountLimits, printLimits } from './show.ts';
+import { report } from '#cli/output.ts';
+import { type AccountLimits, viewLimits } from './show.ts';
 
 export function setCommand(): Command {
   return addLimitOptions(
@@ -17,7 +17,7 @@ export function setCommand(): Command {
       const limits = toChangedLimits(options);
       const client = createClient('session');
       const account = await client.put<AccountLimits>('/dashboard/api/limits', limits);
-      if (json) return printJson(account);
-      printLimits(account);
+      const { data, text } = await viewLimits(client, account);
+      report(data, text, json);
     });
 }

@@ -4,57 +4,58 @@ import { Command } from 'commander';
 import { readBackends, toState } from '#cli/backends/list.ts';
 import { createClient } from '#cli/client.ts';
 import { loadCredentials } from '#cli/credentials.ts';
-import { printJson, printTable } from '#cli/output.ts';
+import { toTable } from '#cli/output.ts';
+import { addView, type View } from '#cli/view.ts';
 import type { BackendView } from '#inference/backends/schema.ts';
 import type { Model } from '#inference/schema.ts';
 import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { toSize } from '#lib/format.ts';
 
 export function listCommand(): Command {
-  return new Command('list')
+  const command = new Command('list')
     .description('List models, their backends, and the weights on disk')
-    .option('--json', 'Print JSON')
     .addHelpText(
       'after',
       '\nBackends and weights are shown only if you are signed in. An API key lists the models alone.',
-    )
-    .action(list);
+    );
+  return addView(command, list);
 }
 
-async function list({ json }: { json?: true }): Promise<void> {
+async function list(): Promise<View> {
   // An API key may list models, but backends and weights need a session.
   const isSignedIn = loadCredentials().session !== null;
   const overview = isSignedIn ? await readOverview() : null;
   const backends = isSignedIn ? await readBackends() : [];
   const { data: models } = await createClient('any').get<{ data: Model[] }>('/v1/models');
-  if (json)
-    return printJson(
-      models.map((model) => ({ ...model, ...toDetail(overview, backends, model.id) })),
-    );
+  const data = models.map((model) => ({ ...model, ...toDetail(overview, backends, model.id) }));
   if (overview === null) {
-    printTable(
-      ['ID', 'OWNER'],
-      models.map(({ id, owned_by }) => [id, owned_by]),
-    );
-    return;
+    const rows = models.map(({ id, owned_by }) => [id, owned_by]);
+    return { data, text: toTable(['ID', 'OWNER'], rows) };
   }
-  printTable(
-    ['ID', 'OWNER', 'SERVED BY'],
-    models.map(({ id, owned_by }) => [id, owned_by, servedBy(backends, id)]),
-  );
-  if (overview.data.length > 0) {
-    console.log('');
-    printTable(
-      ['WEIGHTS ON DISK', 'SIZE', 'STATE', 'SERVES'],
-      overview.data.map(({ name, bytes, bytes_on_disk, state, models: served }) => [
-        name,
-        state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
-        isBeingPulled(overview, name) ? 'being pulled' : state,
-        served.length === 0 ? '-' : served.join(', '),
-      ]),
-    );
-  }
+  const aliasesOf = (id: string) => overview.models.find((one) => one.id === id)?.aliases ?? [];
+  const hasAliases = models.some(({ id }) => aliasesOf(id).length > 0);
+  const rows = models.map(({ id, owned_by }) => [
+    id,
+    owned_by,
+    servedBy(backends, id),
+    ...(hasAliases ? [aliasesOf(id).join(', ')] : []),
+  ]);
+  const header = ['ID', 'OWNER', 'SERVED BY', ...(hasAliases ? ['ALIASES'] : [])];
+  const text = toTable(header, rows);
+  const hasWeights = overview.data.length > 0;
+  return { data, text: hasWeights ? `${text}\n\n${renderWeights(overview)}` : text };
 }
+
+const renderWeights = (overview: WeightsOverview) =>
+  toTable(
+    ['WEIGHTS ON DISK', 'SIZE', 'STATE', 'SERVES'],
+    overview.data.map(({ name, bytes, bytes_on_disk, state, models: served }) => [
+      name,
+      state === 'whole' ? toSize(bytes) : `${toSize(bytes_on_disk)} of ${toSize(bytes)}`,
+      isBeingPulled(overview, name) ? 'being pulled' : state,
+      served.length === 0 ? '-' : served.join(', '),
+    ]),
+  );
 
 export const readOverview = () =>
   createClient('session').get<WeightsOverview>('/dashboard/api/weights');
@@ -75,10 +76,12 @@ function toDetail(
   overview: WeightsOverview | null,
   backends: readonly BackendView[],
   id: string,
-): { weights?: string | null; backends?: BackendView[] } {
+): { aliases?: string[]; weights?: string | null; backends?: BackendView[] } {
   if (overview === null) return {};
+  const model = overview.models.find((one) => one.id === id);
   return {
-    weights: overview.models.find((one) => one.id === id)?.weights ?? null,
+    aliases: model?.aliases ?? [],
+    weights: model?.weights ?? null,
     backends: backends.filter(({ model }) => model === id),
   };
 }

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { type Client, createClient } from '#cli/client.ts';
-import { CliError, printJson, printText } from '#cli/output.ts';
+import { CliError, printJson, printText, report } from '#cli/output.ts';
 import { startByteProgress } from '#cli/progress.ts';
 import type { Pull, WeightsOverview } from '#inference/weights/schema.ts';
 import { toSize } from '#lib/format.ts';
@@ -48,7 +48,7 @@ export function pullCommand(): Command {
 
 async function pull(what: string, file: string | undefined, options: Options): Promise<void> {
   const client = createClient('session');
-  if (options.cancel) return cancel(client, what, file, options.keep === true);
+  if (options.cancel) return cancel(client, what, file, options);
   const source = what.includes('/') ? { repo: what } : { model: what };
   const started = await client.post<Pull>('/dashboard/api/weights/pulls', {
     ...source,
@@ -96,13 +96,13 @@ async function cancel(
   client: Client,
   what: string,
   file: string | undefined,
-  keep: boolean,
+  { keep, json }: Options,
 ): Promise<void> {
   const { pulls } = await client.get<WeightsOverview>('/dashboard/api/weights');
   const found = pulls.filter(
     ({ id, model, name, repo, files, state }) =>
       (state === 'queued' || state === 'running') &&
-      [id, model, name, repo].includes(what) &&
+      ([id, model, name, repo].includes(what) || (what.length >= 4 && id.startsWith(what))) &&
       (file === undefined || files.includes(file)),
   );
   const [only] = found;
@@ -112,7 +112,7 @@ async function cancel(
     throw new CliError(`Several pulls match ${what}. Give the id: ${ids}.`);
   }
   await client.delete(`/dashboard/api/weights/pulls/${only.id}${keep ? '?keep=true' : ''}`);
-  printText(`Cancelled. The downloaded part is ${keep ? 'kept' : 'deleted'}.`);
+  report(only, `Cancelled. The downloaded part is ${keep ? 'kept' : 'deleted'}.`, json);
 }
 
 const toHint = ({ id }: Pull) => `To cancel: millrace models pull ${id} --cancel`;

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError, printText } from '#cli/output.ts';
+import { CliError, report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { toSize } from '#lib/format.ts';
 import { readOverview } from './list.ts';
@@ -19,11 +19,12 @@ export function removeCommand(): Command {
     )
     .argument('<name or id>', 'Weights from `millrace models list`, or the model id they serve')
     .option('--yes', 'Do not ask for confirmation')
+    .option('--json', 'Print JSON')
     .addHelpText('after', examples)
     .action(remove);
 }
 
-async function remove(wanted: string, { yes }: { yes?: true }): Promise<void> {
+async function remove(wanted: string, { yes, json }: { yes?: true; json?: true }): Promise<void> {
   const { data } = await readOverview();
   const weights = data.find(({ name, models }) => name === wanted || models.includes(wanted));
   if (weights === undefined) {
@@ -35,8 +36,7 @@ async function remove(wanted: string, { yes }: { yes?: true }): Promise<void> {
   await confirm(`Delete ${weights.name} (${size}) from the server's disk?`, yes);
   const path = weights.name.split('/').map(encodeURIComponent).join('/');
   await createClient('session').delete(`/dashboard/api/weights/${path}`);
-  printText(`Removed ${weights.name} and freed ${size}.`);
-  if (weights.models.length > 0) {
-    printText(`The built-in stand-in now answers for ${weights.models.join(', ')}.`);
-  }
+  const removed = `Removed ${weights.name} and freed ${size}.`;
+  const standIn = `\nThe built-in stand-in now answers for ${weights.models.join(', ')}.`;
+  report(weights, weights.models.length > 0 ? removed + standIn : removed, json);
 }

@@ -2,22 +2,22 @@
 
 import { Command } from 'commander';
 import { readBackends } from '#cli/backends/list.ts';
-import { CliError, printJson, printText } from '#cli/output.ts';
+import { CliError } from '#cli/output.ts';
+import { addView, type View } from '#cli/view.ts';
 import { programName } from '#config/load.ts';
 import { toCounted, toPricePair, toSize } from '#lib/format.ts';
 import { nearest } from '#lib/nearest.ts';
 import { isBeingPulled, readOverview, servedBy } from './list.ts';
 
 export function showCommand(): Command {
-  return new Command('show')
+  const command = new Command('show')
     .description('Show the owner, context window, prices, hub repositories and backends of a model')
     .argument('<id>', 'Model id, from `millrace models list`')
-    .option('--json', 'Print JSON')
-    .addHelpText('after', '\nExample:\n  millrace models show llama3.1-8b-instruct')
-    .action(show);
+    .addHelpText('after', '\nExample:\n  millrace models show llama3.1-8b-instruct');
+  return addView(command, show);
 }
 
-async function show(id: string, { json }: { json?: true }): Promise<void> {
+async function show(id: string): Promise<View> {
   const [overview, backends] = await Promise.all([readOverview(), readBackends()]);
   const model = overview.models.find((one) => one.id === id);
   if (model === undefined) {
@@ -31,7 +31,6 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
   const stored = overview.data.filter(
     ({ models, repo }) => models.includes(id) || repo === model.gguf_repo,
   );
-  if (json) return printJson({ ...model, on_disk: stored });
   const rows = [
     ['Id', model.id],
     ['Owner', model.owned_by],
@@ -50,8 +49,10 @@ async function show(id: string, { json }: { json?: true }): Promise<void> {
       ].join(', '),
     ]),
   ];
-  printText(rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n'));
-  if (model.weights === null && model.gguf_repo !== null) {
-    printText(`\nPull the real weights with: ${programName()} models pull ${id}`);
-  }
+  const text = rows.map(([name, value]) => `${name?.padEnd(15)} ${value}`).join('\n');
+  const hint = `\n\nPull the real weights with: ${programName()} models pull ${id}`;
+  return {
+    data: { ...model, on_disk: stored },
+    text: model.weights === null && model.gguf_repo !== null ? text + hint : text,
+  };
 }

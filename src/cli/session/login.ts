@@ -2,14 +2,15 @@
 
 import { Command } from 'commander';
 import { explain, send } from '#cli/client.ts';
-import { loadCredentials, saveCredentials } from '#cli/credentials.ts';
-import { CliError } from '#cli/output.ts';
+import { loadTarget, saveSession, toAddress } from '#cli/credentials.ts';
+import { CliError, report } from '#cli/output.ts';
 import { ask } from '#cli/prompts.ts';
 
 interface Options {
   url?: string;
   email?: string;
   link?: string;
+  json?: true;
 }
 
 export function loginCommand(): Command {
@@ -21,6 +22,7 @@ export function loginCommand(): Command {
       '--link <link>',
       'Invitation link, or the set-up link that the server prints at its first start',
     )
+    .option('--json', 'Print JSON')
     .addHelpText(
       'after',
       '\nWithout a terminal, email and password are read from standard input, one per line.',
@@ -30,14 +32,13 @@ export function loginCommand(): Command {
 
 async function login(options: Options): Promise<void> {
   const link = options.link === undefined ? null : parseLink(options.link);
-  const saved = loadCredentials();
-  const url = (link?.url ?? options.url ?? saved.url).replace(/\/+$/, '');
+  const given = link?.url ?? options.url ?? null;
+  const { context, url, device } = loadTarget(given === null ? null : toAddress(given));
   const secret = { message: link === null ? 'Password' : 'Choose a password', secret: true };
   const questions = options.email === undefined ? [{ message: 'Email' }, secret] : [secret];
   const answers = await ask(questions);
   const email = options.email ?? (answers[0] as string);
   const password = answers.at(-1) as string;
-  const device = saved.url === url ? saved.device : null;
   const headers: Record<string, string> =
     device === null ? {} : { cookie: `millrace_device=${device}` };
   const response =
@@ -50,8 +51,8 @@ async function login(options: Options): Promise<void> {
     readCookie(response, '__Host-millrace_session') ?? readCookie(response, 'millrace_session');
   if (session === null)
     throw new CliError(`${url} accepted the sign-in but sent no session. Is it a Millrace server?`);
-  saveCredentials({ url, session, device: readCookie(response, 'millrace_device') });
-  console.log(`Signed in to ${url} as ${email}.`);
+  saveSession(context, { url, session, device: readCookie(response, 'millrace_device') });
+  report({ url, email, context }, `Signed in to ${url} as ${email}.`, options.json);
 }
 
 function readCookie(response: Response, name: string): string | null {

@@ -3,16 +3,19 @@
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
 import { forgetSession } from '#cli/credentials.ts';
+import { report } from '#cli/output.ts';
 
 export function logoutCommand(): Command {
   return new Command('logout')
     .description('Sign out and delete the saved session')
-    .action(async () => {
+    .option('--json', 'Print JSON')
+    .action(async ({ json }: { json?: true }) => {
+      const client = createClient('session');
       try {
-        await createClient('session').post('/dashboard/api/logout');
+        await client.post('/dashboard/api/logout');
       } finally {
         forgetSession();
       }
-      console.log('Signed out.');
+      report({ url: client.url }, 'Signed out.', json);
     });
 }

@@ -2,16 +2,17 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printText } from '#cli/output.ts';
+import { addView } from '#cli/view.ts';
 
-export function whoamiCommand(): Command {
-  return new Command('whoami')
-    .description('Show who is signed in, and to which server')
-    .action(async () => {
+export const whoamiCommand = (): Command =>
+  addView(
+    new Command('whoami').description('Show who is signed in, and to which server'),
+    async () => {
       const client = createClient('session');
-      const { email, role } = await client.get<{ email: string; role: string }>(
-        '/dashboard/api/me',
-      );
-      printText(`${email} (${role}) on ${client.url}`);
-    });
-}
+      const me = await client.get<{ email: string; role: string }>('/dashboard/api/me');
+      return {
+        data: { ...me, url: client.url },
+        text: `${me.email} (${me.role}) on ${client.url}`,
+      };
+    },
+  );

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError, printText } from '#cli/output.ts';
+import { CliError, report } from '#cli/output.ts';
 import type { SshKey } from '#cloud/schema.ts';
 import { toReason } from '#lib/start-error.ts';
 
@@ -12,12 +12,13 @@ export function addCommand(): Command {
     .description('Add a public key that you already have')
     .argument('<name>', 'Name for the key')
     .argument('<file>', 'Public key file, e.g. ~/.ssh/id_ed25519.pub')
-    .action(async (name: string, file: string) => {
+    .option('--json', 'Print JSON')
+    .action(async (name: string, file: string, { json }: { json?: true }) => {
       const { data } = await createClient('any').post<{ data: SshKey }>('/api/v1/ssh-keys', {
         name,
         public_key: read(file),
       });
-      printText(`Added SSH key ${data.name} (${data.id}).`);
+      report(data, `Added SSH key ${data.name} (${data.id}).`, json);
     });
 }
 

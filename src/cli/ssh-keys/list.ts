@@ -2,22 +2,16 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { printJson, printTable } from '#cli/output.ts';
-import type { SshKey } from '#cloud/schema.ts';
+import { toTable } from '#cli/output.ts';
+import { addView } from '#cli/view.ts';
+import { listSshKeys } from './find.ts';
 
-export function listCommand(): Command {
-  return new Command('list')
-    .description('List the SSH keys of the account')
-    .option('--json', 'Print JSON')
-    .action(async ({ json }: { json?: true }) => {
-      const { data } = await createClient('any').get<{ data: SshKey[] }>('/api/v1/ssh-keys');
-      if (json) return printJson(data);
-      printTable(
-        ['ID', 'NAME', 'PUBLIC KEY'],
-        data.map(({ id, name, public_key }) => [id, name, shorten(public_key)]),
-      );
-    });
-}
+export const listCommand = (): Command =>
+  addView(new Command('list').description('List the SSH keys of the account'), async () => {
+    const data = await listSshKeys(createClient('any'));
+    const rows = data.map(({ id, name, public_key }) => [id, name, shorten(public_key)]);
+    return { data, text: toTable(['ID', 'NAME', 'PUBLIC KEY'], rows) };
+  });
 
 const shorten = (key: string) =>
   key.length > 60 ? `${key.slice(0, 40)}...${key.slice(-16)}` : key;

@@ -2,17 +2,24 @@
 
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { toPrintable } from '#cli/output.ts';
+import { report } from '#cli/output.ts';
 import { confirm } from '#cli/prompts.ts';
 import { getMember, membersPath } from './find.ts';
+
+interface Options {
+  keepKeys?: true;
+  yes?: true;
+  json?: true;
+}
 
 export function removeCommand(): Command {
   return new Command('remove')
     .description('Remove a person from the account, sign them out and revoke their API keys')
-    .argument('<email>', 'Email address or id, from `millrace team list`')
+    .argument('<email>', 'Email address, id or its first characters, from `millrace team list`')
     .option('--keep-keys', 'Keep the API keys that the person created')
     .option('--yes', 'Do not ask for confirmation')
-    .action(async (wanted: string, { keepKeys, yes }: { keepKeys?: true; yes?: true }) => {
+    .option('--json', 'Print JSON')
+    .action(async (wanted: string, { keepKeys, yes, json }: Options) => {
       const client = createClient('session');
       const member = await getMember(client, wanted);
       const { id, email, api_keys: count } = member;
@@ -22,6 +29,7 @@ export function removeCommand(): Command {
       const result = await client.delete<{ revoked_keys: number }>(
         `${membersPath}/${id}?keys=${keepKeys ? 'keep' : 'revoke'}`,
       );
-      console.log(`Removed ${toPrintable(email)}. API keys revoked: ${result.revoked_keys}.`);
+      const text = `Removed ${email}. API keys revoked: ${result.revoked_keys}.`;
+      report({ id, email, ...result }, text, json);
     });
 }

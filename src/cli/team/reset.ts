@@ -3,14 +3,15 @@
 
 import { Command } from 'commander';
 import { findInstallation, type InstallationOptions, withInstallation } from '#cli/installation.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, printJson } from '#cli/output.ts';
 import { StartError } from '#lib/start-error.ts';
 
 export function resetCommand(): Command {
   const command = new Command('reset')
     .description('Print a one-time link that sets a new password; run it on the server')
     .argument('<email>', 'Email address of the person')
-    .option('--url <url>', 'URL of the server in the link (default: from the configuration)');
+    .option('--url <url>', 'URL of the server in the link (default: from the configuration)')
+    .option('--json', 'Print JSON');
   return withInstallation(command)
     .addHelpText(
       'after',
@@ -21,7 +22,7 @@ export function resetCommand(): Command {
 
 async function reset(
   email: string,
-  { url, ...options }: InstallationOptions & { url?: string },
+  { url, json, ...options }: InstallationOptions & { url?: string; json?: true },
 ): Promise<void> {
   const config = findInstallation(options);
   // Only this command pays for loading the database.
@@ -33,6 +34,7 @@ async function reset(
   if (made === null) {
     throw new CliError(`No user has the email address ${email}. Owners see all users under Team.`);
   }
+  if (json) return printJson({ link: made.link, expires_at: made.expiresAt.toISOString() });
   console.error(`Open this link before ${made.expiresAt.toISOString()}. It works once.`);
   console.log(made.link);
   // A variable such as MILLRACE_PORT may have been set for the server only.

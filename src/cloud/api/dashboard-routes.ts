@@ -124,7 +124,9 @@ function eventRoutes(app: FastifyInstance, events: InstanceEvents): void {
     reply.hijack();
     const own = reply.getHeaders() as Record<string, string>;
     const headers = Object.entries({ ...own, ...toHeaderObject(eventStreamHeaders) }).flat();
-    const stream = eventStreams.open(reply.raw, headers, new ClientDisconnect(reply.raw));
+    const stream = eventStreams.open(reply.raw, headers, {
+      signal: new ClientDisconnect(reply.raw),
+    });
     const end = () => stream.end();
     stream.send(JSON.stringify({ type: 'ready' }));
     const unsubscribe = events.subscribe(accountId, ({ instanceId, status }) => {

@@ -1,8 +1,9 @@
 // Instances as their owners see and command them. A command is written here and carried out by the
 // reconciler; no request waits for a machine.
 
-import type { Audit, AuditAction } from '#accounts/audit.ts';
+import type { Audit } from '#accounts/audit.ts';
 import type { Principal } from '#accounts/principal.ts';
+import type { AuditAction } from '#accounts/schema.ts';
 import { instanceBusy, instanceNotFound, invalidParameters } from '#cloud/errors.ts';
 import type { Instance, InstanceChange } from '#cloud/schema.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';

@@ -2,6 +2,7 @@
 
 import { NullableString, section } from '#config/field.ts';
 import { Type } from '#lib/schema/schema-builder.ts';
+import { BatchSettings } from './batches.ts';
 
 const QueueSettings = Type.Object(
   {
@@ -22,6 +23,35 @@ const QueueSettings = Type.Object(
     ...section,
     description:
       'The queue of a model, used while all its backends are at their concurrency limit.',
+  },
+);
+
+const ResponseSettings = Type.Object(
+  {
+    keep_days: Type.Integer({
+      default: 30,
+      minimum: 1,
+      maximum: 36_500,
+      description: 'Days that a stored response is kept.',
+    }),
+    max_mib: Type.Integer({
+      default: 1024,
+      minimum: 16,
+      maximum: 1_048_576,
+      description:
+        'Maximum size of the stored responses of one account, in MiB. Beyond it, its oldest responses are deleted.',
+    }),
+    max_background: Type.Integer({
+      default: 100,
+      minimum: 0,
+      maximum: 100_000,
+      description:
+        'Maximum number of background responses of one account that are queued or in progress.',
+    }),
+  },
+  {
+    ...section,
+    description: 'Responses of /v1/responses that are stored, unless a request sets store: false.',
   },
 );
 
@@ -53,7 +83,15 @@ export const InferenceSettings = Type.Object(
       description:
         'Origins whose pages may call /v1 from a browser (CORS), such as https://app.example.com. "*" allows any. If empty, none may.',
     }),
+    image_hosts: Type.Array(Type.String({ pattern: '^(\\*\\.)?[a-z0-9.-]+(:[0-9]{1,5})?$' }), {
+      default: [],
+      maxItems: 1_000,
+      description:
+        'Hosts, such as images.example.com or *.example.com, whose images the server fetches by https for requests that name their address. Private networks are never reached. If empty, images must be sent as data URLs.',
+    }),
     queue: QueueSettings,
+    responses: ResponseSettings,
+    batches: BatchSettings,
     stand_in: NullableString(
       'GGUF file of the stand-in, which answers for models without a backend. If null, the built-in model.',
     ),

@@ -118,6 +118,19 @@ const CatalogModelSettings = Type.Object(
           'Continue a broken stream on another backend. If not set, it depends on the kind of server.',
       }),
     ),
+    fit_max_tokens: Type.Optional(
+      Type.Boolean({
+        description:
+          "Reduce a chat's `max_tokens` to what the prompt leaves of the window and to max_output_tokens, instead of refusing the request. Default: false.",
+      }),
+    ),
+    think_tags: Type.Optional(
+      Type.Unsafe<'split' | 'opened' | 'keep'>({
+        ...OneOf(['split', 'opened', 'keep']),
+        description:
+          'How <think> tags in the text of an upstream are read. split: a thought at the beginning becomes reasoning_content. opened: also one without its opening tag, which some templates write into the prompt. keep: tags are text. Default: split.',
+      }),
+    ),
     input: Type.Optional(
       Type.Array(OneOf(['text', 'image']), {
         minItems: 1,
@@ -125,6 +138,21 @@ const CatalogModelSettings = Type.Object(
         uniqueItems: true,
         description:
           'What messages to the model may contain. The playground offers to attach images if it has image. Default: [text].',
+      }),
+    ),
+    kind: Type.Optional(
+      Type.Unsafe<'chat' | 'embedding' | 'rerank'>({
+        ...OneOf(['chat', 'embedding', 'rerank']),
+        description:
+          'What the model was made for. Requests of another kind are refused before they reach a backend. If not set, the backend decides; a GGUF file says what it is.',
+      }),
+    ),
+    min_dimensions: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description:
+          "Smallest number of dimensions that the model's embeddings can be cut to, for models trained for it (Matryoshka). If not set, `dimensions` must be the model's own.",
       }),
     ),
     listed: Type.Optional(
@@ -199,6 +227,13 @@ export const ModelSettings = Type.Object(
       default: {},
       description:
         'Models by id: new ones, changes to built-in ones, and the backends of each. See docs/models.md.',
+    }),
+    aliases: Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: 100 }), {
+      propertyNames: { pattern: '^[A-Za-z*][A-Za-z0-9._:/@*-]{0,99}$' },
+      maxProperties: 1_000,
+      default: {},
+      description:
+        'Other names for models, on every endpoint: a name, or a pattern with * such as claude-*, and the id of the model that serves it. Ids of models come first, then the first pattern that matches.',
     }),
     builtin_ids: Type.Boolean({
       default: true,

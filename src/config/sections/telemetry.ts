@@ -5,6 +5,8 @@ import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 
 const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
+const formats = ['auto', 'json', 'text'] as const;
+
 export const LogSettings = Type.Object(
   {
     level: Type.Unsafe<(typeof levels)[number]>({
@@ -12,10 +14,24 @@ export const LogSettings = Type.Object(
       default: 'info',
       description: `Lowest level that is logged, one of ${levels.join(', ')}.`,
     }),
+    format: Type.Unsafe<(typeof formats)[number]>({
+      ...OneOf(formats),
+      default: 'auto',
+      description:
+        'Format of the log on stderr: json, text for people, or auto: text on a terminal and json elsewhere.',
+    }),
+    file_mib: Type.Integer({
+      default: 64,
+      minimum: 0,
+      maximum: 1_048_576,
+      description:
+        'Maximum size of the log that is kept in data_dir for `millrace logs`, in MiB. The oldest half is deleted when it is full. 0 keeps none.',
+    }),
   },
   {
     ...section,
-    description: 'The log: JSON lines on stderr. It never contains keys or prompts.',
+    description:
+      'The log on stderr, and as JSON lines in data_dir. It never contains keys or prompts.',
   },
 );
 

@@ -175,7 +175,7 @@ export class LiveBackends {
 }
 
 export function checkModel(catalog: Catalog, model: string): void {
-  if (catalog.find(model) !== undefined) return;
+  if (catalog.findById(model) !== undefined) return;
   const ids = catalog.all().map(({ id }) => id);
   throw noSuchModel(model, nearest(model, ids));
 }

@@ -1,6 +1,8 @@
 // The built-in models, whose ids and order are fixed by seed 1.4. Only data: the catalog is built from it and the
 // configuration.
 
+import type { ModelKind } from '#inference/pooling.ts';
+import type { ThinkTags } from '#inference/think-tags.ts';
 import type { Vocabulary } from './tokens.ts';
 
 /** US dollars per million tokens. */
@@ -30,8 +32,15 @@ export interface CatalogEntry {
   readonly contextFallback: { readonly above: number; readonly to: string } | null;
   /** Whether a broken stream is continued on another backend; null if only backends known to support it do so. */
   readonly continueStreams: boolean | null;
+  /** A chat's maximum of tokens that doesn't fit is reduced, not refused. */
+  readonly fitMaxTokens: boolean;
+  readonly thinkTags: ThinkTags;
   /** What its messages may contain, as far as the operator has declared. Requests are not checked against it. */
   readonly input: readonly Input[];
+  /** What the model was made for; null if only its backends know. */
+  readonly kind: ModelKind | null;
+  /** Smallest number of dimensions that its embeddings can be cut to; null if they can't be cut. */
+  readonly minDimensions: number | null;
   /** False if the model can be requested by name but is not in the list. */
   readonly listed: boolean;
 }
@@ -210,6 +219,10 @@ export const builtinModels: readonly CatalogEntry[] = known.map((model) => ({
   maxOutputTokens: null,
   contextFallback: null,
   continueStreams: null,
+  kind: null,
+  minDimensions: null,
+  fitMaxTokens: false,
+  thinkTags: 'split',
   input: ['text'],
   listed: true,
   ...model,

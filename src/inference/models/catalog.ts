@@ -2,6 +2,7 @@
 // list as changed and extended by the configuration, and is replaced as a whole on reload.
 
 import type { Model } from '#inference/schema.ts';
+import { type Aliases, findAlias } from './aliases.ts';
 import { builtinModels, type CatalogEntry, type Price } from './builtin-models.ts';
 
 export type { CatalogEntry, Price };
@@ -13,6 +14,8 @@ export interface CatalogSettings {
   /** False if only the ids in `changes` are available. */
   readonly builtinIds: boolean;
   readonly changes: ReadonlyMap<string, CatalogChange>;
+  /** None if absent. Each leads to an id. */
+  readonly aliases?: Aliases;
 }
 
 export interface Catalog {
@@ -20,7 +23,12 @@ export interface Catalog {
   list(): readonly CatalogEntry[];
   /** All models, including those that are not listed. */
   all(): readonly CatalogEntry[];
-  find(id: string): CatalogEntry | undefined;
+  /** The model with this id or, if there is none, the one that an alias stands for. */
+  find(name: string): CatalogEntry | undefined;
+  /** Aliases don't count. */
+  findById(id: string): CatalogEntry | undefined;
+  /** The patterns that lead to a model. */
+  aliasesOf(id: string): string[];
   replace(settings: CatalogSettings): void;
 }
 
@@ -30,14 +38,18 @@ export function createCatalog(settings: CatalogSettings = nothingChanged): Catal
   let all = toEntries(settings);
   let listed = all.filter((entry) => entry.listed);
   let byId = new Map(all.map((entry) => [entry.id, entry]));
+  let aliases = settings.aliases ?? [];
   return {
     list: () => listed,
     all: () => all,
-    find: (id) => byId.get(id),
+    find: (name) => byId.get(name) ?? byId.get(findAlias(aliases, name) ?? ''),
+    findById: (id) => byId.get(id),
+    aliasesOf: (id) => aliases.filter(([, to]) => to === id).map(([pattern]) => pattern),
     replace(changed) {
       all = toEntries(changed);
       listed = all.filter((entry) => entry.listed);
       byId = new Map(all.map((entry) => [entry.id, entry]));
+      aliases = changed.aliases ?? [];
     },
   };
 }
@@ -64,6 +76,10 @@ const newEntry = (id: string): CatalogEntry => ({
   weights: { gguf: null, safetensors: null },
   contextFallback: null,
   continueStreams: null,
+  kind: null,
+  minDimensions: null,
+  fitMaxTokens: false,
+  thinkTags: 'split',
   input: ['text'],
   listed: true,
 });

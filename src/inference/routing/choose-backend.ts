@@ -87,9 +87,10 @@ const prefixLength = 256;
 const prefixTokens = 256;
 const seed = 0x811c9dc5;
 
-/** Hashes the messages up to the first user message, which all turns of a conversation share. */
+/** Hashes the id of the conversation, or the messages up to the first user message, which all its turns share. */
 export function hashPrefix(task: Task): number {
   if (task.kind === 'completion') return hashPrompt(task.body.prompt);
+  if (task.conversation !== undefined) return hashText(task.conversation, seed);
   let hash = seed;
   for (const message of task.body.messages) {
     hash = hashText(toLeadingText(message), hash);

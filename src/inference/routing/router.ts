@@ -131,6 +131,11 @@ export class Router {
     this.#grantLeases(queue);
   }
 
+  /** True if a request for the model would be sent at once, and none waits. */
+  hasSpare(model: string): boolean {
+    return !this.#queues.has(model) && hasFreeBackend(this.#list.forModel(model), this.#isProbed);
+  }
+
   /** Number of requests that wait for a model. */
   queued(model: string): number {
     return this.#queues.get(model)?.requests.size ?? 0;

@@ -6,6 +6,7 @@ import { type Engine, type Task, toGivenPrompts } from '#inference/engine.ts';
 import { toCountBounds } from '#inference/engines/upstream/usage.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { estimateTokens, type TokenCounter } from '#inference/models/tokens.ts';
+import type { ChatMessage } from '#inference/schema.ts';
 
 /** Returns or resolves to null if the text can't be counted. Never fails. */
 type CountGenerated = (text: string) => Promise<number | null> | null;
@@ -65,8 +66,22 @@ function toSinglePrompts(task: Task): Task[] {
   return toGivenPrompts(body).map((prompt) => ({ kind: 'completion', body: { ...body, prompt } }));
 }
 
+/** Tokens of an image or a file, of which the number of bytes says nothing. */
+const tokensPerOtherPart = 1024;
+
 function estimatePrompt(task: Task): number {
-  if (task.kind === 'chat') return estimateTokens(JSON.stringify(task.body.messages));
+  if (task.kind === 'chat') return estimateMessages(task.body.messages);
   const { prompt } = task.body;
   return typeof prompt === 'string' ? estimateTokens(prompt) : prompt.length;
+}
+
+function estimateMessages(messages: readonly ChatMessage[]): number {
+  let others = 0;
+  const texts = messages.map(({ content, ...message }) => {
+    if (!Array.isArray(content)) return { ...message, content };
+    const text = content.filter(({ type }) => type === 'text');
+    others += content.length - text.length;
+    return { ...message, content: text };
+  });
+  return estimateTokens(JSON.stringify(texts)) + others * tokensPerOtherPart;
 }

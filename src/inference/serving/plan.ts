@@ -11,6 +11,7 @@ import { type EngineError, type Task, toMaxTokens } from '#inference/engine.ts';
 import { contextLengthExceeded, tooManyTokens, unsupportedContentType } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { TokenCounter } from '#inference/models/tokens.ts';
+import { dropOldest } from './drop-oldest.ts';
 
 export interface Plan {
   /** The model named in the response. */
@@ -62,7 +63,7 @@ export async function planRequest(
   if (maxPrompt + completion > minContextLimit(backends, asked)) {
     return planLongRequest(parts, asked, request, maxPrompt);
   }
-  const task = withOutputCap(request.task, asked);
+  const task = toServedTask(request.task, asked, fitsMaximum(request.task, asked));
   return { served: asked, task, promptTokens: null, unfit: findUnable(backends, asked, task) };
 }
 
@@ -109,22 +110,50 @@ async function planLongRequest(
   request: PlannedRequest,
   maxPrompt: number,
 ): Promise<Plan> {
-  const completion = toMaxTokens(request.task);
+  const isFitted = fitsMaximum(request.task, asked);
   // The long body was just parsed and is now copied for the count: let other requests run in between.
   await yieldToEventLoop();
-  const { served, length } = await findServed(parts, asked, request, maxPrompt);
-  const task = withOutputCap(request.task, served);
+  const completion = isFitted ? null : toMaxTokens(request.task);
+  const { served, length } = await findServed(parts, asked, request, { maxPrompt, completion });
+  const task = toServedTask(request.task, served, isFitted);
   const unable = findUnable(parts.backends, served, task);
   const able = parts.backends.forModel(served.id).filter((backend) => !unable.has(backend));
   const needed = length.min + (completion ?? 1);
   const promptTokens = length.min === length.max ? length.min : null;
-  const small = able.filter((backend) => windowOf(served, backend) < needed);
-  if (small.length === able.length) {
-    const window = Math.max(...able.map((backend) => windowOf(served, backend)));
+  const isSmall = (min: number) => (backend: Backend) => windowOf(served, backend) < min;
+  const window = Math.max(...able.map((backend) => windowOf(served, backend)));
+  if (window < needed) {
+    const shorter = toShorter(request.task, window / needed);
+    if (shorter !== null)
+      return planLongRequest(parts, asked, { ...request, task: shorter }, maxPrompt);
     const param = task.kind === 'chat' ? 'messages' : 'prompt';
     throw contextLengthExceeded(param, { window, prompt: promptTokens, completion });
   }
-  return { served, task, promptTokens, unfit: unable.union(new Set(small)) };
+  const fitted = isFitted ? withRoom(task, window - length.max, served) : task;
+  const small = able.filter(isSmall(length.min + (toMaxTokens(fitted) ?? 1)));
+  return { served, task: fitted, promptTokens, unfit: unable.union(new Set(small)) };
+}
+
+/** A margin, because bytes are not tokens. With it, a conversation is counted a few times at most. */
+const shareKept = 0.9;
+
+function toShorter(task: Task, share: number): Task | null {
+  if (task.kind !== 'chat' || task.dropsOldest !== true) return null;
+  const messages = dropOldest(task.body.messages, share * shareKept);
+  return messages && { ...task, body: { ...task.body, messages } };
+}
+
+const fitsMaximum = (task: Task, { fitMaxTokens }: CatalogEntry) =>
+  task.kind === 'chat' && (task.fitsMaximum === true || fitMaxTokens);
+
+/**
+ * Reduces the maximum to the room that the prompt leaves. A prompt of unknown length may leave none: then the backend
+ * generates until its window is full.
+ */
+function withRoom(task: Task, room: number, { maxOutputTokens }: CatalogEntry): Task {
+  const asked = toMaxTokens(task);
+  if (asked === null || asked <= room) return task;
+  return withMaxTokens(task, room > 0 ? room : maxOutputTokens);
 }
 
 /** Follows the context fallbacks. The configuration has no cycles, so each step leads to another id. */
@@ -132,9 +161,8 @@ async function findServed(
   parts: PlanParts,
   asked: CatalogEntry,
   request: PlannedRequest,
-  maxPrompt: number,
+  { maxPrompt, completion }: { maxPrompt: number; completion: number | null },
 ): Promise<{ served: CatalogEntry; length: PromptLength }> {
-  const completion = toMaxTokens(request.task);
   let served = asked;
   let length = await measurePrompt(parts, served, request, maxPrompt);
   for (;;) {
@@ -177,7 +205,7 @@ async function measurePrompt(
 }
 
 /** The count of the first backend that can; null if none does in time. */
-async function countByBackend(
+export async function countByBackend(
   backends: BackendList,
   { id }: CatalogEntry,
   task: Task,
@@ -199,13 +227,32 @@ async function countByBackend(
 const windowOf = ({ contextWindow }: CatalogEntry, backend: Backend) =>
   Math.min(contextWindow, backend.contextWindow ?? contextWindow);
 
-function withOutputCap(task: Task, { id, maxOutputTokens: cap }: CatalogEntry): Task {
+/** The task with the served model's output cap and think tags. */
+function toServedTask(given: Task, served: CatalogEntry, isFitted: boolean): Task {
+  const task = withOutputCap(given, served, isFitted);
+  if (task.kind !== 'chat' || served.thinkTags === 'split') return task;
+  const { chat_template_kwargs: kwargs } = task.body as { chat_template_kwargs?: unknown };
+  const isOff = (kwargs as { enable_thinking?: unknown } | null)?.enable_thinking === false;
+  const isUnopened = task.body.continue_final_message === true || isOff;
+  return served.thinkTags === 'opened' && isUnopened
+    ? task
+    : { ...task, thinkTags: served.thinkTags };
+}
+
+function withMaxTokens(task: Task, max: number | null): Task {
+  const isNew = task.kind === 'chat' && task.body.max_completion_tokens != null;
+  const name = isNew ? 'max_completion_tokens' : 'max_tokens';
+  // The older member would otherwise be what some servers go by.
+  const older = isNew && task.body.max_tokens != null && { max_tokens: max };
+  // The compiler can't see that the spread keeps each kind with its own body.
+  return { ...task, body: { ...task.body, ...older, [name]: max } } as Task;
+}
+
+function withOutputCap(task: Task, entry: CatalogEntry, isFitted: boolean): Task {
+  const { id, maxOutputTokens: cap } = entry;
   if (cap === null) return task;
   const asked = toMaxTokens(task);
-  if (asked === null) {
-    // The compiler can't see that the spread keeps each kind with its own body.
-    return { ...task, body: { ...task.body, max_tokens: cap } } as Task;
-  }
+  if (asked === null || (isFitted && asked > cap)) return withMaxTokens(task, cap);
   if (asked > cap) {
     const isNew = task.kind === 'chat' && task.body.max_completion_tokens != null;
     throw tooManyTokens(isNew ? 'max_completion_tokens' : 'max_tokens', { asked, cap, model: id });

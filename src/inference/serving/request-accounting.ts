@@ -2,8 +2,8 @@
 // from it, so that they can't disagree.
 
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
-import type { UsageEntry, UsageFacts } from '#accounts/usage/entry.ts';
-import type { UsageRecorder } from '#accounts/usage/recorder.ts';
+import type { UsageEntry, UsageFacts, UsageRows } from '#accounts/usage/entry.ts';
+import type { Operation } from '#inference/apis/response-format.ts';
 import type { Task, Usage } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import {
@@ -23,20 +23,15 @@ import type { Trace, Traces } from './traces.ts';
 
 export interface RequestAccounting {
   /** Opens the account of an admitted request. */
-  open(
-    request: InferenceRequest,
-    task: Task,
-    asked: CatalogEntry,
-    admission: { reservation: Reservation; attempts: AttemptLog },
-  ): RequestAccount;
+  open(request: InferenceRequest, accounted: AccountedRequest): RequestAccount;
   /** Records a request that was refused: it is invalid, over a limit, or names an unknown model. */
-  refused(request: RequestIdentity, kind: Task['kind'], model: string, code: string): void;
+  refused(request: RequestIdentity, operation: Operation, model: string, code: string): void;
 }
 
 /** Where each request is reported. */
 export interface AccountingParts {
   readonly meter: Meter;
-  readonly usageRows: UsageRecorder;
+  readonly usageRows: UsageRows;
   readonly traces: Traces | null;
   readonly fallbackCounts: FallbackTokenCounts;
 }
@@ -45,11 +40,11 @@ export function createRequestAccounting(parts: AccountingParts, clock: Clock): R
   const refusals = createRateLimiter(clock, maxRefusedCallers);
 
   return {
-    open: (request, task, asked, admission) =>
-      new RequestAccount(parts, request, { task, asked, ...admission }),
-    refused(request, kind, model, code) {
+    open: (request, accounted) => new RequestAccount(parts, request, accounted),
+    refused(request, operation, model, code) {
       if (refusals.take(toSharer(request.caller), refusalRate) > 0) return;
-      const row = parts.usageRows.open(toFacts(request, kind, toStorableName(model)));
+      const { usageRows } = request.background ?? parts;
+      const row = usageRows.open(toFacts(request, operation, toStorableName(model)));
       row.close({ status: 'refused', code, durationMs: elapsedMs(request) });
     },
   };
@@ -66,14 +61,13 @@ const maxNameLength = 256;
 const toStorableName = (name: string) =>
   name.replaceAll('\0', '').slice(0, maxNameLength).toWellFormed();
 
-function toFacts({ id, caller }: RequestIdentity, kind: Task['kind'], model: string): UsageFacts {
+function toFacts({ id, caller }: RequestIdentity, operation: Operation, model: string): UsageFacts {
   const { accountId, keyId, userId } = caller;
-  return { id, accountId, keyId, userId, operation: toOperation(kind), model };
+  return { id, accountId, keyId, userId, operation, model };
 }
 
-const toOperation = (kind: Task['kind']) => (kind === 'chat' ? 'chat' : 'text_completion');
-
-interface AccountedRequest {
+export interface AccountedRequest {
+  readonly operation: Operation;
   readonly task: Task;
   readonly asked: CatalogEntry;
   readonly reservation: Reservation;
@@ -90,7 +84,7 @@ export class RequestAccount {
   readonly #asked: CatalogEntry;
   readonly #reservation: Reservation;
   readonly #attempts: AttemptLog;
-  readonly #operation: ServedRequest['operation'];
+  readonly #operation: Operation;
   readonly #row: UsageEntry;
   readonly #trace: Trace | undefined;
   #served: CatalogEntry;
@@ -107,7 +101,7 @@ export class RequestAccount {
   #failure: string | null = null;
 
   constructor(parts: AccountingParts, request: InferenceRequest, accounted: AccountedRequest) {
-    const { task, asked, reservation, attempts } = accounted;
+    const { operation, task, asked, reservation, attempts } = accounted;
     this.#parts = parts;
     this.#request = request;
     this.#task = task;
@@ -115,8 +109,12 @@ export class RequestAccount {
     this.#served = asked;
     this.#reservation = reservation;
     this.#attempts = attempts;
-    this.#operation = toOperation(task.kind);
-    this.#row = parts.usageRows.open(toFacts(request, task.kind, asked.id));
+    this.#operation = operation;
+    // An alias is shown as it was requested. Metrics have the id, because a pattern has any number of names.
+    const { model } = task.body;
+    const name = model === asked.id ? model : toStorableName(model);
+    const { usageRows } = request.background ?? parts;
+    this.#row = usageRows.open(toFacts(request, operation, name));
     this.#trace = parts.traces?.start(request.headers, this.#operation, asked.id);
     this.traceHeaders = this.#trace?.headers;
   }
@@ -128,8 +126,8 @@ export class RequestAccount {
     this.#row.progress({ servedModel: plan.served.id });
   }
 
-  usage(): Usage | null {
-    return this.#usage;
+  usage(): Usage {
+    return this.#usage ?? noUsage;
   }
 
   /** Takes the usage so far, as an engine reports it. */
@@ -167,6 +165,16 @@ export class RequestAccount {
     const engine = this.#attempts.backend?.engine ?? null;
     const { fallbackCounts } = this.#parts;
     this.#setPromptTokens(await fallbackCounts.ofPrompt(this.#served, this.#task, engine));
+  }
+
+  /** The usage so far with the length of the prompt, which is counted if no backend has reported it. */
+  async countPrompt(): Promise<Usage> {
+    const soFar = this.#usage ?? noUsage;
+    if (soFar.prompt_tokens > 0) return soFar;
+    const engine = this.#attempts.backend?.engine ?? null;
+    const { fallbackCounts } = this.#parts;
+    this.#promptTokens ??= await fallbackCounts.ofPrompt(this.#served, this.#task, engine);
+    return withPrompt(this.#usage ?? noUsage, this.#promptTokens);
   }
 
   /** Call when the response starts. Returns the milliseconds spent neither in the engine nor in the queue. */
@@ -211,7 +219,9 @@ export class RequestAccount {
 
   /** A stand-in is not the model that has the price, so its responses are free. */
   #costOf(usage: Usage | null): number {
-    return this.#attempts.backend?.kind === 'stand-in' ? 0 : costOf(this.#served.price, usage);
+    if (this.#attempts.backend?.kind === 'stand-in') return 0;
+    const { priceFactor = 1 } = this.#request.background ?? {};
+    return Math.round(costOf(this.#served.price, usage) * priceFactor);
   }
 
   #writeCounts(usage: Usage, isReserved: boolean): void {

@@ -3,118 +3,107 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
-import { type Cancellation, ClientDisconnect } from '#http/client-disconnect.ts';
-import { type Rendered, renderFailure } from '#http/error-format.ts';
-import { type HeaderList, mergeHeaders } from '#http/header-list.ts';
-import {
-  createEventStreams,
-  type EventStream,
-  type EventStreams,
-  eventStreamHeaders,
-} from '#http/sse.ts';
-import {
-  type Call,
-  type EngineChunk,
-  type EngineResponse,
-  type Task,
-  type WireEvents,
-  WrittenResponse,
-} from '#inference/engine.ts';
-import {
-  codeOf,
-  type InferenceError,
-  inferenceErrorFormat,
-  internalError,
-  modelNotFound,
-  toInferenceError,
-} from '#inference/errors.ts';
-import { toFunctionChoices, toFunctionResponse } from '#inference/legacy-functions.ts';
+import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
+import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
+import type { ResponseFormat } from '#inference/apis/response-format.ts';
+import { parseWritten } from '#inference/delivery.ts';
+import { type Call, type Envelope, type Task, WrittenResponse } from '#inference/engine.ts';
+import { codeOf, internalError, modelNotFound, toInferenceError } from '#inference/errors.ts';
+import { inlineMedia } from '#inference/images/remote-media.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
-import {
-  elapsedMs,
-  type InferenceRequest,
-  sendError,
-  sendResponse,
-  sendWritten,
-  toSharer,
-} from '#inference/request.ts';
-import { type ChunkWriter, createChunkWriter, newEnvelope, toResponse } from '#inference/wire.ts';
+import { elapsedMs, type InferenceRequest, toSharer } from '#inference/request.ts';
+import { newEnvelope } from '#inference/wire.ts';
+import { backgroundPriority } from '#lib/async/fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
 import { type AttemptLog, newAttemptLog, respond } from './attempts.ts';
+import { checkKind, compute, planComputed, toPromptTokens, toReadUsage } from './computed.ts';
 import { estimateReservation } from './estimate-reservation.ts';
+import { OutgoingStream } from './outgoing-stream.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
 import { openStream, type StreamParts } from './resumable-stream.ts';
-import { createTranscripts, parseEvents, toWireEvents } from './transcript.ts';
+import { createTranscripts } from './transcript.ts';
 
 export interface ServeOptions extends PlanParts, Omit<StreamParts, 'openTranscript'> {
   readonly limits: RequestLimiter;
+  /** Hosts from which images are fetched. */
+  readonly imageHosts: readonly string[];
   readonly accounting: RequestAccounting;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;
 }
 
-/** Sends a response in every case, and so never throws. */
-export type Serve = (request: InferenceRequest, task: Task) => Promise<void>;
+/** Delivers a response in every case, and so never throws. */
+export type Serve = (
+  request: InferenceRequest,
+  task: Task,
+  format: ResponseFormat,
+) => Promise<void>;
 
 export function createServe(options: ServeOptions): Serve {
-  const eventStreams = createEventStreams();
-  const context = { ...options, eventStreams, openTranscript: createTranscripts() };
-  return (request, task) => serve(context, request, task);
+  const context = { ...options, openTranscript: createTranscripts() };
+  return (request, task, format) => serve(context, request, task, format);
 }
 
-interface ServeContext extends ServeOptions, StreamParts {
-  readonly eventStreams: EventStreams;
-}
+interface ServeContext extends ServeOptions, StreamParts {}
 
 /** A request that is within its limits. */
-interface AdmittedRequest {
+export interface AdmittedRequest {
   readonly request: InferenceRequest;
   readonly task: Task;
+  readonly format: ResponseFormat;
   /** The model that was requested. */
   readonly asked: CatalogEntry;
   /** Headers of the response, extended on the way. */
   readonly headers: HeaderList;
   readonly attempts: AttemptLog;
   readonly account: RequestAccount;
-  readonly client: Cancellation;
-  /** Members of a stream's events besides its choices, sent with its usage. */
-  readonly rest: Record<string, unknown>;
 }
 
-async function serve(context: ServeContext, request: InferenceRequest, task: Task): Promise<void> {
-  const { catalog, limits, accounting, log } = context;
+async function serve(
+  context: ServeContext,
+  request: InferenceRequest,
+  task: Task,
+  format: ResponseFormat,
+): Promise<void> {
+  const { catalog, limits, accounting } = context;
+  const { operation } = format;
+  const { model } = task.body;
   const headers: HeaderList = ['x-request-id', request.id, ...request.fixedHeaders];
   let isAdmitted = false;
   try {
-    const asked = catalog.find(task.body.model);
-    if (asked === undefined) throw modelNotFound(task.body.model);
-    const amount = estimateReservation(task, request.bodyBytes, candidatesOf(catalog, asked));
-    const reservation = await limits.reserve(request.caller, amount);
+    const asked = catalog.find(model);
+    if (asked === undefined) throw modelNotFound(model);
+    checkKind(asked, operation);
+    const bytes = request.bodyBytes + (format.computation?.repeatedBytes ?? 0);
+    const amount = estimateReservation(task, bytes, candidatesOf(catalog, asked));
+    const { priceFactor = 1 } = request.background ?? {};
+    const costNano = Math.ceil(amount.costNano * priceFactor);
+    const reservation = await limits.reserve(request.caller, { ...amount, costNano });
     if (reservation.headers !== null) headers.push(...reservation.headers);
     const attempts = newAttemptLog();
-    const account = accounting.open(request, task, asked, { reservation, attempts });
+    const account = accounting.open(request, { operation, task, asked, reservation, attempts });
     isAdmitted = true;
-    const client = new ClientDisconnect(request.response);
-    const admitted = { request, task, asked, headers, attempts, account, client, rest: {} };
-    await serveAdmitted(context, admitted);
+    await serveAdmitted(context, { request, task, format, asked, headers, attempts, account });
   } catch (error) {
-    const rendered = respondWithError(log, request, headers, error);
-    if (!isAdmitted) accounting.refused(request, task.kind, task.body.model, codeOf(rendered));
+    const rendered = failWith(context, { request, format, headers }, error);
+    if (!isAdmitted) accounting.refused(request, operation, model, codeOf(rendered));
   }
 }
 
-function respondWithError(
-  log: FastifyBaseLogger,
-  request: InferenceRequest,
-  headers: HeaderList,
+function failWith(
+  { log }: ServeContext,
+  { request, format, headers }: Pick<AdmittedRequest, 'request' | 'format' | 'headers'>,
   error: unknown,
 ): Rendered {
-  const rendered = renderFailure(inferenceErrorFormat, error);
-  if (rendered.status >= 500 && rendered.status !== 503) {
+  const rendered = renderFailure(format.errors, error);
+  if (isFault(rendered)) {
     log.error({ err: error, request_id: request.id }, 'request failed');
   }
-  fail(request, headers, rendered);
+  // Headers that were set before the failure are kept.
+  const all = Object.entries({ ...toHeaderObject(headers), ...rendered.headers }).flat();
+  const body = format.errors.withId?.(rendered.body, request.id) ?? rendered.body;
+  request.delivery.fail(rendered.status, withTime(request, all), body);
   return rendered;
 }
 
@@ -130,159 +119,141 @@ function candidatesOf(catalog: Catalog, asked: CatalogEntry): CatalogEntry[] {
 }
 
 async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): Promise<void> {
-  const { request, task, asked, headers, attempts, account, client } = admitted;
+  const { request, task, asked, account, format } = admitted;
+  const { bodyBytes, delivery } = request;
+  const { signal } = delivery;
+  const isStream = task.body.stream === true;
   let served = asked;
+  let stream: OutgoingStream | null = null;
   try {
-    const { bodyBytes } = request;
-    const plan = await planRequest(context, asked, { task, bodyBytes, signal: client });
+    const { computation } = format;
+    const plan =
+      computation === undefined
+        ? await planRequest(context, asked, {
+            task: await inlineMedia(task, context.imageHosts, signal),
+            bodyBytes,
+            signal,
+          })
+        : planComputed(context.backends, asked, task, computation);
     served = plan.served;
     account.setPlan(plan);
-    const call = toCall(context, admitted, served);
-    if (task.body.stream === true) await serveStream(context, admitted, plan, call);
-    else await serveWhole(context, admitted, plan, call);
+    const envelope = toEnvelope(context, admitted, served);
+    if (computation !== undefined) {
+      await serveComputed(context, admitted, plan, toCall(admitted, plan, envelope));
+    } else if (isStream) {
+      stream = new OutgoingStream(admitted, envelope);
+      await serveStream(context, admitted, plan, stream);
+    } else await serveWhole(context, admitted, plan, envelope);
   } catch (error) {
     const told = toInferenceError(error, served.id);
-    account.markFailed((told ?? internalError()).code);
-    if (client.aborted) return;
-    announce(headers, attempts, account);
-    // Sent before tokens are counted: the client of a failed request need not wait for the count.
-    respondWithError(context.log, request, headers, told ?? error);
+    const shown = told ?? internalError();
+    account.markFailed(shown.code);
+    if (stream?.isOpen || (isStream && format.isSentInStream?.(shown))) {
+      stream ??= new OutgoingStream(admitted, toEnvelope(context, admitted, served));
+      await stream.fail(shown);
+    } else if (!signal.aborted) {
+      announce(admitted);
+      // Sent before tokens are counted: the client of a failed request need not wait for the count.
+      failWith(context, admitted, told ?? error);
+    }
+    if (stream?.hasStarted && !signal.aborted)
+      context.log.error({ err: error, request_id: request.id }, 'stream failed');
   } finally {
+    stream?.close();
     await account.completeCounts();
-    account.close(client.aborted);
+    account.close(signal.aborted);
   }
 }
 
-function toCall({ clock }: ServeContext, admitted: AdmittedRequest, served: CatalogEntry): Call {
-  const { request, task, account, client, rest } = admitted;
-  const showsUsage = task.body.stream_options?.include_usage === true;
+const toEnvelope = (
+  { clock }: ServeContext,
+  { request, task }: AdmittedRequest,
+  served: CatalogEntry,
+): Envelope => newEnvelope(task.kind, request.id, served.id, clock.now());
+
+function toCall(
+  { request, task, account }: AdmittedRequest,
+  { served }: Plan,
+  envelope: Envelope,
+  onRest?: Call['onRest'],
+): Call {
   return {
-    envelope: newEnvelope(task.kind, request.id, served.id, clock.now()),
-    signal: client,
+    envelope,
+    signal: request.delivery.signal,
     caller: toSharer(request.caller),
-    priority: task.body.priority ?? 0,
+    priority: request.background === undefined ? (task.body.priority ?? 0) : backgroundPriority,
     contextWindow: served.contextWindow,
     headers: account.traceHeaders,
     onUsage: (soFar) => account.setUsage(soFar),
     onWork: (isAtWork) => account.setAtWork(isAtWork),
-    onRest: showsUsage ? (members) => Object.assign(rest, members) : undefined,
+    onRest,
   };
 }
 
 async function serveWhole(
   context: ServeContext,
-  { request, task, headers, attempts, account, client }: AdmittedRequest,
+  admitted: AdmittedRequest,
+  plan: Plan,
+  envelope: Envelope,
+): Promise<void> {
+  const { request, format, headers, attempts, account } = admitted;
+  const { delivery } = request;
+  const whole = await respond(context, plan, toCall(admitted, plan, envelope), attempts);
+  account.setUsage(whole.usage);
+  announce(admitted);
+  await account.completeCounts();
+  whole.usage = account.usage();
+  if (delivery.signal.aborted) return;
+  if (whole instanceof WrittenResponse && format.takesWritten) {
+    delivery.sendWritten(withTime(request, headers), whole);
+    return;
+  }
+  const parsed = whole instanceof WrittenResponse ? parseWritten(whole) : whole;
+  const body = await format.toWhole(parsed, envelope);
+  delivery.send(200, withTime(request, headers), body);
+}
+
+async function serveComputed(
+  context: ServeContext,
+  admitted: AdmittedRequest,
   plan: Plan,
   call: Call,
 ): Promise<void> {
-  const whole = await respond(context, plan, call, attempts);
-  account.setUsage(whole.usage);
-  announce(headers, attempts, account);
+  const { request, format, headers, attempts: log, account } = admitted;
+  const { delivery } = request;
+  if (format.computation === undefined) throw new Error('The request has nothing to compute');
+  const computed = await compute(context, plan, format.computation, { call, log });
+  if (computed.promptTokens !== 0)
+    account.setUsage(toReadUsage(toPromptTokens(computed, plan.task)));
+  announce(admitted);
   await account.completeCounts();
-  whole.usage = account.usage() ?? whole.usage;
-  if (client.aborted) return;
-  if (hasFunctions(task)) {
-    const parsed = whole instanceof WrittenResponse ? parseWritten(whole) : whole;
-    sendResponse(request, 200, headers, toResponse(call.envelope, toFunctionResponse(parsed)));
-  } else if (whole instanceof WrittenResponse) sendWritten(request, headers, whole);
-  else sendResponse(request, 200, headers, toResponse(call.envelope, whole));
+  const body = await computed.toBody(plan.served, account.usage());
+  if (delivery.signal.aborted) return;
+  if (body instanceof WrittenResponse) delivery.sendWritten(withTime(request, headers), body);
+  else delivery.send(200, withTime(request, headers), body);
 }
 
 async function serveStream(
   context: ServeContext,
   admitted: AdmittedRequest,
   plan: Plan,
-  call: Call,
+  stream: OutgoingStream,
 ): Promise<void> {
-  const { request, task, headers, attempts, account, client } = admitted;
-  const stream = await openStream(context, plan, call, attempts);
-  announce(headers, attempts, account);
-  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
-  mergeHeaders(headers, eventStreamHeaders);
-  const events = context.eventStreams.open(request.response, headers, client);
-  const writer = new StreamWriter(events, admitted, call);
-  const toEvents = hasFunctions(task) ? toFunctionEvents : (item: WireEvents) => item;
-  try {
-    await stream.deliver((item) =>
-      typeof item === 'string' ? events.pass(toEvents(item)) : writer.sendChoices(item),
-    );
-    await writer.sendUsage();
-  } catch (error) {
-    // The headers were sent, so the failure can only be reported inside the stream.
-    const told = toInferenceError(error, plan.served.id) ?? internalError();
-    account.markFailed(told.code);
-    if (!client.aborted) {
-      context.log.error({ err: error, request_id: request.id }, 'stream failed');
-      await events.send(toErrorEvent(told, task));
-    }
-  }
-  events.pass('data: [DONE]\n\n');
-  events.end();
-}
-
-const hasFunctions = (task: Task) => task.kind === 'chat' && task.usesFunctions === true;
-
-/** A large response that must be changed is parsed after all. */
-function parseWritten({ before, usage, after }: WrittenResponse): EngineResponse {
-  const text = Buffer.concat([before, Buffer.from(JSON.stringify(usage)), after]).toString();
-  return JSON.parse(text) as EngineResponse;
-}
-
-const toFunctionEvents = (events: WireEvents): WireEvents =>
-  parseEvents(events)
-    .map((event) => toWireEvents({ ...event, choices: toFunctionChoices(event.choices ?? []) }))
-    .join('');
-
-/** Writes the events of a stream that its engine has not written itself. */
-class StreamWriter {
-  readonly #events: EventStream;
-  readonly #admitted: AdmittedRequest;
-  readonly #call: Call;
-  /** Null until it is needed: most streams arrive in wire format. */
-  #write: ChunkWriter | null = null;
-
-  constructor(events: EventStream, admitted: AdmittedRequest, call: Call) {
-    this.#events = events;
-    this.#admitted = admitted;
-    this.#call = call;
-  }
-
-  sendChoices({ choices, usage }: EngineChunk): Promise<void> | undefined {
-    if (choices.length === 0) return undefined;
-    const isLegacy = hasFunctions(this.#admitted.task);
-    return this.#send({ choices: isLegacy ? toFunctionChoices(choices) : choices, usage });
-  }
-
-  /** Sends the usage event, if the request asks for one. */
-  async sendUsage(): Promise<void> {
-    const { task, account, rest } = this.#admitted;
-    if (task.body.stream_options?.include_usage !== true) return;
-    await account.completeCounts();
-    await this.#send({ choices: [], usage: account.usage(), rest });
-  }
-
-  #send(chunk: EngineChunk): Promise<void> | undefined {
-    const showsUsage = this.#admitted.task.body.stream_options?.include_usage === true;
-    this.#write ??= createChunkWriter(this.#call.envelope, showsUsage);
-    return this.#events.send(this.#write(chunk));
-  }
+  const call = toCall(admitted, plan, stream.envelope, stream.takeRest);
+  const generated = await openStream(context, plan, call, admitted.attempts);
+  announce(admitted);
+  await stream.start();
+  await generated.deliver((item) => stream.take(item));
+  await stream.end();
 }
 
 /** Adds the headers that name the backend and the time spent in Millrace until now. */
-function announce(headers: HeaderList, attempts: AttemptLog, account: RequestAccount): void {
+function announce({ headers, attempts, account }: AdmittedRequest): void {
   if (attempts.backend !== null) headers.push('x-served-by', attempts.backend.name);
   headers.push('x-overhead-ms', (account.markFirstByte() + attempts.queuedMs).toFixed(2));
 }
 
-function fail(request: InferenceRequest, headers: HeaderList, rendered: Rendered): void {
-  const { response } = request;
-  // The headers were sent: all that is left is to cut the response off.
-  if (response.headersSent) response.destroy();
-  else if (!response.destroyed) sendError(request, headers, rendered);
-}
-
-function toErrorEvent(error: InferenceError, { kind }: Task): string {
-  const body = kind === 'chat' ? { delta: {} } : { text: '' };
-  const choices = [{ index: 0, ...body, finish_reason: 'error' }];
-  return JSON.stringify({ ...error.toBody(), choices });
+function withTime(request: InferenceRequest, headers: HeaderList): HeaderList {
+  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
+  return headers;
 }

@@ -8,7 +8,7 @@ import type {
   Task,
   WireEvents,
 } from '#inference/engine.ts';
-import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
+import { parseEvents } from '#inference/wire-events.ts';
 
 /**
  * Maximum bytes of unparsed events in all transcripts together. Events take about forty times the space of their
@@ -168,31 +168,6 @@ export class Transcript {
 
 const toBlockBytes = ({ open }: Room) =>
   Math.min(Math.max(Math.floor(allBlocks / open), minBlockBytes), maxBlockBytes);
-
-/** One event in its wire format. */
-export interface WireEvent {
-  choices?: (ChatChoiceDelta | CompletionChoice)[];
-  [member: string]: unknown;
-}
-
-export function parseEvents(events: WireEvents): WireEvent[] {
-  return fromBytes(events)
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: {'))
-    .flatMap((event) => parseEvent(event.slice('data: '.length)));
-}
-
-/** Upstream events are forwarded without being parsed, so a malformed one may be discovered only here. */
-function parseEvent(data: string): WireEvent[] {
-  try {
-    return [JSON.parse(data) as WireEvent];
-  } catch {
-    return [];
-  }
-}
-
-export const toWireEvents = (event: WireEvent): WireEvents =>
-  toBytes(`data: ${JSON.stringify(event)}\n\n`);
 
 /** Returns null for a delta with more than text: a tool call, reasoning, or any other member. */
 function toText({ delta }: ChatChoiceDelta): string | null {

@@ -145,7 +145,7 @@ export class Pulls {
 }
 
 function getModel(catalog: Catalog, id: string, param: 'model' | 'as') {
-  const entry = catalog.find(id);
+  const entry = catalog.findById(id);
   if (entry !== undefined) return entry;
   const ids = catalog.list().map((one) => one.id);
   throw unknownModel(id, param, nearest(id, ids));

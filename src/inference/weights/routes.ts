@@ -51,7 +51,7 @@ export function weightsRoutes(scope: FastifyInstance, parts: WeightsParts): void
     ]);
     return {
       data: weights.map((one) => toStoredWeights(one, bindings)),
-      models: catalog.all().map((entry) => toModelWeights(entry, bindings)),
+      models: catalog.all().map((entry) => toModelWeights(catalog, entry, bindings)),
       pulls: rows.map(toPull),
     };
   });
@@ -146,10 +146,11 @@ function toStoredWeights(weights: Weights, bindings: Bindings): StoredWeights {
   };
 }
 
-function toModelWeights(entry: CatalogEntry, bindings: Bindings): ModelWeights {
+function toModelWeights(catalog: Catalog, entry: CatalogEntry, bindings: Bindings): ModelWeights {
   const { input, output } = entry.price;
   return {
     id: entry.id,
+    aliases: catalog.aliasesOf(entry.id),
     owned_by: entry.ownedBy,
     context_window: entry.contextWindow,
     price: { input, output },

@@ -52,6 +52,8 @@ export const StoredWeights = Type.Object({
 
 export const ModelWeights = Type.Object({
   id: Type.String(),
+  /** Patterns of other names for it. */
+  aliases: Type.Array(Type.String()),
   owned_by: Type.String(),
   context_window: Type.Integer(),
   /** US dollars per million tokens. */

@@ -2,7 +2,7 @@
 // items makes room for a caller with fewer, so that one busy caller can't keep the others out.
 
 import type { Clock } from '#lib/clock.ts';
-import { FairQueue } from './fair-queue.ts';
+import { backgroundPriority, FairQueue } from './fair-queue.ts';
 import type { RetryAfterEstimator } from './retry-after.ts';
 
 /** Read at each use, so that the limits may change while items wait. */
@@ -52,7 +52,7 @@ export class BoundedFairQueue<Item extends QueueItem> {
 
   /** Throws QueueRefusal if the queue is full and no other caller has more items in it. */
   enter(item: Item): void {
-    if (this.size >= this.#limits.maxLength) this.#makeRoom(item.caller);
+    if (this.size >= this.#limits.maxLength) this.#makeRoom(item);
     this.#queue.push(item.caller, item, item.priority);
     const own = this.#byCaller.get(item.caller) ?? new Map<Item, number>();
     this.#byCaller.set(item.caller, own);
@@ -98,16 +98,25 @@ export class BoundedFairQueue<Item extends QueueItem> {
     return all.filter((item) => this.leave(item));
   }
 
-  #makeRoom(caller: string): void {
+  #makeRoom({ caller, priority }: Item): void {
+    const isBackground = priority === backgroundPriority;
+    const background = isBackground ? undefined : this.#findBackground();
     const own = this.#byCaller.get(caller)?.size ?? 0;
     let largest = new Map<Item, number>();
     for (const items of this.#byCaller.values()) if (items.size > largest.size) largest = items;
     const message = `${this.size} requests are already waiting, which is the maximum.`;
-    const newest = [...largest.keys()].at(-1);
-    if (newest === undefined || largest.size <= own + 1) {
+    const newest = background ?? [...largest.keys()].at(-1);
+    const isFair = background !== undefined || (!isBackground && largest.size > own + 1);
+    if (newest === undefined || !isFair) {
       throw new QueueRefusal('full', message, this.#retryAfter.retryAfterMs(this.size));
     }
     this.#refuse(newest, 'full', message);
+  }
+
+  #findBackground(): Item | undefined {
+    for (const items of this.#byCaller.values())
+      for (const item of items.keys()) if (item.priority === backgroundPriority) return item;
+    return undefined;
   }
 
   #refuse(item: Item, reason: RefusalReason, message: string): void {

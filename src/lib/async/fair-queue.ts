@@ -13,6 +13,9 @@ interface Level<Item> {
 /** Every eighth turn goes to the level that has waited longest. */
 const starvationTurns = 8;
 
+/** Items of this priority go only if no other item may. They may starve. */
+export const backgroundPriority = 1_000_000;
+
 export class FairQueue<Item> {
   /** Sorted by priority, the most urgent first. Empty levels are removed. */
   readonly #levels: Level<Item>[] = [];
@@ -67,7 +70,7 @@ export class FairQueue<Item> {
   #byTurn(): readonly Level<Item>[] {
     const levels = this.#levels;
     if (levels.length < 2 || this.#turn % starvationTurns !== starvationTurns - 1) return levels;
-    return levels.toSorted((a, b) => a.lastTurn - b.lastTurn);
+    return levels.toSorted((a, b) => toRank(a) - toRank(b));
   }
 
   #removed(level: Level<Item>): void {
@@ -75,6 +78,9 @@ export class FairQueue<Item> {
     if (level.lanes.size === 0) this.#levels.splice(this.#levels.indexOf(level), 1);
   }
 }
+
+const toRank = ({ priority, lastTurn }: Level<unknown>) =>
+  priority === backgroundPriority ? Number.POSITIVE_INFINITY : lastTurn;
 
 function takeFrom<Item>(
   lanes: Map<string, Item[]>,

@@ -3,7 +3,7 @@
 
 import type { Static, TSchema, Type as TypeBox } from 'typebox';
 
-export type { Static };
+export type { Static, TSchema };
 
 type Schema = Record<string, unknown>;
 type Options = Record<string, unknown> | undefined;

@@ -22,17 +22,26 @@ export const toCodeSamples = (operation: SampledOperation) => [
 function toCurl({ method, path, server, body }: SampledOperation): string {
   const flag = method === 'get' || (method === 'post' && body) ? '' : ` -X ${method.toUpperCase()}`;
   const lines = [`curl${flag} ${server}${path}`, '-H "Authorization: Bearer $MILLRACE_API_KEY"'];
+  if (path === '/v1/files' && method === 'post')
+    lines.push('-F purpose=batch', '-F file=@requests.jsonl');
   if (body !== undefined) {
     lines.push('-H "Content-Type: application/json"', `-d '${JSON.stringify(body)}'`);
   }
   return lines.join(' \\\n  ');
 }
 
+const tsUpload =
+  "{ file: (await import('node:fs')).createReadStream('requests.jsonl'), purpose: 'batch' }";
+
 const sdkCalls: Record<string, string> = {
   'get /v1/models': 'models.list',
   'get /v1/models/{model}': 'models.retrieve',
   'post /v1/chat/completions': 'chat.completions.create',
   'post /v1/completions': 'completions.create',
+  'post /v1/files': 'files.create',
+  'get /v1/files': 'files.list',
+  'post /v1/batches': 'batches.create',
+  'get /v1/batches': 'batches.list',
 };
 
 function toSdk(operation: SampledOperation, language: 'python' | 'typescript'): string | undefined {
@@ -41,7 +50,9 @@ function toSdk(operation: SampledOperation, language: 'python' | 'typescript'): 
   if (call === undefined) return undefined;
   const isPython = language === 'python';
   const model = path.includes('{model}') ? "'llama3.1-8b-instruct'" : '';
-  const given = isPython ? toKeywords(body) : toLiteral(body);
+  const upload = isPython ? "file=open('requests.jsonl', 'rb'), purpose='batch'" : tsUpload;
+  const plain = isPython ? toKeywords(body) : toLiteral(body);
+  const given = call === 'files.create' ? upload : plain;
   const client = isPython
     ? `import os\n\nfrom openai import OpenAI\n\nclient = OpenAI(base_url='${server}/v1', api_key=os.environ['MILLRACE_API_KEY'])`
     : `import OpenAI from 'openai';\n\nconst client = new OpenAI({\n  baseURL: '${server}/v1',\n  apiKey: process.env.MILLRACE_API_KEY,\n});`;

@@ -2,6 +2,7 @@
 // examples, and the errors of its API.
 
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import { toMessagesError } from '#inference/apis/messages/errors.ts';
 import { toCodeSamples } from './code-samples.ts';
 import { cloudErrors, type DescribedError, inferenceErrors } from './error-catalog.ts';
 import { operationTexts, tags } from './operations.ts';
@@ -9,11 +10,17 @@ import { operationTexts, tags } from './operations.ts';
 const text = { type: 'string' };
 const textOrNull = { type: ['string', 'null'] };
 
-const toError = (description: string, properties: object, required: string[]) => ({
+const toError = (
+  description: string,
+  properties: object,
+  required: string[],
+  /** Members beside `error`. */
+  others: object = {},
+) => ({
   type: 'object',
   description,
   required: ['error'],
-  properties: { error: { type: 'object', required, properties } },
+  properties: { ...others, error: { type: 'object', required, properties } },
 });
 
 const schemas = {
@@ -26,6 +33,16 @@ const schemas = {
       code: { ...textOrNull, description: 'What programs compare.' },
     },
     ['message', 'type', 'param', 'code'],
+  ),
+  MessagesError: toError(
+    'An error of the Messages API, in Anthropic’s format.',
+    {
+      type: { ...text, description: 'The kind of error, which Anthropic’s SDKs know.' },
+      message: { ...text, description: 'What is wrong, what is allowed, and what to do.' },
+      details: { type: 'object', properties: { error_code: text } },
+    },
+    ['type', 'message'],
+    { type: { ...text, const: 'error' }, request_id: text },
   ),
   CloudError: toError(
     'An error of the cloud API, in Lambda’s format.',
@@ -42,11 +59,11 @@ const description = `Two APIs on one server, with one key.
 
 | API | base URL | compatible with |
 |---|---|---|
-| Inference | \`/v1\` | OpenAI: chat completions, completions, models |
+| Inference | \`/v1\` | OpenAI: chat completions, completions, responses, embeddings, files, batches, models; Anthropic: messages |
 | Cloud | \`/api/v1\` | Lambda Cloud, version 1 |
 
-Create a key in the dashboard or with \`millrace keys create\`. Send it as \`Authorization: Bearer <key>\`, or as the
-user name of HTTP Basic. Every response has an \`x-request-id\` header, which names its entry in the server’s log.
+Create a key in the dashboard or with \`millrace keys create\`. Send it as \`Authorization: Bearer <key>\`, as
+\`x-api-key\`, or as the user name of HTTP Basic. Every response has an \`x-request-id\` header, which names its entry in the server’s log.
 
 Errors have a code, which programs compare, and a message for people. Each operation lists its codes.
 `;
@@ -172,7 +189,7 @@ function toResponses(
     ...Object.fromEntries(
       [...Map.groupBy(errors, ({ status }) => status)].map(([status, group]) => [
         status,
-        toFailure(isInference, group),
+        toFailure(path, group),
       ]),
     ),
   };
@@ -195,22 +212,33 @@ const types: Readonly<Record<number, string>> = {
 const toType = (status: number, code: string | null) =>
   code === 'insufficient_quota' ? code : (types[status] ?? 'invalid_request_error');
 
-const toFailure = (isInference: boolean, group: DescribedError[]) => ({
+/** Anthropic's status for an overloaded server is 529. It is listed as the 503 of the other endpoints. */
+const isMessages = (path: string) => path.startsWith('/v1/messages');
+
+const toSchema = (path: string) => {
+  if (isMessages(path)) return 'MessagesError';
+  return path.startsWith('/v1/') ? 'InferenceError' : 'CloudError';
+};
+
+function toExample(path: string, { status, code, means, fix }: DescribedError): object {
+  if (!path.startsWith('/v1/')) return { error: { code, message: means, suggestion: fix } };
+  if (!isMessages(path))
+    return { error: { message: means, type: toType(status, code), param: null, code } };
+  const given = { error: { message: means, code } };
+  return toMessagesError({ status, body: given }).body as object;
+}
+
+const toFailure = (path: string, group: DescribedError[]) => ({
   description: group
     .map(({ code, means, fix }) => `${code === null ? '' : `\`${code}\`: `}${means} ${fix}`)
     .join('\n\n'),
   content: {
     'application/json': {
-      schema: { $ref: `#/components/schemas/${isInference ? 'InferenceError' : 'CloudError'}` },
+      schema: { $ref: `#/components/schemas/${toSchema(path)}` },
       examples: Object.fromEntries(
-        group.map(({ status, code, means, fix }) => [
-          (code ?? 'no_key').replaceAll('/', '.'),
-          {
-            summary: code ?? 'No code',
-            value: isInference
-              ? { error: { message: means, type: toType(status, code), param: null, code } }
-              : { error: { code, message: means, suggestion: fix } },
-          },
+        group.map((error) => [
+          (error.code ?? 'no_key').replaceAll('/', '.'),
+          { summary: error.code ?? 'No code', value: toExample(path, error) },
         ]),
       ),
     },

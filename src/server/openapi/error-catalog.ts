@@ -44,6 +44,18 @@ export const inferenceErrors: readonly DescribedError[] = [
   ),
   described(
     400,
+    'model_not_supported',
+    'The model does not do what the endpoint is for: it generates, embeds texts or ranks documents.',
+    'Send the request to the endpoint that the message names, or choose another model.',
+  ),
+  described(
+    400,
+    'previous_response_not_found',
+    'The response that `previous_response_id` names, or one before it, was not stored, was deleted or has expired.',
+    'Send the conversation as `input`.',
+  ),
+  described(
+    400,
     'unsupported_parameter',
     'The model, or the server that runs it, does not support a member.',
     'Leave the member out, or choose another model.',
@@ -70,7 +82,7 @@ export const inferenceErrors: readonly DescribedError[] = [
     401,
     null,
     'No API key was sent.',
-    'Send it as `Authorization: Bearer <key>`, or as the user name of HTTP Basic.',
+    'Send it as `Authorization: Bearer <key>`, as `x-api-key`, or as the user name of HTTP Basic.',
   ),
   described(
     401,
@@ -193,6 +205,39 @@ export const inferenceErrors: readonly DescribedError[] = [
     'The disk of the server is full.',
     'Free some space. The APIs recover by themselves.',
   ),
+  described(
+    400,
+    'invalid_form',
+    'The form of an upload can’t be read.',
+    'Send `multipart/form-data` with a `file` and its `purpose`.',
+  ),
+  described(404, 'file_not_found', 'The file does not exist in this account.', 'List the files.'),
+  described(
+    404,
+    'batch_not_found',
+    'The batch does not exist in this account.',
+    'List the batches.',
+  ),
+  described(
+    409,
+    'file_in_use',
+    'A batch still reads the file.',
+    'Cancel the batch, or wait until it has ended.',
+  ),
+  described(409, 'batch_not_cancellable', 'The batch has ended.', 'Read its results.'),
+  described(413, 'file_too_large', 'The file is too large.', 'Split it into several files.'),
+  described(
+    413,
+    'storage_limit_exceeded',
+    'The account has too many files, or too many bytes in them.',
+    'Delete files, or ask the operator for a larger `inference.batches.account_files_mib`.',
+  ),
+  described(
+    429,
+    'batch_limit_exceeded',
+    'Too many batches of the account have not ended.',
+    'Wait until some have ended.',
+  ),
 ];
 
 /** Lambda's format has one code for most requests that are refused as they are. */
@@ -235,7 +280,7 @@ export const cloudErrors: readonly DescribedError[] = [
     401,
     'global/invalid-api-key',
     'The API key is missing, wrong, revoked or expired.',
-    'Send it as `Authorization: Bearer <key>`, or as the user name of HTTP Basic.',
+    'Send it as `Authorization: Bearer <key>`, as `x-api-key`, or as the user name of HTTP Basic.',
   ),
   described(
     403,

@@ -5,6 +5,9 @@ import { changeLimits, unlimited } from '#accounts/limits/limit-set.ts';
 import { leaseMs } from '#accounts/limits/store.ts';
 import type { Config } from '#config/schema.ts';
 import type { RoomBounds } from '#http/body/room.ts';
+import type { FileLimits } from '#inference/apis/files/files.ts';
+import type { StoreOptions } from '#inference/apis/responses/store.ts';
+import type { DiskSpace } from '#lib/disk-space.ts';
 
 /** Limits of keys created from now on. */
 export const toKeyDefaults = ({ limits }: Config) => changeLimits(unlimited, limits.key);
@@ -47,4 +50,25 @@ export const toUsageRetention = ({ usage }: Config) => ({
   requestDays: usage.request_days,
   hourDays: usage.hour_days,
   maxRows: usage.max_rows,
+});
+
+/** The disk is known only if the database is on it. */
+export function toFileLimits(
+  { inference: { batches }, models, database }: Config,
+  disk: DiskSpace,
+): FileLimits {
+  return {
+    maxFileBytes: batches.max_file_mib * 2 ** 20,
+    maxAccountBytes: batches.account_files_mib * 2 ** 20,
+    keepMs: batches.keep_days * 86_400_000,
+    freeBytes: database.url === null ? () => disk.freeBytes() : null,
+    diskReserveBytes: models.disk_reserve_gib * 2 ** 30,
+  };
+}
+
+/** What one response continues is bounded like a body: a client could send all of it instead. */
+export const toStoreOptions = ({ inference }: Config): StoreOptions => ({
+  keepMs: inference.responses.keep_days * 86_400_000,
+  maxBytes: inference.responses.max_mib * 2 ** 20,
+  maxContextBytes: inference.max_body_mib * 2 ** 20,
 });

@@ -8,9 +8,9 @@ import type { CatalogChange, CatalogSettings } from '#inference/models/catalog.t
 
 type Models = Config['models'];
 
-export function toCatalogSettings({ catalog, builtin_ids }: Models): CatalogSettings {
+export function toCatalogSettings({ catalog, builtin_ids, aliases }: Models): CatalogSettings {
   const changes = Object.entries(catalog).map(([id, model]) => [id, toChange(model)] as const);
-  return { builtinIds: builtin_ids, changes: new Map(changes) };
+  return { builtinIds: builtin_ids, changes: new Map(changes), aliases: Object.entries(aliases) };
 }
 
 /** Contains only the members that are set: the others keep their known values. */
@@ -23,7 +23,11 @@ function toChange(model: Models['catalog'][string]): CatalogChange {
     price: model.price,
     contextFallback: model.context_fallback,
     continueStreams: model.continue_streams,
+    fitMaxTokens: model.fit_max_tokens,
+    thinkTags: model.think_tags,
     input: model.input,
+    kind: model.kind,
+    minDimensions: model.min_dimensions,
     listed: model.listed,
   };
   const given = Object.entries(change).filter(([, value]) => value !== undefined);

@@ -14,6 +14,7 @@ import { isDatabaseUnavailable } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 import { createLogSink } from '#lib/telemetry/log-sink.ts';
 import { watchHealth } from '#server/health-metrics.ts';
+import { toLogOutputs } from '#server/options/log.ts';
 import { openSharedState, type SharedState } from '#server/shared-state.ts';
 
 export interface Core {
@@ -38,7 +39,7 @@ export interface Core {
 }
 
 export async function openCore(config: Config, clock: Clock): Promise<Core> {
-  const sink = createLogSink();
+  const sink = createLogSink(toLogOutputs(config));
   const hooks: LoggerOptions['hooks'] = {
     logMethod(args, method) {
       // An outage is logged when it begins and when it ends, not by everything that tries again meanwhile.

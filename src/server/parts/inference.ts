@@ -5,8 +5,8 @@ import { createRequestLimiter } from '#accounts/limits/request-limiter.ts';
 import type { Config } from '#config/schema.ts';
 import { findKernels } from '#gpu/kernels.ts';
 import { BodyRoom } from '#http/body/room.ts';
-import { createBodyThread } from '#inference/api/body-thread.ts';
-import { createLargeBodies } from '#inference/api/large-bodies.ts';
+import { createBodyThread } from '#inference/apis/bodies/body-thread.ts';
+import { createLargeBodies } from '#inference/apis/bodies/large-bodies.ts';
 import { openBackends } from '#inference/backends/open.ts';
 import { builtinModel } from '#inference/engines/local/builtin.ts';
 import {
@@ -26,6 +26,7 @@ import { createCatalog } from '#inference/models/catalog.ts';
 import { createMemoryBudget, type MemoryBudget } from '#inference/models/memory-budget.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
 import { Router } from '#inference/routing/router.ts';
+import { createCountPrompt } from '#inference/serving/count-prompt.ts';
 import { createFallbackTokenCounts } from '#inference/serving/fallback-token-count.ts';
 import { createMeter, watchLoad, watchQueues } from '#inference/serving/meter.ts';
 import { createRequestAccounting } from '#inference/serving/request-accounting.ts';
@@ -45,6 +46,7 @@ import {
 } from '#server/options/models.ts';
 import type { Accounts, UsageParts } from './accounts.ts';
 import type { Core } from './core.ts';
+import { openResponses } from './responses.ts';
 
 export type Models = Awaited<ReturnType<typeof openModels>>;
 
@@ -64,6 +66,7 @@ export async function openModels(core: Core, gpus: GpuSource | null) {
   const tokens = createLlama3Counter();
   const fallbackCounts = createFallbackTokenCounts(tokens);
   const responses = createResponseThread(clock);
+  const seal = createSeal(() => readSealKey(config.secret_key, config.data_dir));
   const backends = await openBackends(
     {
       db,
@@ -71,7 +74,7 @@ export async function openModels(core: Core, gpus: GpuSource | null) {
       log,
       audit,
       catalog,
-      seal: createSeal(() => readSealKey(config.secret_key, config.data_dir)),
+      seal,
       metrics,
       bindings: weights.bindings,
       standIn,
@@ -96,6 +99,7 @@ export async function openModels(core: Core, gpus: GpuSource | null) {
     tokens,
     fallbackCounts,
     backends,
+    seal,
   };
 }
 
@@ -138,6 +142,8 @@ function openLocalEngine(
   return engine;
 }
 
+export type Serving = Awaited<ReturnType<typeof openServing>>;
+
 /** What takes a request from its checked body to its response and its usage row. */
 export async function openServing(
   core: Core,
@@ -168,13 +174,29 @@ export async function openServing(
     clock,
     log,
     limits,
+    imageHosts: config.inference.image_hosts,
     counter: tokens,
     backends: backends.registry,
     router,
     events: meter,
     accounting,
   });
-  return { router, traces, accounting, serve, bodies: openBodies(config, clock, limits) };
+  const countPrompt = createCountPrompt({
+    catalog,
+    limits,
+    backends: backends.registry,
+    fallbackCounts,
+    imageHosts: config.inference.image_hosts,
+  });
+  return {
+    router,
+    traces,
+    accounting,
+    serve,
+    countPrompt,
+    bodies: openBodies(config, clock, limits),
+    responses: openResponses(core, models.seal, serve),
+  };
 }
 
 async function openTraces({ telemetry }: Config): Promise<Traces | null> {

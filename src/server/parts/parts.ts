@@ -4,6 +4,7 @@ import type { Config } from '#config/schema.ts';
 import type { Clock } from '#lib/clock.ts';
 import { createDashboardBuild } from '#server/dashboard-build.ts';
 import { openAccounts, openUsage } from './accounts.ts';
+import { openBatches } from './batches.ts';
 import { openCloud } from './cloud.ts';
 import { openCore } from './core.ts';
 import { openModels, openServing } from './inference.ts';
@@ -23,6 +24,7 @@ export async function openParts(config: Config, clock: Clock) {
     usage,
     models,
     serving,
+    batches: openBatches(core, models, serving),
     cloud,
     dashboard: createDashboardBuild(core.log),
   };

@@ -204,7 +204,7 @@ describe('the CLI and hosts', () => {
     assert.match(refused.stderr, /^Remove host far\? .* needs --yes\. Nothing was changed\.\n$/);
     const remove = () => run('hosts', 'remove', 'far', '--yes');
     assert.equal((await remove()).stdout, 'Removed host far.\n');
-    assert.equal((await remove()).stderr, 'Host far does not exist.\n');
+    assert.equal((await remove()).stderr, 'There is no host far. See `./millrace hosts list`.\n');
   });
 
   test('without a token or a url no request is sent', async () => {

@@ -4,7 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { memberTexts } from '#http/body/json.ts';
 import type { EngineChunk, Task, WireEvents } from '#inference/engine.ts';
+import { toRequestBody } from '#inference/engines/upstream/request-body.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import {
@@ -13,7 +15,8 @@ import {
   canContinue,
   toContinuation,
 } from '#inference/serving/continuation.ts';
-import { createTranscripts, parseEvents, toWireEvents } from '#inference/serving/transcript.ts';
+import { createTranscripts } from '#inference/serving/transcript.ts';
+import { parseEvents, toWireEvents } from '#inference/wire-events.ts';
 import { propertySeed } from '#test/support/property-seed.ts';
 
 const hello = { role: 'user', content: 'Hello' } as const;
@@ -33,6 +36,14 @@ function bodyOf(next: ReturnType<typeof toContinuation>): Record<string, unknown
   assert(next !== null && next !== 'complete');
   return next.task.body;
 }
+
+test('the JSON that a large body came with is not sent instead of the continuation', () => {
+  const body = { messages: [hello], [memberTexts]: new Map([['messages', Buffer.from('[]')]]) };
+  const next = toContinuation(chat(body), 'So far', 3);
+  assert(next !== null && next !== 'complete');
+  const sent = toRequestBody(next.task, { model: 'm', server: 'vllm', url: 'http://a/v1' }, true);
+  assert.match(String(sent), /"So far"/);
+});
 
 describe('which responses can be continued', () => {
   const tools = [{ type: 'function', function: { name: 'f' } }] as const;

@@ -255,4 +255,66 @@ describe('the plan of a request', () => {
     assert.deepEqual([...(await one.plan('m', middle)).unfit], [weights]);
     assert.deepEqual([...(await one.plan('local', middle)).unfit], []);
   });
+
+  it('reduces a maximum that does not fit, if the API or the model says so', async () => {
+    const { backend } = countingBackend('a', async () => 300);
+    const small = countingBackend('b', async () => 300, { contextWindow: 500 }).backend;
+    const models = {
+      m: { contextWindow: 1000 },
+      fitting: { contextWindow: 1000, fitMaxTokens: true },
+      capped: { contextWindow: 1000, maxOutputTokens: 200, fitMaxTokens: true },
+    };
+    const all = { m: [backend, small], fitting: [backend], capped: [backend] };
+    const { plan } = plannerOf(models, all);
+    const asked = chat('hi', { max_tokens: 32_000 });
+    await assert.rejects(plan('m', asked), refusal('context_length_exceeded', /32000/));
+    const agent = await plan('m', { ...asked, fitsMaximum: true } as Task);
+    assert.equal(agent.task.body.max_tokens, 700);
+    assert.deepEqual([...agent.unfit], [small]);
+    assert.equal((await plan('fitting', asked)).task.body.max_tokens, 700);
+    const both = chat('hi', { max_tokens: 5_000, max_completion_tokens: 4_000 });
+    const { body } = (await plan('capped', both)).task;
+    assert.deepEqual(body, { ...both.body, max_tokens: 200, max_completion_tokens: 200 });
+    const fits = chat('hi', { max_tokens: 100 });
+    assert.equal((await plan('fitting', fits)).task, fits);
+  });
+
+  it('refuses a prompt that leaves no room, whatever may be reduced', async () => {
+    const { backend } = countingBackend('a', async () => 1000);
+    const { plan } = plannerOf(
+      { m: { contextWindow: 1000, fitMaxTokens: true } },
+      { m: [backend] },
+    );
+    const asked = chat('hi', { max_tokens: 32_000 });
+    await assert.rejects(
+      plan('m', asked),
+      refusal('context_length_exceeded', /1000 and at least 1/),
+    );
+  });
+
+  it('leaves a maximum to the backend if the length of the prompt is unknown', async () => {
+    const { backend } = countingBackend('a', async () => null);
+    const { plan } = plannerOf(
+      { m: { contextWindow: 1000, fitMaxTokens: true } },
+      { m: [backend] },
+    );
+    const { task } = await plan('m', chat(words(300), { max_tokens: 32_000 }));
+    assert.equal(task.body.max_tokens, null);
+  });
+
+  it('opens a thought only where the template does', async () => {
+    const { backend } = countingBackend('a', async () => 1);
+    const models = { m: { thinkTags: 'opened' }, k: { thinkTags: 'keep' } } as const;
+    const { plan } = plannerOf(models, { m: [backend], k: [backend] });
+    const tagsOf = async (id: string, task: Task) => {
+      const planned = (await plan(id, task)).task;
+      return planned.kind === 'chat' ? planned.thinkTags : null;
+    };
+    assert.equal(await tagsOf('m', chat('hi')), 'opened');
+    assert.equal(await tagsOf('k', chat('hi')), 'keep');
+    const off = chat('hi');
+    Object.assign(off.body, { chat_template_kwargs: { enable_thinking: false } });
+    assert.equal(await tagsOf('m', off), undefined);
+    assert.equal(await tagsOf('m', chat('hi', { continue_final_message: true })), undefined);
+  });
 });

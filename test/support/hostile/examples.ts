@@ -9,6 +9,8 @@ export const owner = 'owner@example.com';
 export interface World {
   /** Ids of things that exist, for addresses. */
   ids: string[];
+  /** Ids of a file and a batch, which have a form of their own. */
+  inferenceIds: string[];
   /** The id of a request that has a usage row. */
   requestId: string;
   /** By method and route. */
@@ -35,6 +37,19 @@ const sampling = {
   stream: false,
   logit_bias: { 5: -1 },
   presence_penalty: 0,
+};
+
+const anthropic = {
+  model: 'hermes3-8b',
+  system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
+  messages: [
+    { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'look', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'Nothing' }] },
+  ],
+  tools: [{ name: 'look', description: 'Looks.', input_schema: { type: 'object' } }],
+  tool_choice: { type: 'auto', disable_parallel_tool_use: true },
+  metadata: { user_id: 'ada' },
 };
 
 /** A model without a server, which no other example uses. */
@@ -117,6 +132,8 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
   const preset = { name: 'Brief', settings: chatSettings };
   const saved = await session('/dashboard/api/playground/presets', { method: 'PUT', json: preset });
   const { id: presetId } = (await saved.json()) as { id: string };
+  const newBatch = await toNewBatch(server);
+  const batch = await post<{ id: string }>(server.fetch, '/v1/batches', newBatch);
   const token = invitation.link.split('/').at(-1);
   // High enough to be met by nothing that is tried here.
   const limits = {
@@ -126,6 +143,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
     monthly_budget: 1_000_000,
   };
   const listed = { instance_ids: [instance] };
+  const { model } = sampling;
   // Its usage row is named by the id of the response.
   const refused = await server.fetch('/v1/chat/completions', {
     json: { model: 'no-such-model', messages: [{ role: 'user', content: 'Hello' }] },
@@ -145,8 +163,11 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       presetId,
       requestId,
     ],
+    inferenceIds: [newBatch.input_file_id, batch.id],
     requestId,
     examples: {
+      'POST /v1/files': { purpose: 'batch' },
+      'POST /v1/batches': newBatch,
       'POST /v1/chat/completions': {
         ...sampling,
         messages: [
@@ -160,7 +181,35 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
         logprobs: true,
         top_logprobs: 1,
       },
+      'POST /v1/responses': { model, input: 'Hello', max_output_tokens: 4, store: false },
+      'POST /v1/responses/input_tokens': { model, input: [{ role: 'user', content: 'Hello' }] },
+      'POST /v1/responses/compact': { model, input: 'Hello' },
+      'POST /v1/responses/:response_id/cancel': {},
+      'POST /v1/batches/:id/cancel': {},
       'POST /v1/completions': { ...sampling, prompt: 'Hello', echo: false, logprobs: 1 },
+      'POST /v1/embeddings': { model, input: ['Hello'], encoding_format: 'base64', dimensions: 8 },
+      'POST /v1/rerank': { model, query: 'Hello', documents: ['Hi', { text: 'Ho' }], top_n: 1 },
+      'POST /rerank': { model, query: 'Hello', documents: ['Hi'], return_documents: true },
+      'POST /tokenize': { model, prompt: 'Hello', return_token_strs: true },
+      'POST /detokenize': { model, tokens: [1, 2] },
+      'POST /v1/tokenize': { model, prompt: 'Hello', return_token_strs: true },
+      'POST /v1/detokenize': { model, tokens: [1, 2] },
+      'POST /v1/messages': { ...anthropic, max_tokens: 4, stop_sequences: ['END'] },
+      'POST /v1/messages/count_tokens': anthropic,
+      'POST /api/chat': {
+        model: sampling.model,
+        messages: [{ role: 'user', content: 'Hello' }],
+        options: { num_predict: 1 },
+        stream: false,
+      },
+      'POST /api/generate': {
+        model: sampling.model,
+        prompt: 'Hello',
+        options: { num_predict: 1 },
+        stream: false,
+      },
+      'POST /api/embed': { model: sampling.model, input: ['Hello'] },
+      'POST /api/show': { model: sampling.model },
       'POST /api/v1/ssh-keys': { name: 'second', public_key: null },
       'POST /api/v1/instances/:id': { name: 'other', tags: [{ key: 'team', value: 'red' }] },
       'POST /api/v1/instance-operations/launch': {
@@ -235,5 +284,22 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /dashboard/api/logout': {},
       'POST /dashboard/api/weights/pulls': { repo, file: 'tiny-Q4_K_M.gguf' },
     },
+  };
+}
+
+/** A batch that fails at once, so that it disturbs nothing. */
+async function toNewBatch(server: TestServer) {
+  const form = new FormData();
+  form.append('purpose', 'batch');
+  form.append('file', new Blob(['{}']), 'lines.jsonl');
+  const response = await server.fetch('/v1/files', { method: 'POST', body: form });
+  assert(response.ok);
+  const { id } = (await response.json()) as { id: string };
+  return {
+    input_file_id: id,
+    endpoint: '/v1/chat/completions',
+    completion_window: '24h',
+    metadata: { job: 'nightly' },
+    output_expires_after: { anchor: 'created_at', seconds: 3600 },
   };
 }

@@ -16,9 +16,21 @@ export const chapters = [
     text: 'Serve models',
     items: [
       page('Models', 'models'),
+      page('Embeddings and reranking', 'embeddings'),
       page('Routing', 'routing'),
+      page('Stored responses', 'stored-responses'),
       page('Limits', 'limits'),
       page('Usage', 'usage'),
+      page('Batches', 'batches'),
+    ],
+  },
+  {
+    text: 'Connect clients',
+    items: [
+      page('Codex', 'codex'),
+      page('Claude Code', 'claude-code'),
+      page('opencode', 'opencode'),
+      page('Clients of Ollama', 'ollama'),
     ],
   },
   {

@@ -1,30 +1,31 @@
-// Code with a copy button, alone or as the same call in three languages. The language that the user selects
-// is remembered in this browser.
+// Code with a copy button, alone or the same in several languages or for several programs. What the user selects is
+// remembered in this browser.
 
 import { Tabs } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
-import { type Language, languages } from '../code-samples/chat.ts';
 import { CopyButton } from './copy-button.tsx';
 
-export function CodeSamples({ samples }: { samples: Record<Language, string> }) {
-  const [language, setLanguage] = useLocalStorage<Language>({
+/** `samples` is code by the name of its language or program. */
+export function CodeSamples({ samples }: { samples: Record<string, string> }) {
+  const names = Object.keys(samples);
+  const [chosen, setChosen] = useLocalStorage({
     key: 'millrace.language',
-    defaultValue: 'curl',
+    defaultValue: '',
     getInitialValueInEffect: false,
   });
-  const shown = languages.includes(language) ? language : 'curl';
+  const shown = names.includes(chosen) ? chosen : (names[0] ?? '');
   return (
-    <Tabs value={shown} onChange={(value) => value && setLanguage(value as Language)}>
+    <Tabs value={shown} onChange={(value) => value && setChosen(value)}>
       <Tabs.List mb="sm">
-        {languages.map((name) => (
+        {names.map((name) => (
           <Tabs.Tab key={name} value={name}>
             {name}
           </Tabs.Tab>
         ))}
       </Tabs.List>
-      {languages.map((name) => (
+      {names.map((name) => (
         <Tabs.Panel key={name} value={name}>
-          <CodeBlock code={samples[name]} copyLabel="Copy code" />
+          <CodeBlock code={samples[name] ?? ''} copyLabel="Copy code" />
         </Tabs.Panel>
       ))}
     </Tabs>

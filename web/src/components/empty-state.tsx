@@ -2,6 +2,7 @@
 
 import { Paper, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { nameProgram } from '../browser/program-name.ts';
 import { CodeBlock } from './code-samples.tsx';
 import { type Drawing, EmptyArt } from './empty-art.tsx';
 import './data-table.css';
@@ -26,6 +27,6 @@ export const EmptyState = ({ title, children, action, art = 'list', command }: E
       {children}
     </Text>
     {action}
-    {command && <CodeBlock code={command} copyLabel="Copy command" />}
+    {command && <CodeBlock code={nameProgram(command)} copyLabel="Copy command" />}
   </Paper>
 );

@@ -1,6 +1,7 @@
 // A launch as commands to paste: the CLI, curl and Terraform. Each launches exactly what the page would.
 
 import type { Launch } from '#cloud/schema.ts';
+import { programName } from '../browser/program-name.ts';
 import { toLaunchCode } from '../code-samples/launch.ts';
 import { fromTag } from './tags.ts';
 
@@ -34,9 +35,8 @@ function toCli(launch: Launch): string {
   const lines = options
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([flag, value]) => `${flag} ${quote(value as string)}`);
-  const command = [`millrace instances launch ${launch.instance_type_name}`, ...lines].join(
-    ' \\\n  ',
-  );
+  const launched = `${programName()} instances launch ${launch.instance_type_name}`;
+  const command = [launched, ...lines].join(' \\\n  ');
   if (!launch.user_data) return command;
   const end = findDelimiter(launch.user_data);
   return `${command} <<'${end}'\n${launch.user_data}${end}`;

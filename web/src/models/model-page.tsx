@@ -1,9 +1,20 @@
 // One model: its backends, its traffic, what it costs, and code that uses it.
 
-import { Anchor, Button, Group, Paper, Skeleton, Stack, Text } from '@mantine/core';
+import {
+  Anchor,
+  Button,
+  Group,
+  Paper,
+  SegmentedControl,
+  Skeleton,
+  Stack,
+  Text,
+} from '@mantine/core';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import type { ModelWeights } from '#inference/weights/schema.ts';
 import { toCounted, toTokenPrice } from '#lib/format.ts';
+import { toAgentCode } from '../code-samples/agents.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { CodeSamples } from '../components/code-samples.tsx';
 import { CopyButton } from '../components/copy-button.tsx';
@@ -45,23 +56,42 @@ export default function ModelPage({ id }: { id: string }) {
       )}
       {model && <Backends model={model} />}
       <Traffic subject={{ model: id }} by="backend" />
-      <Section title="Use it">
-        <Text c="dimmed" size="sm">
-          Any OpenAI library works. Create an{' '}
-          <Anchor component={Link} href="/api-keys/new" underline="always">
-            API key
-          </Anchor>{' '}
-          and put it in place of the placeholder.
-        </Text>
-        <CodeSamples
-          samples={toChatCode(
-            window.location.origin,
-            { model: id, messages: [{ role: 'user', content: sampleQuestion }] },
-            null,
-          )}
-        />
-      </Section>
+      {model && <UseModel model={model} />}
     </Page>
+  );
+}
+
+function UseModel({ model: { id, context_window } }: { model: ModelWeights }) {
+  const [example, setExample] = useState('chat');
+  const address = window.location.origin;
+  const messages = [{ role: 'user' as const, content: sampleQuestion }];
+  return (
+    <Section title="Use it">
+      <Text c="dimmed" size="sm">
+        Any library for OpenAI’s or Anthropic’s API works, and coding agents do too. Create an{' '}
+        <Anchor component={Link} href="/api-keys/new" underline="always">
+          API key
+        </Anchor>{' '}
+        and put it into the variable MILLRACE_API_KEY.
+      </Text>
+      <SegmentedControl
+        aria-label="Example"
+        data={[
+          { value: 'chat', label: 'Code' },
+          { value: 'agents', label: 'Coding agents' },
+        ]}
+        value={example}
+        onChange={setExample}
+        style={{ alignSelf: 'start' }}
+      />
+      <CodeSamples
+        samples={
+          example === 'chat'
+            ? toChatCode(address, { model: id, messages })
+            : toAgentCode(address, id, context_window)
+        }
+      />
+    </Section>
   );
 }
 
@@ -73,6 +103,7 @@ const About = ({ model }: { model: ModelWeights }) => (
         ['Input price', toTokenPrice(model.price.input)],
         ['Output price', toTokenPrice(model.price.output)],
         ['Accepts', model.input.join(', ')],
+        ['Aliases', model.aliases.join(', ') || 'None'],
       ]}
     />
   </Paper>

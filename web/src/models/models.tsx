@@ -44,7 +44,7 @@ export default function Models() {
   const columns: Column<ModelWeights>[] = [
     {
       name: 'Model ID',
-      value: ({ id, owned_by }) => `${id} ${owned_by}`,
+      value: ({ id, owned_by, aliases }) => `${id} ${owned_by} ${aliases.join(' ')}`,
       cell: (model) => <ModelId model={model} isFree={standIns.has(model.id)} />,
     },
     {
@@ -150,6 +150,11 @@ const ModelId = ({ model, isFree }: { model: ModelWeights; isFree: boolean }) =>
       {toPricePair(model.price)}
       {isFree && ', free while a stand-in answers'}
     </Text>
+    {model.aliases.length > 0 && (
+      <Text size="xs" c="dimmed">
+        Also {model.aliases.join(', ')}
+      </Text>
+    )}
   </div>
 );
 

@@ -4,6 +4,7 @@ import { Button, Code, Skeleton, Stack } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { post } from '../api.ts';
 import { handleSubmit } from '../browser/form-data.ts';
+import { programName } from '../browser/program-name.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { NewPasswordField } from './credential-fields.tsx';
@@ -33,8 +34,8 @@ export function Reset({ token }: { token: string }) {
   if (link.isError) {
     return (
       <InvalidLink error={link.error} onRetry={() => link.refetch()}>
-        Reset links work once, for an hour. To get a new one, run <Code>millrace users reset</Code>{' '}
-        on the server.
+        Reset links work once, for an hour. To get a new one, run{' '}
+        <Code>{programName()} team reset</Code> on the server.
       </InvalidLink>
     );
   }

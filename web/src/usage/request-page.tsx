@@ -129,7 +129,7 @@ function toStory(request: UsageRequest): [string, ReactNode][] {
         <RelativeTime at={request.at} />, {exact.format(new Date(request.at))}
       </>,
     ],
-    ['Operation', request.operation === 'chat' ? 'Chat completion' : 'Text completion'],
+    ['Operation', toOperationName(request.operation)],
     ['Model requested', model === '' ? 'None' : link(toModelPath(model), model)],
     ['Model served', served_model === model ? 'The same' : served_model],
     ['Backend', backend ?? 'None: the request ended before one received it'],
@@ -147,3 +147,22 @@ function toStory(request: UsageRequest): [string, ReactNode][] {
     ],
   ];
 }
+
+function toOperationName(operation: string): string {
+  const [, base = operation] = /^batch_(.*)$/.exec(operation) ?? [];
+  const name = operationNames[base] ?? base;
+  return base === operation ? name : `${name}, in a batch`;
+}
+
+const operationNames: Record<string, string> = {
+  chat: 'Chat completion',
+  text_completion: 'Text completion',
+  responses: 'Response (OpenAI’s Responses API)',
+  messages: 'Message (Anthropic’s Messages API)',
+  embeddings: 'Embedding',
+  rerank: 'Reranking',
+  tokenize: 'Tokens of a text',
+  ollama_chat: 'Chat (Ollama’s API)',
+  ollama_generate: 'Generation (Ollama’s API)',
+  ollama_embed: 'Embedding (Ollama’s API)',
+};

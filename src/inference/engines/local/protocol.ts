@@ -2,12 +2,14 @@
 // chunks of one batch travel in one message. Neither process imports anything else of the other.
 
 import type { EngineChunk, EngineFailure, Task, Usage } from '#inference/engine.ts';
+import type { ModelKind, PoolingTask, TokenizeTask, Tokens } from '#inference/pooling.ts';
 
 export type ToChild =
   | { kind: 'load'; options: ChildOptions }
   | { kind: 'start'; id: number; task: Task; context: RequestContext }
+  | { kind: 'pool'; id: number; task: PoolingTask; context: PoolingContext }
   | { kind: 'cancel'; id: number }
-  | { kind: 'count'; id: number; task: Task }
+  | { kind: 'ask'; id: number; question: Question }
   | { kind: 'ping' }
   | { kind: 'close' };
 
@@ -15,9 +17,18 @@ export type ToParent =
   | ({ kind: 'ready' } & ModelInfo)
   | { kind: 'unable'; failure: WireFailure }
   | { kind: 'batch'; events: RequestEvent[]; load: ChildLoad }
-  | { kind: 'counted'; id: number; tokens: number }
+  | { kind: 'answer'; id: number; answer: Answer }
   | { kind: 'failed'; id: number; failure: WireFailure }
   | { kind: 'pong' };
+
+/** What a child can be asked without computing anything by the model. */
+export type Question =
+  | { kind: 'count'; task: Task }
+  | { kind: 'tokenize'; task: TokenizeTask }
+  | { kind: 'detokenize'; tokens: readonly number[] };
+
+/** A count, tokens, or the text of tokens. */
+export type Answer = number | Tokens | string;
 
 /** How the child opens a model file. */
 export interface ModelOptions {
@@ -67,8 +78,11 @@ export interface RequestContext {
   lazyGrammar: string | null;
 }
 
+export type PoolingContext = Pick<RequestContext, 'caller' | 'priority'>;
+
 /** What the child found out by loading the model. */
 export interface ModelInfo {
+  modelKind: ModelKind;
   /** Tokens that one sequence can hold. */
   window: number;
   threads: number;
@@ -82,6 +96,8 @@ export type RequestEvent =
   /** The first sequence of the request runs. */
   | { kind: 'started'; id: number }
   | { kind: 'chunk'; id: number; chunk: EngineChunk; soFar: Usage }
+  /** The vector of one text, or the score of one document as a vector of one element. */
+  | { kind: 'vector'; id: number; index: number; vector: Float32Array; soFar: Usage }
   /** Tokens were generated without a chunk: their text is held back, or belongs to a candidate of `best_of`. */
   | { kind: 'usage'; id: number; soFar: Usage }
   | { kind: 'ended'; id: number };
@@ -102,6 +118,9 @@ export interface WireFailure {
 
 /** Default tokens of a sequence. A larger window takes memory that few requests use. */
 export const defaultContextSize = 8192;
+
+/** The same for embedding and rerank models, which read a text in one batch: memory grows with the longest one. */
+export const defaultPooledTokens = 2048;
 
 /** The tags around a tool call. The parent's grammars prescribe them; the child looks for them in the output. */
 export const toolCallOpening = '<tool_call>';

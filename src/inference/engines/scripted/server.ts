@@ -11,6 +11,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Behaviour, behaviours, brokenAltogether, type Intended } from './behaviours.ts';
+import { isPooled, type PooledBody, writePooled } from './pooling.ts';
 import { countWords, type ScriptedBody, writeScript } from './script.ts';
 
 export interface ScriptedUpstreamOptions {
@@ -108,7 +109,8 @@ export class ScriptedUpstream {
       const text = Buffer.concat(chunks).toString();
       if (apiKey !== null && request.headers.authorization !== `Bearer ${apiKey}`)
         behaviours.unauthorized(response);
-      else if (path.endsWith('/completions')) this.#generate(path, request.headers, text, response);
+      else if (path.endsWith('/completions') || isPooled(path))
+        this.#generate(path, request.headers, text, response);
       else if (brokenAltogether.has(this.#behaviour))
         behaviours[this.#behaviour]?.(response, nothing);
       else look(path, model, text, response);
@@ -144,7 +146,9 @@ export class ScriptedUpstream {
     const { words = 10, wordsPerEvent = 1 } = this.#options;
     const body = JSON.parse(text) as ScriptedRequest['body'];
     const kind = path.endsWith('/chat/completions') ? 'chat' : 'completion';
-    const script = writeScript(kind, body, { words, wordsPerEvent });
+    const script = isPooled(path)
+      ? { plain: writePooled(path, body as PooledBody, body.model ?? 'scripted'), events: [] }
+      : writeScript(kind, body, { words, wordsPerEvent });
     const intended = { streams: body.stream === true, ...script };
     if (this.#prepared.size >= maxPrepared) this.#prepared.clear();
     if (text.length <= maxPreparedLength) this.#prepared.set(path + text, { body, intended });
@@ -194,7 +198,8 @@ function look(path: string, model: string, text: string, response: ServerRespons
     const count = countWords(body.content ?? body.messages ?? body.prompt);
     const tokens = Array.from({ length: count }, (_, index) => index);
     sendJson(response, { count, tokens, max_model_len: scriptedWindow });
-  } else {
+  } else if (path === '/detokenize') sendJson(response, { prompt: `${body.tokens}` });
+  else {
     response.statusCode = 404;
     sendJson(response, { detail: 'Not Found' });
   }

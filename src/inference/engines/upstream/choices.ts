@@ -74,6 +74,10 @@ export class ChoiceProgress {
     if (isLast) this.#finished.push(index);
   }
 
+  isExpected(index: number): boolean {
+    return Number.isInteger(index) && index >= 0 && index < this.expected;
+  }
+
   isFinished(index: number): boolean {
     return this.#finished.includes(index);
   }

@@ -3,7 +3,7 @@
 
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { type Task, toGivenPrompts } from '#inference/engine.ts';
-import type { CompletionRequest } from '#inference/schema.ts';
+import type { ChatRequest, CompletionRequest } from '#inference/schema.ts';
 import { type BufferedResponse, fetchWhole } from './buffered-response.ts';
 import { toFailure, unavailable } from './failures.ts';
 import type { SendOptions, UpstreamClient } from './upstream-client.ts';
@@ -16,10 +16,10 @@ export const countingServers: readonly UpstreamServer[] = ['vllm', 'sglang', 'll
 /** Short, because the client has its response already or is waiting for the end of it. */
 const countTimeoutMs = 2000;
 
-type PostJson = (path: string, body: object) => Promise<Record<string, unknown>>;
+export type PostJson = (path: string, body: object) => Promise<Record<string, unknown>>;
 
 /** These paths are relative to the origin, not to `/v1`. */
-const toPostJson =
+export const toPostJson =
   (
     client: UpstreamClient,
     signal: Cancellation,
@@ -45,25 +45,10 @@ export async function countPromptTokens(
     toFailure(status, headers, text, task),
   );
   if (task.kind === 'chat') {
-    const { messages, tools, add_generation_prompt, continue_final_message } = task.body;
-    const { chat_template_kwargs } = task.body as { chat_template_kwargs?: unknown };
-    const template = {
-      messages,
-      ...(tools && { tools }),
-      ...(chat_template_kwargs != null && { chat_template_kwargs }),
-    };
-    if (server === 'llama-server') {
-      const { prompt } = await post('/apply-template', template);
-      return countText(post, server, model, String(prompt));
-    }
+    if (server === 'llama-server')
+      return countText(post, server, model, await applyTemplate(post, task.body));
     if (server !== 'vllm' && server !== 'sglang') return null;
-    const { tool_choice } = task.body;
-    const { reasoning_effort } = task.body as { reasoning_effort?: unknown };
-    // SGLang refuses `add_generation_prompt` beside `continue_final_message`, and its chats ignore it.
-    const own = server === 'vllm' ? { add_generation_prompt } : { tool_choice, reasoning_effort };
-    const more = Object.entries({ ...own, continue_final_message });
-    const given = Object.fromEntries(more.filter(([, value]) => value != null));
-    return toCount(await post('/tokenize', { model, ...template, ...given }));
+    return toCount(await post('/tokenize', { model, ...toTemplated(server, task.body) }));
   }
   let longest = 0;
   // Each prompt is a sequence of its own, so the longest one decides.
@@ -73,6 +58,32 @@ export async function countPromptTokens(
     longest = Math.max(longest, count);
   }
   return longest;
+}
+
+/** llama-server renders a conversation apart from its tokens. */
+export async function applyTemplate(post: PostJson, body: ChatRequest): Promise<string> {
+  const { prompt } = await post('/apply-template', toTemplateMembers(body));
+  return String(prompt);
+}
+
+/** The members by which vLLM and SGLang render a conversation. */
+export function toTemplated(server: 'vllm' | 'sglang', body: ChatRequest): object {
+  const { add_generation_prompt, continue_final_message, tool_choice } = body;
+  const { reasoning_effort } = body as { reasoning_effort?: unknown };
+  // SGLang refuses `add_generation_prompt` beside `continue_final_message`, and its chats ignore it.
+  const own = server === 'vllm' ? { add_generation_prompt } : { tool_choice, reasoning_effort };
+  const more = Object.entries({ ...own, continue_final_message });
+  const given = Object.fromEntries(more.filter(([, value]) => value != null));
+  return { ...toTemplateMembers(body), ...given };
+}
+
+function toTemplateMembers({ messages, tools, ...body }: ChatRequest): object {
+  const { chat_template_kwargs } = body as { chat_template_kwargs?: unknown };
+  return {
+    messages,
+    ...(tools && { tools }),
+    ...(chat_template_kwargs != null && { chat_template_kwargs }),
+  };
 }
 
 /** Tokens that fit into the context window after the longest prompt; null if there is no room. */

@@ -17,6 +17,7 @@ import type { EventSample, ParsedEvent } from './event-template.ts';
 import { toAddedMembers, toEventRest } from './event-template.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { toText } from './generated-text.ts';
+import { isEmptyDelta, type StreamReasoning } from './reasoning.ts';
 import type { UsageCheck } from './usage.ts';
 import { Tally, toUsage } from './usage.ts';
 
@@ -35,6 +36,9 @@ export class EventParser {
   readonly #call: Call;
   readonly #check: UsageCheck;
   readonly #choices: ChoiceProgress;
+  readonly #reasoning: StreamReasoning;
+  /** Choices of the current event of which nothing is left, because their text may be a tag. */
+  readonly #held: Members[] = [];
   readonly #includeUsage: boolean;
   readonly #showsUsage: boolean;
   readonly #isScored: boolean;
@@ -44,12 +48,18 @@ export class EventParser {
   readonly #tally: Tally | null;
   #reportedBytes = 0;
 
-  constructor(task: Task, call: Call, check: UsageCheck, choices: ChoiceProgress) {
+  constructor(
+    task: Task,
+    call: Call,
+    check: UsageCheck,
+    { choices, reasoning }: { choices: ChoiceProgress; reasoning: StreamReasoning },
+  ) {
     const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
     this.#task = task;
     this.#call = call;
     this.#check = check;
     this.#choices = choices;
+    this.#reasoning = reasoning;
     this.#includeUsage = include_usage === true;
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
     this.#isScored = task.kind === 'completion' && task.body.logprobs != null;
@@ -70,9 +80,11 @@ export class EventParser {
     const choices = all.filter((one) => this.#isOpen(one));
     if (all.length === 0) this.#reportMembers(event, data.length);
     if (choices.length === 0) return null;
+    this.#held.length = 0;
     const absent = toAbsent(this.#task.kind, choices[0]);
     const isPlain = choices.map((choice) => this.#complete(choice)).every(Boolean);
-    event.choices = choices;
+    if (this.#held.length === choices.length) return null;
+    event.choices = choices.filter((choice) => !this.#held.includes(choice));
     const shown = this.#showsUsage ? counts : null;
     const isSample = isPlain && counts === null && choices.length === 1 && choices[0]?.index === 0;
     return {
@@ -116,7 +128,14 @@ export class EventParser {
   /** Returns true if a member was added or converted, besides those in `absent`. */
   #fill(choice: Members): boolean {
     fillAbsent(this.#task.kind, choice);
-    if (this.#task.kind === 'chat') return fillDelta(choice.delta as Members);
+    if (this.#task.kind === 'chat') {
+      const delta = choice.delta as Members;
+      const isLast = typeof choice.finish_reason === 'string';
+      const isRewritten = this.#reasoning.apply(choice.index as number, delta, isLast);
+      if (isRewritten && !isLast && !('role' in delta) && isEmptyDelta(delta))
+        this.#held.push(choice);
+      return fillDelta(delta) || isRewritten;
+    }
     const isNamed = nameStop(this.#task, choice);
     if (!this.#isScored) return isNamed;
     const index = choice.index as number;
@@ -126,9 +145,11 @@ export class EventParser {
     return true;
   }
 
-  /** Anything that follows the end of a choice is dropped. */
+  /** Anything that follows the end of a choice is dropped, and so are choices that were not asked for. */
   #isOpen(choice: unknown): choice is Members {
-    return isMembers(choice) && !this.#choices.isFinished(indexOf(choice));
+    if (!isMembers(choice)) return false;
+    const index = indexOf(choice);
+    return this.#choices.isExpected(index) && !this.#choices.isFinished(index);
   }
 }
 

@@ -8,6 +8,7 @@ import type { EventTemplates } from './event-template.ts';
 import { toOpening } from './event-template.ts';
 import { orUnreadable, unavailable } from './failures.ts';
 import type { GeneratedCount } from './generated-text.ts';
+import { StreamReasoning } from './reasoning.ts';
 import { RewrittenEvents, TemplateRewriter } from './template-rewriter.ts';
 import type { UsageCheck } from './usage.ts';
 
@@ -45,8 +46,12 @@ export class EventRewriter {
     this.#opening = toOpening(call.envelope);
     this.#generated = generated;
     this.#choices = new ChoiceProgress(task);
-    this.#parser = new EventParser(task, call, check, this.#choices);
-    const state = { choices: this.#choices, output: this.#output };
+    const state = {
+      choices: this.#choices,
+      reasoning: new StreamReasoning(task),
+      output: this.#output,
+    };
+    this.#parser = new EventParser(task, call, check, state);
     this.#template = new TemplateRewriter(task, this.#opening, templates, state);
   }
 

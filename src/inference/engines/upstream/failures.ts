@@ -21,12 +21,15 @@ const clientErrors =
 const sharedContext = /^context size has been exceeded/i;
 const notSupported = /\b(not|only) (currently |yet )?supported\b/i;
 
+/** What was sent. An embedding or rerank request has no members that decide about an error. */
+type RefusedTask = Task | { readonly kind: 'pooling'; readonly body: Record<string, unknown> };
+
 /** The error of a response with a status other than 200, or with an error as its body. */
 export function toFailure(
   status: number,
   headers: Readonly<IncomingHttpHeaders>,
   text: string,
-  task: Task,
+  task: RefusedTask,
 ): EngineError {
   const refusal = findRefusal(text);
   return translate(status >= 400 ? status : (refusal?.status ?? status), headers, refusal, task);
@@ -48,7 +51,7 @@ interface UpstreamFailure {
   readonly overflow: Overflow | null;
   readonly isBusy: boolean;
   readonly retryAfterMs: number | null;
-  readonly task: Task;
+  readonly task: RefusedTask;
   /** The original error, which is only logged. */
   readonly cause: Error;
 }
@@ -102,7 +105,7 @@ function translate(
   given: number,
   headers: Readonly<IncomingHttpHeaders>,
   refusal: UpstreamRefusal | null,
-  task: Task,
+  task: RefusedTask,
 ): EngineError {
   const message = refusal?.message ?? '';
   const status = given === 500 && clientErrors.test(message) ? 400 : given;
@@ -164,11 +167,22 @@ function toCode(refusal: UpstreamRefusal | null): string {
   return param !== null && notSupported.test(message) ? 'unsupported_parameter' : 'invalid_value';
 }
 
-function contextExceeded(overflow: Overflow, task: Task, cause: Error) {
+function contextExceeded(overflow: Overflow, task: RefusedTask, cause: Error) {
+  if (task.kind === 'pooling') return textTooLong(overflow, 'query' in task.body, cause);
   const completion = overflow.completion ?? toMaxTokens(task);
   return new EngineError('rejected', toOverflowText({ ...overflow, completion }), {
     code: 'context_length_exceeded',
     param: task.kind === 'chat' ? 'messages' : 'prompt',
+    cause,
+  });
+}
+
+function textTooLong({ window }: Overflow, isRerank: boolean, cause: Error): EngineError {
+  const limit =
+    window === null ? 'than this model reads' : `than the ${window} tokens this model reads`;
+  return new EngineError('rejected', `A text is longer ${limit}. Split it into shorter ones.`, {
+    code: 'context_length_exceeded',
+    param: isRerank ? 'documents' : 'input',
     cause,
   });
 }

@@ -9,6 +9,7 @@ import type {
   Usage,
 } from '#inference/engine.ts';
 import { estimateTokens } from '#inference/models/tokens.ts';
+import type { ThinkTags } from '#inference/think-tags.ts';
 import type { BufferedResponse } from './buffered-response.ts';
 import { isMembers, type Members, nameStop } from './choices.ts';
 import { formScores } from './completion-logprobs.ts';
@@ -22,6 +23,7 @@ import {
   unavailable,
 } from './failures.ts';
 import { type CountText, toText } from './generated-text.ts';
+import { nameReasoning } from './reasoning.ts';
 import { findRefusal, type UpstreamRefusal } from './refusal-body.ts';
 import type { UsageCheck } from './usage.ts';
 import { generatedOnly, toUsage } from './usage.ts';
@@ -54,6 +56,7 @@ export type ReadResponse = { response: EngineResponse } | { refusal: UpstreamRef
 export interface ResponseTask {
   readonly kind: Task['kind'];
   readonly body: Pick<Task['body'], 'stop_token_ids'>;
+  readonly thinkTags?: ThinkTags | undefined;
 }
 
 /** Leaves the usage as the server reported it. `type` is the content type. Throws EngineError `unavailable`. */
@@ -79,7 +82,7 @@ function read(task: ResponseTask, text: string, type: string): ReadResponse {
     // Some servers send an empty finish_reason, but a plain response is always finished.
     choice.finish_reason ||= 'stop';
     return task.kind === 'chat'
-      ? toChatChoice(choice, index)
+      ? toChatChoice(task, choice, index)
       : toCompletionChoice(task, choice, index);
   });
   return { response: parsed as EngineResponse };
@@ -106,7 +109,7 @@ async function countUsage(
 }
 
 /** Modifies the choice in place: it was just parsed, and nothing else refers to it. */
-function toChatChoice(choice: Members, index: number): ChatChoice {
+function toChatChoice({ thinkTags }: ResponseTask, choice: Members, index: number): ChatChoice {
   choice.message ??= {};
   const { message } = choice;
   if (!isMembers(message)) throw unavailable('responded without a message');
@@ -114,6 +117,7 @@ function toChatChoice(choice: Members, index: number): ChatChoice {
   message.content ??= null;
   message.function_call ??= null;
   message.refusal ??= null;
+  nameReasoning(message, thinkTags);
   const calls = message.tool_calls;
   // vLLM sends an empty list if there are none.
   if (!Array.isArray(calls) || calls.length === 0) message.tool_calls = null;

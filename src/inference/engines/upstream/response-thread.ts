@@ -79,7 +79,11 @@ export function createResponseThread(clock: Clock): ResponseThread {
     const { kind, body } = task;
     const job: ResponseJob = {
       blocks,
-      task: { kind, body: { stop_token_ids: body.stop_token_ids ?? null } },
+      task: {
+        kind,
+        body: { stop_token_ids: body.stop_token_ids ?? null },
+        thinkTags: task.kind === 'chat' ? task.thinkTags : undefined,
+      },
       envelope: call.envelope,
       type: describeType(response.headers),
     };

@@ -11,6 +11,7 @@ import {
   type ParsedEvent,
   skipHead,
 } from './event-template.ts';
+import type { StreamReasoning } from './reasoning.ts';
 
 /** A template with the id and time of this stream filled in. */
 interface StreamTemplate {
@@ -27,6 +28,7 @@ export class TemplateRewriter {
   readonly #opening: string;
   readonly #templates: EventTemplates;
   readonly #choices: ChoiceProgress;
+  readonly #reasoning: StreamReasoning;
   readonly #output: RewrittenEvents;
   readonly #isEnabled: boolean;
   /** Events that name a function are parsed, because their arguments may have to be added. */
@@ -37,13 +39,14 @@ export class TemplateRewriter {
     { kind, body }: Task,
     opening: string,
     templates: EventTemplates,
-    { choices, output }: { choices: ChoiceProgress; output: RewrittenEvents },
+    { choices, reasoning, output }: StreamState,
   ) {
     this.#kind = kind;
     this.#includeUsage = body.stream_options?.include_usage === true;
     this.#opening = opening;
     this.#templates = templates;
     this.#choices = choices;
+    this.#reasoning = reasoning;
     this.#output = output;
     // With several choices it must be known which of them have finished, and the scores of a completion are converted.
     const isScored = kind === 'completion' && body.logprobs != null;
@@ -67,6 +70,11 @@ export class TemplateRewriter {
     // The first event may hold more than text, e.g. a role, so only a known one is rewritten.
     if (isFirst || !continues) return this.#repeat(template.known.get(text.slice(contentAt, end)));
     if (this.#mayCall && text.slice(contentAt, contentEnd).includes('"name"')) return false;
+    if (!this.#reasoning.isPlain) {
+      const choice = this.#reasoning.rewrite(text.slice(contentAt, contentEnd));
+      if (choice !== null) this.#output.add(ourHead + choice + template.ourTail, 1);
+      return choice !== null;
+    }
     if (template.keepsTail) this.#output.add(ourHead + text.slice(contentAt, end + 2), 1);
     else this.#output.add(ourHead + text.slice(contentAt, contentEnd) + template.ourTail, 1);
     return true;
@@ -74,7 +82,8 @@ export class TemplateRewriter {
 
   /** Rewrites matching events that are followed by another one, comparing one seam each. Returns where they end. */
   rewriteRun(text: string, from: number): number {
-    if (this.#current === null || this.#mayCall || this.#choices.hasAnyFinished) return from;
+    if (this.#current === null || this.#mayCall || !this.#reasoning.isPlain) return from;
+    if (this.#choices.hasAnyFinished) return from;
     const { head, ourHead, template, seam } = this.#current;
     const { tail, ourTail, keepsTail } = template;
     let at = from;
@@ -130,11 +139,18 @@ export class TemplateRewriter {
   }
 
   #repeat(known: ParsedEvent | undefined): boolean {
-    if (known === undefined) return false;
+    if (known === undefined || (known.isLast && this.#reasoning.isHolding)) return false;
     this.#output.add(this.#opening + known.rewritten, known.isHolding ? 1 : 0);
     this.#choices.note(0, known.isLast);
     return true;
   }
+}
+
+/** What the parser and the templates of a stream share. */
+export interface StreamState {
+  readonly choices: ChoiceProgress;
+  readonly reasoning: StreamReasoning;
+  readonly output: RewrittenEvents;
 }
 
 export class RewrittenEvents {

@@ -5,6 +5,7 @@ import { byteLengthOf, type OutgoingBody } from '#http/client/client-connection.
 import type { Cancellation } from '#http/client-disconnect.ts';
 import { findConstraint } from '#inference/constraint.ts';
 import { type Call, type Engine, EngineError, type Task } from '#inference/engine.ts';
+import { withSystemNotes } from '#inference/system-notes.ts';
 import { fetchWhole } from './buffered-response.ts';
 import { cannotEnforce, toConstraintMembers } from './constraint-members.ts';
 import {
@@ -19,9 +20,11 @@ import { EventTemplates } from './event-template.ts';
 import { toFailure, unavailable } from './failures.ts';
 import { type CountText, createTokenCounts } from './generated-text.ts';
 import { parseResponse } from './parse-response.ts';
+import { createUpstreamPooling } from './pooling.ts';
 import { paths, toRequestBody } from './request-body.ts';
 import type { ResponseThread } from './response-thread.ts';
 import { StreamReceiver } from './stream-receiver.ts';
+import { createTokenizer } from './tokenize.ts';
 import {
   createUpstreamClient,
   type SendOptions,
@@ -76,7 +79,7 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     return { kind, body: { ...body, max_tokens: room } };
   }
 
-  return {
+  return withSystemNotes({
     name,
     stream(given, call) {
       if (call.signal.aborted) return Promise.reject(call.signal.reason);
@@ -109,8 +112,10 @@ export function createUpstreamEngine(options: UpstreamOptions): Engine {
     },
     countPromptTokens: (task, signal) => countPromptTokens(client, options, task, signal),
     ...(canCount && { countText }),
+    ...createUpstreamPooling(client, options),
+    ...createTokenizer(client, options),
     close: client.close,
-  };
+  });
 }
 
 /** Servers that generate 16 tokens if a completion sets no `max_tokens`, and offer no value for "as many as fit". */

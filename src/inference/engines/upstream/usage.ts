@@ -18,20 +18,33 @@ export function toUsage(given: unknown): Usage | null {
   if (typeof given !== 'object' || given === null) return null;
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, ...more } =
     given as { [name: string]: unknown };
+  const reasoning = toCount(
+    // SGLang has no details.
+    (more.completion_tokens_details as Details)?.reasoning_tokens ?? more.reasoning_tokens ?? 0,
+  );
   if (prompt_tokens == null && completion_tokens == null) return null;
   const prompt = toCount(prompt_tokens ?? 0);
   const completion = toCount(completion_tokens ?? 0);
   const details = prompt_tokens_details as { cached_tokens?: unknown } | null | undefined;
   const cached = details?.cached_tokens;
   return {
-    // Further details, such as the number of reasoning tokens.
+    // Further members that the server adds.
     ...more,
+    ...((more.completion_tokens_details != null || reasoning > 0) && {
+      completion_tokens_details: {
+        ...(more.completion_tokens_details as Details),
+        // A count that can't be true is not worth failing over: it is not billed.
+        reasoning_tokens: reasoning <= completion ? reasoning : 0,
+      },
+    }),
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: toCount(total_tokens ?? prompt + completion),
     prompt_tokens_details: cached == null ? null : { ...details, cached_tokens: toCount(cached) },
   };
 }
+
+type Details = { reasoning_tokens?: unknown } | null | undefined;
 
 const maxChoices = 1024;
 
@@ -188,10 +201,5 @@ export function isPlausible(usage: Usage, bounds: CountBounds, responseBytes: nu
   return completion_tokens - toReasoning(usage) <= responseBytes + bounds.unseenTokens;
 }
 
-function toReasoning(usage: Usage): number {
-  const { completion_tokens_details: details } = usage as {
-    completion_tokens_details?: { reasoning_tokens?: unknown } | null;
-  };
-  const tokens = details?.reasoning_tokens;
-  return typeof tokens === 'number' && tokens > 0 ? tokens : 0;
-}
+const toReasoning = ({ completion_tokens_details: details }: Usage) =>
+  details?.reasoning_tokens ?? 0;

@@ -18,7 +18,14 @@ interface ScriptedProcess {
 }
 
 const silentLog = pino({ level: 'silent' });
-const loaded = { kind: 'ready', window: 2048, threads: 1, memoryBytes: 1, gpu: false } as const;
+const loaded = {
+  kind: 'ready',
+  modelKind: 'chat',
+  window: 2048,
+  threads: 1,
+  memoryBytes: 1,
+  gpu: false,
+} as const;
 const count = (id: number) => ({ kind: 'count', id, task: {} }) as unknown as ToChild;
 const settled = () => new Promise((done) => setImmediate(done));
 

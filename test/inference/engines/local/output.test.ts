@@ -48,6 +48,15 @@ describe('an end', () => {
     );
   });
 
+  test('of a chat names the stop string, whole and streamed', async () => {
+    const [first = ''] = (
+      await chatOf(engine, { messages: toMessages('Hello!'), max_tokens: 20 })
+    ).choices.map(({ message }) => message.content?.trim().split(' ')[1]);
+    const { choices } = await chatOf(engine, { messages: toMessages('Hello!'), stop: [first] });
+    assert.equal(choices[0]?.finish_reason, 'stop');
+    assert.equal(choices[0]?.stop_reason, first);
+  });
+
   test('by a stop token names it, a natural end is null, and a limit is length', async () => {
     const scored = await completionOf(engine, {
       prompt: 'The sky is blue',

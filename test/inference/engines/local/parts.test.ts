@@ -242,6 +242,16 @@ describe('a chat template', () => {
     assert.equal(start, '<s>');
   });
 
+  test('that takes a system message only at the start gets later ones as notes, in their place', () => {
+    const strict = `{% for m in messages %}{% if m['role'] == 'system' and not loop.first %}{{ raise_exception('Only first') }}{% endif %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}`;
+    const messages = [...prompt.messages, { role: 'system', content: 'It is noon.' }];
+    const rendered = createChatTemplate(strict, specialText).render({ ...prompt, messages });
+    const note = '<system-note>\nIt is noon.\n</system-note>';
+    assert.equal(rendered, `[system]Be brief.[user]Hi[user]${note}`);
+    const kept = createChatTemplate(plain, specialText).render({ ...prompt, messages });
+    assert.equal(kept, '[system]Be brief.[user]Hi[system]It is noon.[assistant]');
+  });
+
   test('that refuses the messages, or can’t be read, is the request’s fault', () => {
     for (const source of ["{{ raise_exception('No developers') }}", '{% if %}'])
       assert.throws(

@@ -134,6 +134,8 @@ describe('streams of an upstream', () => {
       const write = styles[given.style] as (typeof styles)[string];
       const sent = [
         choiceOf({ role: 'assistant', content: '' }),
+        // White space at the beginning would wait for what follows, because a thought may.
+        choiceOf({ content: '.' }),
         ...given.deltas.map((one) => choiceOf(one)),
         choiceOf({}, 'stop'),
       ];

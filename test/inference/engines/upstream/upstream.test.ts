@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { describe, test } from 'node:test';
 import { memberTexts, parseJson } from '#http/body/json.ts';
-import { checkTask } from '#inference/api/check.ts';
+import { checkSampling } from '#inference/apis/check-sampling.ts';
 import type { CompletionChoice, Engine, Task, Usage } from '#inference/engine.ts';
 import type { Behaviour } from '#inference/engines/scripted/behaviours.ts';
 import type { UpstreamServer } from '#inference/engines/upstream/count-tokens.ts';
@@ -86,7 +86,7 @@ describe('the upstream engine', () => {
     for (const seed of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '7']) {
       const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","seed":${seed}}`));
       const task = { kind: 'completion', body } as Task;
-      checkTask(task);
+      checkSampling(task.body);
       const sent = String(toRequestBody(task, { model: 'm', server: 'vllm', url }, false));
       assert.equal(/"seed":(-?\d+)/.exec(sent)?.[1], seed);
     }
@@ -99,7 +99,7 @@ describe('the upstream engine', () => {
         Buffer.from(`{"model":"m","prompt":"a \\"seed\\": ${long}1",${members}}`),
       );
       const task = { kind: 'completion', body } as Task;
-      checkTask(task);
+      checkSampling(task.body);
       return task.body.seed;
     };
     assert.equal(seedOf(`"extra":{"seed":9007199254740993},"seed" : ${long} `), BigInt(long));
@@ -121,7 +121,7 @@ describe('the upstream engine', () => {
     const long = '12345678901234567890';
     const body = parseJson(Buffer.from(`{"model":"m","prompt":"a","mine":${long},"other":1}`));
     const task = { kind: 'completion', body } as Task;
-    checkTask(task);
+    checkSampling(task.body);
     const sent = String(toRequestBody(task, { model: 'm', server: 'vllm', url }, false));
     assert.equal(/"mine":(\d+),"other":1/.exec(sent)?.[1], long);
   });

@@ -14,6 +14,7 @@ import {
   probeUpstream,
   type UpstreamOptions,
 } from '#inference/engines/upstream/upstream.ts';
+import { certificate, certificateKey } from '#test/support/certificate.ts';
 import { newCall, readStream } from '#test/support/engine-call.ts';
 import { listen } from '#test/support/listen.ts';
 import { upstreamOptions } from '#test/support/upstream.ts';
@@ -250,21 +251,3 @@ describe('upstreams on the wire', () => {
     }
   });
 });
-
-/** A self-signed certificate, which must be refused. */
-const certificate = `-----BEGIN CERTIFICATE-----
-MIIBkDCCATagAwIBAgIUVBOxEPrJRG77imtzNaL96OuCwEAwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTExNTA3MjUyOVoYDzIxMjYxMDIy
-MDcyNTI5WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAAQDL5Sj6qzwSbzdUURunY4BZ5ElMPsM0aQYKyXk8ukR+lXpEKgIMjDL
-+BF/H9XNUVtS/ZA0g20NPx3rZcyA0BQdo2QwYjAdBgNVHQ4EFgQUg3HTSHBscHhH
-R2lkQUJVHua7sT8wHwYDVR0jBBgwFoAUg3HTSHBscHhHR2lkQUJVHua7sT8wDwYD
-VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0gAMEUC
-IDoKHRBRB6hTM5igc1xcLOmQBa3ynFDRb3lxsx8yuopdAiEA3YFvYdznnT4AxMIS
-Wl0hVOU5Nw69DzT/4eZJPOrm8BU=
------END CERTIFICATE-----`;
-const certificateKey = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgjm0wx+QVhSwNxsqX
-3wGiNw/JTOjlK98eqsz4c0ANLcmhRANCAAQDL5Sj6qzwSbzdUURunY4BZ5ElMPsM
-0aQYKyXk8ukR+lXpEKgIMjDL+BF/H9XNUVtS/ZA0g20NPx3rZcyA0BQd
------END PRIVATE KEY-----`;

@@ -56,23 +56,33 @@ export interface RawContext {
   disposeSequence(sequence: number): void;
   removeTokenCellsFromSequence(sequence: number, start: number, end: number): boolean;
   copySequenceStateFromOtherSequence(target: number, source: number): Promise<number>;
+  /** The vector of sequence 0 after a batch, of a context that was opened for embeddings or for ranking. */
+  getEmbedding(inputTokens: number, maxLength?: number): Float64Array;
 }
 
 export interface RawModel {
   tokenize(text: string, parseSpecial: boolean): Uint32Array;
+  detokenize(tokens: Uint32Array, writesSpecial: boolean): string;
   getTokenString(token: number): string;
   getTokenAttributes(token: number): number;
   isEogToken(token: number): boolean;
   getVocabularyType(): number;
   shouldPrependBosToken(): boolean;
+  shouldAppendEosToken(): boolean;
+  /** Negative if there is none. */
   tokenBos(): number;
   tokenEos(): number;
+  sepToken(): number;
 }
 
 export interface Binding extends Readonly<ModelInfo> {
   readonly context: RawContext;
   readonly model: RawModel;
   readonly chatTemplate: string | null;
+  /** How a rerank model reads a query and a document; null if it takes them one after the other. */
+  readonly rerankTemplate: string | null;
+  /** True if the model's scores are probabilities already. */
+  readonly scoresAreProbabilities: boolean;
   readonly vocabularySize: number;
   readonly sequences: number;
   /** Maximum tokens of one batch. */

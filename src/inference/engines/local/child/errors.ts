@@ -2,6 +2,7 @@
 // inference API.
 
 import { EngineError, toOverflowText } from '#inference/engine.ts';
+import { type ModelKind, modelUses } from '#inference/pooling.ts';
 
 function rejected(message: string, code: string, param: string, cause?: unknown): EngineError {
   return new EngineError('rejected', message, { code, param, cause });
@@ -86,6 +87,22 @@ export const tooManyCompletionTokens = (tokens: number, maxTokens: number) =>
     'integer_above_max_value',
     'max_tokens',
   );
+
+export const textTooLong = (place: string, tokens: number, maxTokens: number) =>
+  rejected(
+    `${place} has ${tokens} tokens; this model reads at most ${maxTokens}. Split it into shorter texts.`,
+    'context_length_exceeded',
+    place,
+  );
+
+export function wrongModelKind(kind: ModelKind, needed: ModelKind): EngineError {
+  const { does, endpoint } = modelUses[kind];
+  return rejected(
+    `This model ${does}: send its requests to ${endpoint}, or name a model that ${modelUses[needed].does}.`,
+    'model_not_supported',
+    'model',
+  );
+}
 
 export const grammarNotBuilt = (param: 'tools' | 'response_format') =>
   rejected('No grammar can be built from this schema.', 'invalid_value', param);

@@ -1,12 +1,13 @@
 // Loads a model and everything that serves requests with it, in the calling process. It is all of the child but the
 // messages, and what the benchmark compares the child with.
 
-import type { Task } from '#inference/engine.ts';
 import { createScorer } from '#inference/engines/local/child/output/logprobs.ts';
+import { createPooler, type Pooler } from '#inference/engines/local/child/pooling/pooler.ts';
 import { createChatTemplate } from '#inference/engines/local/child/prompt/chat-template.ts';
-import { countPromptTokens } from '#inference/engines/local/child/prompt/prompts.ts';
-import type { ChildOptions } from '#inference/engines/local/protocol.ts';
+import type { Answer, ChildOptions, Question } from '#inference/engines/local/protocol.ts';
+import { answer } from './answers.ts';
 import type { Binding } from './binding.ts';
+import { wrongModelKind } from './errors.ts';
 import { openModel } from './open-model.ts';
 import { startRequest } from './request.ts';
 import type { ChildRequest, ModelRuntime } from './runtime.ts';
@@ -16,9 +17,10 @@ import { createVocabulary, type Vocabulary } from './vocabulary.ts';
 export interface LoadedModel {
   readonly binding: Binding;
   readonly scheduler: Scheduler;
+  readonly pooler: Pooler;
   /** Returns a function that cancels the request. */
   start(request: ChildRequest): () => void;
-  count(task: Task): Promise<number>;
+  answer(question: Question): Promise<Answer>;
 }
 
 /** `afterBatch` is called when every sequence of a batch has its token, and when all work has ended. */
@@ -45,11 +47,17 @@ export async function loadModel(
     options,
     waitingPromptTokens: 0,
   };
+  const { maxWaitingPromptTokens } = options.limits;
   return {
     binding,
     scheduler: runtime.scheduler,
-    count: (task) => countPromptTokens(runtime, task),
-    start: (request) => startRequest(runtime, request),
+    pooler: createPooler(binding, vocabulary, maxWaitingPromptTokens, afterBatch),
+    answer: (question) => answer(runtime, question),
+    start(request) {
+      if (binding.modelKind === 'chat') return startRequest(runtime, request);
+      request.output.failed(wrongModelKind(binding.modelKind, 'chat'));
+      return () => {};
+    },
   };
 }
 

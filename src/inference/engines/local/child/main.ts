@@ -2,7 +2,9 @@
 // whatever ends this process; when the API process dies, this one exits.
 
 import { readFileSync, writeFileSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import { EngineError, type Usage } from '#inference/engine.ts';
+import type { PoolingOutput } from '#inference/engines/local/child/pooling/pooler.ts';
 import type {
   RequestEvent,
   ToChild,
@@ -30,7 +32,9 @@ function send(message: ToParent): void {
 
 function flush(): void {
   if (model === null) return;
-  const { running, waiting } = model.scheduler;
+  const { scheduler, pooler } = model;
+  const running = scheduler.running + pooler.running;
+  const waiting = scheduler.waiting + pooler.waiting;
   for (const [id, soFar] of counts) events.push({ kind: 'usage', id, soFar });
   counts.clear();
   send({ kind: 'batch', events, load: { running, waiting } });
@@ -63,11 +67,14 @@ function fail(id: number, error: unknown): void {
 
 function handle(loaded: LoadedModel, message: RequestMessage): void {
   const { id } = message;
-  if (message.kind === 'count') {
-    loaded.count(message.task).then(
-      (tokens) => send({ kind: 'counted', id, tokens }),
+  if (message.kind === 'ask') {
+    loaded.answer(message.question).then(
+      (answer) => send({ kind: 'answer', id, answer }),
       (error: unknown) => fail(id, error),
     );
+  } else if (message.kind === 'pool') {
+    const cancel = loaded.pooler.start({ ...message, output: toPoolingOutput(id) });
+    cancels.set(id, cancel);
   } else if (message.kind === 'cancel') {
     cancels.get(id)?.();
     cancels.delete(id);
@@ -92,15 +99,27 @@ function handle(loaded: LoadedModel, message: RequestMessage): void {
       },
       failed: (error) => fail(id, error),
     };
-    cancels.set(id, loaded.start({ task: message.task, context: message.context, output }));
+    const cancel = loaded.start({ task: message.task, context: message.context, output });
+    cancels.set(id, cancel);
   }
 }
+
+const toPoolingOutput = (id: number): PoolingOutput => ({
+  started: () => void events.push({ kind: 'started', id }),
+  vector: (index, vector, soFar) => void events.push({ kind: 'vector', id, index, vector, soFar }),
+  ended() {
+    cancels.delete(id);
+    events.push({ kind: 'ended', id });
+  },
+  failed: (error) => fail(id, error),
+});
 
 async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Promise<void> {
   try {
     model = await loadModel(options, flushSoon);
-    const { window, threads, memoryBytes, gpu } = model.binding;
-    send({ kind: 'ready', window, threads, memoryBytes, gpu });
+    const { modelKind, window, threads, memoryBytes, gpu } = model.binding;
+    if (modelKind !== 'chat') yieldToChats();
+    send({ kind: 'ready', modelKind, window, threads, memoryBytes, gpu });
   } catch (error) {
     process.send?.({ kind: 'unable', failure: toWire(error) } satisfies ToParent, () =>
       process.exit(1),
@@ -111,7 +130,8 @@ async function load(options: Extract<ToChild, { kind: 'load' }>['options']): Pro
 process.on('message', (message: ToChild) => {
   if (message.kind === 'load') void load(message.options);
   else if (message.kind === 'ping') send({ kind: 'pong' });
-  else if (message.kind === 'close') void (model?.scheduler.stop() ?? Promise.resolve()).then(exit);
+  else if (message.kind === 'close')
+    void Promise.all([model?.scheduler.stop(), model?.pooler.stop()]).then(exit);
   else if (model !== null) handle(model, message);
 });
 
@@ -129,6 +149,15 @@ function raiseOomScore(): void {
     if (Number(readFileSync(file, 'utf8')) < oomScore) writeFileSync(file, String(oomScore));
   } catch {
     // Only Linux has the file.
+  }
+}
+
+/** Thousands of texts may be waiting to be embedded, and a chat on the same computer must not wait for them. */
+function yieldToChats(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Only the speed of other models depends on it.
   }
 }
 

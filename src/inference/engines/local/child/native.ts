@@ -45,6 +45,10 @@ export interface ContextParameters {
   sequences: number;
   threads: number;
   flashAttention: boolean | 'auto';
+  /** The context computes vectors instead of logits. Default false. */
+  embeddings?: boolean;
+  /** The vectors come from the model's ranking head. Default false. */
+  ranking?: boolean;
 }
 
 interface Measured {

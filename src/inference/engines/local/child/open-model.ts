@@ -2,13 +2,18 @@
 
 import { stat } from 'node:fs/promises';
 import { EngineError } from '#inference/engine.ts';
-import { defaultContextSize, type ModelOptions } from '#inference/engines/local/protocol.ts';
+import {
+  defaultContextSize,
+  defaultPooledTokens,
+  type ModelOptions,
+} from '#inference/engines/local/protocol.ts';
 import {
   checkModelFiles,
   GgufError,
   type GgufHeader,
   type Metadata,
 } from '#inference/gguf-check.ts';
+import type { ModelKind } from '#inference/pooling.ts';
 import type { Binding, RawContext, RawModel, RawSampler } from './binding.ts';
 import { countGpuLayers } from './gpu-layers.ts';
 import { type ContextParameters, type Native, startNative } from './native.ts';
@@ -25,11 +30,16 @@ const gpuThreads = 2;
 
 /** Throws EngineError: `overloaded` if the model needs more memory than `maxMemoryBytes`, or its file is not sound. */
 export async function openModel(options: ModelOptions): Promise<Binding> {
-  const { parts, metadata } = await checkFile(options.modelPath);
+  const { parts, metadata, hasClassifier } = await checkFile(options.modelPath);
   const facts = readFacts(metadata);
-  const window = Math.min(options.contextSize ?? defaultContextSize, facts.window);
+  const modelKind = toModelKind(facts, hasClassifier);
+  const isChat = modelKind === 'chat';
+  const defaultWindow = isChat ? defaultContextSize : defaultPooledTokens;
+  const window = Math.min(options.contextSize ?? defaultWindow, facts.window);
+  // llama.cpp's addon returns the vector of the first sequence only.
+  const sequences = isChat ? options.sequences : 1;
   const { size } = await stat(options.modelPath);
-  const memoryBytes = size * parts + toCacheBytes(facts, window * options.sequences);
+  const memoryBytes = size * parts + toCacheBytes(facts, window * sequences);
   if (options.maxMemoryBytes !== null && memoryBytes > options.maxMemoryBytes)
     throw new EngineError(
       'overloaded',
@@ -40,16 +50,21 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
   if (options.device !== null) process.env.CUDA_VISIBLE_DEVICES = options.device;
   const native = await startNative(options.gpu === 'auto' ? options.kernels : null);
   const gpu = options.gpu === 'auto' ? (native.getGpuType() ?? false) : false;
-  const batchSize = Math.min(gpu === false ? cpuBatchTokens : gpuBatchTokens, window);
+  const maxBatchTokens = gpu === false ? cpuBatchTokens : gpuBatchTokens;
+  // Each token of a pooled text may attend to all others, so that it is read in one batch.
+  const batchSize = isChat ? Math.min(maxBatchTokens, window) : window;
   const parameters: ContextParameters = {
-    contextSize: Math.ceil((window * options.sequences) / cellBlock) * cellBlock,
+    contextSize: Math.ceil((window * sequences) / cellBlock) * cellBlock,
     // With a sliding window, a full batch needs one more.
-    batchSize: Math.max(batchSize, options.sequences) + (facts.slidingWindow > 0 ? 1 : 0),
-    sequences: options.sequences,
+    batchSize: Math.max(batchSize, sequences) + (facts.slidingWindow > 0 ? 1 : 0),
+    sequences,
     threads: options.threads ?? toThreadCount(Math.floor(native.getMathCores())),
     // On the CPU, flash attention rounds differently for short and long batches, so that the same prompt gave other
     // logits when it was read in other pieces. Without it, all splits into pieces of two or more tokens agree.
-    flashAttention: gpu === false ? false : 'auto',
+    // A pooled text is read in one piece, and without flash attention its memory grows with the square of its length.
+    flashAttention: gpu === false && isChat ? false : 'auto',
+    embeddings: !isChat,
+    ranking: modelKind === 'rerank',
   };
   const gpuLayers =
     gpu === false
@@ -66,10 +81,13 @@ export async function openModel(options: ModelOptions): Promise<Binding> {
   return {
     context,
     model,
+    modelKind,
     chatTemplate: facts.chatTemplate,
+    rerankTemplate: facts.rerankTemplate,
+    scoresAreProbabilities: probabilityArchitectures.includes(facts.architecture),
     vocabularySize: metadata.get('tokenizer.ggml.tokens')?.count ?? 0,
     window,
-    sequences: options.sequences,
+    sequences,
     batchSize,
     threads: parameters.threads,
     memoryBytes,
@@ -103,7 +121,10 @@ function readFacts(metadata: Metadata) {
     const value = metadata.get(`${architecture}.${name}`)?.value;
     return typeof value === 'number' ? value : undefined;
   };
-  const template = metadata.get('tokenizer.chat_template')?.value;
+  const text = (name: string) => {
+    const value = metadata.get(name)?.value;
+    return typeof value === 'string' ? value : null;
+  };
   const heads = number('attention.head_count') ?? 1;
   const headLength = (number('embedding_length') ?? 0) / heads;
   const window = number('context_length') ?? defaultContextSize;
@@ -115,8 +136,26 @@ function readFacts(metadata: Metadata) {
     sharedHeads: number('attention.head_count_kv') ?? heads,
     keyLength: number('attention.key_length') ?? headLength,
     valueLength: number('attention.value_length') ?? headLength,
-    chatTemplate: typeof template === 'string' ? template : null,
+    architecture: String(architecture),
+    pooling: number('pooling_type') ?? 0,
+    isEncoder: number('attention.causal') === 0,
+    chatTemplate: text('tokenizer.chat_template'),
+    rerankTemplate: text('tokenizer.chat_template.rerank'),
   };
+}
+
+/** llama.cpp's numbers: 1 is the mean, 2 the first and 3 the last token, 4 a ranking head; 0 is none. */
+const rankPooling = 4;
+
+/** Their graphs end in a softmax. */
+const probabilityArchitectures: readonly string[] = ['qwen3', 'qwen3vl'];
+
+function toModelKind({ pooling, isEncoder }: Facts, hasClassifier: boolean): ModelKind {
+  if (pooling === rankPooling || hasClassifier) return 'rerank';
+  if (pooling > 0) return 'embedding';
+  if (!isEncoder) return 'chat';
+  const message = 'The file of the model names no pooling, so it can neither generate nor embed.';
+  throw new EngineError('unavailable', message, { code: 'invalid_model_file' });
 }
 
 type SamplerPool = Pick<

@@ -57,6 +57,7 @@ function submit(
     ...parseGrammars(runtime.binding, task, context),
     completionTokens: 0,
     cachedTokens: 0,
+    reasoningTokens: 0,
     started(prompt) {
       backlog.started(prompt);
       output.started();
@@ -182,6 +183,9 @@ function toUsage(promptTokens: number, run: RequestRun): Usage {
     completion_tokens: run.completionTokens,
     total_tokens: promptTokens + run.completionTokens,
     prompt_tokens_details: { cached_tokens: run.cachedTokens },
+    ...(run.reasoningTokens > 0 && {
+      completion_tokens_details: { reasoning_tokens: run.reasoningTokens },
+    }),
   };
 }
 

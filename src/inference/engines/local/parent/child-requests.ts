@@ -10,6 +10,7 @@ import {
   type Usage,
 } from '#inference/engine.ts';
 import type {
+  Answer,
   ChildLoad,
   ToChild,
   ToParent,
@@ -25,12 +26,13 @@ import { systemClock } from '#lib/clock.ts';
 import type { ProcessEvent } from './supervisor.ts';
 import { createSupervisor, type Supervisor, type SupervisorOptions } from './supervisor.ts';
 
-/** Receives what the child sends for a request. Nothing is called after `ended`, `counted` or `failed`. */
+/** Receives what the child sends for a request. Nothing is called after `ended`, `answer` or `failed`. */
 export interface RequestListener {
   chunk?(chunk: EngineChunk, soFar: Usage): void;
   usage?(soFar: Usage): void;
   ended?(): void;
-  counted?(tokens: number): void;
+  vector?(index: number, vector: Float32Array, soFar: Usage): void;
+  answer?(answer: Answer): void;
   failed(error: unknown): void;
 }
 
@@ -205,10 +207,10 @@ function enterQueue({ queue, retryAfter, open, limits }: RequestsState, item: Qu
 
 function receive(state: RequestsState, message: ToParent): void {
   if (message.kind === 'failed') fail(state, message.id, toError(state, message.failure));
-  if (message.kind === 'counted') {
+  if (message.kind === 'answer') {
     const request = state.open.get(message.id);
     request?.leave();
-    request?.listener.counted?.(message.tokens);
+    request?.listener.answer?.(message.answer);
   }
   if (message.kind !== 'batch') return;
   state.load = message.load;
@@ -216,6 +218,8 @@ function receive(state: RequestsState, message: ToParent): void {
     const request = state.open.get(event.id);
     if (event.kind === 'started') request?.started();
     else if (event.kind === 'chunk') request?.listener.chunk?.(event.chunk, event.soFar);
+    else if (event.kind === 'vector')
+      request?.listener.vector?.(event.index, event.vector, event.soFar);
     else if (event.kind === 'usage') request?.listener.usage?.(event.soFar);
     else {
       state.supervisor.healthy();

@@ -12,6 +12,7 @@ import {
 } from '#inference/engines/local/protocol.ts';
 import { foldChunks } from '#inference/fold.ts';
 import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
+import { createChildAnswers } from './child-answers.ts';
 import { createChildRequests } from './child-requests.ts';
 import { type ChunkStream, createChunkStream } from './chunk-stream.ts';
 import { borrowNoGpu, type GpuLease } from './gpu-lease.ts';
@@ -132,12 +133,7 @@ export function createLocalEngine(options: LocalEngineOptions): LocalEngine {
       for await (const chunk of await begin(task, call)) chunks.push(chunk);
       return foldChunks(task.kind, chunks);
     },
-    async countPromptTokens(task, signal) {
-      const { promise, resolve, reject } = Promise.withResolvers<number>();
-      const listener = { counted: resolve, failed: reject };
-      requests.send({ signal, caller: 'count' }, (id) => ({ kind: 'count', id, task }), listener);
-      return promise;
-    },
+    ...createChildAnswers(requests),
     refusalOf({ body }) {
       const constraint = findConstraint(body);
       return constraint?.kind === 'structural_tag' ? unsupported(constraint.param) : null;

@@ -8,6 +8,7 @@ import type { PromptScores } from '#inference/engines/local/child/prompt/prompt-
 import type { Prompt } from '#inference/engines/local/child/prompt/prompts.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
 import { type RequestContext, toolCallOpening } from '#inference/engines/local/protocol.ts';
+import type { ThinkTags } from '#inference/think-tags.ts';
 import type { CandidateOutput } from './best-of.ts';
 import { createChatOutput } from './chat-output.ts';
 import { type ChoiceOutput, createChoice } from './choice.ts';
@@ -20,6 +21,7 @@ import {
   toSamplingRules,
   toSeed,
 } from './sampling.ts';
+import { createThoughtOutput } from './thought-output.ts';
 
 /** What the generations of a request share. */
 export interface RequestRun {
@@ -34,6 +36,8 @@ export interface RequestRun {
   readonly lazyGrammar: (() => Grammar) | null;
   completionTokens: number;
   cachedTokens: number;
+  /** Tokens of thoughts, a part of `completionTokens`. */
+  reasoningTokens: number;
   started(prompt: Prompt): void;
   counted(): void;
   failed(error: Error): void;
@@ -78,8 +82,9 @@ export function buildChoice(
         if (candidate === 0) request.cachedTokens += cached;
         request.started(prompt);
       },
-      onToken() {
+      onToken(isThought) {
         request.completionTokens++;
+        if (isThought) request.reasoningTokens++;
         request.counted();
       },
       onScore: output.score,
@@ -104,7 +109,10 @@ function toOutput(
       tools: offersTools(task),
       lazyGrammar: lazyGrammar && createLazyGrammar(runtime, sampler, lazyGrammar),
     };
-    return createChatOutput(runtime.vocabulary, options, emit);
+    const answer = createChatOutput(runtime.vocabulary, options, emit);
+    return createThoughtOutput(answer, toThinkTags(task, prompt), (reasoning_content) =>
+      emit({ index, delta: { reasoning_content }, logprobs: null, finish_reason: null }),
+    );
   }
   const { logprobs, echo, prompt_logprobs } = task.body;
   const options = {
@@ -118,6 +126,11 @@ function toOutput(
 
 function offersTools({ kind, body }: Task): boolean {
   return kind === 'chat' && (body.tools ?? []).length > 0 && body.tool_choice !== 'none';
+}
+
+function toThinkTags({ thinkTags }: Extract<Task, { kind: 'chat' }>, prompt: Prompt): ThinkTags {
+  if (thinkTags === 'keep') return 'keep';
+  return prompt.opensThought ? 'opened' : 'split';
 }
 
 function forcesCall({ kind, body }: Task): boolean {

@@ -51,6 +51,7 @@ export function createChatOutput(
     get inCall() {
       return calls?.inCall ?? false;
     },
+    isThinking: false,
     begin,
     token(token) {
       lazyGrammar?.see(token);
@@ -62,12 +63,18 @@ export function createChatOutput(
       if (calls.inCall) lazyGrammar?.switchOn();
     },
     flush() {},
-    end(reason) {
+    end(reason, stop) {
       begin();
       const rest = calls?.end();
       if (rest !== undefined) send(rest.content, rest.calls, []);
       const called = reason === 'stop' && calls !== null && calls.count > 0;
-      emit({ index, delta: {}, logprobs: null, finish_reason: called ? 'tool_calls' : reason });
+      emit({
+        index,
+        delta: {},
+        logprobs: null,
+        finish_reason: called ? 'tool_calls' : reason,
+        ...(typeof stop === 'string' && { stop_reason: stop }),
+      });
     },
   };
 }

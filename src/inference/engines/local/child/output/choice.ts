@@ -23,6 +23,8 @@ export interface ChoiceOutput {
   flush(): void;
   /** True inside a tool call, where a stop string would break the arguments. */
   readonly inCall: boolean;
+  /** True inside a thought. */
+  readonly isThinking: boolean;
   /** `stop` is the stop string or token that ended the choice; null if none did. */
   end(reason: Extract<FinishReason, 'stop' | 'length'>, stop: string | number | null): void;
 }
@@ -45,7 +47,7 @@ export interface ChoiceOptions {
   /** Sees the logits after each prompt token; null if they are not needed. */
   scorePrompt: ((position: number, index: number) => Promise<void>) | null;
   onStart(cachedTokens: number): void;
-  onToken(): void;
+  onToken(isThought: boolean): void;
   onScore(logprob: number): void;
   onError(error: Error): void;
 }
@@ -105,7 +107,7 @@ async function generateToken(
   // Before the first token is counted: a client that asks for counts in each event sees them start at 0.
   output.begin();
   state.generated++;
-  options.onToken();
+  options.onToken(output.isThinking);
   const isStop = options.rules.stopTokens.has(token);
   if (isStop && !options.includeStop) return finish(state, 'stop', token);
   if (!isStop && vocabulary.isEnd(token)) return finish(state, 'stop', null);

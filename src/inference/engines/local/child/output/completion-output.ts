@@ -59,6 +59,7 @@ export function createCompletionOutput(
 
   return {
     inCall: false,
+    isThinking: false,
     begin,
     token() {},
     // Kept until `flush` or `end`: the last text carries the finish reason.

@@ -2,6 +2,7 @@
 // developer role, tools, and arguments as objects.
 
 import { Template } from '@huggingface/jinja';
+import { findConstraint } from '#inference/constraint.ts';
 import {
   continuesAndOpens,
   lastMessageCallsTool,
@@ -11,6 +12,8 @@ import {
 } from '#inference/engines/local/child/errors.ts';
 import { toolCallClosing, toolCallOpening } from '#inference/engines/local/protocol.ts';
 import type { ChatMessage, ChatRequest, Tool } from '#inference/schema.ts';
+import { toSystemNotes } from '#inference/system-notes.ts';
+import { thoughtClosing, thoughtOpening } from '#inference/think-tags.ts';
 
 export interface TemplateMessage {
   role: string;
@@ -18,6 +21,7 @@ export interface TemplateMessage {
   name?: string;
   tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: unknown } }[];
   tool_call_id?: string;
+  reasoning_content?: string;
 }
 
 export interface ChatPrompt {
@@ -26,6 +30,10 @@ export interface ChatPrompt {
   /** The response continues the last message instead of opening a new one. */
   continues: boolean;
   addsGenerationPrompt: boolean;
+  /** A thought that the template opens is closed at once: the output has a fixed form from its first token. */
+  closesThought?: boolean;
+  /** Variables of the request for the template, e.g. `enable_thinking`. */
+  variables?: Readonly<Record<string, unknown>>;
 }
 
 export interface ChatTemplate {
@@ -47,29 +55,44 @@ export function createChatTemplate(
   // A template that does not know this form of tool call gets the tools in the system message.
   const knowsTools = text.includes('tools') && text.includes(toolCallOpening);
 
+  function renderMessages(given: TemplateMessage[], prompt: ChatPrompt): string {
+    const messages = knowsDeveloper ? given : given.map(developerToSystem);
+    const tools = prompt.tools ?? [];
+    const described = tools.length > 0 && !knowsTools ? describeTools(messages, tools) : messages;
+    template ??= new Template(text);
+    return template.render({
+      ...prompt.variables,
+      messages: prompt.continues ? markEnd(described) : described,
+      ...(tools.length > 0 && knowsTools && { tools }),
+      add_generation_prompt: prompt.addsGenerationPrompt,
+      ...specialText,
+    });
+  }
+
   return {
     render(prompt) {
-      const messages = knowsDeveloper ? prompt.messages : prompt.messages.map(developerToSystem);
-      const tools = prompt.tools ?? [];
-      const described = tools.length > 0 && !knowsTools ? describeTools(messages, tools) : messages;
-      const rendered = attempt(() => {
-        template ??= new Template(text);
-        return template.render({
-          messages: prompt.continues ? markEnd(described) : described,
-          ...(tools.length > 0 && knowsTools && { tools }),
-          add_generation_prompt: prompt.addsGenerationPrompt,
-          ...specialText,
-        });
-      });
-      return prompt.continues ? cutAtEnd(rendered) : rendered;
+      const rendered = attempt(prompt.messages, (messages) => renderMessages(messages, prompt));
+      if (prompt.continues) return cutAtEnd(rendered);
+      return prompt.closesThought && opensThought(rendered)
+        ? `${rendered.trimEnd()}\n\n${thoughtClosing}\n\n`
+        : rendered;
     },
   };
 }
 
-function attempt(render: () => string): string {
+export const opensThought = (rendered: string) => rendered.trimEnd().endsWith(thoughtOpening);
+
+function attempt(
+  messages: TemplateMessage[],
+  render: (messages: TemplateMessage[]) => string,
+): string {
   try {
-    return render();
+    return render(messages);
   } catch (error) {
+    const noted = toSystemNotes(messages);
+    try {
+      if (noted !== null) return render(noted);
+    } catch {}
     throw templateRefused(error);
   }
 }
@@ -129,7 +152,19 @@ export function toChatPrompt(body: ChatRequest): ChatPrompt {
     tools: body.tool_choice === 'none' ? null : (body.tools ?? null),
     continues,
     addsGenerationPrompt: !continues && (body.add_generation_prompt ?? true),
+    closesThought: findConstraint(body) !== null || forcesCall(body),
+    variables: toVariables(body),
   };
+}
+
+function forcesCall({ tool_choice: choice }: ChatRequest): boolean {
+  return choice === 'required' || (typeof choice === 'object' && choice !== null);
+}
+
+/** What vLLM and llama-server call `chat_template_kwargs`. */
+function toVariables(body: ChatRequest): Record<string, unknown> {
+  const { chat_template_kwargs: given } = body as { chat_template_kwargs?: unknown };
+  return typeof given === 'object' && given !== null && !Array.isArray(given) ? { ...given } : {};
 }
 
 function toTemplateMessage(message: ChatMessage, at: number): TemplateMessage {
@@ -138,6 +173,7 @@ function toTemplateMessage(message: ChatMessage, at: number): TemplateMessage {
     content: toText(message, at),
     ...(message.name != null && { name: message.name }),
     ...(message.tool_call_id != null && { tool_call_id: message.tool_call_id }),
+    ...(message.reasoning_content != null && { reasoning_content: message.reasoning_content }),
     ...(message.tool_calls != null &&
       message.tool_calls.length > 0 && {
         tool_calls: message.tool_calls.map((call) => ({

@@ -9,7 +9,7 @@ import {
 } from '#inference/engines/local/child/errors.ts';
 import type { ModelRuntime } from '#inference/engines/local/child/runtime.ts';
 import type { CompletionRequest } from '#inference/schema.ts';
-import { type ChatPrompt, toChatPrompt } from './chat-template.ts';
+import { type ChatPrompt, opensThought, toChatPrompt } from './chat-template.ts';
 import { fit, keepNewest, type WindowRules } from './context-window.ts';
 
 export interface Prompt {
@@ -21,6 +21,8 @@ export interface Prompt {
   startAdded: boolean;
   /** Maximum tokens to generate. */
   maxTokens: number;
+  /** The template ended the prompt with the opening tag of a thought. */
+  opensThought: boolean;
   /** The prompt's text, for an echo. Empty for a chat. */
   text(): string;
 }
@@ -39,7 +41,7 @@ export async function toPrompts(
     const { body } = task;
     const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? null;
     const prompt = toChatPrompt(body);
-    const whole = await toChatTokens(runtime, prompt);
+    const { tokens: whole, ...chat } = await readChat(runtime, prompt);
     const fitted = fit(rules, whole.length, maxTokens, 'messages');
     const tokens =
       whole.length <= fitted.maxPromptTokens || !rules.standIn
@@ -53,6 +55,7 @@ export async function toPrompts(
         whole,
         maxTokens: fitted.toMaxTokens(tokens.length),
         startAdded: false,
+        opensThought: chat.opensThought,
         text: () => '',
       },
     ];
@@ -87,6 +90,7 @@ async function toCompletionPrompt(
   return {
     tokens,
     whole,
+    opensThought: false,
     startAdded: typeof given === 'string' && isAdded(runtime, whole[0], given),
     maxTokens: fitted.toMaxTokens(tokens.length),
     text: () => (typeof given === 'string' ? given : toText(runtime, given)),
@@ -111,7 +115,10 @@ async function toTokens(runtime: ModelRuntime, given: string | number[]): Promis
 /** A noncharacter, which no text contains. It splits text that must not be read as a control token. */
 const seam = '\ufdd0';
 
-async function toChatTokens(runtime: ModelRuntime, prompt: ChatPrompt): Promise<number[]> {
+export const toChatTokens = async (runtime: ModelRuntime, prompt: ChatPrompt): Promise<number[]> =>
+  (await readChat(runtime, prompt)).tokens;
+
+async function readChat(runtime: ModelRuntime, prompt: ChatPrompt) {
   const controls = runtime.vocabulary.controlTexts;
   // A client's text stays text: "<|im_end|>" in a message, a tool or its arguments must not end the message.
   const rendered = runtime.template.render({
@@ -119,12 +126,16 @@ async function toChatTokens(runtime: ModelRuntime, prompt: ChatPrompt): Promise<
     ...(controls !== null && {
       messages: insertSeams(prompt.messages, controls, 'messages'),
       tools: insertSeams(prompt.tools, controls, 'tools'),
+      variables: insertSeams(prompt.variables, controls, 'chat_template_kwargs'),
     }),
   });
   const tokens: number[] = [];
   for (const part of rendered.split(seam))
     for (const token of await runtime.vocabulary.tokenize(part, true)) tokens.push(token);
-  return withStart(runtime.vocabulary.bos, tokens);
+  return {
+    tokens: withStart(runtime.vocabulary.bos, tokens),
+    opensThought: opensThought(rendered),
+  };
 }
 
 /** Bounds the recursion: a client may nest arguments and schemas to any depth. */

@@ -1,0 +1,22 @@
+// POST /v1/completions.
+
+import { defineEndpoint } from '#inference/apis/endpoint.ts';
+import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
+import { completionResponses } from '#inference/apis/response-schemas.ts';
+import { inferenceErrorFormat } from '#inference/errors.ts';
+import { CompletionRequest } from '#inference/schema.ts';
+import { checkCompletion } from './check.ts';
+
+export const completionEndpoint = defineEndpoint({
+  url: '/v1/completions',
+  operation: 'text_completion',
+  summary: 'Continue a text',
+  body: CompletionRequest,
+  responses: completionResponses,
+  errors: inferenceErrorFormat,
+  translate(body) {
+    checkCompletion(body);
+    const task = { kind: 'completion', body } as const;
+    return { task, format: toOpenAiFormat(task) };
+  },
+});

@@ -1,0 +1,49 @@
+// POST /v1/embeddings.
+
+import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
+import { defineEndpoint } from '#inference/apis/endpoint.ts';
+import { inferenceErrorFormat, invalidRequest } from '#inference/errors.ts';
+import { EmbeddingsRequest, embeddingsResponses } from './schema.ts';
+import { cutVectors, writeEmbeddings } from './vectors.ts';
+
+export const embeddingsEndpoint = defineEndpoint({
+  url: '/v1/embeddings',
+  operation: 'embeddings',
+  summary: 'Embed texts',
+  body: EmbeddingsRequest,
+  responses: embeddingsResponses,
+  errors: inferenceErrorFormat,
+  translate({ model, input, dimensions, encoding_format, priority }) {
+    const inputs = toInputs(input);
+    const isBase64 = encoding_format === 'base64';
+    const format = toComputedFormat('embeddings', {
+      ability: 'embed texts',
+      repeatedBytes: 0,
+      start: ({ embed }) =>
+        embed &&
+        (async (call) => {
+          const { vectors, promptTokens } = await embed({ kind: 'embed', inputs }, call);
+          return {
+            promptTokens,
+            toBody: (served, usage) =>
+              writeEmbeddings(cutVectors(vectors, dimensions ?? null, served), {
+                model: served.id,
+                usage,
+                isBase64,
+              }),
+          };
+        }),
+    });
+    return { task: toReadTask(model, inputs, priority), format };
+  },
+});
+
+/** Throws InferenceError if a text is empty. */
+function toInputs(input: EmbeddingsRequest['input']): readonly (string | readonly number[])[] {
+  const isOne = typeof input === 'string' || typeof input[0] === 'number';
+  const inputs = isOne ? [input as string | number[]] : (input as string[] | number[][]);
+  const empty = inputs.findIndex((one) => one.length === 0);
+  if (empty < 0) return inputs;
+  const param = isOne ? 'input' : `input[${empty}]`;
+  throw invalidRequest('invalid_value', param, `${param} is empty. Leave out empty texts.`);
+}

@@ -1,0 +1,119 @@
+// The routes of /v1/files.
+
+import { Readable } from 'node:stream';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { principalOf } from '#accounts/authenticate.ts';
+import type { FileRow } from '#db/batch-rows.ts';
+import { discard } from '#http/body/bodies.ts';
+import { allowLongBody } from '#http/body/upload-timeout.ts';
+import { notAForm, uploadsBusy } from './errors.ts';
+import type { Files } from './files.ts';
+import { toListBody } from './list-page.ts';
+import { DeletedFile, FileList, FileObject, FileParams, FilesQuery, UploadForm } from './schema.ts';
+import { receiveUpload } from './upload.ts';
+
+const tags = ['Inference'];
+const consumes = ['multipart/form-data'];
+const maxUploads = 64;
+const defaultLimit = 10_000;
+
+export function fileRoutes(scope: FastifyInstance, files: Files): void {
+  scope.register(async (app) => uploadRoute(app, files));
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  app.get(
+    '/files',
+    { schema: { tags, summary: 'List files', querystring: FilesQuery, response: doc(FileList) } },
+    async (request) => {
+      const { limit = defaultLimit, order = 'desc', after, purpose } = request.query;
+      const { accountId } = principalOf(request);
+      const page = await files.list(accountId, purpose, { limit: Number(limit), order, after });
+      return toListBody(page, toFileObject);
+    },
+  );
+  app.get(
+    '/files/:id',
+    { schema: { tags, summary: 'Get one file', params: FileParams, response: doc(FileObject) } },
+    async (request) =>
+      toFileObject(await files.get(principalOf(request).accountId, request.params.id)),
+  );
+  app.get(
+    '/files/:id/content',
+    { schema: { tags, summary: 'Download a file', params: FileParams, response: content } },
+    async (request, reply) => {
+      const { id, bytes } = await files.get(principalOf(request).accountId, request.params.id);
+      return reply
+        .type('application/octet-stream')
+        .header('content-length', bytes)
+        .header('content-disposition', 'attachment')
+        .send(Readable.from(files.read(id)));
+    },
+  );
+  app.delete(
+    '/files/:id',
+    { schema: { tags, summary: 'Delete a file', params: FileParams, response: doc(DeletedFile) } },
+    async (request) => {
+      const { id } = request.params;
+      await files.delete(principalOf(request).accountId, id);
+      return { id, object: 'file', deleted: true };
+    },
+  );
+}
+
+/** In a scope of its own, because only this route reads forms. */
+function uploadRoute(app: FastifyInstance, files: Files): void {
+  let uploads = 0;
+  app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
+    allowLongBody(request.raw);
+    done(null, payload);
+  });
+  app.post(
+    '/files',
+    {
+      schema: {
+        tags,
+        summary: 'Upload a file',
+        consumes,
+        body: UploadForm,
+        response: doc(FileObject),
+      },
+      // The form is checked as it arrives.
+      validatorCompiler: () => () => true,
+    },
+    async (request) => {
+      const { raw } = request;
+      if (request.body !== raw) throw notAForm();
+      uploads++;
+      try {
+        if (uploads > maxUploads) throw uploadsBusy();
+        return toFileObject(await receiveUpload(files, principalOf(request).accountId, raw));
+      } catch (error) {
+        // Most clients read the response only after they have sent everything.
+        if (!raw.complete) discard(raw, files.limits.maxFileBytes);
+        throw error;
+      } finally {
+        uploads--;
+      }
+    },
+  );
+}
+
+const toFileObject = (row: FileRow): FileObject => ({
+  id: row.id,
+  object: 'file',
+  bytes: row.bytes,
+  created_at: Math.floor(row.created_at / 1000),
+  expires_at: Math.floor((row.expires_at ?? 0) / 1000),
+  filename: row.filename,
+  purpose: row.purpose,
+  status: 'processed',
+});
+
+/** Documents a response in /openapi.json only. */
+const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });
+
+const content = {
+  200: {
+    content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+  },
+};

@@ -1,0 +1,56 @@
+// GET /v1/models and GET /v1/models/{id}.
+
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance } from 'fastify';
+import { modelNotFound } from '#inference/errors.ts';
+import { type Catalog, type CatalogEntry, toModel } from '#inference/models/catalog.ts';
+import { Model, ModelList } from '#inference/schema.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+
+const tags = ['Inference'];
+
+export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  // The list changes only with the configuration, so it is rendered once for each. A string rather than bytes,
+  // because Node sends it in one write together with the headers.
+  let listed: readonly CatalogEntry[] = [];
+  let list = '';
+  app.get(
+    '/models',
+    { schema: { tags, summary: 'List models', response: doc(ModelList) } },
+    (_, reply) => {
+      if (listed !== catalog.list()) {
+        listed = catalog.list();
+        list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
+      }
+      reply.type('application/json; charset=utf-8').send(list);
+    },
+  );
+  app.get(
+    '/models/:model',
+    {
+      schema: {
+        tags,
+        summary: 'Get one model',
+        params: Type.Object({ model: Type.String() }),
+        response: doc(Model),
+      },
+    },
+    async (request) => toModel(getEntry(request.params.model)),
+  );
+  // Ids may have slashes, which clients write as they are or as %2F.
+  app.get(
+    '/models/*',
+    { schema: { hide: true, params: Type.Object({ '*': Type.String() }) } },
+    async (request) => toModel(getEntry(request.params['*'])),
+  );
+
+  function getEntry(model: string): CatalogEntry {
+    const entry = catalog.find(model);
+    if (entry === undefined) throw modelNotFound(model);
+    return entry;
+  }
+}
+
+/** Documents a response in /openapi.json only: a schema used for serialization would drop members it does not know. */
+const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });

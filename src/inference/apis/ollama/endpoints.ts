@@ -1,0 +1,103 @@
+// POST /api/chat, POST /api/generate and POST /api/embed.
+
+import { checkChat } from '#inference/apis/chat/check.ts';
+import { checkCompletion } from '#inference/apis/completions/check.ts';
+import type { Computation } from '#inference/apis/computation.ts';
+import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
+import { cutVectors } from '#inference/apis/embeddings/vectors.ts';
+import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
+import type { Task } from '#inference/engine.ts';
+import { modelNotFound } from '#inference/errors.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import { ollamaErrorFormat } from './errors.ts';
+import {
+  chatShape,
+  createOllamaFormat,
+  generateShape,
+  type OllamaShape,
+  toLoaded,
+} from './format.ts';
+import { OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest } from './schema.ts';
+import { toChatTask, toGenerateTask, toModelId } from './translate.ts';
+
+const open = { additionalProperties: true } as const;
+
+const toResponses = (description: string) => ({
+  200: {
+    description,
+    content: {
+      'application/x-ndjson': { schema: Type.Object({ done: Type.Boolean() }, open) },
+    },
+  },
+});
+
+function load(shape: OllamaShape, model: string, { catalog }: Origin) {
+  if (catalog.find(toModelId(model)) === undefined) throw modelNotFound(model);
+  return { answer: toLoaded(shape, model) };
+}
+
+function generate(shape: OllamaShape, task: Task): Generation {
+  if (task.kind === 'chat') checkChat(task.body);
+  else checkCompletion(task.body);
+  return { task, format: createOllamaFormat(shape) };
+}
+
+export const ollamaChatEndpoint = defineEndpoint({
+  url: '/api/chat',
+  operation: 'ollama_chat',
+  summary: 'Answer a conversation, as Ollama does',
+  body: OllamaChatRequest,
+  responses: toResponses('The answer: one object, or one per line unless stream is false.'),
+  errors: ollamaErrorFormat,
+  translate: (body, origin) =>
+    (body.messages ?? []).length === 0
+      ? load(chatShape, body.model, origin)
+      : generate(chatShape, toChatTask(body)),
+});
+
+export const ollamaGenerateEndpoint = defineEndpoint({
+  url: '/api/generate',
+  operation: 'ollama_generate',
+  summary: 'Answer a prompt, as Ollama does',
+  body: OllamaGenerateRequest,
+  responses: toResponses('The answer: one object, or one per line unless stream is false.'),
+  errors: ollamaErrorFormat,
+  translate: (body, origin) =>
+    (body.prompt ?? '') === '' && (body.images ?? []).length === 0
+      ? load(generateShape, body.model, origin)
+      : generate(generateShape, toGenerateTask(body)),
+});
+
+export const ollamaEmbedEndpoint = defineEndpoint({
+  url: '/api/embed',
+  operation: 'ollama_embed',
+  summary: 'Embed texts, as Ollama does',
+  body: OllamaEmbedRequest,
+  responses: toResponses('The vectors, in the order of the texts.'),
+  errors: ollamaErrorFormat,
+  translate({ model, input, dimensions }) {
+    const inputs = [input].flat();
+    const startMs = performance.now();
+    const computation: Computation = {
+      ability: 'embed texts',
+      repeatedBytes: 0,
+      start: ({ embed }) =>
+        embed &&
+        (async (call) => {
+          const { vectors, promptTokens } = await embed({ kind: 'embed', inputs }, call);
+          return {
+            promptTokens,
+            toBody: (served, usage) => ({
+              model: served.id,
+              embeddings: cutVectors(vectors, dimensions ?? null, served).map((it) => [...it]),
+              total_duration: Math.round((performance.now() - startMs) * 1e6),
+              load_duration: 0,
+              prompt_eval_count: usage.prompt_tokens,
+            }),
+          };
+        }),
+    };
+    const format = toComputedFormat('ollama_embed', computation, ollamaErrorFormat);
+    return { task: toReadTask(toModelId(model), inputs), format };
+  },
+});

@@ -1,0 +1,117 @@
+// POST /v1/responses, /v1/responses/compact and /v1/responses/input_tokens.
+
+import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
+import { toCompaction } from './compact.ts';
+import { defer } from './defer.ts';
+import { responsesErrorFormat } from './errors.ts';
+import { createResponsesFormat } from './format.ts';
+import {
+  compactionResponses,
+  inputTokensResponses,
+  responseResponses,
+} from './response-schemas.ts';
+import {
+  CompactRequest,
+  type InputItem,
+  InputTokensRequest,
+  type ResponseObject,
+  ResponseRequest,
+} from './schema.ts';
+import { createSealer } from './sealer.ts';
+import { toTask } from './to-task.ts';
+
+export const responsesEndpoint = defineEndpoint({
+  url: '/v1/responses',
+  operation: 'responses',
+  summary: 'Create a response',
+  body: ResponseRequest,
+  responses: responseResponses,
+  errors: responsesErrorFormat,
+  async translate(body, from) {
+    const turn = await from.responses.store.openTurn(from.accountId, body);
+    const generation = toGeneration(body, turn, from);
+    return body.background === true ? defer(body, turn.place, from) : generation;
+  },
+});
+
+export const compactEndpoint = defineEndpoint({
+  url: '/v1/responses/compact',
+  operation: 'responses',
+  summary: 'Compact a conversation',
+  body: CompactRequest,
+  responses: compactionResponses,
+  errors: responsesErrorFormat,
+  async translate(body, from) {
+    const { items } = await from.responses.store.openTurn(from.accountId, {
+      ...body,
+      store: false,
+    });
+    const sealer = createSealer(from.responses.seal, from.accountId);
+    return { ...toCompaction(body, items, sealer, from.id), addedBytes: countAdded(body, items) };
+  },
+});
+
+export const inputTokensEndpoint = defineEndpoint({
+  url: '/v1/responses/input_tokens',
+  operation: 'responses',
+  summary: 'Count the tokens of a response',
+  body: InputTokensRequest,
+  responses: inputTokensResponses,
+  errors: responsesErrorFormat,
+  async translate(body, { accountId, responses }) {
+    const { items } = await responses.store.openTurn(accountId, { ...body, store: false });
+    const { task } = toTask(body, items, createSealer(responses.seal, accountId).open);
+    return {
+      counted: task,
+      toAnswer: (tokens) => ({ object: 'response.input_tokens', input_tokens: tokens }),
+    };
+  },
+});
+
+/** The items that a model reads, and what becomes of the response. */
+export interface GivenTurn {
+  readonly items: readonly InputItem[];
+  /** Called with the final response before the client learns of it. */
+  save(response: ResponseObject): Promise<void>;
+}
+
+export type GeneratingOrigin = Pick<Origin, 'id' | 'accountId' | 'headers' | 'responses'>;
+
+/** How a response is generated, with the items that the request continues. Throws InferenceError. */
+export function toGeneration(
+  request: ResponseRequest,
+  turn: GivenTurn,
+  from: GeneratingOrigin,
+): Generation {
+  const { seal, clock } = from.responses;
+  const sealer = createSealer(seal, from.accountId);
+  const { task, tools } = toTask(request, turn.items, sealer.open);
+  return {
+    task,
+    addedBytes: countAdded(request, turn.items),
+    format: createResponsesFormat({
+      request,
+      id: `resp_${from.id}`,
+      tools,
+      errors: responsesErrorFormat,
+      clock,
+      seal: sealer.close,
+      onFinished: (response) => turn.save(response),
+    }),
+  };
+}
+
+/** Bytes of the definition that stands for a tool without parameters of its own. */
+const definitionBytes = 800;
+
+/** Bytes of the prompt that are not in the request: earlier items, and definitions of tools. */
+function countAdded(
+  { input, tools }: Pick<ResponseRequest, 'input' | 'tools'>,
+  items: readonly InputItem[],
+): number {
+  const isAll = Array.isArray(input) ? items.length === input.length : items.length <= 1;
+  const hasOthers = Array.isArray(input) && items.some((item, index) => item !== input[index]);
+  const added = isAll && !hasOthers ? 0 : Buffer.byteLength(JSON.stringify(items));
+  const defined = (tools ?? []).filter(({ type }) => type !== 'function');
+  return added + defined.length * definitionBytes;
+}

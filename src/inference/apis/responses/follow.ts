@@ -1,0 +1,63 @@
+// Sends the events of a background response to a client that follows it, from any of its events on: those in the
+// database at once, and new ones as its server writes them, which may be another one.
+
+import type { Cancellation } from '#http/client-disconnect.ts';
+import { KeyCounts } from '#lib/memory/key-counts.ts';
+import type { BackgroundResponses } from './background.ts';
+import { countEvents, type RunRows } from './run-rows.ts';
+import type { ResponseStore } from './store.ts';
+import { eventsGone, notInBackground, tooManyFollowers } from './stored-errors.ts';
+
+/** How often the database is asked for events that another server writes. */
+const pollMs = 500;
+/** Followers of one account on this server. */
+const maxFollowers = 100;
+
+/** Sends whole events. A promise is awaited before the next ones. */
+export type SendEvents = (events: string) => Promise<void> | undefined;
+
+export type Follow = (send: SendEvents, signal: Cancellation) => Promise<void>;
+
+export interface Followers {
+  /** Throws if the response has no events to follow. The result must be called, and ends with the response. */
+  open(accountId: string, id: string, after: number): Promise<Follow>;
+}
+
+export function createFollowers(
+  store: ResponseStore,
+  rows: RunRows,
+  background: BackgroundResponses,
+): Followers {
+  const counts = new KeyCounts();
+
+  async function follow(id: string, after: number, send: SendEvents, signal: Cancellation) {
+    let last = after;
+    while (!signal.aborted) {
+      // Read before the events, so that none are written in between that would be missed.
+      const isRunning = await rows.isRunning(id);
+      const batch = await rows.readEvents(id, last);
+      if (batch !== undefined) {
+        last = batch.first + countEvents(batch.events) - 1;
+        await send(batch.events);
+      } else if (isRunning) await background.waitForEvents(id, pollMs);
+      else return;
+    }
+  }
+
+  return {
+    async open(accountId, id, after) {
+      const { background: isBackground } = await store.get(accountId, id);
+      if (!isBackground) throw notInBackground(id, 'streamed');
+      if (!(await rows.isRunning(id)) && !(await rows.hasEvents(id))) throw eventsGone(id);
+      if (counts.get(accountId) >= maxFollowers) throw tooManyFollowers(maxFollowers);
+      counts.add(accountId);
+      return async (send, signal) => {
+        try {
+          await follow(id, after, send, signal);
+        } finally {
+          counts.remove(accountId);
+        }
+      };
+    },
+  };
+}

@@ -1,0 +1,20 @@
+// Generates a background response: through the same pipeline as any other, but without a client.
+
+import type { ResponsesParts } from '#inference/apis/endpoint.ts';
+import type { Serve } from '#inference/serving/serve.ts';
+import type { Generate } from './background.ts';
+import { toGeneration } from './endpoint.ts';
+
+export const createGenerate =
+  (serve: Serve, responses: ResponsesParts): Generate =>
+  async (run, delivery) => {
+    const { caller, items } = run;
+    const id = run.id.slice('resp_'.length);
+    const request = { ...run.request, stream: true };
+    const from = { id, accountId: caller.accountId, headers: {}, responses };
+    const { task, format } = toGeneration(request, run, from);
+    const bodyBytes = Buffer.byteLength(JSON.stringify([request, items]));
+    const begunMs = performance.now();
+    const served = { id, caller, begunMs, headers: {}, bodyBytes, delivery, fixedHeaders: [] };
+    await serve(served, task, format);
+  };

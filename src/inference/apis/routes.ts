@@ -1,0 +1,237 @@
+// Registers the inference APIs. All endpoints share one road: authentication, a body within its bounds, its schema, its
+// translation into a task, and `serve`.
+
+import type {} from '@fastify/swagger';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Authenticator, findPrincipal, principalOf } from '#accounts/authenticate.ts';
+import type { Principal } from '#accounts/principal.ts';
+import type { BodyRules, LargeBodies } from '#http/body/bodies.ts';
+import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
+import { ClientDisconnect } from '#http/client-disconnect.ts';
+import { allowOrigins } from '#http/cors.ts';
+import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
+import { type HeaderList, mergeHeaders } from '#http/header-list.ts';
+import {
+  createEventStreams,
+  type EventStream,
+  type EventStreams,
+  eventStreamHeaders,
+} from '#http/sse.ts';
+import type { Batches } from '#inference/apis/batches/batches.ts';
+import { batchRoutes } from '#inference/apis/batches/routes.ts';
+import type { Files } from '#inference/apis/files/files.ts';
+import { fileRoutes } from '#inference/apis/files/routes.ts';
+import { modelRoutes } from '#inference/apis/models/routes.ts';
+import { ollamaRoutes } from '#inference/apis/ollama/routes.ts';
+import type { Follow } from '#inference/apis/responses/follow.ts';
+import { type SendStream, storedRoutes } from '#inference/apis/responses/stored-routes.ts';
+import type { BackendList } from '#inference/backends/backend.ts';
+import { HttpDelivery } from '#inference/delivery.ts';
+import { codeOf } from '#inference/errors.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import { modelIn, type RequestIdentity, toCaller } from '#inference/request.ts';
+import type { CountPrompt } from '#inference/serving/count-prompt.ts';
+import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
+import type { Serve } from '#inference/serving/serve.ts';
+import { createValidator } from '#lib/schema/validator.ts';
+import { withConversation } from './conversation.ts';
+import type { Endpoint, Generation, PromptCount, ResponsesParts, Translation } from './endpoint.ts';
+import { endpoints, findEndpoint } from './endpoints.ts';
+import { findScope, type Scope, scopes } from './scopes.ts';
+
+export interface InferenceParts {
+  authenticator: Authenticator;
+  catalog: Catalog;
+  backends: BackendList;
+  serve: Serve;
+  countPrompt: CountPrompt;
+  accounting: RequestAccounting;
+  responses: ResponsesParts;
+  files: Files;
+  batches: Batches;
+  maxBodyBytes: number;
+  maxBodyValues: number;
+  largeBodies: LargeBodies;
+  /** Headers of every response. */
+  fixedHeaders: Readonly<HeaderList>;
+  /** Origins of other sites whose pages may call the API from a browser; `*` for any. */
+  allowedOrigins: readonly string[];
+}
+
+/** The routes that generate nothing, by the prefix of their scope. */
+const otherRoutes: Readonly<Record<string, AddRoutes>> = {
+  '/v1'(scope, { catalog, files, batches, responses }, follow) {
+    modelRoutes(scope, catalog);
+    fileRoutes(scope, files);
+    batchRoutes(scope, batches);
+    storedRoutes(scope, responses, follow);
+  },
+  '/api': (scope, { catalog, backends }) => ollamaRoutes(scope, catalog, backends),
+};
+
+type AddRoutes = (scope: FastifyInstance, parts: InferenceParts, follow: SendStream) => void;
+
+export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): void {
+  const streams = createEventStreams();
+  for (const api of scopes) {
+    const { prefix } = api;
+    app.register(
+      async (scope) => {
+        const { generate, follow } = openScope(scope, parts, api, streams);
+        // The API reference shows them in this order: models first.
+        otherRoutes[prefix]?.(scope, parts, follow);
+        for (const endpoint of endpoints) {
+          if (findScope(endpoint.url) === api)
+            generate(endpoint, endpoint.url.slice(prefix.length));
+        }
+      },
+      { prefix },
+    );
+  }
+}
+
+/** Prepares a scope for the routes of one API. */
+function prepareScope(
+  scope: FastifyInstance,
+  parts: InferenceParts,
+  { errors, idHeader, anyContentType = false }: Scope,
+) {
+  const { fixedHeaders, allowedOrigins } = parts;
+  const corsHeaders = allowOrigins(scope, allowedOrigins);
+  const rules: BodyRules = {
+    maxBytes: parts.maxBodyBytes,
+    anyContentType,
+    maxValues: parts.maxBodyValues,
+    large: parts.largeBodies,
+  };
+  const bodies = applyErrorFormat(scope, errors, rules, (...refused) =>
+    recordRefusal(parts.accounting, ...refused),
+  );
+  parts.authenticator.requireScope(scope, 'inference');
+  scope.addHook('onSend', (request, reply, _payload, done) => {
+    if (idHeader !== undefined) reply.header(idHeader, request.id);
+    reply.header('openai-processing-ms', Math.round(reply.elapsedTime));
+    done();
+  });
+  function headersOf({ id, headers: { origin } }: FastifyRequest): Readonly<HeaderList> {
+    const own = idHeader === undefined ? fixedHeaders : [...fixedHeaders, idHeader, id];
+    return allowedOrigins.length === 0 ? own : [...own, ...corsHeaders(origin)];
+  }
+  return { bodies, headersOf };
+}
+
+/** Returns a function that adds an endpoint to the scope, and one that sends events. */
+function openScope(
+  scope: FastifyInstance,
+  parts: InferenceParts,
+  api: Scope,
+  streams: EventStreams,
+): { generate: (endpoint: Endpoint, path: string) => void; follow: SendStream } {
+  const { catalog, responses } = parts;
+  const { tag } = api;
+  const { bodies, headersOf } = prepareScope(scope, parts, api);
+
+  function serve(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { task, format, addedBytes = 0 }: Generation,
+  ): Promise<void> {
+    reply.hijack();
+    const inferenceRequest = {
+      ...toIdentity(request, reply, principalOf(request)),
+      headers: request.headers,
+      bodyBytes: bodies.lengthOf(request) + addedBytes,
+      delivery: new HttpDelivery(reply.raw, streams),
+      fixedHeaders: headersOf(request),
+    };
+    return parts.serve(inferenceRequest, withConversation(task, inferenceRequest), format);
+  }
+
+  async function count(request: FastifyRequest, reply: FastifyReply, asked: PromptCount) {
+    const caller = toCaller(principalOf(request));
+    const signal = new ClientDisconnect(reply.raw);
+    return asked.toAnswer(await parts.countPrompt(caller, asked.counted, signal));
+  }
+
+  const follow: SendStream = (request, reply, send) => {
+    reply.hijack();
+    const headers: HeaderList = ['x-request-id', request.id, ...headersOf(request)];
+    mergeHeaders(headers, eventStreamHeaders);
+    const delivery = new HttpDelivery(reply.raw, streams);
+    return sendFollowed(request, delivery, delivery.openStream(headers), send);
+  };
+
+  async function respond(request: FastifyRequest, reply: FastifyReply, translation: Translation) {
+    if ('answer' in translation) return translation.answer;
+    if ('counted' in translation) return count(request, reply, translation);
+    if ('follow' in translation) return follow(request, reply, translation.follow);
+    return serve(request, reply, translation);
+  }
+
+  const generate = (endpoint: Endpoint, path: string) => {
+    const { body, summary, responses: response } = endpoint;
+    const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
+    const schema = { ...shown, body, response };
+    const validatorCompiler = compileOnce(body);
+    scope.post(path, { schema, validatorCompiler }, (request, reply) => {
+      const { id, headers } = request;
+      const caller = toCaller(principalOf(request));
+      const { accountId } = caller;
+      const origin = { id, accountId, caller, headers, catalog, responses };
+      const translation = endpoint.translate(request.body, origin);
+      return translation instanceof Promise
+        ? translation.then((one) => respond(request, reply, one))
+        : respond(request, reply, translation);
+    });
+  };
+  return { generate, follow };
+}
+
+/** Sends the events of a response that runs elsewhere. */
+async function sendFollowed(
+  { id, log }: FastifyRequest,
+  delivery: HttpDelivery,
+  stream: EventStream,
+  follow: Follow,
+): Promise<void> {
+  try {
+    await follow((events) => stream.pass(events), delivery.signal);
+    stream.end();
+  } catch (error) {
+    log.error({ err: error, request_id: id }, 'stream failed');
+    delivery.fail(500, [], null);
+  }
+}
+
+function recordRefusal(
+  accounting: RequestAccounting,
+  ...[request, reply, rendered]: Parameters<OnRefused>
+): void {
+  const endpoint = findEndpoint(request.routeOptions.url);
+  const principal = findPrincipal(request);
+  if (endpoint === undefined || principal === null) return;
+  const identity = toIdentity(request, reply, principal);
+  const { complete, destroyed } = request.raw;
+  const code = destroyed && !complete ? 'incomplete_request' : codeOf(rendered);
+  accounting.refused(identity, endpoint.operation, modelIn(request.body), code);
+}
+
+const toIdentity = (
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+  principal: Principal,
+): RequestIdentity => ({
+  id,
+  caller: toCaller(principal),
+  begunMs: performance.now() - reply.elapsedTime,
+});
+
+/** Compiled before the first request, which would wait 0.2 s for it. Bodies that a thread parsed were checked there. */
+function compileOnce(schema: object) {
+  const validate = createValidator(schema);
+  const check = (body: unknown) => {
+    if ((body as WithMemberTexts | null)?.[memberTexts] !== undefined) return true;
+    return validate(body) ? true : { error: validate.errors ?? [] };
+  };
+  return () => check;
+}

@@ -1,0 +1,89 @@
+// POST /tokenize and /detokenize, as vLLM has them, and the same under /v1, as SGLang has them. They count against the
+// rate of requests, but their tokens are not billed.
+
+import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
+import { defineEndpoint, type Endpoint } from '#inference/apis/endpoint.ts';
+import { inferenceErrorFormat, invalidRequest, missingParameter } from '#inference/errors.ts';
+import { refuseMedia } from '#inference/images/remote-media.ts';
+import type { TokenizeTask } from '#inference/pooling.ts';
+import {
+  DetokenizeRequest,
+  detokenizeResponses,
+  TokenizeRequest,
+  tokenizeResponses,
+} from './schema.ts';
+
+const tokenizeEndpoint = defineEndpoint({
+  url: '/tokenize',
+  operation: 'tokenize',
+  summary: 'Turn a text or a conversation into tokens',
+  body: TokenizeRequest,
+  responses: tokenizeResponses,
+  errors: inferenceErrorFormat,
+  translate(body) {
+    const tokenized = toTokenizeTask(body);
+    const format = toComputedFormat('tokenize', {
+      ability: 'tokenize texts',
+      repeatedBytes: 0,
+      start: ({ tokenize }) =>
+        tokenize &&
+        (async ({ signal }) => {
+          const { tokens, texts } = await tokenize(tokenized, signal);
+          const toBody = ({ contextWindow }: { contextWindow: number }) => ({
+            count: tokens.length,
+            max_model_len: contextWindow,
+            tokens,
+            token_strs: texts,
+          });
+          return { promptTokens: 0, toBody };
+        }),
+    });
+    return { task: toReadTask(body.model, ['']), format };
+  },
+});
+
+const detokenizeEndpoint = defineEndpoint({
+  url: '/detokenize',
+  operation: 'tokenize',
+  summary: 'Turn tokens into text',
+  body: DetokenizeRequest,
+  responses: detokenizeResponses,
+  errors: inferenceErrorFormat,
+  translate({ model, tokens }) {
+    const format = toComputedFormat('tokenize', {
+      ability: 'detokenize tokens',
+      repeatedBytes: 0,
+      start: ({ detokenize }) =>
+        detokenize &&
+        (async ({ signal }) => {
+          const prompt = await detokenize(tokens, signal);
+          return { promptTokens: 0, toBody: () => ({ prompt }) };
+        }),
+    });
+    return { task: toReadTask(model, ['']), format };
+  },
+});
+
+const both: readonly Endpoint[] = [tokenizeEndpoint, detokenizeEndpoint];
+
+export const tokenEndpoints: readonly Endpoint[] = [
+  ...both,
+  ...both.map((endpoint) => ({ ...endpoint, url: `/v1${endpoint.url}` })),
+];
+
+/** Throws InferenceError. */
+function toTokenizeTask(body: TokenizeRequest): TokenizeTask {
+  const { prompt, messages, add_special_tokens, return_token_strs } = body;
+  const withTexts = return_token_strs === true;
+  if (prompt !== undefined && messages !== undefined)
+    throw invalidRequest('invalid_value', 'messages', 'Send either prompt or messages, not both.');
+  if (prompt !== undefined)
+    return { source: { prompt }, addsSpecial: add_special_tokens ?? true, withTexts };
+  if (messages === undefined) throw missingParameter('prompt', 'Send either prompt or messages.');
+  refuseMedia(messages);
+  return {
+    source: { chat: { ...body, messages } },
+    addsSpecial: add_special_tokens ?? false,
+    withTexts,
+  };
+}

@@ -1,0 +1,78 @@
+// Computes the response to a request that generates nothing: plans which backends are able, and tries one after the
+// other.
+
+import type { Computation, Computed } from '#inference/apis/computation.ts';
+import type { Operation } from '#inference/apis/response-format.ts';
+import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import { type Call, countPrompts, type Task, type Usage } from '#inference/engine.ts';
+import { modelNotSupported, notAble } from '#inference/errors.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
+import { estimateTokens } from '#inference/models/tokens.ts';
+import type { ModelKind } from '#inference/pooling.ts';
+import { type AttemptLog, type AttemptParts, conclude, tryBackends } from './attempts.ts';
+import type { Plan } from './plan.ts';
+
+const kindsByOperation: Partial<Record<Operation, ModelKind>> = {
+  embeddings: 'embedding',
+  ollama_embed: 'embedding',
+  rerank: 'rerank',
+};
+
+/** Throws InferenceError if the operator has declared the model to be of another kind. */
+export function checkKind({ id, kind }: CatalogEntry, operation: Operation): void {
+  const needed = kindsByOperation[operation] ?? 'chat';
+  // Every model has a tokenizer.
+  if (kind !== null && kind !== needed && operation !== 'tokenize')
+    throw modelNotSupported(id, kind);
+}
+
+/** Throws InferenceError if no backend of the model has the ability. */
+export function planComputed(
+  backends: BackendList,
+  served: CatalogEntry,
+  task: Task,
+  computation: Computation,
+): Plan {
+  const all = backends.forModel(served.id);
+  const unfit = all.filter(({ engine }) => computation.start(engine) === undefined);
+  if (unfit.length === all.length) throw notAble(served.id, computation.ability);
+  return { served, task, promptTokens: null, unfit: new Set<Backend>(unfit) };
+}
+
+/** Throws EngineError, or the signal's reason when it aborts. */
+export async function compute(
+  parts: AttemptParts,
+  { served, task, unfit }: Plan,
+  computation: Computation,
+  { call, log }: { call: Call; log: AttemptLog },
+): Promise<Computed> {
+  const request = { task, call, log, exclude: unfit };
+  const { lease, result } = await tryBackends(parts, served.id, request, ({ engine }) => {
+    const run = computation.start(engine);
+    if (run === undefined) throw notAble(served.id, computation.ability);
+    return run(call);
+  });
+  lease.backend.health.succeeded();
+  conclude(parts, lease, null, null);
+  return result;
+}
+
+export const toReadUsage = (promptTokens: number): Usage => ({
+  prompt_tokens: promptTokens,
+  completion_tokens: 0,
+  total_tokens: promptTokens,
+  prompt_tokens_details: null,
+});
+
+/** More texts than these are estimated if their backend did not count them: counting takes a request each. */
+const maxCounted = 32;
+
+/** Tokens to bill; 0 if each text is to be counted. */
+export function toPromptTokens({ promptTokens }: Computed, task: Task): number {
+  if (promptTokens !== null || countPrompts(task) <= maxCounted) return promptTokens ?? 0;
+  const { prompt } = task.body as { prompt: readonly (string | readonly number[])[] };
+  return prompt.reduce(
+    (sum, text) => sum + (typeof text === 'string' ? estimateTokens(text) : text.length),
+    0,
+  );
+}

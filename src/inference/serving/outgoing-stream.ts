@@ -1,0 +1,99 @@
+// The stream that a client receives, in its API's format. It is opened once the first chunk exists or, if the format
+// wants that, after a while without one; then it is kept alive until there is something to send.
+
+import { type HeaderList, mergeHeaders } from '#http/header-list.ts';
+import { type EventStream, eventStreamHeaders } from '#http/sse.ts';
+import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
+import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';
+import type { InferenceError } from '#inference/errors.ts';
+import { elapsedMs, type InferenceRequest } from '#inference/request.ts';
+import type { RequestAccount } from './request-accounting.ts';
+
+export interface StreamedRequest {
+  readonly request: InferenceRequest;
+  readonly format: ResponseFormat;
+  readonly headers: HeaderList;
+  readonly account: RequestAccount;
+}
+
+export class OutgoingStream {
+  readonly envelope: Envelope;
+  /** Absent if the format doesn't send them. */
+  readonly takeRest: StreamFormat['takeRest'];
+  readonly #streamed: StreamedRequest;
+  readonly #format: StreamFormat;
+  readonly #timer: NodeJS.Timeout | undefined;
+  #events: EventStream | null = null;
+  #hasBegun = false;
+  /** True once the engine has sent its first chunk. */
+  hasStarted = false;
+
+  constructor(streamed: StreamedRequest, envelope: Envelope) {
+    this.envelope = envelope;
+    this.#streamed = streamed;
+    this.#format = streamed.format.openStream(envelope);
+    this.takeRest = this.#format.takeRest;
+    const { opensAfterMs } = streamed.format;
+    if (opensAfterMs !== undefined) this.#timer = setTimeout(() => this.#open(null), opensAfterMs);
+  }
+
+  get isOpen(): boolean {
+    return this.#events !== null;
+  }
+
+  /** Call when the first chunk exists. */
+  async start(): Promise<void> {
+    const { account, format } = this.#streamed;
+    this.hasStarted = true;
+    clearTimeout(this.#timer);
+    if (this.#hasBegun) return;
+    const usage = format.needsPromptTokens ? await account.countPrompt() : account.usage();
+    if (this.#events === null) this.#open(usage);
+    else this.#begin(usage);
+  }
+
+  /** Resolves when more may be sent; undefined if that is at once. */
+  take(item: EngineChunk | WireEvents): Promise<void> | undefined {
+    return this.#pass(this.#format.take(item));
+  }
+
+  async end(): Promise<void> {
+    const { account, format } = this.#streamed;
+    if (format.sendsUsage !== false) await account.completeCounts();
+    const ending = this.#format.end(account.usage());
+    this.#pass(typeof ending === 'string' ? ending : await ending);
+    this.#events?.end();
+  }
+
+  /** Ends the stream with an error, which is reported inside of it. */
+  async fail(error: InferenceError): Promise<void> {
+    if (this.#events === null) this.#open(null);
+    this.#pass(await this.#format.fail(error));
+    this.#events?.end();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #open(usage: Usage | null): void {
+    const { request, format, headers } = this.#streamed;
+    if (this.#events !== null || request.delivery.signal.aborted) return;
+    headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
+    mergeHeaders(headers, eventStreamHeaders);
+    if (format.streamType !== undefined) mergeHeaders(headers, ['content-type', format.streamType]);
+    const keepAlive = this.#format.keepAlive?.bind(this.#format);
+    this.#events = request.delivery.openStream(headers, keepAlive);
+    if (usage === null && format.needsPromptTokens) this.#pass(keepAlive?.() ?? '');
+    else this.#begin(usage);
+  }
+
+  #begin(usage: Usage | null): void {
+    this.#hasBegun = true;
+    this.#pass(this.#format.begin(usage));
+  }
+
+  #pass(events: WireEvents): Promise<void> | undefined {
+    return events === '' ? undefined : this.#events?.pass(events);
+  }
+}

@@ -1,0 +1,38 @@
+// Stored responses of the Responses API, and what runs background responses on this server.
+
+import type { ResponsesParts } from '#inference/apis/endpoint.ts';
+import { BackgroundResponses } from '#inference/apis/responses/background.ts';
+import { createFollowers } from '#inference/apis/responses/follow.ts';
+import { createGenerate } from '#inference/apis/responses/generate.ts';
+import { RunRows } from '#inference/apis/responses/run-rows.ts';
+import { ResponseStore } from '#inference/apis/responses/store.ts';
+import type { Serve } from '#inference/serving/serve.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
+import { toStoreOptions } from '#server/options/limits.ts';
+import type { Core } from './core.ts';
+
+export interface Responses extends ResponsesParts {
+  /** Deletes what is no longer kept. */
+  sweep(): Promise<void>;
+}
+
+export function openResponses(core: Core, seal: Seal, serve: Serve): Responses {
+  const { db, clock, log, config, processId } = core;
+  const store = new ResponseStore(db, clock, toStoreOptions(config));
+  const isSingleServer = config.database.url === null;
+  const rows = new RunRows(db, clock, { runner: processId, isSingleServer });
+  const background = new BackgroundResponses(
+    { store, rows, clock, log, generate: (run, delivery) => generate(run, delivery) },
+    config.inference.responses.max_background,
+  );
+  const followers = createFollowers(store, rows, background);
+  const parts: ResponsesParts = { seal, clock, store, background, followers };
+  const generate = createGenerate(serve, parts);
+  return {
+    ...parts,
+    async sweep() {
+      await store.sweep();
+      await rows.sweep();
+    },
+  };
+}

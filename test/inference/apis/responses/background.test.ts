@@ -1,0 +1,269 @@
+// Background responses on both databases, with several servers: they run once, end once, and their events are followed
+// from anywhere. What generates is scripted; background-http.test.ts runs the real pipeline.
+
+import assert from 'node:assert';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { pino } from 'pino';
+import { openDatabase } from '#db/open.ts';
+import type { Database } from '#db/tables.ts';
+import { BackgroundResponses, type Generate } from '#inference/apis/responses/background.ts';
+import { createFollowers } from '#inference/apis/responses/follow.ts';
+import { RunRows } from '#inference/apis/responses/run-rows.ts';
+import type { ResponseObject } from '#inference/apis/responses/schema.ts';
+import { ResponseStore } from '#inference/apis/responses/store.ts';
+import { newId } from '#lib/ids.ts';
+import { toBytes } from '#lib/memory/byte-string.ts';
+import { createHandClock } from '#test/support/clock.ts';
+import { createDatabase, databases, stopOwnPostgres } from '#test/support/databases.ts';
+import { makeFolder } from '#test/support/process.ts';
+import { refuses, responseObject, say } from '#test/support/stored-responses.ts';
+import { until } from '#test/support/until.ts';
+
+const log = pino({ level: 'silent' });
+const options = { keepMs: 1e9, maxBytes: 2 ** 30, maxContextBytes: 2 ** 20 };
+const never = () => new Promise<never>(() => {});
+const noSignal = new AbortController().signal;
+
+after(stopOwnPostgres);
+
+for (const database of databases) {
+  describe(`background responses on ${database}`, () => {
+    const clock = createHandClock();
+    const ends: (() => Promise<void>)[] = [];
+    let db: Database;
+    before(async () => {
+      const { url, drop } = await createDatabase(database);
+      db = await openDatabase({ url, poolSize: 4, dataDir: makeFolder() });
+      ends.push(() => db.destroy(), drop);
+    });
+    after(async () => {
+      for (const end of ends) await end();
+    });
+
+    /** A server. Without `generate` it begins nothing. A dead one never ends its runs, as if it had been killed. */
+    function startServer(
+      test: TestContext,
+      generate: Generate | null,
+      { maxLive = 10, isDead = false } = {},
+    ) {
+      const store = new ResponseStore(db, clock, options);
+      const rows = new RunRows(db, clock, { runner: newId(), isSingleServer: false });
+      const parts = { store, rows, generate: generate ?? never, clock, log };
+      const background = new BackgroundResponses(parts, maxLive);
+      if (generate === null) background.stop();
+      if (!isDead) test.after(() => background.drain(0));
+      const followers = createFollowers(store, rows, background);
+      const follow = async (accountId: string, id: string, after = -1) => {
+        let events = '';
+        const run = await followers.open(accountId, id, after);
+        await run((more) => {
+          events += more;
+          return undefined;
+        }, noSignal);
+        return parse(events);
+      };
+      return { store, rows, background, follow };
+    }
+    type Server = ReturnType<typeof startServer>;
+
+    async function newAccount() {
+      const id = newId();
+      const row = { id, name: 'A', created_at: 0 } as never;
+      await db.insertInto('accounts').values(row).execute();
+      return { accountId: id, keyId: null, userId: null };
+    }
+    async function submit({ store, background }: Server, caller: { accountId: string }) {
+      const request = { model: 'm', input: 'go', background: true };
+      const place = await store.readContext(caller.accountId, request);
+      const queued: ResponseObject = {
+        ...responseObject({ output: [] }),
+        status: 'queued',
+        background: true,
+      };
+      await background.submit(place, { keyId: null, userId: null, ...caller }, request, queued);
+      return queued.id;
+    }
+    const statusOf = async ({ store }: Server, accountId: string, id: string) =>
+      (await store.get(accountId, id)).status;
+    const countRuns = async () =>
+      (await db.selectFrom('response_runs').selectAll().execute()).length;
+
+    test('it runs without its client, and its events are followed from any of them on', async (t) => {
+      const gate = Promise.withResolvers<void>();
+      const server = startServer(t, async (run, delivery) => {
+        assert.deepEqual(run.items[0]?.content, [{ type: 'input_text', text: 'go' }]);
+        const stream = delivery.openStream();
+        for (let at = 0; at < 5; at++) stream.pass(event('response.output_text.delta', at, 'ü'));
+        await gate.promise;
+        const response = { ...responseObject({ output: [say('done')] }), id: run.id };
+        await run.save({ ...response, background: true });
+        stream.pass(event('response.completed', 5));
+        stream.end();
+      });
+      const { accountId } = await newAccount();
+      const id = await submit(server, { accountId });
+      const elsewhere = startServer(t, null);
+      const seen = [server.follow(accountId, id), elsewhere.follow(accountId, id, 2)];
+      await until('events are written', () => server.rows.hasEvents(id));
+      assert.equal(await statusOf(elsewhere, accountId, id), 'in_progress');
+      gate.resolve();
+      const [all, rest] = await Promise.all(seen);
+      assert.deepEqual(
+        all?.map(({ sequence_number }) => sequence_number),
+        [0, 1, 2, 3, 4, 5],
+      );
+      assert.deepEqual(
+        rest?.map(({ sequence_number }) => sequence_number),
+        [3, 4, 5],
+      );
+      assert.equal(all?.[0]?.delta, 'ü');
+      assert.equal(await statusOf(elsewhere, accountId, id), 'completed');
+      const late = await elsewhere.follow(accountId, id, 4);
+      assert.deepEqual(
+        late.map(({ type }) => type),
+        ['response.completed'],
+      );
+      assert.deepEqual(await elsewhere.follow(accountId, id, 5), []);
+      assert.equal(await countRuns(), 0);
+      clock.turn(3_600_001);
+      await server.rows.sweep();
+      const gone = await refuses(400, () => server.follow(accountId, id));
+      assert.match(gone.message, /no longer kept/);
+    });
+
+    test('a response of a killed server fails once, and a queued one runs once elsewhere', async (t) => {
+      const begun: string[] = [];
+      const dead = startServer(
+        t,
+        (run, delivery) => {
+          begun.push(run.id);
+          delivery.openStream().pass(event('response.created', 0));
+          return never();
+        },
+        { isDead: true },
+      );
+      const { accountId } = await newAccount();
+      const lost = await submit(dead, { accountId });
+      await until('its first event is written', () => dead.rows.hasEvents(lost));
+      dead.background.stop();
+      const queued = await submit(dead, { accountId });
+      await db
+        .updateTable('response_runs')
+        .set({ runner: newId(), lease_until: clock.now() })
+        .where('response_id', '=', lost)
+        .execute();
+      clock.turn(30_001);
+      const generate: Generate = async (run) => {
+        begun.push(run.id);
+        await run.save({ ...responseObject({ output: [] }), id: run.id, background: true });
+      };
+      const heirs = [startServer(t, generate), startServer(t, generate)];
+      for (const { background } of heirs) background.wake();
+      await until('both have ended', async () => (await countRuns()) === 0);
+      const [heir] = heirs as [Server];
+      const failed = await heir.store.get(accountId, lost);
+      assert.equal(failed.status, 'failed');
+      assert.match(failed.error?.message ?? '', /was lost/);
+      assert.equal(await statusOf(heir, accountId, queued), 'completed');
+      assert.deepEqual(begun, [lost, queued], 'neither was begun twice');
+      const events = await heir.follow(accountId, lost);
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['response.created', 'response.failed'],
+      );
+      assert.equal(events[1]?.sequence_number, 1);
+    });
+
+    test('it is cancelled from another server, which aborts it where it runs', async (t) => {
+      const aborted = Promise.withResolvers<void>();
+      const server = startServer(t, async (_run, delivery) => {
+        delivery.openStream().pass(event('response.created', 0));
+        await new Promise((stop) => delivery.signal.addEventListener('abort', stop));
+        aborted.resolve();
+      });
+      const other = startServer(t, null);
+      const { accountId } = await newAccount();
+      const id = await submit(server, { accountId });
+      await until('it runs', () => server.rows.hasEvents(id));
+      assert.equal((await other.background.cancel(accountId, id)).status, 'cancelled');
+      clock.turn(5_001);
+      await aborted.promise;
+      assert.equal((await server.background.cancel(accountId, id)).status, 'cancelled');
+      const events = await other.follow(accountId, id);
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['response.created', 'response.cancelled'],
+      );
+      const { accountId: stranger } = await newAccount();
+      await refuses(404, () => other.background.cancel(stranger, id));
+      await refuses(404, () => other.follow(stranger, id));
+    });
+
+    test('only background responses are cancelled and followed', async (t) => {
+      const server = startServer(t, null);
+      const { accountId } = await newAccount();
+      const turn = await server.store.openTurn(accountId, { input: 'x' });
+      const plain = responseObject({ output: [] });
+      await turn.save(plain);
+      await refuses(400, () => server.background.cancel(accountId, plain.id));
+      await refuses(400, () => server.follow(accountId, plain.id));
+      const done = { ...responseObject({ output: [] }), background: true };
+      await turn.save(done);
+      const error = await refuses(400, () => server.background.cancel(accountId, done.id));
+      assert.equal(error.message, 'Cannot cancel a completed response.');
+    });
+
+    test('what fails before its stream begins has failed, with the reason', async (t) => {
+      const server = startServer(t, async (_run, delivery) => {
+        delivery.fail(429, [], { error: { code: 'rate_limit_exceeded', message: 'Slow down.' } });
+      });
+      const { accountId } = await newAccount();
+      const id = await submit(server, { accountId });
+      const [event] = await server.follow(accountId, id);
+      assert.equal(event?.type, 'response.failed');
+      const { status, error } = await server.store.get(accountId, id);
+      assert.deepEqual(
+        [status, error],
+        ['failed', { code: 'rate_limit_exceeded', message: 'Slow down.' }],
+      );
+    });
+
+    test('an account has a bounded number of them at once', async (t) => {
+      const server = startServer(
+        t,
+        (_run, { signal }) => new Promise((stop) => signal.addEventListener('abort', () => stop())),
+        { maxLive: 2 },
+      );
+      const { accountId } = await newAccount();
+      const ids = [await submit(server, { accountId }), await submit(server, { accountId })];
+      await assert.rejects(submit(server, { accountId }), /maximum/);
+      await server.background.cancel(accountId, ids[0] ?? '');
+      await submit(server, { accountId });
+    });
+
+    test('a deleted response is aborted where it runs', async (t) => {
+      const aborted = Promise.withResolvers<void>();
+      const begun = Promise.withResolvers<void>();
+      const server = startServer(t, async (_run, { signal }) => {
+        begun.resolve();
+        await new Promise((stop) => signal.addEventListener('abort', stop));
+        aborted.resolve();
+      });
+      const { accountId } = await newAccount();
+      const id = await submit(server, { accountId });
+      await begun.promise;
+      await server.store.remove(accountId, id);
+      clock.turn(5_001);
+      await aborted.promise;
+      await refuses(404, () => server.store.get(accountId, id));
+    });
+  });
+}
+
+const event = (type: string, sequence_number: number, delta?: string) =>
+  toBytes(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number, delta })}\n\n`);
+
+function parse(events: string): { type: string; sequence_number: number; delta?: string }[] {
+  const blocks = Buffer.from(events, 'latin1').toString().split('\n\n').filter(Boolean);
+  return blocks.map((block) => JSON.parse(block.split('\ndata: ')[1] ?? ''));
+}

@@ -1,0 +1,153 @@
+// Addresses in messages: nothing is fetched that the operator has not allowed, neither here nor by a backend.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:https';
+import { describe, test } from 'node:test';
+import type { Task } from '#inference/engine.ts';
+import { InferenceError } from '#inference/errors.ts';
+import { isPublicAddress } from '#inference/images/fetch-image.ts';
+import { inlineMedia } from '#inference/images/remote-media.ts';
+import { certificate, certificateKey } from '#test/support/certificate.ts';
+import { gatewayModel, startGateway } from '#test/support/gateway.ts';
+import { listen } from '#test/support/listen.ts';
+
+const { signal } = new AbortController();
+
+const chat = (...parts: Record<string, unknown>[]): Task => ({
+  kind: 'chat',
+  body: {
+    model: 'm',
+    messages: [{ role: 'user', content: parts.map((part) => ({ type: 'image_url', ...part })) }],
+  },
+});
+const image = (url: string) => ({ type: 'image_url', image_url: { url, detail: 'low' } });
+const isRefused = (error: unknown) =>
+  error instanceof InferenceError && error.status === 400 && /content\[0\]/.test(error.message);
+
+describe('an address in a message', () => {
+  test('is refused in every form, and a data URL is not touched', () => {
+    const data = chat(image('data:image/png;base64,iVBORw0K'));
+    assert.equal(inlineMedia(data, [], signal), data);
+    for (const part of [
+      image('http://10.0.0.1/a.png'),
+      image('https://example.com/a.png'),
+      image(' HTTPS://example.com/a.png'),
+      image('file:///etc/passwd'),
+      image('/var/lib/secret.png'),
+      image('//10.0.0.1/a.png'),
+      image('\u0001http://10.0.0.1/a.png'),
+      image('ht\ttp://10.0.0.1/a.png'),
+      { image_url: 'https://example.com/a.png' },
+      { type: 'file', file: { url: 'data:a', file_url: 'http://10.0.0.1/' } },
+      { type: 'video_url', video_url: { url: 'https://allowed.example/a.mp4' } },
+      { type: 'audio_url', audio_url: { url: 'http://127.0.0.1/' } },
+      image('http://allowed.example/a.png'),
+      image('https://user@allowed.example/a.png'),
+      image('https://allowed.example:8443/a.png'),
+      image('https://allowed.example.evil.test/a.png'),
+      image('https://evil.test/?allowed.example'),
+    ])
+      assert.throws(() => inlineMedia(chat(part), ['allowed.example'], signal), isRefused);
+  });
+
+  test('does not reach a backend', async (t) => {
+    const { chat: send, upstreams } = await startGateway(t, { upstreams: [{}] });
+    const content = [image('http://169.254.169.254/latest/meta-data')];
+    const response = await send({ messages: [{ role: 'user', content }] });
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /inference\.image_hosts/);
+    assert.equal(upstreams[0]?.requests.length, 0);
+  });
+
+  test('does not reach a backend that only counts tokens', async (t) => {
+    const { server, upstreams } = await startGateway(t, { upstreams: [{}] });
+    const url = 'http://169.254.169.254/latest/meta-data';
+    const source = { type: 'image', source: { type: 'url', url } };
+    for (const [path, part] of [
+      ['/tokenize', image(url)],
+      ['/v1/messages/count_tokens', source],
+      ['/v1/responses/input_tokens', { type: 'input_image', image_url: url }],
+    ] as const) {
+      const messages = [{ role: 'user', content: [part] }];
+      const json = { model: gatewayModel, messages, input: messages };
+      const response = await server.fetch(path, { json });
+      assert.equal(response.status, 400, path);
+      assert.match(await response.text(), /inference\.image_hosts/);
+    }
+    assert.equal(upstreams[0]?.requests.length, 0);
+  });
+
+  test('of a private network is never public', () => {
+    for (const address of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1', '::ffff:127.0.0.1'])
+      assert.equal(isPublicAddress(address), false, address);
+    for (const address of ['fd00::1', 'fe80::1', '64:ff9b::7f00:1', '2002:7f00:1::', '0.0.0.0', ''])
+      assert.equal(isPublicAddress(address), false, address);
+    for (const address of ['1.1.1.1', '2606:4700::1111'])
+      assert.equal(isPublicAddress(address), true, address);
+  });
+});
+
+describe('an image of an allowed host', () => {
+  const host = '127.0.0.1';
+
+  async function fetchFrom(
+    t: Parameters<typeof listen>[0],
+    head: [number, Record<string, string>],
+    options: { isPublic?: (address: string) => boolean } = {},
+  ) {
+    const seen: string[] = [];
+    const server = createServer({ cert: certificate, key: certificateKey }, (request, response) => {
+      seen.push(request.url ?? '');
+      response.writeHead(...head).end('image');
+    });
+    const port = await listen(t, server);
+    const task = chat(image(`https://${host}:${port}/a.png`));
+    const done = Promise.resolve(
+      inlineMedia(task, [`${host}:${port}`], signal, {
+        ca: certificate,
+        isPublic: options.isPublic ?? (() => true),
+      }),
+    );
+    return { done, seen };
+  }
+
+  test('is sent as a data URL', async (t) => {
+    const { done } = await fetchFrom(t, [200, { 'content-type': 'image/png' }]);
+    const { body } = await done;
+    assert('messages' in body);
+    const url = `data:image/png;base64,${Buffer.from('image').toString('base64')}`;
+    assert.deepEqual(body.messages[0]?.content, [image(url)]);
+  });
+
+  test('is refused if it is a redirect, something else, or in a private network', async (t) => {
+    const html = await fetchFrom(t, [200, { 'content-type': 'text/html' }]);
+    await assert.rejects(html.done, isRefused);
+    const moved = await fetchFrom(t, [302, { location: 'https://10.0.0.1/' }]);
+    await assert.rejects(moved.done, isRefused);
+    const head: [number, Record<string, string>] = [200, { 'content-type': 'image/png' }];
+    const inside = await fetchFrom(t, head, { isPublic: isPublicAddress });
+    await assert.rejects(inside.done, /private network/);
+    assert.deepEqual(inside.seen, []);
+  });
+
+  test('is fetched from the address that was checked, though its name changes', async (t) => {
+    let connections = 0;
+    const server = createServer({ cert: certificate, key: certificateKey });
+    server.on('connection', () => connections++);
+    const name = `rebinding.example:${await listen(t, server)}`;
+    const task = chat(image(`https://${name}/a.png`));
+    const answers = [['127.0.0.1'], ['127.0.0.2']];
+    let asked = 0;
+    const resolve = async () => answers[asked++] ?? [];
+    const isPublic = (address: string) => address === '127.0.0.1';
+    const fetched = async () => inlineMedia(task, [name], signal, { resolve, isPublic });
+    // The certificate is not that of the host, which only the first address gets to show.
+    await assert.rejects(fetched, /did not send it/);
+    assert.deepEqual([asked, connections], [1, 1]);
+    await assert.rejects(fetched, /private network/);
+    assert.deepEqual([asked, connections], [2, 1]);
+    const mixed = async () => ['127.0.0.1', '10.0.0.1'];
+    const both = async () => inlineMedia(task, [name], signal, { resolve: mixed, isPublic });
+    await assert.rejects(both, /private network/);
+  });
+});
