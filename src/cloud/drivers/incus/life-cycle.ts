@@ -1,6 +1,7 @@
 // Creates, restarts and removes machines at the daemon. A crash of the server or the daemon may interrupt any
 // step: a machine without the mark of a finished launch is finished, or removed and created again.
 
+import { setTimeout } from 'node:timers/promises';
 import { DriverError, type MachineSpec } from '#cloud/drivers/driver.ts';
 import { chooseNetworkAddress, isUsable } from './addresses.ts';
 import type { DaemonClient, Operation } from './client.ts';
@@ -19,14 +20,16 @@ import { needsFiles, pushFiles, toMachineSeed } from './seed.ts';
 import { toSiblingRoutes } from './siblings.ts';
 import { handOver } from './volumes.ts';
 
-const endDeadlineMs = 120_000;
+/** How long the daemon may be busy with an earlier request for the same machine. */
+const busyDeadlineMs = 120_000;
+const retryMs = 100;
 
 export async function launchMachine(context: IncusContext, spec: MachineSpec): Promise<void> {
   const { client, instances } = context;
   const path = instancePath(instanceName(spec.id));
   const there = await instances.refresh(spec.id);
   if (there && isSettled(there)) {
-    if (there.status !== 'Running') await startMachine(context, path);
+    if (there.status !== 'Running') await startMachine(context, spec.id);
     await instances.refresh(spec.id);
     return;
   }
@@ -36,7 +39,7 @@ export async function launchMachine(context: IncusContext, spec: MachineSpec): P
   if (now?.status !== 'Running') {
     if (now) await removeMachine(context, spec.id);
     await makeMachine(context, spec, path);
-    await startMachine(context, path);
+    await startMachine(context, spec.id);
   }
   if (!context.filesystems.mapsUser) {
     await handOver(
@@ -98,11 +101,23 @@ async function reserveAddress(context: IncusContext, spec: MachineSpec): Promise
   return address;
 }
 
-async function startMachine({ client }: IncusContext, path: string) {
+async function startMachine({ client }: IncusContext, id: string) {
+  const name = instanceName(id);
   const body = { action: 'start', timeout: -1 };
-  await client.run('PUT', `${path}/state`, { body }).catch((error) => {
-    if (!(error instanceof DaemonError && /already running/i.test(error.message))) throw error;
-  });
+  const deadline = performance.now() + busyDeadlineMs;
+  for (;;) {
+    try {
+      await client.run('PUT', `${instancePath(name)}/state`, { body });
+      return;
+    } catch (error) {
+      if (!(error instanceof DaemonError)) throw error;
+      if (/already running/i.test(error.message)) return;
+      // A machine that shut itself down counts as stopped a moment before the daemon is done with it.
+      if (!/busy running/i.test(error.message) || performance.now() > deadline) throw error;
+      await waitForWork(client, name);
+      await setTimeout(retryMs);
+    }
+  }
 }
 
 export async function restartMachine(context: IncusContext, spec: MachineSpec): Promise<void> {
@@ -112,7 +127,7 @@ export async function restartMachine(context: IncusContext, spec: MachineSpec): 
   if (!there) throw new DriverError('impossible', 'There is no machine left to restart.');
   await context.firewall.set(spec.id, there.config['user.millrace.address'] ?? null, spec);
   if (there.status !== 'Running') {
-    await startMachine(context, path);
+    await startMachine(context, spec.id);
   } else {
     const restart = (force: boolean, timeout: number) =>
       client.run('PUT', `${path}/state`, { body: { action: 'restart', force, timeout } });
@@ -121,7 +136,7 @@ export async function restartMachine(context: IncusContext, spec: MachineSpec): 
       if (!(error instanceof DaemonError)) throw error;
       const now = await instances.refresh(spec.id);
       if (now?.status === 'Running') await restart(true, -1);
-      else await startMachine(context, path);
+      else await startMachine(context, spec.id);
     });
   }
   await instances.refresh(spec.id);
@@ -132,7 +147,7 @@ export async function removeMachine(context: IncusContext, id: string): Promise<
   const { client, instances } = context;
   const name = instanceName(id);
   const path = instancePath(name);
-  const deadline = performance.now() + endDeadlineMs;
+  const deadline = performance.now() + busyDeadlineMs;
   for (;;) {
     const there = await instances.refresh(id);
     if (!there) break;
@@ -147,7 +162,7 @@ export async function removeMachine(context: IncusContext, id: string): Promise<
       if (performance.now() > deadline) throw error;
       // The daemon is busy with an earlier request, or is already removing it.
       await waitForWork(client, name);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await setTimeout(retryMs);
     }
   }
   await context.firewall.set(id, null, null);

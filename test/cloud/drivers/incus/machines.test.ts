@@ -22,7 +22,7 @@ const everything: InboundRule = {
 
 type Launched = Awaited<ReturnType<Fixture['launch']>>;
 
-describe('machines of the incus driver', { skip: noLxd, timeout: 240_000 }, () => {
+describe('machines of the incus driver', { skip: noLxd, timeout: 600_000 }, () => {
   let fixture: Fixture;
   before(async () => {
     fixture = await createFixture();
