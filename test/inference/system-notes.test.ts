@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { type TestContext, test } from 'node:test';
+import { memberTexts } from '#http/body/json.ts';
 import type { Task } from '#inference/engine.ts';
 import { createUpstreamEngine } from '#inference/engines/upstream/upstream.ts';
 import { toSystemNotes } from '#inference/system-notes.ts';
@@ -10,7 +11,7 @@ import { newCall } from '#test/support/engine-call.ts';
 import { listen } from '#test/support/listen.ts';
 import { createPair, upstreamOptions } from '#test/support/upstream.ts';
 
-const task: Task = {
+const task = {
   kind: 'chat',
   body: {
     model: 'm',
@@ -21,7 +22,7 @@ const task: Task = {
       { role: 'user', content: 'Go on.' },
     ],
   },
-};
+} satisfies Task;
 const note = { role: 'user', content: '<system-note>\nIt is noon.\n</system-note>' };
 
 /** A server like vLLM with a template that takes a system message only at the start. */
@@ -71,6 +72,14 @@ test('a backend that refuses them gets notes, and is asked twice only once', asy
     { path: '/tokenize', roles: 'suuu' },
     { path: '/v1/chat/completions', roles: 'suuu' },
   ]);
+});
+
+test('the JSON that a large body came with is not sent instead of the notes', async (t) => {
+  const { engine } = await startStrictUpstream(t, 'System message must be at the beginning.');
+  const text = Buffer.from(JSON.stringify(task.body.messages));
+  const body = { ...task.body, [memberTexts]: new Map([[task.body.messages, text]]) };
+  const { usage } = await engine.respond({ ...task, body }, newCall());
+  assert.equal(usage.completion_tokens, 2);
 });
 
 test('a request that is refused either way reports the first refusal', async (t) => {

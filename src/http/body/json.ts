@@ -12,11 +12,14 @@ export interface WithRawIntegers {
   [rawIntegers]?: Record<string, string>;
 }
 
-/** Key under which a body that was parsed in a thread has the JSON of its long members, as UTF-8 by name. */
+/**
+ * Key under which a body that was parsed in a thread has the JSON of its long members, as UTF-8 by the member's value.
+ * A member that is replaced loses it.
+ */
 export const memberTexts: unique symbol = Symbol('memberTexts');
 
 export interface WithMemberTexts {
-  [memberTexts]?: ReadonlyMap<string, Uint8Array>;
+  [memberTexts]?: ReadonlyMap<unknown, Uint8Array>;
 }
 
 /** Throws a Refusal. The nesting depth was checked while the bytes arrived (`JsonGauge`). */

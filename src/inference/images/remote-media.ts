@@ -1,7 +1,6 @@
 // Addresses in messages: a backend that loads them would fetch from its own network what a client names. Images of
 // hosts that the operator allows are fetched here and sent as data URLs. Everything else is refused.
 
-import { memberTexts } from '#http/body/json.ts';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
@@ -63,8 +62,7 @@ async function inline(
     content[one.part] = { ...(content[one.part] as Part), image_url };
     messages[one.message] = { ...message, content };
   }
-  // The JSON that the client sent still has the addresses.
-  return { ...task, body: Object.assign({ ...task.body, messages }, { [memberTexts]: undefined }) };
+  return { ...task, body: { ...task.body, messages } };
 }
 
 // Python's urllib removes control characters before and inside of an address, so they hide no scheme here.

@@ -2,7 +2,6 @@
 // sent, and how its stream is joined to what the client already has. Pure: the attempt decides which backend to use
 // and when.
 
-import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
 import { findConstraint } from '#inference/constraint.ts';
 import type { ChatChoiceDelta, EngineChunk, Task, Usage, WireEvents } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
@@ -57,21 +56,15 @@ export function toContinuation(
   if (task.kind === 'completion') {
     const prompt = toPrompt(task.body, text);
     if (prompt === null) return null;
-    const body = withoutTexts({ ...task.body, ...limits, prompt, echo: false });
+    const body = { ...task.body, ...limits, prompt, echo: false };
     return { task: { kind: 'completion', body }, blanks };
   }
   const messages = toMessages(task.body, text);
   const continuesMessage = { continue_final_message: true, add_generation_prompt: false };
-  const body = withoutTexts({ ...task.body, ...limits, ...continuesMessage, messages });
+  const body = { ...task.body, ...limits, ...continuesMessage, messages };
   // The next backend continues an answer, so the template opens no thought.
   const thinkTags = task.thinkTags === 'keep' ? 'keep' : 'split';
   return { task: { kind: 'chat', body, thinkTags }, blanks };
-}
-
-/** Drops the JSON of the members that a large body came with, because some of them were replaced. */
-function withoutTexts<Body extends object>(body: Body): Body {
-  delete (body as WithMemberTexts)[memberTexts];
-  return body;
 }
 
 /** The whitespace of the last line. */

@@ -38,7 +38,8 @@ function bodyOf(next: ReturnType<typeof toContinuation>): Record<string, unknown
 }
 
 test('the JSON that a large body came with is not sent instead of the continuation', () => {
-  const body = { messages: [hello], [memberTexts]: new Map([['messages', Buffer.from('[]')]]) };
+  const messages = [hello];
+  const body = { messages, [memberTexts]: new Map([[messages, Buffer.from('[]')]]) };
   const next = toContinuation(chat(body), 'So far', 3);
   assert(next !== null && next !== 'complete');
   const sent = toRequestBody(next.task, { model: 'm', server: 'vllm', url: 'http://a/v1' }, true);

@@ -117,18 +117,18 @@ async function receive(result: BodyResult): Promise<Prepared | BodyRefused> {
 /** Takes one message per turn of the event loop. */
 async function rebuild(port: MessagePort): Promise<Prepared> {
   const body: Prepared = {};
-  const texts = new Map<string, Uint8Array>();
+  const texts: [string, Uint8Array][] = [];
   for (;;) {
     const received = receiveMessageOnPort(port) as { message: BodyMessage } | undefined;
     if (received === undefined) break;
     const { message } = received;
     if ('piece' in message) addPiece(body, message.piece);
-    else if ('text' in message) texts.set(message.name, message.text);
+    else if ('text' in message) texts.push([message.name, message.text]);
     else body[rawIntegers] = message.rawIntegers;
     await new Promise(setImmediate);
   }
   port.close();
-  body[memberTexts] = texts;
+  body[memberTexts] = new Map(texts.map(([name, text]) => [body[name], text]));
   return body;
 }
 

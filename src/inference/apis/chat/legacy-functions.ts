@@ -1,21 +1,18 @@
 // `functions` and `function_call`, the predecessors of tools. A request in that form is served as one with tools, and its
 // response is turned back. Everything between sees only tools.
 
-import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
 import type { EngineChunk, EngineResponse } from '#inference/engine.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
-
-type Body = ChatRequest & WithMemberTexts;
 
 /** True if the client expects function calls in its response, not tool calls. */
 export const usesFunctions = (body: ChatRequest): boolean => (body.functions ?? []).length > 0;
 
 /** The request in terms of tools; the same object if it has nothing of the older form. */
-export function toToolRequest(body: Body): Body {
+export function toToolRequest(body: ChatRequest): ChatRequest {
   const hasFunctions = body.functions != null || body.function_call != null;
   const hasCalls = body.messages.some((it) => it.role === 'function' || it.function_call != null);
   if (!hasFunctions && !hasCalls) return body;
-  const changed: Body = { ...body };
+  const changed: ChatRequest = { ...body };
   if (hasFunctions) {
     const { functions, function_call: choice } = body;
     changed.tools = (functions ?? []).map((it) => ({ type: 'function', function: it }));
@@ -29,10 +26,6 @@ export function toToolRequest(body: Body): Body {
     delete changed.function_call;
   }
   if (hasCalls) changed.messages = toToolMessages(body.messages);
-  // The texts of the members that were replaced are no longer theirs.
-  const texts = new Map(body[memberTexts]);
-  for (const name of ['messages', 'tools']) texts.delete(name);
-  if (body[memberTexts] !== undefined) changed[memberTexts] = texts;
   return changed;
 }
 

@@ -64,11 +64,10 @@ function toConstrained(task: Task, server: UpstreamServer): Record<string, unkno
 function toJson(sent: Record<string, unknown>, body: Task['body'] & WithMemberTexts): OutgoingBody {
   const texts = body[memberTexts];
   if (texts === undefined) return JSON.stringify(sent);
-  const came = body as unknown as Record<string, unknown>;
   const pieces: Uint8Array[] = [];
   let short = '';
   for (const name of Object.keys(sent)) {
-    const long = sent[name] === came[name] ? texts.get(name) : undefined;
+    const long = texts.get(sent[name]);
     const text = long === undefined ? JSON.stringify(sent[name]) : '';
     if (text === undefined) continue;
     short += `${pieces.length === 0 && short === '' ? '{' : ','}${JSON.stringify(name)}:${text}`;

@@ -70,10 +70,10 @@ describe('the upstream engine', () => {
     const messages = [{ role: 'user' as const, content }];
     const long = { zz: ['x'.repeat(10_000)] };
     const body = { model: 'asked', messages, top_k: 4, ...long, user: 'é', stop: null };
-    const texts = Object.entries({ messages, ...long }).map(([name, member]) => {
-      return [name, Buffer.from(JSON.stringify(member))] as const;
-    });
-    const task: Task = { kind: 'chat', body: { ...body, [memberTexts]: new Map(texts) } as never };
+    const texts = new Map(
+      [messages, long.zz].map((member) => [member, Buffer.from(JSON.stringify(member))]),
+    );
+    const task: Task = { kind: 'chat', body: { ...body, [memberTexts]: texts } as never };
     await engine.respond(task, newCall());
     const { stop, ...kept } = body;
     assert.deepEqual(upstream.requests[0]?.body, { ...kept, model: 'scripted' });
