@@ -1,6 +1,7 @@
 // A request to an inference API: who sent it, and where its response goes.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { Principal } from '#accounts/principal.ts';
 import type { UsageRows } from '#accounts/usage/entry.ts';
 import type { HeaderList } from '#http/header-list.ts';
@@ -22,6 +23,8 @@ export interface InferenceRequest extends RequestIdentity {
   /** Size of the request's body. */
   readonly bodyBytes: number;
   readonly delivery: Delivery;
+  /** Set if the request was admitted before it is served. */
+  readonly reservation?: Reservation | undefined;
   /** Headers that every response to the request carries. */
   readonly fixedHeaders: Readonly<HeaderList>;
 }

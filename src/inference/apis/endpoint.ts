@@ -2,11 +2,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ErrorFormat } from '#http/error-format.ts';
+import type { HeaderList } from '#http/header-list.ts';
 import type { Follow } from '#inference/apis/responses/follow.ts';
 import type { StoredParts } from '#inference/apis/responses/stored-routes.ts';
 import type { Task } from '#inference/engine.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';
+import type { Admission, AdmittedPart } from '#inference/serving/admit.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Static, TSchema } from '#lib/schema/schema-builder.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
@@ -38,11 +40,11 @@ export interface Origin {
 }
 
 /** `answer` is the body of a response that needs no model; `follow` sends the events of one that runs elsewhere. */
-export type Translation =
-  | Generation
-  | PromptCount
-  | { readonly answer: object }
-  | { readonly follow: Follow };
+export type Translation = Generation | PromptCount | Ready;
+
+type Ready = ({ readonly answer: object } | { readonly follow: Follow }) & {
+  readonly headers?: Readonly<HeaderList>;
+};
 
 export interface Generation {
   readonly task: Task;
@@ -55,6 +57,7 @@ export interface Generation {
 export interface ResponsesParts extends StoredParts {
   readonly seal: Seal;
   readonly clock: Clock;
+  readonly admit: (request: AdmittedPart, task: Task, format: ResponseFormat) => Promise<Admission>;
 }
 
 /** A request for the length of a prompt. Nothing is generated. */

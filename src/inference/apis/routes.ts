@@ -10,7 +10,7 @@ import { memberTexts, type WithMemberTexts } from '#http/body/json.ts';
 import { ClientDisconnect } from '#http/client-disconnect.ts';
 import { allowOrigins } from '#http/cors.ts';
 import { applyErrorFormat, type OnRefused } from '#http/error-format.ts';
-import { type HeaderList, mergeHeaders } from '#http/header-list.ts';
+import { type HeaderList, mergeHeaders, toHeaderObject } from '#http/header-list.ts';
 import {
   createEventStreams,
   type EventStream,
@@ -153,19 +153,21 @@ function openScope(
     return asked.toAnswer(await parts.countPrompt(caller, asked.counted, signal));
   }
 
-  const follow: SendStream = (request, reply, send) => {
+  const follow: SendStream = (request, reply, send, own = []) => {
     reply.hijack();
-    const headers: HeaderList = ['x-request-id', request.id, ...headersOf(request)];
+    const headers: HeaderList = ['x-request-id', request.id, ...headersOf(request), ...own];
     mergeHeaders(headers, eventStreamHeaders);
     const delivery = new HttpDelivery(reply.raw, streams);
     return sendFollowed(request, delivery, delivery.openStream(headers), send);
   };
 
   async function respond(request: FastifyRequest, reply: FastifyReply, translation: Translation) {
-    if ('answer' in translation) return translation.answer;
+    if ('task' in translation) return serve(request, reply, translation);
     if ('counted' in translation) return count(request, reply, translation);
-    if ('follow' in translation) return follow(request, reply, translation.follow);
-    return serve(request, reply, translation);
+    const { headers } = translation;
+    if ('follow' in translation) return follow(request, reply, translation.follow, headers);
+    reply.headers(toHeaderObject(headers ?? []));
+    return translation.answer;
   }
 
   const generate = (endpoint: Endpoint, path: string) => {

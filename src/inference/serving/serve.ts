@@ -2,30 +2,28 @@
 // Whole responses and streams part ways here and nowhere else.
 
 import type { FastifyBaseLogger } from 'fastify';
-import type { RequestLimiter } from '#accounts/limits/request-limiter.ts';
 import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { parseWritten } from '#inference/delivery.ts';
 import { type Call, type Envelope, type Task, WrittenResponse } from '#inference/engine.ts';
-import { codeOf, internalError, modelNotFound, toInferenceError } from '#inference/errors.ts';
+import { codeOf, internalError, toInferenceError } from '#inference/errors.ts';
 import { inlineMedia } from '#inference/images/remote-media.ts';
-import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { elapsedMs, type InferenceRequest, toSharer } from '#inference/request.ts';
 import { newEnvelope } from '#inference/wire.ts';
 import { backgroundPriority } from '#lib/async/fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
+import { type AdmitParts, admit } from './admit.ts';
 import { type AttemptLog, newAttemptLog, respond } from './attempts.ts';
-import { checkKind, compute, planComputed, toPromptTokens, toReadUsage } from './computed.ts';
-import { estimateReservation } from './estimate-reservation.ts';
+import { compute, planComputed, toPromptTokens, toReadUsage } from './computed.ts';
 import { OutgoingStream } from './outgoing-stream.ts';
 import { type Plan, type PlanParts, planRequest } from './plan.ts';
 import type { RequestAccount, RequestAccounting } from './request-accounting.ts';
 import { openStream, type StreamParts } from './resumable-stream.ts';
 import { createTranscripts } from './transcript.ts';
 
-export interface ServeOptions extends PlanParts, Omit<StreamParts, 'openTranscript'> {
-  readonly limits: RequestLimiter;
+export interface ServeOptions extends AdmitParts, PlanParts, Omit<StreamParts, 'openTranscript'> {
   /** Hosts from which images are fetched. */
   readonly imageHosts: readonly string[];
   readonly accounting: RequestAccounting;
@@ -66,20 +64,13 @@ async function serve(
   task: Task,
   format: ResponseFormat,
 ): Promise<void> {
-  const { catalog, limits, accounting } = context;
+  const { accounting } = context;
   const { operation } = format;
   const { model } = task.body;
   const headers: HeaderList = ['x-request-id', request.id, ...request.fixedHeaders];
   let isAdmitted = false;
   try {
-    const asked = catalog.find(model);
-    if (asked === undefined) throw modelNotFound(model);
-    checkKind(asked, operation);
-    const bytes = request.bodyBytes + (format.computation?.repeatedBytes ?? 0);
-    const amount = estimateReservation(task, bytes, candidatesOf(catalog, asked));
-    const { priceFactor = 1 } = request.background ?? {};
-    const costNano = Math.ceil(amount.costNano * priceFactor);
-    const reservation = await limits.reserve(request.caller, { ...amount, costNano });
+    const { asked, reservation } = await admit(context, request, task, format);
     if (reservation.headers !== null) headers.push(...reservation.headers);
     const attempts = newAttemptLog();
     const account = accounting.open(request, { operation, task, asked, reservation, attempts });
@@ -105,17 +96,6 @@ function failWith(
   const body = format.errors.withId?.(rendered.body, request.id) ?? rendered.body;
   request.delivery.fail(rendered.status, withTime(request, all), body);
   return rendered;
-}
-
-/** The requested model and the fallbacks that may serve the request in its place. */
-function candidatesOf(catalog: Catalog, asked: CatalogEntry): CatalogEntry[] {
-  const all: CatalogEntry[] = [];
-  let next: CatalogEntry | undefined = asked;
-  while (next !== undefined && !all.includes(next)) {
-    all.push(next);
-    next = next.contextFallback === null ? undefined : catalog.find(next.contextFallback.to);
-  }
-  return all;
 }
 
 async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): Promise<void> {

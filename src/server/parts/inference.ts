@@ -195,7 +195,7 @@ export async function openServing(
     serve,
     countPrompt,
     bodies: openBodies(config, clock, limits),
-    responses: openResponses(core, models.seal, serve),
+    responses: openResponses(core, models.seal, serve, { catalog, limits }),
   };
 }
 

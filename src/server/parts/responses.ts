@@ -6,6 +6,7 @@ import { createFollowers } from '#inference/apis/responses/follow.ts';
 import { createGenerate } from '#inference/apis/responses/generate.ts';
 import { RunRows } from '#inference/apis/responses/run-rows.ts';
 import { ResponseStore } from '#inference/apis/responses/store.ts';
+import { type AdmitParts, admit } from '#inference/serving/admit.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
 import { toStoreOptions } from '#server/options/limits.ts';
@@ -16,7 +17,12 @@ export interface Responses extends ResponsesParts {
   sweep(): Promise<void>;
 }
 
-export function openResponses(core: Core, seal: Seal, serve: Serve): Responses {
+export function openResponses(
+  core: Core,
+  seal: Seal,
+  serve: Serve,
+  admission: AdmitParts,
+): Responses {
   const { db, clock, log, config, processId } = core;
   const store = new ResponseStore(db, clock, toStoreOptions(config));
   const isSingleServer = config.database.url === null;
@@ -26,7 +32,14 @@ export function openResponses(core: Core, seal: Seal, serve: Serve): Responses {
     config.inference.responses.max_background,
   );
   const followers = createFollowers(store, rows, background);
-  const parts: ResponsesParts = { seal, clock, store, background, followers };
+  const parts: ResponsesParts = {
+    seal,
+    clock,
+    store,
+    background,
+    followers,
+    admit: (...request) => admit(admission, ...request),
+  };
   const generate = createGenerate(serve, parts);
   return {
     ...parts,

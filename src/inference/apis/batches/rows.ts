@@ -1,6 +1,7 @@
 // Batches in the database. A process works on a batch while it holds its lease. Every change of state is a
 // compare-and-set, so a batch survives its process, and what a process without the lease writes is dropped.
 
+import { isCallerGone } from '#accounts/caller-gone.ts';
 import { writeBatch } from '#accounts/usage/write-batch.ts';
 import type { BatchRow, BatchState } from '#db/batch-rows.ts';
 import { toRawTx } from '#db/raw.ts';
@@ -150,33 +151,18 @@ export class BatchRows {
     });
   }
 
-  /** Stops a batch whose caller may no longer use the account. */
-  async revoke(id: string, errors: readonly unknown[]): Promise<void> {
-    const values = { cancelling_at: this.#clock.now(), errors: JSON.stringify(errors) };
-    await this.#owned(this.#db, id, { state: 'cancelling', ...values }, [
-      'validating',
-      'in_progress',
-    ]);
-  }
-
-  async isCallerValid({ account_id, key_id, user_id }: BatchRow): Promise<boolean> {
+  /** Stops a batch whose caller may no longer use the account. Returns undefined if there was nothing to stop. */
+  revoke(id: string, errors: readonly unknown[]): Promise<BatchRow | undefined> {
     const now = this.#clock.now();
-    if (key_id === null) {
-      const member = await this.#db
-        .selectFrom('memberships')
-        .select('role')
-        .where('account_id', '=', account_id)
-        .where('user_id', '=', user_id ?? '')
-        .executeTakeFirst();
-      return member !== undefined && member.role !== 'viewer';
-    }
-    const key = await this.#db
-      .selectFrom('api_keys')
-      .select('expires_at')
-      .where('id', '=', key_id)
-      .where('revoked_at', 'is', null)
+    return this.#db
+      .updateTable('batches')
+      .set({ state: 'cancelling', cancelling_at: now, errors: JSON.stringify(errors) })
+      .where('id', '=', id)
+      .where('runner', '=', this.#options.runner)
+      .where('state', 'in', ['validating', 'in_progress'])
+      .where(isCallerGone('batches', now))
+      .returningAll()
       .executeTakeFirst();
-    return key !== undefined && (key.expires_at === null || key.expires_at > now);
   }
 
   /** Deletes batches that ended long ago. */

@@ -168,7 +168,7 @@ export class BatchRunner {
   /** Renews the lease, and notices what has happened to the batch meanwhile. */
   async #beat(id: string, job: Job): Promise<BatchRow | undefined> {
     const { rows, clock } = this.#parts;
-    const row = await rows.renew(id);
+    const row = (await rows.revoke(id, [{ ...callerGone, line: null }])) ?? (await rows.renew(id));
     if (row === undefined) {
       job.stop.abort();
       return undefined;
@@ -180,9 +180,6 @@ export class BatchRunner {
     }
     // Ends the lines that run. The next step ends the batch.
     if (row.state === 'cancelling') job.stop.abort();
-    else if (row.state !== 'finalizing' && !(await rows.isCallerValid(row))) {
-      await rows.revoke(id, [{ ...callerGone, line: null }]);
-    }
     return row;
   }
 }

@@ -2,6 +2,7 @@
 // queued response is run by any server. One whose server was lost fails, because running it again would bill it twice.
 
 import type { FastifyBaseLogger } from 'fastify';
+import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { ResponseRunRow } from '#db/response-rows.ts';
 import type { Tx } from '#db/tables.ts';
 import { renderFailure } from '#http/error-format.ts';
@@ -9,6 +10,7 @@ import { inferenceErrorFormat } from '#inference/errors.ts';
 import type { Caller } from '#inference/request.ts';
 import type { Clock } from '#lib/clock.ts';
 import { BackgroundDelivery } from './background-delivery.ts';
+import { HeldReservations, nothing } from './held-reservations.ts';
 import type { RunRows } from './run-rows.ts';
 import type { InputItem, ResponseObject, ResponseRequest } from './schema.ts';
 import type { NewResponse, ResponseStore } from './store.ts';
@@ -29,6 +31,8 @@ export interface Run {
   readonly caller: Caller;
   readonly request: ResponseRequest;
   readonly items: readonly InputItem[];
+  /** What was reserved when the request arrived; undefined if that was on another server. */
+  readonly reservation: Reservation | undefined;
   /** Writes the response once it has ended. */
   save(response: ResponseObject): Promise<void>;
 }
@@ -50,6 +54,7 @@ export class BackgroundResponses {
   readonly #maxLive: number;
   readonly #running = new Map<string, BackgroundDelivery>();
   readonly #work = new Set<Promise<void>>();
+  readonly #held = new HeldReservations();
   /** Wakes those who wait for events of a response. */
   readonly #waiting = new Map<string, Set<() => void>>();
   readonly #timers: NodeJS.Timeout[];
@@ -71,13 +76,13 @@ export class BackgroundResponses {
   /** Queues a response. It begins at once if this server has room for it. */
   async submit(
     place: NewResponse,
-    caller: Caller,
+    { caller, reservation }: { caller: Caller; reservation: Reservation },
     request: ResponseRequest,
     queued: ResponseObject,
   ) {
     const { store, rows } = this.#parts;
     const { input: _, ...rest } = request;
-    await store.insert(place, queued, async (tx) => {
+    const add = async (tx: Tx) => {
       if ((await rows.count(tx, caller.accountId)) >= this.#maxLive) {
         throw tooManyBackground(this.#maxLive);
       }
@@ -88,7 +93,8 @@ export class BackgroundResponses {
         user_id: caller.userId,
         request: JSON.stringify(rest),
       });
-    });
+    };
+    await this.#held.hold(queued.id, reservation, () => store.insert(place, queued, add));
     this.wake();
   }
 
@@ -100,6 +106,7 @@ export class BackgroundResponses {
     const cancelled: ResponseObject = { ...before, status: 'cancelled' };
     const isDone = await store.complete(accountId, cancelled, (tx) => rows.close(tx, cancelled));
     this.#running.get(id)?.abort();
+    this.#held.giveBack(id);
     this.#notify(id);
     if (isDone) return cancelled;
     const after = await store.get(accountId, id);
@@ -145,6 +152,7 @@ export class BackgroundResponses {
     await Promise.all(this.#work);
     clearTimeout(cut);
     for (const timer of this.#timers) clearInterval(timer);
+    this.#held.giveBackAll();
   }
 
   async #look(): Promise<void> {
@@ -152,6 +160,11 @@ export class BackgroundResponses {
     for (const { account_id, response_id } of await rows.findLost()) {
       await this.#close(account_id, response_id, lostServer);
     }
+    for (const { account_id, response_id } of await rows.findRevoked()) {
+      await this.#close(account_id, response_id, callerGone);
+      this.#running.get(response_id)?.abort();
+    }
+    await this.#held.giveBackOthers((ids) => rows.findQueued(ids));
     while (!this.#isStopping && this.#running.size < maxRunning) {
       const run = await rows.claim();
       if (run === undefined) return;
@@ -169,13 +182,16 @@ export class BackgroundResponses {
   async #run(row: ResponseRunRow, delivery: BackgroundDelivery): Promise<void> {
     const { generate, rows } = this.#parts;
     const { response_id: id, account_id: accountId } = row;
+    const reservation = this.#held.take(id);
     try {
-      const run = await this.#toRun(row);
+      const run = await this.#toRun(row, reservation);
       if (!delivery.signal.aborted) await generate(run, delivery);
     } catch (error) {
       const { body } = renderFailure(inferenceErrorFormat, error);
       delivery.fail(500, [], body);
     }
+    // Changes nothing if the response was served.
+    reservation?.settle(nothing);
     this.#running.delete(id);
     await this.#writing;
     const isOwn = await rows.write([{ id, ...delivery.peek() }]);
@@ -184,7 +200,7 @@ export class BackgroundResponses {
     this.#notify(id);
   }
 
-  async #toRun(row: ResponseRunRow): Promise<Run> {
+  async #toRun(row: ResponseRunRow, reservation: Reservation | undefined): Promise<Run> {
     const { store } = this.#parts;
     const { response_id, account_id: accountId } = row;
     const { id, created_at } = await store.get(accountId, response_id);
@@ -193,6 +209,7 @@ export class BackgroundResponses {
       caller: { accountId, keyId: row.key_id, userId: row.user_id },
       request: JSON.parse(row.request),
       items: await store.readOwn(accountId, id),
+      reservation,
       save: async (response) => {
         await store.complete(accountId, { ...response, created_at });
       },
@@ -247,6 +264,11 @@ export class BackgroundResponses {
 const lostServer = {
   code: 'server_error',
   message: 'The server that generated this response was lost. Send the request again.',
+};
+
+const callerGone = {
+  code: 'caller_revoked',
+  message: 'The API key or the person that created the response may no longer use this account.',
 };
 
 const cutOff = {

@@ -1,26 +1,31 @@
-// Queues a background response instead of generating it at once.
+// Queues a background response instead of generating it at once. It is admitted as any other request, when it arrives.
 
-import type { Origin, Translation } from '#inference/apis/endpoint.ts';
-import { modelNotFound } from '#inference/errors.ts';
+import type { Generation, Origin, Translation } from '#inference/apis/endpoint.ts';
 import { toResponseObject } from './response-object.ts';
-import type { ResponseObject, ResponseRequest } from './schema.ts';
-import type { NewResponse } from './store.ts';
+import type { InputItem, ResponseObject, ResponseRequest } from './schema.ts';
+import type { Turn } from './store.ts';
 import { backgroundInBatch, unstorableBackground } from './stored-errors.ts';
 
 export async function defer(
   request: ResponseRequest,
-  place: NewResponse,
-  { id, accountId, caller, catalog, responses }: Origin,
+  { place, items }: Turn,
+  { task, format }: Generation,
+  { id, accountId, caller, responses }: Origin,
 ): Promise<Translation> {
-  const { background, followers, clock } = responses;
+  const { background, followers, clock, admit } = responses;
   if (caller === undefined) throw backgroundInBatch();
   if (request.store === false) throw unstorableBackground();
-  const model = catalog.find(request.model);
-  if (model === undefined) throw modelNotFound(request.model);
+  const admitted = { caller, bodyBytes: countBytes(request, items) };
+  const { asked, reservation } = await admit(admitted, task, format);
   const created = Math.floor(clock.now() / 1000);
-  const begun = toResponseObject(request, { id: `resp_${id}`, created, model: model.id });
+  const begun = toResponseObject(request, { id: `resp_${id}`, created, model: asked.id });
   const queued: ResponseObject = { ...begun, status: 'queued' };
-  await background.submit(place, caller, request, queued);
-  if (request.stream !== true) return { answer: queued };
-  return { follow: await followers.open(accountId, queued.id, -1) };
+  await background.submit(place, { caller, reservation }, request, queued);
+  const headers = reservation.headers ?? [];
+  if (request.stream !== true) return { answer: queued, headers };
+  return { follow: await followers.open(accountId, queued.id, -1), headers };
 }
+
+/** Size of a request without its body. */
+export const countBytes = (request: ResponseRequest, items: readonly InputItem[]): number =>
+  Buffer.byteLength(JSON.stringify([request, items]));

@@ -30,7 +30,7 @@ export const responsesEndpoint = defineEndpoint({
   async translate(body, from) {
     const turn = await from.responses.store.openTurn(from.accountId, body);
     const generation = toGeneration(body, turn, from);
-    return body.background === true ? defer(body, turn.place, from) : generation;
+    return body.background === true ? defer(body, turn, generation, from) : generation;
   },
 });
 

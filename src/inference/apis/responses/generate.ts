@@ -3,18 +3,26 @@
 import type { ResponsesParts } from '#inference/apis/endpoint.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import type { Generate } from './background.ts';
+import { countBytes } from './defer.ts';
 import { toGeneration } from './endpoint.ts';
 
 export const createGenerate =
   (serve: Serve, responses: ResponsesParts): Generate =>
   async (run, delivery) => {
-    const { caller, items } = run;
+    const { caller, items, reservation } = run;
     const id = run.id.slice('resp_'.length);
     const request = { ...run.request, stream: true };
     const from = { id, accountId: caller.accountId, headers: {}, responses };
     const { task, format } = toGeneration(request, run, from);
-    const bodyBytes = Buffer.byteLength(JSON.stringify([request, items]));
-    const begunMs = performance.now();
-    const served = { id, caller, begunMs, headers: {}, bodyBytes, delivery, fixedHeaders: [] };
+    const served = {
+      id,
+      caller,
+      begunMs: performance.now(),
+      headers: {},
+      bodyBytes: countBytes(request, items),
+      delivery,
+      reservation,
+      fixedHeaders: [],
+    };
     await serve(served, task, format);
   };

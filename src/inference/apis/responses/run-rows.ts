@@ -1,6 +1,7 @@
 // Background responses in the database. A server runs one while it holds its lease, and a run is never begun twice: it
 // would be billed twice. Whoever deletes the row of a run has ended it, and writes its last event.
 
+import { isCallerGone } from '#accounts/caller-gone.ts';
 import type { ResponseEventsRow, ResponseRunRow } from '#db/response-rows.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -144,6 +145,27 @@ export class RunRows {
       )
       .limit(maxRecovered)
       .execute();
+  }
+
+  /** Runs whose callers may no longer use their account. */
+  findRevoked(): Promise<{ response_id: string; account_id: string }[]> {
+    return this.#db
+      .selectFrom('response_runs')
+      .select(['response_id', 'account_id'])
+      .where(isCallerGone('response_runs', this.#clock.now()))
+      .limit(maxRecovered)
+      .execute();
+  }
+
+  /** Those of the runs that no server has begun. */
+  async findQueued(ids: readonly string[]): Promise<Set<string>> {
+    const rows = await this.#db
+      .selectFrom('response_runs')
+      .select('response_id')
+      .where('response_id', 'in', ids)
+      .where('runner', 'is', null)
+      .execute();
+    return new Set(rows.map(({ response_id }) => response_id));
   }
 
   /** True while a server runs it, or will. */

@@ -3,6 +3,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
+import type { HeaderList } from '#http/header-list.ts';
 import { OneOf, Type } from '#lib/schema/schema-builder.ts';
 import type { BackgroundResponses } from './background.ts';
 import type { Follow, Followers } from './follow.ts';
@@ -21,6 +22,7 @@ export type SendStream = (
   request: FastifyRequest,
   reply: FastifyReply,
   follow: Follow,
+  headers?: Readonly<HeaderList>,
 ) => Promise<void>;
 
 /** PostgreSQL takes no text with a NUL. */

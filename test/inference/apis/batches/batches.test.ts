@@ -129,6 +129,22 @@ for (const database of databases) {
       await client.files.delete(input_file_id);
     });
 
+    test('a batch ends when its API key is revoked, and says why', async (context) => {
+      const { server, upstreams } = await start(context, database, {
+        upstreams: [{ behaviour: 'slow-headers' }],
+      });
+      const owner = await server.join();
+      const made = await owner('/dashboard/api/api-keys', { json: { label: 'k' } });
+      const { id: keyId, key } = (await made.json()) as { id: string; key: string };
+      const { id } = await createBatch(toClient({ ...server, key }), toText(toLines(20)));
+      await until('lines are in flight', () => (upstreams[0]?.requests.length ?? 0) > 0);
+      await owner(`/dashboard/api/api-keys/${keyId}`, { method: 'DELETE' });
+      const batch = await untilEnded(toClient(server), id);
+      assert.equal(batch.status, 'cancelled');
+      assert.equal(batch.errors?.data?.[0]?.code, 'caller_revoked');
+      assert.equal(batch.request_counts?.completed, 0);
+    });
+
     test('an expired batch has what was done, and names what was not', async (context) => {
       const clock = { now: () => Date.now() + shift };
       let shift = 0;

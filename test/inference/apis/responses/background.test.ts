@@ -23,6 +23,7 @@ const log = pino({ level: 'silent' });
 const options = { keepMs: 1e9, maxBytes: 2 ** 30, maxContextBytes: 2 ** 20 };
 const never = () => new Promise<never>(() => {});
 const noSignal = new AbortController().signal;
+const toKeyId = (accountId: string) => `key-${accountId}`;
 
 after(stopOwnPostgres);
 
@@ -70,17 +71,25 @@ for (const database of databases) {
       const id = newId();
       const row = { id, name: 'A', created_at: 0 } as never;
       await db.insertInto('accounts').values(row).execute();
-      return { accountId: id, keyId: null, userId: null };
+      const key = { id: toKeyId(id), account_id: id, label: '', hash: id, hint: '' };
+      const values = { ...key, scopes: '[]', created_at: 0 } as never;
+      await db.insertInto('api_keys').values(values).execute();
+      return { accountId: id };
     }
-    async function submit({ store, background }: Server, caller: { accountId: string }) {
+    async function submit(
+      { store, background }: Server,
+      { accountId, settle = () => {} }: { accountId: string; settle?: () => void },
+    ) {
       const request = { model: 'm', input: 'go', background: true };
-      const place = await store.readContext(caller.accountId, request);
+      const place = await store.readContext(accountId, request);
       const queued: ResponseObject = {
         ...responseObject({ output: [] }),
         status: 'queued',
         background: true,
       };
-      await background.submit(place, { keyId: null, userId: null, ...caller }, request, queued);
+      const caller = { accountId, keyId: toKeyId(accountId), userId: null };
+      const reservation = { headers: null, settle };
+      await background.submit(place, { caller, reservation }, request, queued);
       return queued.id;
     }
     const statusOf = async ({ store }: Server, accountId: string, id: string) =>
@@ -129,6 +138,43 @@ for (const database of databases) {
       await server.rows.sweep();
       const gone = await refuses(400, () => server.follow(accountId, id));
       assert.match(gone.message, /no longer kept/);
+    });
+
+    test('responses of a revoked key end, queued or not, and give back what they reserved', async (t) => {
+      const aborted = Promise.withResolvers<void>();
+      const server = startServer(t, async (_run, { signal }) => {
+        signal.addEventListener('abort', () => aborted.resolve());
+        await aborted.promise;
+      });
+      const idle = startServer(t, null);
+      const { accountId } = await newAccount();
+      let settled = 0;
+      const settle = () => {
+        settled++;
+      };
+      const running = await submit(server, { accountId, settle });
+      await until('it runs', async () => (await statusOf(server, accountId, running)) !== 'queued');
+      const queued = await idle.background.cancel(
+        accountId,
+        await submit(idle, { accountId, settle }),
+      );
+      assert.equal(queued.status, 'cancelled');
+      assert.equal(settled, 1, 'a cancelled response gives back what it reserved');
+      await db
+        .updateTable('api_keys')
+        .set({ revoked_at: 1 })
+        .where('account_id', '=', accountId)
+        .execute();
+      const late = await submit(idle, { accountId, settle });
+      server.background.wake();
+      await aborted.promise;
+      await until('both have ended', async () => (await countRuns()) === 0);
+      for (const id of [running, late]) {
+        const { status, error } = await server.store.get(accountId, id);
+        assert.deepEqual([status, error?.code], ['failed', 'caller_revoked']);
+      }
+      await idle.background.drain(0);
+      await until('all was given back', () => settled === 3);
     });
 
     test('a response of a killed server fails once, and a queued one runs once elsewhere', async (t) => {

@@ -161,5 +161,40 @@ for (const database of databases) {
       const unknown = api.create({ model: 'none', input: 'x', background: true });
       await assert.rejects(unknown, { status: 404, code: 'model_not_found' });
     });
+
+    test('limits refuse a background response when it arrives, and a revoked key ends one', async (t) => {
+      const { server, upstreams } = await startGateway(t, {
+        upstreams: [{ words: 100_000, eventDelayMs: 5 }],
+        model: { price: { input: 1, output: 1 } },
+        server: { database },
+      });
+      const owner = await server.join();
+      const newKey = async (limits: object) => {
+        const made = await owner('/dashboard/api/api-keys', { json: { label: 'k', limits } });
+        return (await made.json()) as { id: string; key: string };
+      };
+      const start = (key: string) =>
+        toClient(server, key).responses.create({ model, input: 'go', background: true });
+      const slow = await newKey({ requests_per_minute: 1 });
+      const { data, response } = await start(slow.key).withResponse();
+      assert.equal(response.headers.get('x-ratelimit-remaining-requests'), '0');
+      await assert.rejects(start(slow.key), { status: 429, code: 'rate_limit_exceeded' });
+      const single = await newKey({ concurrent_requests: 1 });
+      const { id } = await start(single.key);
+      await assert.rejects(start(single.key), { status: 429, code: 'rate_limit_exceeded' });
+      const broke = await newKey({ monthly_budget: 0.000_001 });
+      await assert.rejects(start(broke.key), { status: 429, code: 'insufficient_quota' });
+      await until('both run', () => upstreams[0]?.requests.length === 2);
+
+      await toClient(server).responses.cancel(id);
+      await until('its place is free', () => start(single.key).then(Boolean, () => false));
+      await owner(`/dashboard/api/api-keys/${slow.id}`, { method: 'DELETE' });
+      const ended = await until('it has ended', async () => {
+        const now = await toClient(server).responses.retrieve(data.id);
+        return now.status === 'in_progress' ? null : now;
+      });
+      assert.deepEqual([ended.status, ended.error?.code], ['failed', 'caller_revoked']);
+      await until('the upstream is left', () => upstreams[0]?.requests[0]?.state === 'left');
+    });
   });
 }

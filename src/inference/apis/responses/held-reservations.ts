@@ -1,0 +1,56 @@
+// What background responses reserved when they arrived at this server, held until they run. A response that another
+// server runs reserves again there, and what is held here is given back.
+
+import type { Reservation } from '#accounts/limits/request-limiter.ts';
+
+interface Held {
+  readonly reservation: Reservation;
+  /** False until its response is in the database. */
+  isQueued: boolean;
+}
+
+/** Reservations that are compared with the queue at once. */
+const maxChecked = 500;
+export const nothing = Object.freeze({ tokens: 0, costNano: 0 });
+
+/** Bounded by the queue of each account. */
+export class HeldReservations {
+  readonly #held = new Map<string, Held>();
+
+  /** Holds a reservation while `insert` queues its response. Gives it back if that fails. */
+  async hold(id: string, reservation: Reservation, insert: () => Promise<void>): Promise<void> {
+    const held = { reservation, isQueued: false };
+    this.#held.set(id, held);
+    try {
+      await insert();
+      held.isQueued = true;
+    } catch (error) {
+      this.giveBack(id);
+      throw error;
+    }
+  }
+
+  /** Undefined if the response arrived elsewhere. The receiver must settle it. */
+  take(id: string): Reservation | undefined {
+    const held = this.#held.get(id);
+    this.#held.delete(id);
+    return held?.reservation;
+  }
+
+  giveBack(id: string): void {
+    this.take(id)?.settle(nothing);
+  }
+
+  giveBackAll(): void {
+    for (const id of this.#held.keys()) this.giveBack(id);
+  }
+
+  /** Gives back what belongs to responses that are no longer queued. */
+  async giveBackOthers(findQueued: (ids: string[]) => Promise<Set<string>>): Promise<void> {
+    const held = [...this.#held].filter(([, { isQueued }]) => isQueued);
+    const ids = held.slice(0, maxChecked).map(([id]) => id);
+    if (ids.length === 0) return;
+    const queued = await findQueued(ids);
+    for (const id of ids) if (!queued.has(id)) this.giveBack(id);
+  }
+}
