@@ -63,32 +63,31 @@ export class RunRows {
   }
 
   /** Begins the oldest queued run; undefined if there is none, or another server was faster. */
-  claim(): Promise<ResponseRunRow | undefined> {
-    return this.#db.transaction().execute(async (tx) => {
-      const run = await tx
-        .updateTable('response_runs')
-        .set({ runner: this.#runner, lease_until: this.#clock.now() + leaseMs })
-        .where('runner', 'is', null)
-        .where('response_id', '=', (query) =>
-          query
-            .selectFrom('response_runs as queued')
-            .select('queued.response_id')
-            .where('queued.runner', 'is', null)
-            .orderBy('queued.created_at')
-            .orderBy('queued.response_id')
-            .limit(1),
-        )
-        .returningAll()
-        .executeTakeFirst();
-      if (run === undefined) return undefined;
-      await tx
-        .updateTable('responses')
-        .set({ status: 'in_progress' })
-        .where('id', '=', run.response_id)
-        .where('status', '=', 'queued')
-        .execute();
-      return run;
-    });
+  async claim(): Promise<ResponseRunRow | undefined> {
+    const run = await this.#db
+      .updateTable('response_runs')
+      .set({ runner: this.#runner, lease_until: this.#clock.now() + leaseMs })
+      .where('runner', 'is', null)
+      .where('response_id', '=', (query) =>
+        query
+          .selectFrom('response_runs as queued')
+          .select('queued.response_id')
+          .where('queued.runner', 'is', null)
+          .orderBy('queued.created_at')
+          .orderBy('queued.response_id')
+          .limit(1),
+      )
+      .returningAll()
+      .executeTakeFirst();
+    if (run === undefined) return undefined;
+    // Not in one transaction: a cancellation locks the two rows in the opposite order.
+    await this.#db
+      .updateTable('responses')
+      .set({ status: 'in_progress' })
+      .where('id', '=', run.response_id)
+      .where('status', '=', 'queued')
+      .execute();
+    return run;
   }
 
   /** Renews the leases of these runs and writes their events. Returns the ids of those that this server still has. */

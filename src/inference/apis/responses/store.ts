@@ -17,6 +17,7 @@ import { contextTooLarge, responseNotFound } from './stored-errors.ts';
 import {
   addBytes,
   deleteOldest,
+  deleteRuns,
   evict,
   insertItems,
   insertResponse,
@@ -196,6 +197,7 @@ export class ResponseStore {
     await this.#findBody(accountId, id);
     await this.db.transaction().execute(async (tx) => {
       await addBytes(tx, accountId, 0);
+      await deleteRuns(tx, [id]);
       const row = await tx
         .deleteFrom('responses')
         .where('id', '=', id)

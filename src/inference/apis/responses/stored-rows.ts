@@ -113,9 +113,15 @@ export async function deleteOldest(
     bytes += row.bytes;
   }
   if (old.length === 0) return 0;
+  await deleteRuns(tx, old);
   await tx.deleteFrom('responses').where('id', 'in', old).execute();
   await addBytes(tx, accountId, -bytes);
   return old.length;
+}
+
+/** Before their responses, because the server that runs them locks the two in this order. */
+export async function deleteRuns(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx.deleteFrom('response_runs').where('response_id', 'in', ids).execute();
 }
 
 /** The input as items. */
