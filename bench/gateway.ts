@@ -1,20 +1,19 @@
 // Millrace as a gateway, with keys, limits and metering on, beside bare pass-throughs and another gateway:
 // requests and streams per second, what it adds to the first byte, many slow streams, very long prompts.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { type ChildProcess, spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { atRate, once, peakRate, quantile, type Target, type Timing } from './gateway/load.ts';
+import { createServers, end, key, listening, residentMb } from './gateway/servers.ts';
 
-const key = 'bench-key-that-is-long-enough-123456';
 /** Many and short: two of them, one after the other, may differ by half. */
 const rounds = Number(process.argv[2] ?? 24);
 const seconds = Number(process.argv[3] ?? 1);
 /** For each target before it is measured: the larger a program, the longer until all of it is compiled. */
 const warmUpSeconds = 12;
 const root = join(import.meta.dirname, '..');
-const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+const { folder, start, script, millrace } = createServers();
 const ports = {
   upstream: 18_090,
   slow: 18_091,
@@ -24,12 +23,6 @@ const ports = {
   portkey: 18_095,
   fresh: 18_096,
 };
-
-const children: ChildProcess[] = [];
-process.once('exit', () => {
-  for (const child of children) child.kill('SIGTERM');
-  rmSync(folder, { recursive: true, force: true });
-});
 
 const ours: Target = {
   name: 'millrace',
@@ -49,50 +42,8 @@ const portkey: Target = {
   },
 };
 
-function start(file: string, ...args: (string | number)[]): ChildProcess {
-  const child = spawn(process.execPath, [file, ...args.map(String)], { stdio: 'ignore' });
-  children.push(child);
-  return child;
-}
-
-function startOurs(port: number): ChildProcess {
-  const backend = (port: number) =>
-    `{ name: upstream, url: "http://127.0.0.1:${port}/v1", model: org/model, server: vllm }`;
-  const data = mkdtempSync(join(folder, 'data-'));
-  const config = join(data, 'millrace.yaml');
-  writeFileSync(
-    config,
-    [
-      'limits:',
-      '  account: { requests_per_minute: 100000000, tokens_per_minute: 1000000000, concurrent_requests: 100000, monthly_budget: 1000000 }',
-      'models:',
-      '  catalog:',
-      `    hermes3-8b: { backends: [${backend(ports.upstream)}] }`,
-      `    hermes3-70b: { backends: [${backend(ports.slow)}] }`,
-      // Half a million tokens: a prompt of 1 MB fits, but only a count can tell.
-      `    long: { context_window: 524288, vocabulary: llama3, backends: [${backend(ports.upstream)}] }`,
-    ].join('\n'),
-  );
-  const child = spawn(
-    join(root, 'millrace'),
-    ['serve', '--port', String(port), '--data-dir', data, '--config', config],
-    { env: { ...process.env, MILLRACE_API_KEY: key }, stdio: ['ignore', 'ignore', 'ignore'] },
-  );
-  children.push(child);
-  return child;
-}
-
-async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 2000; tries++) {
-    try {
-      await fetch(`http://127.0.0.1:${port}/v1/models`);
-      return;
-    } catch {
-      await new Promise((done) => setTimeout(done, 10));
-    }
-  }
-  throw new Error(`nothing listens on ${port}`);
-}
+const startOurs = (port: number) =>
+  millrace(root, port, { quick: ports.upstream, slow: ports.slow });
 
 const toBody = (stream: boolean, model = 'hermes3-8b', user?: 'apart') =>
   JSON.stringify({
@@ -137,29 +88,26 @@ function ratio(rates: Rates, other: Target): string {
 }
 
 /** Two hundred a second: a burst would measure how fast they begin. */
-async function openSlowly(target: Target, body: string): Promise<Promise<Timing>[]> {
+async function openSlowly(target: Target, body: string, path?: string): Promise<Promise<Timing>[]> {
   const running: Promise<Timing>[] = [];
   for (let count = 0; count < 1000; count++) {
-    running.push(once(target, body));
+    running.push(once(target, body, path));
     if (count % 4 === 3) await new Promise((done) => setTimeout(done, 20));
   }
   return running;
 }
-const residentMb = (child: ChildProcess) =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
-
 /** Of the server that was just started. */
 async function readGauge(name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${ports.fresh}/metrics`)).text();
   return Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]);
 }
 
-const upstream = start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.upstream, 50, 0);
-start(join(import.meta.dirname, 'gateway/upstream.ts'), ports.slow, 100, 200);
-start(join(import.meta.dirname, 'gateway/bare-fastify.ts'), ports.fastify, ports.upstream);
-const bare = start(join(import.meta.dirname, 'gateway/bare-http.ts'), ports.http, ports.upstream);
-start(
-  join(import.meta.dirname, 'node_modules/@portkey-ai/gateway/build/start-server.js'),
+const upstream = script('gateway/upstream.ts', ports.upstream, 50, 0);
+script('gateway/upstream.ts', ports.slow, 100, 200);
+script('gateway/bare-fastify.ts', ports.fastify, ports.upstream);
+const bare = script('gateway/bare-http.ts', ports.http, ports.upstream);
+script(
+  'node_modules/@portkey-ai/gateway/build/start-server.js',
   `--port=${ports.portkey}`,
   '--headless',
 );
@@ -195,9 +143,7 @@ const pin = (pid: number | undefined, cores: string) =>
 function keepAwake(core: number): ChildProcess {
   const loop = ['sh', '-c', 'while :; do :; done'];
   const args = ['--idle', '0', 'taskset', '--cpu-list', String(core), ...loop];
-  const child = spawn('chrt', args, { stdio: 'ignore' });
-  children.push(child);
-  return child;
+  return start('chrt', args);
 }
 
 console.log('First byte at a quarter of the peak rate, added to going straight');
@@ -234,11 +180,26 @@ for (const { pid } of [gateway, bare, upstream, process]) pin(pid, allCores);
 console.log(
   '1,000 open slow streams, opened within 5 s, a chunk every 200 ms each, on a fresh server',
 );
+const slowModel = 'hermes3-70b';
+const input = 'How many rivers meet at the old mill, and what are they called?';
+const translated = [
+  ['/v1/responses', JSON.stringify({ model: slowModel, input, stream: true })],
+  ['/v1/messages', toBody(true, slowModel).replace('"system"', '"user"')],
+] as const;
+for (const [path, body] of translated) {
+  const server = startOurs(ports.fresh);
+  await listening(ports.fresh);
+  const open = await openSlowly({ ...ours, port: ports.fresh }, body, path);
+  await new Promise((done) => setTimeout(done, 8_000));
+  console.log(`  ${path}: resident ${residentMb(server).toFixed(0)} MB (goal 220)`);
+  await Promise.all(open);
+  await end(server);
+}
 const server = startOurs(ports.fresh);
 await listening(ports.fresh);
-const through = await openSlowly({ ...ours, port: ports.fresh }, toBody(true, 'hermes3-70b'));
+const through = await openSlowly({ ...ours, port: ports.fresh }, toBody(true, slowModel));
 await new Promise((done) => setTimeout(done, 8_000));
-console.log(`  resident ${residentMb(server).toFixed(0)} MB (goal 250)`);
+console.log(`  chat: resident ${residentMb(server).toFixed(0)} MB (goal 250)`);
 const lags = (await Promise.all(through)).map((one) => one.worstLagMs);
 const direct = await openSlowly({ ...straight, port: ports.slow }, toBody(true));
 const base = (await Promise.all(direct)).map((one) => one.worstLagMs);

@@ -13,6 +13,8 @@ export interface Target {
   headers: Record<string, string>;
 }
 
+const chatPath = '/v1/chat/completions';
+
 /** Requests per second at 32 connections. Throws when an answer was not 200, or too short to be one. */
 export function peakRate(target: Target, body: string, seconds: number, folder: string): number {
   const script = join(folder, 'post.lua');
@@ -27,7 +29,7 @@ export function peakRate(target: Target, body: string, seconds: number, folder: 
       ),
     ].join('\n'),
   );
-  const url = `http://127.0.0.1:${target.port}/v1/chat/completions`;
+  const url = `http://127.0.0.1:${target.port}${chatPath}`;
   const { stdout, error } = spawnSync(
     'wrk',
     ['-t1', '-c32', `-d${seconds}s`, '--timeout', '10s', '-s', script, url],
@@ -39,6 +41,43 @@ export function peakRate(target: Target, body: string, seconds: number, folder: 
   return rate;
 }
 
+/** Sends a number of requests over 16 connections, on bare sockets. */
+export async function sendMany(
+  target: Target,
+  body: string,
+  count: number,
+  path = chatPath,
+): Promise<void> {
+  const request = toRequest(target, body, path);
+  let left = count;
+  const work = async () => {
+    const socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true });
+    while (left-- > 0) await exchange(socket, request);
+    socket.destroy();
+  };
+  await Promise.all(Array.from({ length: 16 }, work));
+}
+
+function exchange(socket: Socket, request: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const take = (data: Buffer) => {
+      text += data.toString('latin1');
+      if (!isWhole(text)) return;
+      socket.off('data', take).off('error', reject);
+      if (text.startsWith('HTTP/1.1 200')) resolve();
+      else reject(new Error(text));
+    };
+    socket.on('data', take).on('error', reject).write(request);
+  });
+}
+
+function isWhole(text: string): boolean {
+  if (text.endsWith('\r\n0\r\n\r\n')) return true;
+  const length = /\r\ncontent-length: (\d+)/i.exec(text)?.[1];
+  return length !== undefined && text.length === text.indexOf('\r\n\r\n') + 4 + Number(length);
+}
+
 export interface Timing {
   /** The longest time a chunk took from the upstream's write to our read; only for slow streams. */
   worstLagMs: number;
@@ -47,7 +86,7 @@ export interface Timing {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 
-export function once(target: Target, body: string): Promise<Timing> {
+export function once(target: Target, body: string, path = chatPath): Promise<Timing> {
   return new Promise((resolve, reject) => {
     let worstLagMs = 0;
     let bytes = 0;
@@ -56,7 +95,7 @@ export function once(target: Target, body: string): Promise<Timing> {
         agent,
         port: target.port,
         host: '127.0.0.1',
-        path: '/v1/chat/completions',
+        path,
         method: 'POST',
         headers: {
           'content-type': 'application/json',
@@ -114,7 +153,7 @@ export async function atRate(
   return times;
 }
 
-function toRequest(target: Target, body: string): string {
+function toRequest(target: Target, body: string, path = chatPath): string {
   const headers = {
     host: '127.0.0.1',
     'content-type': 'application/json',
@@ -122,7 +161,7 @@ function toRequest(target: Target, body: string): string {
     ...target.headers,
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `POST /v1/chat/completions HTTP/1.1\r\n${lines.join('')}\r\n${body}`;
+  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`;
 }
 
 const lastChunk = Buffer.from('\r\n0\r\n\r\n');
