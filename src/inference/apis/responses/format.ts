@@ -11,6 +11,7 @@ import type {
   WireEvents,
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
+import { TextEvents } from '#inference/text-events.ts';
 import { chunksOf } from '#inference/wire-events.ts';
 import type { Clock } from '#lib/clock.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
@@ -67,6 +68,7 @@ class ResponsesStream implements StreamFormat {
   readonly #writeResponse: ReturnType<typeof createResponseWriter>;
   readonly #events = new EventWriter();
   readonly #output: Output;
+  readonly #texts = new TextEvents();
   #hasBegun = false;
 
   constructor(options: ResponsesFormatOptions, { created, model }: Envelope) {
@@ -94,8 +96,14 @@ class ResponsesStream implements StreamFormat {
   }
 
   take(item: EngineChunk | WireEvents): WireEvents {
+    const isWire = typeof item === 'string';
+    const texts = isWire && this.#output.isText ? this.#texts.findTexts(item) : null;
+    const passed = texts && this.#output.passTexts(texts);
+    if (passed !== null) return passed;
+    const chunks = chunksOf(item);
+    if (isWire) this.#texts.learn(item, chunks[0]);
     let written = '';
-    for (const { choices } of chunksOf(item)) {
+    for (const { choices } of chunks) {
       for (const choice of choices) written += this.takeChoice(choice as ChatChoiceDelta);
     }
     return toBytes(written);

@@ -3,6 +3,7 @@
 
 import { type CallPiece, readOutput } from '#inference/choice-output.ts';
 import type { ChatChoiceDelta, ChatLogprobs, FinishReason } from '#inference/engine.ts';
+import { fromBytes } from '#lib/memory/byte-string.ts';
 import { OpenCall, toCallItem } from './calls.ts';
 import { type EventWriter, toHead } from './events.ts';
 import type {
@@ -50,6 +51,26 @@ export class Output {
     return written + this.close(finish_reason === 'length' ? 'incomplete' : 'completed');
   }
 
+  /** True if a text is arriving, and nothing is sent with it. */
+  get isText(): boolean {
+    return this.#part?.item.type === 'message' && !this.#options.hasLogprobs;
+  }
+
+  /**
+   * Takes pieces of the text that is arriving, as JSON in the bytes of the wire. Returns their events in bytes, or null
+   * if a piece is not JSON.
+   */
+  passTexts(pieces: readonly string[]): string | null {
+    const part = this.#part as OpenPart;
+    const text = joinTexts(pieces);
+    if (text === null) return null;
+    part.text += text;
+    let written = '';
+    for (const piece of pieces)
+      if (piece !== '""') written += this.#events.writeAfter(part.deltaHead, piece + noLogprobs);
+    return written;
+  }
+
   /** Completes all items. The status is that of the last one, where the output ends. */
   close(status: ItemStatus): string {
     let written = this.#closePart(this.#calls.size === 0 ? status : 'completed');
@@ -69,7 +90,7 @@ export class Output {
 
   #addText(text: string, logprobs: ChatLogprobs | null): string {
     const opening = this.#part?.item.type === 'message' ? '' : this.#openPart('message');
-    if (!this.#options.hasLogprobs) return opening + this.#addDelta(text, ',"logprobs":[]');
+    if (!this.#options.hasLogprobs) return opening + this.#addDelta(text, noLogprobs);
     const scores = (logprobs?.content ?? []).map(toOutputLogprob);
     this.#part?.logprobs.push(...scores);
     return opening + this.#addDelta(text, `,"logprobs":${JSON.stringify(scores)}`);
@@ -164,6 +185,16 @@ export class Output {
     return this.#options.idBase + this.items.length.toString(16).padStart(4, '0');
   }
 }
+
+function joinTexts(pieces: readonly string[]): string | null {
+  try {
+    return (JSON.parse(`[${fromBytes(pieces.join(','))}]`) as string[]).join('');
+  } catch {
+    return null;
+  }
+}
+
+const noLogprobs = ',"logprobs":[]';
 
 interface OpenPart {
   readonly item: MessageItem | ReasoningItem;

@@ -319,3 +319,14 @@ test('a shell call has the command as the client runs it', async () => {
     },
   ]);
 });
+
+test('a piece of text that is not JSON is left out', async () => {
+  const stream = createFormat().openStream(envelope);
+  const event = toWireEvents({ choices: toChunk({ content: 'mill' }).choices });
+  let bytes = stream.begin(null);
+  for (const piece of ['"mill"', '"\\x"', '" wheel"'])
+    bytes += stream.take(event.replace('"mill"', () => piece));
+  bytes += await stream.end(usage);
+  const { output } = checkResponseEvents(parseResponseEvents(bytes));
+  assert.equal(joined(output, 'message'), 'mill wheel');
+});
