@@ -62,7 +62,7 @@ type Rates = Map<Target, number[]>;
 
 /**
  * All targets in turns, so that what else happens on the machine hits each alike, and every other time in the
- * opposite order: who comes after one that kept the machine busy may find it slower.
+ * opposite order: a target may be slower after one that kept the machine busy.
  */
 function inTurns(targets: Target[], body: string): Rates {
   const rates: Rates = new Map(targets.map((target) => [target, []]));
@@ -96,7 +96,7 @@ async function openSlowly(target: Target, body: string, path?: string): Promise<
   }
   return running;
 }
-/** Of the server that was just started. */
+/** Reads a gauge of the server that was just started. */
 async function readGauge(name: string): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${ports.fresh}/metrics`)).text();
   return Number(new RegExp(`^${name} (.+)$`, 'm').exec(text)?.[1]);

@@ -85,7 +85,7 @@ async function measure(child: ChildProcess, streams: number): Promise<number> {
 
 function drop(): undefined {}
 
-/** In a child process: runs as many streams as it is told, and reports CPU microseconds a stream. */
+/** In a child process: runs the number of streams that it was sent, and reports CPU microseconds a stream. */
 async function serveRounds(): Promise<void> {
   const [root, port] = process.argv.slice(2);
   const module = `${root}/src/inference/engines/upstream/upstream.ts`;

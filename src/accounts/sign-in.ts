@@ -263,7 +263,7 @@ export class SignIn {
     return { device };
   }
 
-  /** Whoever knew the old password loses what it gave: sessions except `keepId`, known devices and reset links. */
+  /** Revokes what the old password gave access to: sessions except `keepId`, known devices and reset links. */
   async #setPassword(tx: Tx, userId: string, hash: string, keepId: string | null): Promise<void> {
     const { sessions, devices, passwordResets } = this.#parts;
     await tx.updateTable('users').set({ password_hash: hash }).where('id', '=', userId).execute();

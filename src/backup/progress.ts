@@ -1,4 +1,4 @@
-// How long work reports on itself, and how it is told to stop.
+// The progress of work that takes long, and how it is stopped.
 
 export interface Watcher {
   /** Called often; `total` is in the same unit as `done`, bytes. */

@@ -20,7 +20,7 @@ export interface BuildOptions {
   readonly dataDir: string;
   /** Compute capabilities such as `90`. If empty, those of this computer's GPUs. */
   readonly architectures: readonly string[];
-  /** Of the source; null for the one that npm is configured to use. */
+  /** Registry that has the source; null for the one that npm is configured to use. */
   readonly registry: string | null;
   /** Called with each line that the compilers print. */
   readonly onLine: (line: string) => void;
@@ -36,7 +36,7 @@ export interface BuiltKernels {
 export async function buildKernels(options: BuildOptions): Promise<BuiltKernels> {
   const { dataDir, registry, onLine, signal } = options;
   cleanGpuFolder(dataDir);
-  // Before the tools: without a GPU nobody should install them.
+  // Checked before the tools, which are not needed without a GPU.
   const architectures =
     options.architectures.length > 0 ? options.architectures : await requireArchitectures();
   const compiler = await requireTools();

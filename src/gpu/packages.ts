@@ -9,7 +9,7 @@ export interface PinnedPackage {
   readonly version: string;
   /** SHA-512 of the tarball, in base64. */
   readonly sha512: string;
-  /** Of the tarball. */
+  /** Size of the tarball. */
   readonly bytes: number;
   /** The only file that is taken out of it, and the size of that file. */
   readonly member: string;

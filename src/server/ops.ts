@@ -81,7 +81,7 @@ function checkMetricsAccess({ keyHash, isAllowed }: MetricsAccess, request: Fast
   if (keyHash === null) return;
   const key = readKey(request.headers.authorization);
   if (key !== null && equalHashes(hashToken(key), keyHash)) return;
-  // Not `no_credentials`, whose message the dashboard's format replaces: nobody signs in here.
+  // Not `no_credentials`: the dashboard's format replaces its message by one about signing in.
   throw new Refusal(
     'invalid_credentials',
     `${key === null ? 'The metrics need a key' : 'This is not the key of the metrics'}. Send the value of server.metrics_key as "Authorization: Bearer <key>".`,

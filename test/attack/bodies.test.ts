@@ -76,9 +76,9 @@ describe('a body with too many values', () => {
     sent.destroy();
     const json = { zz: Array(6_000).fill(0) };
     const cloud = await server.fetch('/api/v1/ssh-keys', { json });
-    const told = (await cloud.json()) as { error: { code: string; message: string } };
-    assert.deepEqual([cloud.status, told.error.code], [400, 'global/invalid-parameters']);
-    assert.match(told.error.message, /more than 5000 JSON values/);
+    const refusal = (await cloud.json()) as { error: { code: string; message: string } };
+    assert.deepEqual([cloud.status, refusal.error.code], [400, 'global/invalid-parameters']);
+    assert.match(refusal.error.message, /more than 5000 JSON values/);
     const own = await session('/dashboard/api/api-keys', { json });
     assert.equal(own.status, 400);
     assert.match(JSON.stringify(await own.json()), /more than 5000 JSON values/);

@@ -32,7 +32,7 @@ async function stop(server: RunningProcess): Promise<void> {
   assert.equal((await server.ended).code, 0);
 }
 
-/** Chats one after another until told to stop; answers how many there were so far. */
+/** Chats one after another until it is stopped; returns the number of chats so far. */
 function keepChatting(server: Installation) {
   let count = 0;
   let ended = false;

@@ -174,9 +174,9 @@ describe('models in the configuration', () => {
       `[{ name: a, url: "http://h/v1", headers: { x-a: [${secret}] } }]`,
       `{ name: a, api_key: ${secret} }`,
     ]) {
-      const told = problems(`m:\n  backends: ${wrong}`);
-      assert(told.length > 0, wrong);
-      assert(!told.join('\n').includes(secret), told.join('\n'));
+      const found = problems(`m:\n  backends: ${wrong}`);
+      assert(found.length > 0, wrong);
+      assert(!found.join('\n').includes(secret), found.join('\n'));
     }
     assert(!problems('m:', { MILLRACE_SECRET_KEY: secret }).join('\n').includes(secret));
   });

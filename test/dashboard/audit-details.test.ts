@@ -1,4 +1,4 @@
-// Entries of the audit log are told in words: names and changes, no ids and no columns of tables.
+// Entries of the audit log are described in words: names and changes, no ids and no columns of tables.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

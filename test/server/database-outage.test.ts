@@ -1,5 +1,5 @@
-// PostgreSQL goes away and returns while requests are served: known API keys don't notice, everything else is told to
-// come back, and every request is counted once.
+// PostgreSQL stops and returns while requests are served: known API keys keep working, everything else is refused with
+// a time to retry, and every request is counted once.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

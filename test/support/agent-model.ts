@@ -1,5 +1,5 @@
-// An upstream server that stands for the model of a coding agent. It calls the agent's shell tool as often as it is told
-// to, reports what the last call printed, and summarises the conversation when that is asked for.
+// An upstream server that stands for the model of a coding agent. It calls the agent's shell tool as often as a test
+// says, reports what the last call printed, and summarises the conversation when that is asked for.
 
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';

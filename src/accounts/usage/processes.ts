@@ -67,7 +67,7 @@ export function createProcesses(
   };
 }
 
-/** Of two servers that sweep at once, the second waits for the first's transaction and finds the rows closed. */
+/** If two servers sweep at once, the second waits for the first's transaction and finds the rows closed. */
 function closeOrphans(
   db: Database,
   now: number,

@@ -135,8 +135,8 @@ async function findTime(db: Database, accountId: string, id: string): Promise<nu
 }
 
 /**
- * SQLite has no statistics and prefers the order of the whole table, so it would read all of it for a rare model. It
- * is told the index. Each ends with the time; only requests of the same millisecond are sorted.
+ * SQLite has no statistics and prefers the order of the whole table, so it would read all of it for a rare model. The
+ * index is therefore named. Each ends with the time; only requests of the same millisecond are sorted.
  */
 function requestsBy({ isPostgres }: RawTx, { model, key, status }: RequestFilter) {
   const index =

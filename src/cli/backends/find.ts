@@ -1,5 +1,5 @@
 // Finds a backend by its id, model/name, by its name alone, or by the first characters of its id. Model ids and
-// names of weights may contain slashes, so the server's list tells where the model ends and the name begins.
+// names of weights may contain slashes, so the server's list decides where the model ends and the name begins.
 
 import { findOnly } from '#cli/find.ts';
 import type { BackendView } from '#inference/backends/schema.ts';

@@ -18,7 +18,7 @@ interface State {
   isLineStart: boolean;
   /** The marker that ends the block of code; null outside of one. */
   fence: string | null;
-  /** Of the whole line, such as a heading. */
+  /** Styles of the whole line, such as those of a heading. */
   line: readonly Style[];
 }
 

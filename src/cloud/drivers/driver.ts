@@ -71,7 +71,7 @@ export interface Driver {
   describe(): Promise<DriverReport>;
 
   /** Creates and starts the machine, or does nothing if it exists. Returns once the machine was requested;
-   * `inspect` tells when it runs. Throws DriverError. */
+   * `inspect` reports when it runs. Throws DriverError. */
   launch(spec: MachineSpec): Promise<void>;
 
   /** Returns quickly and never throws for an absent machine. */
@@ -155,7 +155,7 @@ export interface TerminalSize {
 
 export interface Terminal {
   onData(listener: (data: Buffer) => void): void;
-  /** Returns false when the program inside reads too slowly; `onDrain` tells when to continue. */
+  /** Returns false if the program inside reads too slowly. Then wait for `onDrain`. */
   write(data: Buffer): boolean;
   onDrain(listener: () => void): void;
   resize(size: TerminalSize): void;

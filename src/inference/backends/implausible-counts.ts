@@ -42,9 +42,15 @@ export function createImplausibleRecord(
       loggedHour = hour;
       const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details } = reported;
       const cached_tokens = prompt_tokens_details?.cached_tokens ?? null;
-      const told = { prompt_tokens, completion_tokens, total_tokens, cached_tokens };
+      const named = { prompt_tokens, completion_tokens, total_tokens, cached_tokens };
       log.warn(
-        { backend, reported: toNames(told), bounds, response_bytes: responseBytes, times: total },
+        {
+          backend,
+          reported: withoutNaN(named),
+          bounds,
+          response_bytes: responseBytes,
+          times: total,
+        },
         'backend reported implausible token counts; Millrace counted instead (logged once an hour)',
       );
     },
@@ -61,9 +67,9 @@ export function createImplausibleRecord(
 }
 
 /** JSON has no NaN. */
-const toNames = (told: Record<string, number | null>) =>
+const withoutNaN = (counts: Record<string, number | null>) =>
   Object.fromEntries(
-    Object.entries(told).map(([name, count]) => [name, Number.isNaN(count) ? 'no count' : count]),
+    Object.entries(counts).map(([name, count]) => [name, Number.isNaN(count) ? 'no count' : count]),
   );
 
 /** The record of local engines, whose counts are exact. */

@@ -125,8 +125,8 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
       await serveStream(context, admitted, plan, stream);
     } else await serveWhole(context, admitted, plan, envelope);
   } catch (error) {
-    const told = toInferenceError(error, served.id);
-    const shown = told ?? internalError();
+    const known = toInferenceError(error, served.id);
+    const shown = known ?? internalError();
     account.markFailed(shown.code);
     if (stream?.isOpen || (isStream && format.isSentInStream?.(shown))) {
       stream ??= new OutgoingStream(admitted, toEnvelope(context, admitted, served));
@@ -134,7 +134,7 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
     } else if (!signal.aborted) {
       announce(admitted);
       // Sent before tokens are counted: the client of a failed request need not wait for the count.
-      failWith(context, admitted, told ?? error);
+      failWith(context, admitted, known ?? error);
     }
     if (stream?.hasStarted && !signal.aborted)
       context.log.error({ err: error, request_id: request.id }, 'stream failed');

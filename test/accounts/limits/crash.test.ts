@@ -68,9 +68,9 @@ describe('a budget across kill -9', () => {
       const over = { ...endless, n: 5 };
       const response = await complete(second.url, over);
       assert.equal(response.status, 429);
-      const told = await readError(response);
-      return told.message.includes(`$${toText(nano(budget) - nano(spend.cost))} left`)
-        ? told
+      const refusal = await readError(response);
+      return refusal.message.includes(`$${toText(nano(budget) - nano(spend.cost))} left`)
+        ? refusal
         : null;
     });
     assert.equal(error.code, 'insufficient_quota');

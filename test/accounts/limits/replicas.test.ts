@@ -28,7 +28,7 @@ import { until } from '#test/support/until.ts';
 import { endedRow, insertRows } from '#test/support/usage/usage.ts';
 
 const ask = { tokens: 1, costNano: 1 };
-/** Of the hash; the open requests are beside it. */
+/** Key of the hash. The open requests have a key of their own. */
 const toKey = ({ kind, id, accountId }: LimitScope) =>
   `millrace:limits:{${accountId}}:${kind}:${id}`;
 

@@ -1,5 +1,5 @@
 // Whatever order requests open, progress and end in, and however the database fails between: each ended
-// request has one row that says what was last told, and every sum is the sum of the rows.
+// request has one row with what was last reported, and every sum is the sum of the rows.
 
 import assert from 'node:assert';
 import { describe, test } from 'node:test';

@@ -143,21 +143,21 @@ describe('the connection pool', () => {
     });
     const pool = open(t, port);
     await finished(send(pool));
-    const told = await finished(send(pool));
-    assert.deepEqual([told.text, told.outcome], ['hi', 'cut_off']);
+    const sent = await finished(send(pool));
+    assert.deepEqual([sent.text, sent.outcome], ['hi', 'cut_off']);
   });
 
   test('keeps to its maximum: further requests wait in order, and cancelled ones are not sent', async (t) => {
     const waiting: Socket[] = [];
     const { port, sockets } = await serve(t, (socket) => waiting.push(socket));
     const pool = open(t, port, { maxConnections: 2 });
-    const told = Array.from({ length: 5 }, () => send(pool));
+    const sent = Array.from({ length: 5 }, () => send(pool));
     await until('two are asked', () => waiting.length === 2);
-    pool.cancel(told[2] as Recorder);
+    pool.cancel(sent[2] as Recorder);
     for (let answered = 0; answered < 4; answered++)
       (await until('one is asked', () => waiting.shift())).write(toResponse('ok'));
-    await until('all are answered', () => told.filter(({ outcome }) => outcome).length === 4);
-    assert.equal(told[2]?.outcome, null);
+    await until('all are answered', () => sent.filter(({ outcome }) => outcome).length === 4);
+    assert.equal(sent[2]?.outcome, null);
     assert.equal(sockets.length, 2);
   });
 
@@ -165,9 +165,9 @@ describe('the connection pool', () => {
     const { port, server } = await serve(t, () => {});
     server.close();
     const pool = open(t, port, { maxConnections: 1 });
-    const told = await Promise.all([send(pool), send(pool), send(pool)].map(finished));
+    const sent = await Promise.all([send(pool), send(pool), send(pool)].map(finished));
     assert.deepEqual(
-      told.map(({ outcome }) => outcome),
+      sent.map(({ outcome }) => outcome),
       Array(3).fill('ECONNREFUSED'),
     );
   });
@@ -176,8 +176,8 @@ describe('the connection pool', () => {
     // The server accepts, but never answers the TLS handshake.
     const { port } = await serve(t, () => {});
     const url = new URL(`https://127.0.0.1:${port}`);
-    const told = await finished(send(open(t, port, { url, connectMs: 50 })));
-    assert.equal(told.outcome, 'connect_timeout');
+    const sent = await finished(send(open(t, port, { url, connectMs: 50 })));
+    assert.equal(sent.outcome, 'connect_timeout');
   });
 
   test('stops reading from a server while paused', async (t) => {
@@ -190,18 +190,18 @@ describe('the connection pool', () => {
       }
     });
     const pool = open(t, port);
-    const told = send(pool);
-    await until('the body starts', () => told.text !== '');
-    told.connection?.pause();
-    const before = told.text.length;
+    const sent = send(pool);
+    await until('the body starts', () => sent.text !== '');
+    sent.connection?.pause();
+    const before = sent.text.length;
     // Other connections are read meanwhile.
     for (let count = 0; count < 10; count++)
       assert.equal((await finished(send(pool, null))).text, 'ok');
-    assert.equal(told.text.length, before);
+    assert.equal(sent.text.length, before);
     assert(before < size && (sockets[0]?.writableLength ?? 0) > 0);
-    told.connection?.resume();
-    await finished(told);
-    assert.equal(told.text.length, size);
+    sent.connection?.resume();
+    await finished(sent);
+    assert.equal(sent.text.length, size);
   });
 
   test('resumes a connection whose handler paused on the last packet', async (t) => {
@@ -218,12 +218,12 @@ describe('the connection pool', () => {
   test('fails all requests when it is closed, and later ones at once', async (t) => {
     const { port, sockets } = await serve(t, () => {});
     const pool = open(t, port, { maxConnections: 1 });
-    const told = [send(pool), send(pool)];
+    const sent = [send(pool), send(pool)];
     await until('it is connected', () => sockets.length === 1);
     pool.close();
-    told.push(send(pool));
+    sent.push(send(pool));
     assert.deepEqual(
-      told.map(({ outcome }) => outcome),
+      sent.map(({ outcome }) => outcome),
       ['closed', 'closed', 'closed'],
     );
     await until('it is closed', () => sockets[0]?.closed);
@@ -231,10 +231,10 @@ describe('the connection pool', () => {
 
   test('closes an aborted connection without calling the handler', async (t) => {
     const { port, sockets } = await serve(t, (socket) => socket.write(`${chunked}2\r\nhi\r\n`));
-    const told = send(open(t, port));
-    await until('it begins', () => told.text === 'hi');
-    told.connection?.abort();
+    const sent = send(open(t, port));
+    await until('it begins', () => sent.text === 'hi');
+    sent.connection?.abort();
     await until('it is closed', () => sockets[0]?.closed);
-    assert.equal(told.outcome, null);
+    assert.equal(sent.outcome, null);
   });
 });

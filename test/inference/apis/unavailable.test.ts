@@ -1,4 +1,4 @@
-// A model that can't be loaded: told apart from overload and from a failure in mid-answer, and the cause
+// A model that can't be loaded: distinguished from overload and from a failure in mid-answer, and the cause
 // is in the log.
 
 import assert from 'node:assert';

@@ -103,13 +103,13 @@ describe('requests that a server did not count', () => {
     const engine = createUpstreamEngine(options);
     t.after(() => engine.close());
     const leaving = new AbortController();
-    const told: number[] = [];
-    const onUsage = ({ completion_tokens }: Usage) => told.push(completion_tokens);
+    const reported: number[] = [];
+    const onUsage = ({ completion_tokens }: Usage) => reported.push(completion_tokens);
     const items = await engine.stream(task, newCall({ signal: leaving.signal, onUsage }));
     const reading = readStream(items);
     leaving.abort();
     await assert.rejects(reading);
-    assert.deepEqual(told, [12]);
+    assert.deepEqual(reported, [12]);
     const prompt = 'three words each '.repeat(4);
     assert.deepEqual(asked, [{ model: 'scripted', prompt, add_special_tokens: false }]);
   });

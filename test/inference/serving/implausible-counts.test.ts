@@ -1,5 +1,5 @@
-// Backends that report token counts which can't be true: the tokens are counted here, in the row, in what the
-// client is told and against its budget, and people are told which backend it was.
+// Backends that report token counts which can't be true: the tokens are counted here, for the row, the
+// response and the budget, and the log and the dashboard name the backend.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

@@ -1,4 +1,4 @@
-// Overload told apart from failure, through HTTP: the queue, its deadline, its order, and every refusal
+// Overload distinguished from failure, through HTTP: the queue, its deadline, its order, and every refusal
 // of the contract that a backend can be the cause of.
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ async function refusalOf(response: Response) {
   const { headers } = response;
   return {
     message: error.message,
-    told: [response.status, error.type, error.code],
+    shown: [response.status, error.type, error.code],
     retryAfter: Number(headers.get('retry-after')),
     servedBy: headers.get('x-served-by'),
   };
@@ -39,7 +39,7 @@ describe('a model whose backends are busy', () => {
       /millrace_queue_length\{gen_ai_response_model="hermes3-8b"\} 1/.test(await gateway.metrics()),
     );
     const refusal = await refusalOf(await gateway.chat());
-    assert.deepEqual(refusal.told, overloaded);
+    assert.deepEqual(refusal.shown, overloaded);
     assert.match(refusal.message, /^hermes3-8b is overloaded\. 1 requests are already waiting/);
     assert(refusal.retryAfter >= 1);
     assert.equal(refusal.servedBy, null);
@@ -66,7 +66,7 @@ describe('a model whose backends are busy', () => {
     leaving.abort();
     await assert.rejects(left);
     const refusal = await refusalOf(await gateway.chat());
-    assert.deepEqual(refusal.told, overloaded);
+    assert.deepEqual(refusal.shown, overloaded);
     assert.match(refusal.message, /waited \d+ ms for its turn/);
     assert.equal(sumOf(gateway), 1);
     assert.match(await gateway.metrics(), /millrace_queue_length\{[^}]*8b"\} 0/);
@@ -117,7 +117,7 @@ test('the queue of a model on this machine has the configured length', async (te
     return response.status === 503 ? refusalOf(response) : null;
   };
   const refusal = await isFull();
-  assert.deepEqual(refusal?.told, overloaded);
+  assert.deepEqual(refusal?.shown, overloaded);
   assert.match(
     refusal?.message ?? '',
     /^hermes3-8b is overloaded\. 1 requests are already waiting/,
@@ -152,15 +152,15 @@ describe('a model whose backends fail', () => {
     ['slow-headers', [504, 'server_error', 'upstream_timeout']],
     ['too-many-requests', overloaded],
   ] as const;
-  for (const [behaviour, told] of refusals) {
-    test(`all of them: ${behaviour} is told as ${told[0]}, after each was asked once`, async (test) => {
+  for (const [behaviour, shown] of refusals) {
+    test(`all of them: ${behaviour} is reported as ${shown[0]}, after each was asked once`, async (test) => {
       const gateway = await startGateway(test, {
         upstreams: [{ behaviour }, { behaviour }],
         backend: { first_byte_ms: 200 },
       });
       for (const stream of [false, true]) {
         const refusal = await refusalOf(await gateway.chat({ stream }));
-        assert.deepEqual(refusal.told, told);
+        assert.deepEqual(refusal.shown, shown);
         assert.match(refusal.servedBy ?? '', /^[ab]$/);
         if (behaviour === 'too-many-requests') assert.equal(refusal.retryAfter, 2);
       }
@@ -173,9 +173,9 @@ describe('a model whose backends fail', () => {
       upstreams: [{ behaviour: 'dies-at-once' }],
       health: { eject_after: 1, eject_seconds: 30 },
     });
-    assert.deepEqual((await refusalOf(await gateway.chat())).told[0], 502);
+    assert.deepEqual((await refusalOf(await gateway.chat())).shown[0], 502);
     const refusal = await refusalOf(await gateway.chat());
-    assert.deepEqual(refusal.told, [503, 'service_unavailable_error', 'model_unavailable']);
+    assert.deepEqual(refusal.shown, [503, 'service_unavailable_error', 'model_unavailable']);
     assert.equal(refusal.retryAfter, 10, 'a probe may find it well before its time is over');
     assert.equal(sumOf(gateway), 1);
   });
@@ -268,7 +268,7 @@ test('a server that stops ends the requests that it can’t wait for with an err
     gateway.server.stop(),
     readEvents(stream).then(({ finish }) => assert.equal(finish, 'error')),
     plain.then(async (response) =>
-      assert.deepEqual((await refusalOf(response)).told, [502, 'server_error', 'upstream_error']),
+      assert.deepEqual((await refusalOf(response)).shown, [502, 'server_error', 'upstream_error']),
     ),
   ]);
 });

@@ -76,12 +76,14 @@ describe('traces', () => {
     assert.equal(span?.name, 'chat hermes3-8b');
     assert.equal(span?.traceId, traceId);
     assert.equal(span?.parentSpanId, 'b7ad6b7169203331');
-    const told = new Map(span?.attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
-    assert.equal(told.get('gen_ai.operation.name'), 'chat');
-    assert.equal(told.get('gen_ai.response.model'), 'hermes3-8b');
-    assert.equal(Number(told.get('gen_ai.usage.input_tokens')), 7);
-    assert.equal(Number(told.get('gen_ai.usage.output_tokens')), 2);
-    assert.equal(told.get('millrace.backend'), 'far');
+    const attributes = new Map(
+      span?.attributes.map(({ key, value }) => [key, Object.values(value)[0]]),
+    );
+    assert.equal(attributes.get('gen_ai.operation.name'), 'chat');
+    assert.equal(attributes.get('gen_ai.response.model'), 'hermes3-8b');
+    assert.equal(Number(attributes.get('gen_ai.usage.input_tokens')), 7);
+    assert.equal(Number(attributes.get('gen_ai.usage.output_tokens')), 2);
+    assert.equal(attributes.get('millrace.backend'), 'far');
     assert.ok(!posted.some(({ text }) => text.includes(secret)));
     const asked = bodies.find(({ url }) => url.endsWith('/chat/completions'));
     assert.equal(asked?.traceparent, `00-${traceId}-${span?.spanId}-01`);

@@ -1,5 +1,5 @@
 // The cloud API in this process: a real database, the scripted driver, a clock turned by hand and a
-// reconciler that works when told to. Requests go in by inject().
+// reconciler that works when a test says so. Requests go in by inject().
 
 import assert from 'node:assert';
 import { generateKeyPairSync } from 'node:crypto';

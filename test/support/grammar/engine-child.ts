@@ -1,5 +1,5 @@
 // Runs in a child process, because llama.cpp needs a thread pool of one (UV_THREADPOOL_SIZE is read once
-// per process): generates under each grammar it is sent and tells what came out.
+// per process): generates under each grammar it is sent and reports the output.
 
 import { fileURLToPath } from 'node:url';
 import { openModel } from '#inference/engines/local/child/open-model.ts';
@@ -9,7 +9,7 @@ export interface EngineTask {
   readonly prompt: string;
   readonly temperature: number;
   readonly maxTokens: number;
-  /** To be told whether they belong to the grammar. */
+  /** Texts to check against the grammar. */
   readonly texts: readonly string[];
 }
 

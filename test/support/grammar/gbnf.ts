@@ -1,5 +1,5 @@
 // A reader of GBNF that shares nothing with the code under test: it derives random texts from a grammar
-// and tells whether a text belongs to it. Follows llama.cpp's grammars/README.md.
+// and checks whether a text belongs to it. Follows llama.cpp's grammars/README.md.
 
 export type Node =
   | { readonly kind: 'chars'; readonly text: string }

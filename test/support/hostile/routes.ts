@@ -1,4 +1,4 @@
-// The routes of a server, told by the framework itself: no list of them can be out of date.
+// The routes of a server, listed by the framework itself: no list of them can be out of date.
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { FastifyInstance } from 'fastify';

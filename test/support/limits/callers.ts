@@ -82,7 +82,7 @@ export function worstCost(body: typeof brief): number {
   return estimateReservation({ kind: 'completion', body }, bytes, [entry]).costNano;
 }
 
-/** Asks 200 times at once, in turn at each server, and ends what was let in when all have been told. */
+/** Asks 200 times at once, in turn at each server, and ends the admitted requests when all have their answer. */
 export async function storm(
   servers: TestServer[],
   key: Pick<KeyView, 'key'>,

@@ -55,7 +55,7 @@ export function environment(folder: string): NodeJS.ProcessEnv {
   };
 }
 
-/** Of every preseed, for the same reason. */
+/** Settings in every preseed that keep the daemon from downloading images. */
 export const quiet = {
   'core.proxy_https': nowhere,
   'core.proxy_ignore_hosts': direct,

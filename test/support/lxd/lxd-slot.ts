@@ -17,7 +17,7 @@ const patienceMs = 60_000;
 export const slotFolder = (slot: number) => join(tmpdir(), `millrace-lxd-${slot}`);
 export const bridgeOf = (slot: number) => `mrlxd${slot}`;
 export const subnetOf = (slot: number) => `10.77.0.${slot * 32}/27`;
-/** Of a cluster's member. */
+/** Network namespace of a cluster's member. */
 export const namespaceOf = (slot: number, member: number) => `mrlxd${slot}-${member}`;
 export const plainBridgeOf = (slot: number) => `mrplain${slot}`;
 export const plainSubnetOf = (slot: number) => `10.77.255.${slot * 16}/28`;
@@ -57,7 +57,7 @@ function identityOf(pid: number): string {
   }
 }
 
-/** Ends and removes whatever bears the slot's folder or bridge; silent when there is nothing. */
+/** Ends and removes everything that uses the slot's folder or bridge; does nothing if there is nothing. */
 export async function sweep(slot: number, release = true) {
   const folder = slotFolder(slot);
   const containers = containersOf(folder);

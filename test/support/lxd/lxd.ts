@@ -37,9 +37,9 @@ export interface Lxd extends LxdCalls {
   /** Managed by the daemon; the gateway is the bridge's own address. */
   readonly subnet: string;
   readonly gateway: string;
-  /** Directories; can't tell usage. */
+  /** Directories; reports no usage. */
   readonly pool: string;
-  /** Made on first use; tells usage and keeps quotas. */
+  /** Made on first use; reports usage and keeps quotas. */
   addBtrfsPool(): Promise<string>;
   /** One that the daemon doesn't manage, as an operator's own. */
   addPlainBridge(): Promise<{ network: string; subnet: string; gateway: string }>;

@@ -1,4 +1,4 @@
-// A real database whose transactions fail when told to: before they begin, before they commit, or after,
+// A real database whose transactions fail on demand: before they begin, before they commit, or after,
 // when they are done and the answer is lost.
 
 import type { Database } from '#db/tables.ts';

@@ -32,7 +32,7 @@ export interface TestUsage {
   dataDir: string;
   clock: HandClock;
   usage: UsageRecorder;
-  /** Another server on the same database. What it shall reach it through instead also writes its batches. */
+  /** Another server on the same database. If `through` is given, it writes its batches there. */
   another(options?: Partial<RecorderOptions>, through?: Database): UsageRecorder;
   rows(): Promise<UsageRequestRow[]>;
 }

@@ -44,7 +44,7 @@ export interface TableFilter {
   set: (value: string | null) => void;
 }
 
-/** `name` tells tables of one page apart in the address. */
+/** `name` distinguishes the tables of one page in the address. */
 export function useTableView<T>(
   rows: T[] | undefined,
   columns: SearchedColumn<T>[],

@@ -1,4 +1,4 @@
-// The part of a launch that says who: name, count, tags and the SSH key, which can be generated here. The only key, or
+// The part of a launch about names and access: name, count, tags and the SSH key, which can be generated here. The only key, or
 // the one of the last launch, is selected.
 
 import {
@@ -64,7 +64,7 @@ export function LaunchAccess({ choice, onChange, errors }: LaunchAccessProps) {
       </Group>
       <Select
         label="SSH key"
-        description="Whoever has the private key can log in as ubuntu."
+        description="Anyone with the private key can log in as ubuntu."
         placeholder={names.length === 0 ? 'None yet: generate one below' : 'Select a key'}
         data={names}
         value={sshKey}

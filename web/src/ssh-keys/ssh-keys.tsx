@@ -48,7 +48,7 @@ export default function SshKeys() {
             action={add}
             command="millrace ssh-keys add laptop ~/.ssh/id_ed25519.pub"
           >
-            Whoever has the private key can log in to the machine. Paste your public key, or
+            Anyone with the private key can log in to the machine. Paste your public key, or
             generate a new key pair here and download the private key.
           </EmptyState>
         }

@@ -53,7 +53,7 @@ async function lookInside(
     const { driver } = await client.get<{ driver: string }>(
       `/1.0/storage-pools/${encodeURIComponent(pool)}`,
     );
-    const can = driver === 'dir' ? 'keeps no disk limits and tells no usage' : 'limits disks';
+    const can = driver === 'dir' ? 'keeps no disk limits and reports no usage' : 'limits disks';
     return [driver, `Pool "${pool}" (${driver}) ${can}.`] as const;
   });
   await attempt(checks, 'network', async () => {

@@ -55,7 +55,7 @@ export class BackgroundResponses {
   readonly #running = new Map<string, BackgroundDelivery>();
   readonly #work = new Set<Promise<void>>();
   readonly #held = new HeldReservations();
-  /** Wakes those who wait for events of a response. */
+  /** Functions that wake the streams waiting for events, by the response's id. */
   readonly #waiting = new Map<string, Set<() => void>>();
   readonly #timers: NodeJS.Timeout[];
   #lastWrite = 0;

@@ -1,5 +1,5 @@
 // Background responses in the database. A server runs one while it holds its lease, and a run is never begun twice: it
-// would be billed twice. Whoever deletes the row of a run has ended it, and writes its last event.
+// would be billed twice. Deleting the row of a run ends it. The server that deleted the row writes the last event.
 
 import { isCallerGone } from '#accounts/caller-gone.ts';
 import type { ResponseEventsRow, ResponseRunRow } from '#db/response-rows.ts';

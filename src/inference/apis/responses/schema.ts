@@ -25,7 +25,7 @@ const Parts = Type.Array(ContentPart, { maxItems: 4096 });
 
 const toolMembers = {
   type: Type.String({ maxLength: 64 }),
-  /** Of a function, a custom tool or a namespace. */
+  /** Name of a function, a custom tool or a namespace. */
   name: Maybe(Type.String({ minLength: 1, maxLength: 128 })),
   description: Maybe(Type.String()),
   parameters: Maybe(Type.Record(Type.String(), Type.Unknown())),

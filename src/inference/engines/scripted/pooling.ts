@@ -51,7 +51,7 @@ function rank({ query = '', documents = [] }: PooledBody) {
   };
 }
 
-/** Of length one. */
+/** Returns a vector of length one that depends only on the text. */
 function toVector(text: string): Float32Array {
   const vector = Float32Array.from({ length: scriptedDimensions }, (_, at) => {
     let hash = at + 1;

@@ -43,7 +43,7 @@ export const toEventFailure = (event: object, task: Task): EngineError =>
 export const toRefusalFailure = (refusal: UpstreamRefusal | null, task: Task): EngineError =>
   translate(refusal?.status ?? 500, {}, refusal, task);
 
-/** An upstream's error, as far as it decides what the client is told. */
+/** The parts of an upstream's error that decide which error the client gets. */
 interface UpstreamFailure {
   readonly status: number;
   readonly refusal: UpstreamRefusal | null;

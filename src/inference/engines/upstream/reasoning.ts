@@ -13,7 +13,7 @@ const ourThought = '"delta":{"reasoning_content":"';
 /** The reasoning of one stream. Models think first, so the first events decide whether the others need rewriting. */
 export class StreamReasoning {
   readonly #tags: ThinkTags;
-  /** Of each choice. */
+  /** Splitters by the index of their choice. */
   readonly #splitters: ThoughtSplitter[] = [];
   /**
    * What the events of a stream with one choice may hold. `unknown`: nothing was generated yet. `thought`: a thought

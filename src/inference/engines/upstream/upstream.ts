@@ -159,7 +159,7 @@ export async function probeUpstream(
   }
 }
 
-/** SGLang lists its models while it warms up or shuts down. Its `/ready` tells the truth. */
+/** SGLang lists its models while it warms up or shuts down. Its `/ready` reports whether it serves. */
 async function checkReady(client: UpstreamClient, signal: Cancellation): Promise<void> {
   const path = '/ready';
   const { status } = await fetchWhole(client, { method: 'GET', path, root: true, signal });

@@ -1,5 +1,5 @@
 // A real cluster of three as two regions of one server: the cluster, and a group of it. Machines are placed
-// on members by us; a member's death is told and mended, and the leader's is survived.
+// on members by us. A dead member is reported and its instances recover; the server survives a dead leader.
 
 import assert from 'node:assert';
 import { X509Certificate } from 'node:crypto';

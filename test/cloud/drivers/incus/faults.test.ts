@@ -61,14 +61,14 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
   test('without events every inspection asks the daemon; once they are back, none does', async () => {
     const { lxd } = fixture;
     const driver = await throughProxy();
-    const told: (string | null)[] = [];
-    const stop = driver.watch((id) => void told.push(id));
+    const seen: (string | null)[] = [];
+    const stop = driver.watch((id) => void seen.push(id));
     const machine = await fixture.launch({}, driver);
     const path = `/1.0/instances/${instanceName(machine.id)}/state`;
     // A list that differs is also reported as null, so only what is reported from here on counts.
-    told.length = 0;
+    seen.length = 0;
     proxy.refuseWebSockets(true);
-    await until('the loss is reported', () => told.includes(null));
+    await until('the loss is reported', () => seen.includes(null));
     await lxd.request('PUT', path, { action: 'stop', force: true, timeout: -1 });
     assert.equal((await driver.inspect(machine.id)).state, 'stopped');
     await lxd.request('PUT', path, { action: 'start', timeout: -1 });
@@ -84,13 +84,13 @@ describe('incus driver, faults', { skip: noLxd, timeout: 390_000 }, () => {
       },
       90_000,
     );
-    told.length = 0;
+    seen.length = 0;
     await lxd.request('PUT', path, { action: 'stop', force: true, timeout: -1 });
     // An event about something else may name the machine first.
     await until(
       'the stop is reported and seen',
       async () =>
-        told.includes(machine.id) && (await driver.inspect(machine.id)).state === 'stopped',
+        seen.includes(machine.id) && (await driver.inspect(machine.id)).state === 'stopped',
     );
     stop();
     await driver.restart(machine.spec);

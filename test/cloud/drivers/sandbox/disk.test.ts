@@ -50,7 +50,7 @@ describe('the disk of a sandbox', { skip: noSsh, timeout: 120_000 }, () => {
       );
       assert.equal(stderr, '');
       const { diskBytes } = (await driver.stats(machine.id)) ?? assert.fail('it does not run');
-      // Of the host's /proc it would be 0.
+      // If the link were followed on the host, the size of /proc would be 0.
       assert.ok('value' in diskBytes && diskBytes.value > 0);
       return undefined;
     });

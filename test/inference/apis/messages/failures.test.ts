@@ -1,4 +1,4 @@
-// What clients of the Messages API are told when a backend fails, is overloaded, or takes long to begin.
+// The errors that clients of the Messages API get if a backend fails, is overloaded, or takes long to begin.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// What upstream servers say when they refuse, in their own words, and what our clients are told.
+// What upstream servers say when they refuse, in their own words, and the errors that our clients get.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -126,21 +126,21 @@ async function startEngines(t: TestContext, { body, status = 200, overrides = {}
 function toBytes(answer: EngineResponse, task: Task): string {
   if (!(answer instanceof WrittenResponse))
     return JSON.stringify(toResponse(newCall({}, task.kind).envelope, answer));
-  const told = Buffer.from(JSON.stringify(answer.usage));
-  return Buffer.concat([answer.before, told, answer.after]).toString();
+  const reported = Buffer.from(JSON.stringify(answer.usage));
+  return Buffer.concat([answer.before, reported, answer.after]).toString();
 }
 
 for (const [name, one] of Object.entries(answers)) {
   test(`a large response is the same in the thread and inline: ${name}`, async (t) => {
     const { inline, threaded } = await startEngines(t, one);
-    const told: Usage[] = [];
-    const call = () => newCall({ onUsage: (soFar) => told.push(soFar) }, one.task.kind);
+    const reported: Usage[] = [];
+    const call = () => newCall({ onUsage: (soFar) => reported.push(soFar) }, one.task.kind);
     const here = await inline.respond(one.task, call());
     const there = await threaded.respond(one.task, call());
     assert.ok(there instanceof WrittenResponse && !(here instanceof WrittenResponse));
     assert.equal(toBytes(there, one.task), toBytes(here, one.task));
     assert.deepEqual(there.usage, here.usage);
-    assert.deepEqual(told, [here.usage, here.usage]);
+    assert.deepEqual(reported, [here.usage, here.usage]);
   });
 }
 

@@ -23,7 +23,7 @@ function chat(body: Partial<ChatRequest> = {}): Task {
 }
 
 /**
- * Feeds bytes in pieces; gives the events that came out, and what was told beside them. A second time they are
+ * Feeds bytes in pieces; returns the events, and the usage that was reported beside them. A second time they are
  * what the server is known for, which changes nothing.
  */
 function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: string) => number) {
@@ -31,7 +31,7 @@ function rewrite(pieces: readonly Buffer[], task = chat(), counter?: (text: stri
   const first = rewriteOnce(pieces, task, counter, templates);
   const second = rewriteOnce(pieces, task, counter, templates);
   assert.deepEqual(second.events, first.events);
-  assert.deepEqual(second.told, first.told);
+  assert.deepEqual(second.reported, first.reported);
   assert.equal(second.generated.soFar(), first.generated.soFar());
   assert.equal(second.rewriter.hasFinished(), first.rewriter.hasFinished());
   return first;
@@ -43,8 +43,8 @@ function rewriteOnce(
   counter: ((text: string) => number) | undefined,
   templates: EventTemplates,
 ) {
-  const told: Usage[] = [];
-  const call = newCall({ envelope, onUsage: (soFar) => told.push(soFar) });
+  const reported: Usage[] = [];
+  const call = newCall({ envelope, onUsage: (soFar) => reported.push(soFar) });
   const generated = createTokenCounts(counter)();
   const rewriter = new EventRewriter(task, call, { generated, check: newTrust() }, templates);
   let out = pieces.map((piece) => rewriter.push(piece.toString('latin1'))).join('');
@@ -56,7 +56,7 @@ function rewriteOnce(
     .split('\n\n')
     .slice(0, -1)
     .map((event) => JSON.parse(event.replace(/^data: /, '')) as Event);
-  return { events, told, rewriter, generated, text };
+  return { events, reported, rewriter, generated, text };
 }
 
 const choiceOf = (delta: object, finish: string | null = null) => ({
@@ -148,7 +148,7 @@ describe('streams of an upstream', () => {
       cuts.sort((a, b) => a - b);
       const pieces = cuts.slice(1).map((cut, index) => bytes.subarray(cuts[index], cut));
       const task = chat({ stream_options: { include_usage: given.includeUsage } });
-      const { events, told, rewriter } = rewrite(pieces, task);
+      const { events, reported, rewriter } = rewrite(pieces, task);
       assert.deepEqual(
         events.flatMap(({ choices }) => choices),
         sent,
@@ -158,7 +158,7 @@ describe('streams of an upstream', () => {
         assert.deepEqual({ id, created, model, kind: 'chat', object }, expected);
         assert.equal(usage, given.includeUsage ? null : undefined);
       }
-      assert.deepEqual(told, [{ ...usage, prompt_tokens_details: null }]);
+      assert.deepEqual(reported, [{ ...usage, prompt_tokens_details: null }]);
       assert.ok(rewriter.isDone && rewriter.hasFinished());
     });
     fc.assert(property, { seed: propertySeed, numRuns: 400 });
@@ -199,10 +199,10 @@ describe('streams of an upstream', () => {
       return Buffer.from(`data: ${write([choice], { usage: counts })}\n\n`);
     });
     const plain = Buffer.from(`data: ${write([choiceOf({ role: 'assistant' })])}\n\n`);
-    const { events, told, rewriter } = rewrite([plain, ...wire]);
+    const { events, reported, rewriter } = rewrite([plain, ...wire]);
     assert.ok(events.every((event) => !('usage' in event)));
     assert.deepEqual(
-      told.map(({ completion_tokens }) => completion_tokens),
+      reported.map(({ completion_tokens }) => completion_tokens),
       [1, 2, 3],
     );
     assert.ok(rewriter.hasFinished());
@@ -251,15 +251,15 @@ describe('streams of an upstream', () => {
 
   test('pass on what a server sends besides its choices, up to a bound', () => {
     const write = styles.vllm as (typeof styles)[string];
-    const told: Record<string, unknown>[] = [];
-    const call = newCall({ envelope, onRest: (members) => told.push(members) });
+    const reported: Record<string, unknown>[] = [];
+    const call = newCall({ envelope, onRest: (members) => reported.push(members) });
     const counting = { generated: createTokenCounts(undefined)(), check: newTrust() };
     const rewriter = new EventRewriter(chat(), call, counting, new EventTemplates());
     const say = (more: object) => rewriter.push(`data: ${write([], more)}\n\n`);
     say({ usage, timings: { predicted_ms: 4 } });
     for (let at = 0; at < 20; at++) say({ filler: 'x'.repeat(1000) });
-    assert.deepEqual(told[0], { timings: { predicted_ms: 4 } });
-    assert(told.length > 10 && told.length < 20);
+    assert.deepEqual(reported[0], { timings: { predicted_ms: 4 } });
+    assert(reported.length > 10 && reported.length < 20);
   });
 
   test('hold data of several lines, names of events, and a last event without its blank line', () => {
@@ -412,8 +412,8 @@ describe('streams of an upstream', () => {
       write([], { usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 } }),
       write([], { usage: { prompt_tokens: 3, completion_tokens: 7, total_tokens: 10 } }),
     ].map((data) => Buffer.from(`data: ${data}\n\n`));
-    const { told, events } = rewrite(wire, chat({ n: 2 }));
-    const { prompt_tokens, completion_tokens, total_tokens } = told.at(-1) as Usage;
+    const { reported, events } = rewrite(wire, chat({ n: 2 }));
+    const { prompt_tokens, completion_tokens, total_tokens } = reported.at(-1) as Usage;
     assert.deepEqual([prompt_tokens, completion_tokens, total_tokens], [3, 12, 15]);
     assert.equal(events.length, 4);
 
@@ -424,7 +424,7 @@ describe('streams of an upstream', () => {
       Buffer.from(`data: ${write([{ ...choiceOf({}, 'stop'), index }], counts(tokens))}\n\n`),
     );
     const totals = (pieces: Buffer[]) =>
-      rewrite(pieces, chat({ n: 2 })).told.map((usage) => usage.completion_tokens);
+      rewrite(pieces, chat({ n: 2 })).reported.map((usage) => usage.completion_tokens);
     const inAll = Buffer.from(`data: ${write([], counts(12))}\n\n`);
     assert.deepEqual(totals([...ending, inAll]).slice(-2), [12, 12], 'the sum is not added');
   });
@@ -435,8 +435,8 @@ describe('streams of an upstream', () => {
     const wire = ['a', 'b', 'c'].map((content) =>
       Buffer.from(`data: ${write([choiceOf({ content })], { usage: zeros })}\n\n`),
     );
-    const { told, generated } = rewrite(wire);
-    assert.deepEqual([told, await generated.total(false)], [[], 3]);
+    const { reported, generated } = rewrite(wire);
+    assert.deepEqual([reported, await generated.total(false)], [[], 3]);
   });
 
   test('of llama-server get the members that it omits, parsed or not', () => {
@@ -498,8 +498,8 @@ describe('streams of an upstream', () => {
       prompt_tokens_details: details,
     };
     const write = styles.vllm as (typeof styles)[string];
-    const { told } = rewrite([Buffer.from(`data: ${write([], { usage: more })}\n\n`)]);
-    assert.deepEqual(told, [more]);
+    const { reported } = rewrite([Buffer.from(`data: ${write([], { usage: more })}\n\n`)]);
+    assert.deepEqual(reported, [more]);
   });
 
   test('of invalid data end in an engine error or without events', async () => {

@@ -328,14 +328,14 @@ describe('the upstream engine', () => {
   for (const behaviour of ['dies-after-first-chunk', 'half-a-chunk', 'fails-in-stream'] as const)
     test(`what came before a stream that ${behaviour} is passed on and counted`, async (t) => {
       const { engine } = await createPair(t, { behaviour });
-      const told: Usage[] = [];
-      const call = newCall({ onUsage: (soFar) => told.push(soFar) });
+      const reported: Usage[] = [];
+      const call = newCall({ onUsage: (soFar) => reported.push(soFar) });
       const blocks: string[] = [];
       await assert.rejects(async () => {
         for await (const block of await engine.stream(chat('Hi'), call)) blocks.push(String(block));
       });
       assert.match(blocks.join(''), /"content":"The"/);
-      assert.deepEqual(told.at(-1), {
+      assert.deepEqual(reported.at(-1), {
         prompt_tokens: 0,
         completion_tokens: 1,
         total_tokens: 1,
@@ -455,7 +455,7 @@ describe('the upstream engine', () => {
     };
     const own = {
       vllm: { add_generation_prompt: false },
-      // It would count something else, or refuse, if it were told what vLLM is.
+      // It would count something else, or refuse, if it were sent vLLM's members.
       sglang: { tool_choice: 'auto', reasoning_effort: 'low' },
     };
     const body = { model: 'm', messages, temperature: 0, ...shared, ...own.vllm, ...own.sglang };
@@ -515,16 +515,16 @@ describe('the upstream engine', () => {
     const engine = createUpstreamEngine(options);
     t.after(() => engine.close());
     const task = completion({ prompt: 'one', stop_token_ids: [835] });
-    const told = [];
+    const reported = [];
     for (stop of matched) {
       const { choices } = await engine.respond(task, newCall());
       const [chunk] = await readStream(await engine.stream(task, newCall()));
-      told.push(
+      reported.push(
         [choices[0], chunk?.choices[0]].map((one) => (one as CompletionChoice).stop_reason),
       );
     }
     // 3 is the end of its model's text, which the request did not name.
-    assert.deepEqual(told, [
+    assert.deepEqual(reported, [
       ['ain', 'ain'],
       [835, 835],
       [null, null],

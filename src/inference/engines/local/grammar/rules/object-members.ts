@@ -23,7 +23,7 @@ interface ObjectStates {
   readonly extra: string | undefined;
   readonly min: number;
   readonly max: number;
-  /** Counts above this one need not be told apart. */
+  /** Counts above this one need not be distinguished. */
   readonly maxCounted: number;
   readonly toValue: (conjunction: Conjunction) => Expression;
   readonly names: Map<string, string>;

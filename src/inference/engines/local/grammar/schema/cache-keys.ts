@@ -6,7 +6,7 @@ import { toCanonicalText } from './value-matching.ts';
 export interface CacheKeys {
   /** Equal for the same schemas in any order. */
   conjunctionKey(conjunction: Conjunction): string;
-  /** Equal for constraints that allow the same values, as far as can be told without looking into members. */
+  /** Equal for constraints that allow the same values, as far as that is known without comparing members. */
   constraintKey(constraint: TypeConstraint): string;
 }
 

@@ -1,5 +1,5 @@
-// The only error that compiling a grammar throws: the schema demands what a grammar can't guarantee. `path` tells the
-// client which keyword to change.
+// The only error that compiling a grammar throws: the schema demands what a grammar can't guarantee. `path` names
+// the keyword that the client must change.
 
 export class UnsupportedSchema extends Error {
   /** The keyword's place from the schema's root: `properties.a.not`. Empty for the schema as a whole. */
