@@ -1,11 +1,15 @@
 // The arguments of a tool call as an object, for APIs that don't send them as text.
 
 /** Arguments that are not a JSON object are passed on as text, for the tool to refuse. */
-export function toArguments(text: string): object {
-  if (text.trim() === '') return {};
+export const toArguments = (text: string): object =>
+  text.trim() === '' ? {} : (readObject(text) ?? { invalid_arguments: text });
+
+/** Null if the text is not a JSON object. */
+export function readObject(text: string): Record<string, unknown> | null {
   try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed;
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
   } catch {}
-  return { invalid_arguments: text };
+  return null;
 }
