@@ -2,7 +2,7 @@
 // members of requests are ignored, because old clients still send some.
 
 import type { TSchema } from 'typebox';
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { idPattern } from './errors.ts';
 
 /** Any text that a database can hold: PostgreSQL has no NUL. */
@@ -231,7 +231,7 @@ export const AuditEvent = Type.Object({
   resource_lrns: Type.Array(Type.String()),
   resource_owner_lrn: Lrn,
   request_api_key_lrn: Lrn,
-  additional_details: Type.Object({}, { additionalProperties: true }),
+  additional_details: Type.Object({}, open),
 });
 
 const PageToken = Type.Union([Type.String(), Type.Null()]);

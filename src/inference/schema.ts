@@ -1,9 +1,7 @@
 // The inference API's wire types. These schemas validate requests, generate /openapi.json and are the types that
 // engines use. Unknown members are kept: clients of many servers send extras, and engines may use them.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 /** No bounds here: a number can't hold all 64 bits, so `check.ts` checks the exact value. */
 const int64 = { type: 'integer' } as const;

@@ -1,8 +1,7 @@
 // The responses of both main endpoints, for /openapi.json. They describe and never serialize: an upstream may add members.
 
-import { OneOf, Type } from '#lib/schema/schema-builder.ts';
+import { OneOf, open, Type } from '#lib/schema/schema-builder.ts';
 
-const open = { additionalProperties: true } as const;
 const Text = Type.String();
 type Schema = Parameters<typeof Type.Array>[0];
 

@@ -49,3 +49,6 @@ export const Maybe = <S extends TSchema>(schema: S) =>
 /** A closed set of strings, as a JSON Schema `enum`. */
 export const OneOf = <const Values extends readonly string[]>(values: Values) =>
   Type.Unsafe<Values[number]>({ type: 'string', enum: [...values] });
+
+/** Options of an object that may have members besides those of its schema. */
+export const open = { additionalProperties: true } as const;

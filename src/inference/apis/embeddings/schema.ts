@@ -1,8 +1,6 @@
 // Requests and responses of the embeddings API.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const maxInputs = 2048;
 const tokenIds = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });

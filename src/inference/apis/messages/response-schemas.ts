@@ -1,8 +1,7 @@
 // The responses of the Messages API, for /openapi.json. They describe and never serialize.
 
-import { OneOf, Type } from '#lib/schema/schema-builder.ts';
+import { OneOf, open, Type } from '#lib/schema/schema-builder.ts';
 
-const open = { additionalProperties: true } as const;
 const Text = Type.String();
 
 const Usage = Type.Object(

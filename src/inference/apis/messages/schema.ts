@@ -1,9 +1,7 @@
 // The wire types of Anthropic's Messages API. They are open on purpose: clients send members, blocks and tools that only
 // some servers know, and expect those to be ignored.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 /** Every kind of block. `translate.ts` reads the members of those it knows. */
 const Block = Type.Object(

@@ -8,7 +8,7 @@ import { cutVectors } from '#inference/apis/embeddings/vectors.ts';
 import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
-import { Type } from '#lib/schema/schema-builder.ts';
+import { open, Type } from '#lib/schema/schema-builder.ts';
 import { ollamaErrorFormat } from './errors.ts';
 import {
   chatShape,
@@ -19,8 +19,6 @@ import {
 } from './format.ts';
 import { OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest } from './schema.ts';
 import { toChatTask, toGenerateTask, toModelId } from './translate.ts';
-
-const open = { additionalProperties: true } as const;
 
 const toResponses = (description: string) => ({
   200: {

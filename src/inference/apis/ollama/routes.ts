@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import type { BackendList } from '#inference/backends/backend.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
-import { Maybe, Type } from '#lib/schema/schema-builder.ts';
+import { Maybe, open, Type } from '#lib/schema/schema-builder.ts';
 import { toModelId } from './translate.ts';
 
 /** The version of Ollama's API that clients find here. Some refuse older ones. */
@@ -35,10 +35,7 @@ export function ollamaRoutes(
     {
       schema: {
         hide: true,
-        body: Type.Object(
-          { model: Maybe(Type.String()), name: Maybe(Type.String()) },
-          { additionalProperties: true },
-        ),
+        body: Type.Object({ model: Maybe(Type.String()), name: Maybe(Type.String()) }, open),
       },
     },
     async ({ body }) => {

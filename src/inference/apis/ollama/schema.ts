@@ -1,8 +1,6 @@
 // The requests of Ollama's API. Unknown members and options are accepted and left out, as Ollama does.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const Model = Type.String({ minLength: 1, maxLength: 256 });
 const Images = Type.Array(Type.String(), { maxItems: 256 });

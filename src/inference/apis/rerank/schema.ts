@@ -1,8 +1,6 @@
 // Requests and responses of the rerank API, in the form that Jina and Cohere share.
 
-import { Maybe, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const Document = Type.Object({ text: Type.String() }, open);
 

@@ -1,8 +1,6 @@
 // The responses of the Responses API, for /openapi.json. They describe and never serialize.
 
-import { OneOf, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { OneOf, open, Type } from '#lib/schema/schema-builder.ts';
 
 const Usage = Type.Object(
   {

@@ -1,9 +1,7 @@
 // The wire types of OpenAI's Responses API. Unknown members are kept, and members that only one kind of item or tool has
 // are optional here: `to-task.ts` demands those that it needs.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 /** A part of a message, of a tool's output or of a reasoning item. */
 export const ContentPart = Type.Object(

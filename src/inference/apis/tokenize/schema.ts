@@ -1,9 +1,7 @@
 // Requests and responses of the tokenizer's API, in vLLM's form.
 
 import { ChatRequest } from '#inference/schema.ts';
-import { Maybe, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-const open = { additionalProperties: true } as const;
+import { Maybe, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const { messages, tools, add_generation_prompt, continue_final_message } = ChatRequest.properties;
 
