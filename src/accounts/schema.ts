@@ -1,9 +1,8 @@
 // Wire types of the dashboard's endpoints. Times are ISO 8601.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { type Role, roles, scopes } from './principal.ts';
 
-const closed = { additionalProperties: false } as const;
 const Email = Type.String({
   minLength: 3,
   maxLength: 254,

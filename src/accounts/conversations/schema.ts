@@ -2,9 +2,8 @@
 // Times are ISO 8601.
 
 import { page } from '#accounts/schema.ts';
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
-const closed = { additionalProperties: false } as const;
 /** The whole body is limited to 4 MiB. */
 const Text = Type.String({ maxLength: 4_194_304 });
 const Id = Type.String({ minLength: 1, maxLength: 256 });

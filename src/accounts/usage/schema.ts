@@ -1,9 +1,8 @@
 // Wire types of the usage endpoints. Times are ISO 8601, money is US dollars.
 
 import { page } from '#accounts/schema.ts';
-import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
-const closed = { additionalProperties: false } as const;
 const Time = Type.String({ format: 'date-time' });
 
 const steps = ['hour', 'day'] as const;

@@ -1,8 +1,7 @@
 // Wire types of the endpoints for backends. Times are ISO 8601.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
-const closed = { additionalProperties: false } as const;
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 const NullableNumber = Type.Union([Type.Number(), Type.Null()]);
 const servers = ['vllm', 'sglang', 'llama-server', 'ollama', 'openai'] as const;

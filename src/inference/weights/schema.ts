@@ -1,8 +1,7 @@
 // Wire types of the weights endpoints. Times are ISO 8601, sizes are bytes.
 
-import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
-const closed = { additionalProperties: false } as const;
 const Text = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 

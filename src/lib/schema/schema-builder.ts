@@ -52,3 +52,6 @@ export const OneOf = <const Values extends readonly string[]>(values: Values) =>
 
 /** Options of an object that may have members besides those of its schema. */
 export const open = { additionalProperties: true } as const;
+
+/** Options of an object that must not have other members. */
+export const closed = { additionalProperties: false } as const;
