@@ -1,6 +1,6 @@
 // Wire types of the dashboard's endpoints. Times are ISO 8601.
 
-import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, noNul, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { type Role, roles, scopes } from './principal.ts';
 
 const Email = Type.String({
@@ -111,7 +111,7 @@ export const page = {
 export const PageQuery = Type.Object(page, closed);
 
 export const ApiKeysQuery = Type.Object(
-  { ...page, search: Type.Optional(Type.String({ maxLength: 64, pattern: '^[^\\u0000]+$' })) },
+  { ...page, search: Type.Optional(Type.String({ maxLength: 64, pattern: noNul.notEmpty })) },
   closed,
 );
 
@@ -205,7 +205,7 @@ export const AuditQuery = Type.Object(
     action: Type.Optional(Type.String({ maxLength: 64, pattern: '^[a-z_]+\\.[a-z_]+$' })),
     user_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
     api_key_id: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
-    resource_id: Type.Optional(Type.String({ maxLength: 64, pattern: '^[^\\u0000]*$' })),
+    resource_id: Type.Optional(Type.String({ maxLength: 64, pattern: noNul.any })),
     from: Type.Optional(Type.String({ format: 'date-time' })),
     to: Type.Optional(Type.String({ format: 'date-time' })),
   },

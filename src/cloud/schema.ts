@@ -2,12 +2,11 @@
 // members of requests are ignored, because old clients still send some.
 
 import type { TSchema } from 'typebox';
-import { Maybe, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { Maybe, noNul, OneOf, open, type Static, Type } from '#lib/schema/schema-builder.ts';
 import { idPattern } from './errors.ts';
 
-/** Any text that a database can hold: PostgreSQL has no NUL. */
 const Text = (minLength: number, maxLength: number) =>
-  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
+  Type.String({ minLength, maxLength, pattern: noNul.any });
 const Id = Type.String({ pattern: idPattern, maxLength: 64 });
 
 /** Every successful response of this API is a 200 with the result in `data`. */

@@ -2,7 +2,7 @@
 // Times are ISO 8601.
 
 import { page } from '#accounts/schema.ts';
-import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, noNul, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 /** The whole body is limited to 4 MiB. */
 const Text = Type.String({ maxLength: 4_194_304 });
@@ -118,7 +118,7 @@ export const ConversationChange = Type.Object(
 );
 
 export const ConversationsQuery = Type.Object(
-  { ...page, search: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000]+$' })) },
+  { ...page, search: Type.Optional(Type.String({ maxLength: 100, pattern: noNul.notEmpty })) },
   closed,
 );
 

@@ -1,7 +1,7 @@
 // Wire types of the usage endpoints. Times are ISO 8601, money is US dollars.
 
 import { page } from '#accounts/schema.ts';
-import { closed, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, noNul, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const Time = Type.String({ format: 'date-time' });
 
@@ -15,7 +15,7 @@ export type Grouping = (typeof groupings)[number];
 const span = { from: Type.Optional(Time), to: Type.Optional(Time) };
 
 const subject = {
-  model: Type.Optional(Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' })),
+  model: Type.Optional(Type.String({ maxLength: 256, pattern: noNul.notEmpty })),
   key: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
 };
 const filter = { ...subject, status: Type.Optional(OneOf(statuses)) };

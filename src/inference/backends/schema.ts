@@ -1,6 +1,6 @@
 // Wire types of the endpoints for backends. Times are ISO 8601.
 
-import { closed, Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+import { closed, Maybe, noNul, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 const NullableNumber = Type.Union([Type.Number(), Type.Null()]);
@@ -55,8 +55,7 @@ export const BackendChange = Type.Object(
   closed,
 );
 
-/** PostgreSQL takes no zero byte. */
-const Name = Type.String({ maxLength: 256, pattern: '^[^\\u0000]+$' });
+const Name = Type.String({ maxLength: 256, pattern: noNul.notEmpty });
 
 export const BackendParams = Type.Object({ model: Name, name: Name });
 

@@ -55,3 +55,6 @@ export const open = { additionalProperties: true } as const;
 
 /** Options of an object that must not have other members. */
 export const closed = { additionalProperties: false } as const;
+
+/** Patterns of texts that a database can hold: PostgreSQL takes no NUL. */
+export const noNul = { any: '^[^\\u0000]*$', notEmpty: '^[^\\u0000]+$' } as const;

@@ -1,9 +1,7 @@
 // Wire types of /v1/batches.
 
+import { Id } from '#inference/apis/files/schema.ts';
 import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
-
-/** PostgreSQL takes no text with a NUL. */
-const Id = Type.String({ maxLength: 64, pattern: '^[\\w-]*$' });
 
 export const BatchParams = Type.Object({ id: Id });
 

@@ -2,8 +2,8 @@
 
 import { OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
 
-/** PostgreSQL takes no text with a NUL. */
-const Id = Type.String({ maxLength: 64, pattern: '^[\\w-]*$' });
+/** The id of a file or a batch. */
+export const Id = Type.String({ maxLength: 64, pattern: '^[\\w-]*$' });
 
 export const FileParams = Type.Object({ id: Id });
 

@@ -4,7 +4,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
 import type { HeaderList } from '#http/header-list.ts';
-import { OneOf, Type } from '#lib/schema/schema-builder.ts';
+import { noNul, OneOf, Type } from '#lib/schema/schema-builder.ts';
 import type { BackgroundResponses } from './background.ts';
 import type { Follow, Followers } from './follow.ts';
 import { ResponseSchema } from './response-schemas.ts';
@@ -25,10 +25,7 @@ export type SendStream = (
   headers?: Readonly<HeaderList>,
 ) => Promise<void>;
 
-/** PostgreSQL takes no text with a NUL. */
-const noNul = '^[^\\u0000]*$';
-
-const Params = Type.Object({ response_id: Type.String({ maxLength: 256, pattern: noNul }) });
+const Params = Type.Object({ response_id: Type.String({ maxLength: 256, pattern: noNul.any }) });
 
 const GetQuery = Type.Object({
   stream: Type.Optional(OneOf(['true', 'false'])),
@@ -41,7 +38,7 @@ const GetQuery = Type.Object({
 });
 
 const ItemsQuery = Type.Object({
-  after: Type.Optional(Type.String({ maxLength: 512, pattern: noNul })),
+  after: Type.Optional(Type.String({ maxLength: 512, pattern: noNul.any })),
   limit: Type.Optional(Type.String({ pattern: '^(100|[1-9]\\d?)$' })),
   order: Type.Optional(OneOf(['asc', 'desc'])),
 });
