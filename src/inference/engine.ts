@@ -244,6 +244,13 @@ export interface Usage {
   completion_tokens_details?: { reasoning_tokens?: number } | null;
 }
 
+export const noUsage: Usage = {
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  prompt_tokens_details: null,
+};
+
 export interface ToolCall {
   id: string;
   type: 'function';

@@ -4,7 +4,7 @@
 import type { Reservation } from '#accounts/limits/request-limiter.ts';
 import type { UsageEntry, UsageFacts, UsageRows } from '#accounts/usage/entry.ts';
 import type { Operation } from '#inference/apis/response-format.ts';
-import type { Task, Usage } from '#inference/engine.ts';
+import { noUsage, type Task, type Usage } from '#inference/engine.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import {
   elapsedMs,
@@ -249,13 +249,6 @@ export class RequestAccount {
     return this.#promptTokens === null ? reserved : withPrompt(reserved, this.#promptTokens);
   }
 }
-
-const noUsage: Usage = {
-  prompt_tokens: 0,
-  completion_tokens: 0,
-  total_tokens: 0,
-  prompt_tokens_details: null,
-};
 
 const withPrompt = (usage: Usage, promptTokens: number): Usage => ({
   ...usage,

@@ -3,15 +3,16 @@
 import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import { toArguments } from '#inference/apis/tool-arguments.ts';
 import { readOutput } from '#inference/choice-output.ts';
-import type {
-  ChatChoice,
-  ChatChoiceDelta,
-  EngineChunk,
-  EngineResponse,
-  Envelope,
-  FinishReason,
-  Usage,
-  WireEvents,
+import {
+  type ChatChoice,
+  type ChatChoiceDelta,
+  type EngineChunk,
+  type EngineResponse,
+  type Envelope,
+  type FinishReason,
+  noUsage,
+  type Usage,
+  type WireEvents,
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { TextEvents } from '#inference/text-events.ts';
@@ -138,13 +139,6 @@ const idPrefix = /^[a-z]+-/;
 
 /** `msg_` and the id of the request. */
 const toMessageId = ({ id }: Envelope) => id.replace(idPrefix, 'msg_');
-
-const noUsage: Usage = {
-  prompt_tokens: 0,
-  completion_tokens: 0,
-  total_tokens: 0,
-  prompt_tokens_details: null,
-};
 
 /** The input leaves out what the engine's cache had. */
 function toUsage({ prompt_tokens, completion_tokens, prompt_tokens_details }: Usage) {
