@@ -56,6 +56,12 @@ export const toSharer = ({ keyId, userId, accountId }: Caller): string =>
 
 export const elapsedMs = ({ begunMs }: RequestIdentity) => performance.now() - begunMs;
 
+/** Adds the time since the request arrived to the headers of its response. */
+export function withElapsed(request: RequestIdentity, headers: HeaderList): HeaderList {
+  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
+  return headers;
+}
+
 /** The model named in an unchecked body; empty if it names none. */
 export function modelIn(body: unknown): string {
   const { model } = (body ?? {}) as { model?: unknown };

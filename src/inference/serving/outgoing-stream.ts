@@ -6,7 +6,7 @@ import { type EventStream, eventStreamHeaders } from '#http/sse.ts';
 import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import type { EngineChunk, Envelope, Usage, WireEvents } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
-import { elapsedMs, type InferenceRequest } from '#inference/request.ts';
+import { type InferenceRequest, withElapsed } from '#inference/request.ts';
 import type { RequestAccount } from './request-accounting.ts';
 
 export interface StreamedRequest {
@@ -79,8 +79,7 @@ export class OutgoingStream {
   #open(usage: Usage | null): void {
     const { request, format, headers } = this.#streamed;
     if (this.#events !== null || request.delivery.signal.aborted) return;
-    headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
-    mergeHeaders(headers, eventStreamHeaders);
+    mergeHeaders(withElapsed(request, headers), eventStreamHeaders);
     if (format.streamType !== undefined) mergeHeaders(headers, ['content-type', format.streamType]);
     const keepAlive = this.#format.keepAlive?.bind(this.#format);
     this.#events = request.delivery.openStream(headers, keepAlive);

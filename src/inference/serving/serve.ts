@@ -10,7 +10,7 @@ import { type Call, type Envelope, type Task, WrittenResponse } from '#inference
 import { codeOf, internalError, toInferenceError } from '#inference/errors.ts';
 import { inlineMedia } from '#inference/images/remote-media.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
-import { elapsedMs, type InferenceRequest, toSharer } from '#inference/request.ts';
+import { type InferenceRequest, toSharer, withElapsed } from '#inference/request.ts';
 import { newEnvelope } from '#inference/wire.ts';
 import { backgroundPriority } from '#lib/async/fair-queue.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -94,7 +94,7 @@ function failWith(
   // Headers that were set before the failure are kept.
   const all = Object.entries({ ...toHeaderObject(headers), ...rendered.headers }).flat();
   const body = format.errors.withId?.(rendered.body, request.id) ?? rendered.body;
-  request.delivery.fail(rendered.status, withTime(request, all), body);
+  request.delivery.fail(rendered.status, withElapsed(request, all), body);
   return rendered;
 }
 
@@ -185,12 +185,12 @@ async function serveWhole(
   whole.usage = account.usage();
   if (delivery.signal.aborted) return;
   if (whole instanceof WrittenResponse && format.takesWritten) {
-    delivery.sendWritten(withTime(request, headers), whole);
+    delivery.sendWritten(withElapsed(request, headers), whole);
     return;
   }
   const parsed = whole instanceof WrittenResponse ? parseWritten(whole) : whole;
   const body = await format.toWhole(parsed, envelope);
-  delivery.send(200, withTime(request, headers), body);
+  delivery.send(200, withElapsed(request, headers), body);
 }
 
 async function serveComputed(
@@ -209,8 +209,8 @@ async function serveComputed(
   await account.completeCounts();
   const body = await computed.toBody(plan.served, account.usage());
   if (delivery.signal.aborted) return;
-  if (body instanceof WrittenResponse) delivery.sendWritten(withTime(request, headers), body);
-  else delivery.send(200, withTime(request, headers), body);
+  if (body instanceof WrittenResponse) delivery.sendWritten(withElapsed(request, headers), body);
+  else delivery.send(200, withElapsed(request, headers), body);
 }
 
 async function serveStream(
@@ -231,9 +231,4 @@ async function serveStream(
 function announce({ headers, attempts, account }: AdmittedRequest): void {
   if (attempts.backend !== null) headers.push('x-served-by', attempts.backend.name);
   headers.push('x-overhead-ms', (account.markFirstByte() + attempts.queuedMs).toFixed(2));
-}
-
-function withTime(request: InferenceRequest, headers: HeaderList): HeaderList {
-  headers.push('openai-processing-ms', Math.round(elapsedMs(request)));
-  return headers;
 }
