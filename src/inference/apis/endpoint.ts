@@ -1,6 +1,5 @@
 // BOUNDARY. An endpoint that generates: how its requests become tasks. CONTRIBUTING.md says how to add an API.
 
-import type { IncomingHttpHeaders } from 'node:http';
 import type { ErrorFormat } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
 import type { Follow } from '#inference/apis/responses/follow.ts';
@@ -32,7 +31,6 @@ export interface Origin {
   /** Id of the request, never reused. */
   readonly id: string;
   readonly accountId: string;
-  readonly headers: IncomingHttpHeaders;
   readonly catalog: Catalog;
   readonly responses: ResponsesParts;
   /** Absent for the lines of a batch. */

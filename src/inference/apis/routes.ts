@@ -176,10 +176,9 @@ function openScope(
     const schema = { ...shown, body, response };
     const validatorCompiler = compileOnce(body);
     scope.post(path, { schema, validatorCompiler }, (request, reply) => {
-      const { id, headers } = request;
       const caller = toCaller(principalOf(request));
       const { accountId } = caller;
-      const origin = { id, accountId, caller, headers, catalog, responses };
+      const origin = { id: request.id, accountId, caller, catalog, responses };
       const translation = endpoint.translate(request.body, origin);
       return translation instanceof Promise
         ? translation.then((one) => respond(request, reply, one))

@@ -96,7 +96,7 @@ async function tryLine(
   // Every line was checked before the first one ran.
   if (!('custom_id' in request)) throw new Error(`a line of ${batch.id} has changed`);
   const customId = request.custom_id;
-  const prepared = await parts.prepare(endpoint, request.body, { id, accountId, headers: {} });
+  const prepared = await parts.prepare(endpoint, request.body, { id, accountId });
   if ('response' in prepared) {
     // Unless it needs no model, it was valid once: the models or the rules of this server have changed.
     delivery.send(prepared.response.status, [], prepared.response.body);

@@ -51,7 +51,7 @@ export async function validateLines(
         'An earlier line has this custom_id.',
       );
     }
-    const prepared = await prepare(endpoint, request.body, { id: '', accountId, headers: {} });
+    const prepared = await prepare(endpoint, request.body, { id: '', accountId });
     return 'response' in prepared && prepared.response.status !== 200
       ? toFault(prepared.response)
       : null;

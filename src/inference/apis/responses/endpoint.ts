@@ -75,7 +75,7 @@ export interface GivenTurn {
   save(response: ResponseObject): Promise<void>;
 }
 
-export type GeneratingOrigin = Pick<Origin, 'id' | 'accountId' | 'headers' | 'responses'>;
+export type GeneratingOrigin = Pick<Origin, 'id' | 'accountId' | 'responses'>;
 
 /** How a response is generated, with the items that the request continues. Throws InferenceError. */
 export function toGeneration(

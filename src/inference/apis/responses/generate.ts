@@ -12,7 +12,7 @@ export const createGenerate =
     const { caller, items, reservation } = run;
     const id = run.id.slice('resp_'.length);
     const request = { ...run.request, stream: true };
-    const from = { id, accountId: caller.accountId, headers: {}, responses };
+    const from = { id, accountId: caller.accountId, responses };
     const { task, format } = toGeneration(request, run, from);
     const served = {
       id,
