@@ -6,17 +6,17 @@ import { type ChunkWriter, createChunkWriter, toResponse } from '#inference/wire
 import { toBytes } from '#lib/memory/byte-string.ts';
 import type { ResponseFormat, StreamFormat } from './response-format.ts';
 
-export function toOpenAiFormat({ kind, body }: Task): ResponseFormat {
-  const showsUsage = body.stream_options?.include_usage === true;
-  return {
-    operation: kind === 'chat' ? 'chat' : 'text_completion',
-    errors: inferenceErrorFormat,
-    takesWritten: true,
-    sendsUsage: showsUsage,
-    toWhole: (response, envelope) => toResponse(envelope, response),
-    openStream: (envelope) => new OpenAiStream(envelope, showsUsage),
-  };
-}
+export const toOpenAiFormat = (task: Task): ResponseFormat => ({
+  operation: task.kind === 'chat' ? 'chat' : 'text_completion',
+  errors: inferenceErrorFormat,
+  takesWritten: true,
+  sendsUsage: showsUsage(task),
+  toWhole: (response, envelope) => toResponse(envelope, response),
+  openStream: (envelope) => new OpenAiStream(envelope, showsUsage(task)),
+});
+
+/** True if the client asks for the usage at the end of a stream. */
+export const showsUsage = ({ body }: Task): boolean => body.stream_options?.include_usage === true;
 
 export class OpenAiStream implements StreamFormat {
   readonly #envelope: Envelope;

@@ -1,8 +1,8 @@
 // The form of a chat whose client knows functions but not tools: as in `openai-format.ts`, with the tool call sent as a
 // function call.
 
-import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
-import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
+import { OpenAiStream, showsUsage, toOpenAiFormat } from '#inference/apis/openai-format.ts';
+import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import type { EngineChunk, EngineResponse, Task, WireEvents } from '#inference/engine.ts';
 import { parseEvents, toWireEvents } from '#inference/wire-events.ts';
 import { toFunctionChoices } from './legacy-functions.ts';
@@ -13,20 +13,15 @@ export function toFunctionsFormat(task: Task): ResponseFormat {
     ...format,
     takesWritten: false,
     toWhole: (response, envelope) => format.toWhole(toFunctionResponse(response), envelope),
-    openStream(envelope) {
-      const stream = format.openStream(envelope);
-      return withTake(stream, (item) => stream.take(toFunctionItem(item)));
-    },
+    openStream: (envelope) => new FunctionsStream(envelope, showsUsage(task)),
   };
 }
 
-const withTake = (stream: StreamFormat, take: StreamFormat['take']): StreamFormat => ({
-  begin: (usage) => stream.begin(usage),
-  take,
-  end: (usage) => stream.end(usage),
-  fail: (error) => stream.fail(error),
-  ...(stream.takeRest !== undefined && { takeRest: stream.takeRest }),
-});
+class FunctionsStream extends OpenAiStream {
+  override take(item: EngineChunk | WireEvents): WireEvents {
+    return super.take(toFunctionItem(item));
+  }
+}
 
 const toFunctionResponse = (response: EngineResponse): EngineResponse => ({
   ...response,
