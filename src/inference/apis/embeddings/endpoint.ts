@@ -3,8 +3,9 @@
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { inferenceErrorFormat, invalidRequest } from '#inference/errors.ts';
+import { toEmbedding } from './computation.ts';
 import { EmbeddingsRequest, embeddingsResponses } from './schema.ts';
-import { cutVectors, writeEmbeddings } from './vectors.ts';
+import { writeEmbeddings } from './vectors.ts';
 
 export const embeddingsEndpoint = defineEndpoint({
   url: '/v1/embeddings',
@@ -16,24 +17,10 @@ export const embeddingsEndpoint = defineEndpoint({
   translate({ model, input, dimensions, encoding_format, priority }) {
     const inputs = toInputs(input);
     const isBase64 = encoding_format === 'base64';
-    const format = toComputedFormat('embeddings', {
-      ability: 'embed texts',
-      repeatedBytes: 0,
-      start: ({ embed }) =>
-        embed &&
-        (async (call) => {
-          const { vectors, promptTokens } = await embed({ kind: 'embed', inputs }, call);
-          return {
-            promptTokens,
-            toBody: (served, usage) =>
-              writeEmbeddings(cutVectors(vectors, dimensions ?? null, served), {
-                model: served.id,
-                usage,
-                isBase64,
-              }),
-          };
-        }),
-    });
+    const computation = toEmbedding(inputs, dimensions ?? null, ({ vectors, served, usage }) =>
+      writeEmbeddings(vectors, { model: served.id, usage, isBase64 }),
+    );
+    const format = toComputedFormat('embeddings', computation);
     return { task: toReadTask(model, inputs, priority), format };
   },
 });

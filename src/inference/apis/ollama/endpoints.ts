@@ -2,9 +2,8 @@
 
 import { checkChat } from '#inference/apis/chat/check.ts';
 import { checkCompletion } from '#inference/apis/completions/check.ts';
-import type { Computation } from '#inference/apis/computation.ts';
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
-import { cutVectors } from '#inference/apis/embeddings/vectors.ts';
+import { toEmbedding } from '#inference/apis/embeddings/computation.ts';
 import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
@@ -76,25 +75,13 @@ export const ollamaEmbedEndpoint = defineEndpoint({
   translate({ model, input, dimensions }) {
     const inputs = [input].flat();
     const startMs = performance.now();
-    const computation: Computation = {
-      ability: 'embed texts',
-      repeatedBytes: 0,
-      start: ({ embed }) =>
-        embed &&
-        (async (call) => {
-          const { vectors, promptTokens } = await embed({ kind: 'embed', inputs }, call);
-          return {
-            promptTokens,
-            toBody: (served, usage) => ({
-              model: served.id,
-              embeddings: cutVectors(vectors, dimensions ?? null, served).map((it) => [...it]),
-              total_duration: Math.round((performance.now() - startMs) * 1e6),
-              load_duration: 0,
-              prompt_eval_count: usage.prompt_tokens,
-            }),
-          };
-        }),
-    };
+    const computation = toEmbedding(inputs, dimensions ?? null, ({ vectors, served, usage }) => ({
+      model: served.id,
+      embeddings: vectors.map((it) => [...it]),
+      total_duration: Math.round((performance.now() - startMs) * 1e6),
+      load_duration: 0,
+      prompt_eval_count: usage.prompt_tokens,
+    }));
     const format = toComputedFormat('ollama_embed', computation, ollamaErrorFormat);
     return { task: toReadTask(toModelId(model), inputs), format };
   },
