@@ -5,11 +5,10 @@ import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { x } from 'tar';
 import { readFreeBytes } from '#lib/disk-space.ts';
-import { GrowingFile, type Progress } from '#lib/growing-file.ts';
+import { type FileSource, GrowingFile, type Progress } from '#lib/growing-file.ts';
 import { GpuError } from './errors.ts';
 import { gpuFolder } from './kernels.ts';
 import type { PinnedPackage } from './packages.ts';
@@ -24,8 +23,7 @@ export interface DownloadOptions {
   readonly retryDelayMs?: number;
 }
 
-/** Consecutive failures without progress before the download is given up. */
-const maxFailures = 5;
+const retryRules = { delayMs: 1_000, maxDelayMs: 60_000, maxFailures: 5 };
 const reserveBytes = 256 * 2 ** 20;
 
 /** Downloads the package and puts its file at `target`. */
@@ -73,26 +71,20 @@ async function fetchPackage(
   wanted: PinnedPackage,
   url: string,
   part: string,
-  { signal, progress, retryDelayMs = 1_000 }: DownloadOptions,
+  { signal, progress, retryDelayMs: delayMs = retryRules.delayMs }: DownloadOptions,
 ): Promise<void> {
   const handle = await open(part, 'a+', 0o600);
   try {
     const file = new GrowingFile(handle, wanted.bytes, { algorithm: 'sha512', progress });
     await file.load(signal);
-    for (let failures = 0; file.bytes < file.size; ) {
-      const before = file.bytes;
-      try {
-        await fetchOnce(url, file, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof GpuError) throw error;
-        failures = file.bytes > before ? 1 : failures + 1;
-        if (failures >= maxFailures)
-          throw new GpuError(
-            `${url} could not be downloaded: ${toReason(error)}. Run the command again to continue.`,
-          );
-        await sleep(retryDelayMs * 2 ** (failures - 1), undefined, { signal });
-      }
+    try {
+      await file.fetchRest(toSource(url, wanted.bytes, signal), { ...retryRules, delayMs }, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof GpuError) throw error;
+      throw new GpuError(
+        `${url} could not be downloaded: ${toReason(error)}. Run the command again to continue.`,
+      );
     }
     if (file.digest('base64') !== wanted.sha512) {
       await handle.truncate(0);
@@ -104,23 +96,20 @@ async function fetchPackage(
   }
 }
 
-async function fetchOnce(url: string, file: GrowingFile, signal: AbortSignal): Promise<void> {
-  const headers = file.bytes === 0 ? {} : { range: `bytes=${file.bytes}-` };
-  const response = await fetch(url, { headers, signal });
-  if (!response.ok || response.body === null) {
+const toSource = (url: string, size: number, signal: AbortSignal): FileSource => ({
+  async open(offset) {
+    const headers = offset === 0 ? {} : { range: `bytes=${offset}-` };
+    const response = await fetch(url, { headers, signal });
+    if (response.ok && response.body !== null)
+      return { from: response.status === 206 ? offset : 0, body: response.body };
     const message = `${url} answered with status ${response.status}`;
-    if (response.status < 500 && response.status !== 429) throw new GpuError(`${message}.`);
-    throw new Error(message);
-  }
-  // A registry that ignores the range sends the whole file.
-  if (response.status !== 206 && file.bytes > 0) await file.reset();
-  for await (const chunk of response.body) {
-    if (file.bytes + chunk.length > file.size)
-      throw new GpuError(`${url} is larger than the ${file.size} bytes that were published.`);
-    await file.append(Buffer.from(chunk));
-  }
-  if (file.bytes < file.size) throw new Error(`${url} ended after ${file.bytes} bytes`);
-}
+    const isFinal = response.status < 500 && response.status !== 429;
+    throw isFinal ? new GpuError(`${message}.`) : new Error(message);
+  },
+  toTooLarge: () => new GpuError(`${url} is larger than the ${size} bytes that were published.`),
+  toEndedEarly: (bytes) => new Error(`${url} ended after ${bytes} bytes`),
+  retryAfterMs: (error) => (error instanceof GpuError ? null : 0),
+});
 
 async function unpack({ member }: PinnedPackage, archive: string, target: string): Promise<void> {
   mkdirSync(dirname(target), { recursive: true });

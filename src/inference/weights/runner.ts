@@ -4,8 +4,9 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Database, WeightPullRow } from '#db/tables.ts';
 import { isDiskFullCode, readFreeBytes } from '#lib/disk-space.ts';
+import type { RetryRules } from '#lib/growing-file.ts';
 import type { Bindings } from './bindings.ts';
-import { defaultRetryRules, download, type RetryRules } from './download.ts';
+import { defaultRetryRules, download } from './download.ts';
 import { diskFull, goneFromDisk, noSpace, PullError } from './errors.ts';
 import type { Hub } from './hub.ts';
 import type { PullRows } from './pull-rows.ts';
