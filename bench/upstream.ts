@@ -112,7 +112,7 @@ async function serveRounds(): Promise<void> {
     stream: true,
   };
   const call = {
-    envelope: { id: 'chat-1', created: 1, model: 'm', kind: 'chat' as const },
+    envelope: { requestId: '1', id: 'chat-1', created: 1, model: 'm', kind: 'chat' as const },
     signal,
     caller: 'bench',
     priority: 0,

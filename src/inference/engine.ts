@@ -61,6 +61,8 @@ export function namesTokens({ kind, body }: Task): boolean {
 
 /** The members that every event of a response shares, and the response itself. */
 export interface Envelope {
+  readonly requestId: string;
+  /** Id of the response: the request's, with a prefix. */
   readonly id: string;
   /** Unix seconds. */
   readonly created: number;

@@ -10,7 +10,7 @@ export function newEnvelope(
   nowMs: number,
 ): Envelope {
   const prefix = kind === 'chat' ? 'chat-' : 'cmpl-';
-  return { id: prefix + requestId, created: Math.floor(nowMs / 1000), model, kind };
+  return { requestId, id: prefix + requestId, created: Math.floor(nowMs / 1000), model, kind };
 }
 
 export function toResponse({ id, created, model, kind }: Envelope, response: EngineResponse) {

@@ -4,7 +4,7 @@ import type { Call, EngineChunk, Task, Usage, WireEvents } from '#inference/engi
 
 export function newCall(overrides: Partial<Call> = {}, kind: Task['kind'] = 'chat'): Call {
   return {
-    envelope: { id: 'chat-1', created: 1_700_000_000, model: 'm', kind },
+    envelope: { requestId: '1', id: 'chat-1', created: 1_700_000_000, model: 'm', kind },
     signal: new AbortController().signal,
     caller: 'tester',
     priority: 0,

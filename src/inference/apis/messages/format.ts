@@ -126,7 +126,7 @@ class MessageStream implements StreamFormat {
   }
 
   fail(error: InferenceError): WireEvents {
-    const body = toErrorBody(error, this.#envelope.id.replace(idPrefix, ''));
+    const body = toErrorBody(error, this.#envelope.requestId);
     return toBytes(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
   }
 
@@ -135,10 +135,7 @@ class MessageStream implements StreamFormat {
   }
 }
 
-const idPrefix = /^[a-z]+-/;
-
-/** `msg_` and the id of the request. */
-const toMessageId = ({ id }: Envelope) => id.replace(idPrefix, 'msg_');
+const toMessageId = ({ requestId }: Envelope) => `msg_${requestId}`;
 
 /** The input leaves out what the engine's cache had. */
 function toUsage({ prompt_tokens, completion_tokens, prompt_tokens_details }: Usage) {

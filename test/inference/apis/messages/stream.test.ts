@@ -16,7 +16,13 @@ import {
 } from '#test/support/messages-events.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 
-const envelope: Envelope = { id: 'chat-0af1', created: 1, model: 'agent', kind: 'chat' };
+const envelope: Envelope = {
+  requestId: '0af1',
+  id: 'chat-0af1',
+  created: 1,
+  model: 'agent',
+  kind: 'chat',
+};
 const request: MessagesRequest = {
   model: 'agent',
   max_tokens: 100,

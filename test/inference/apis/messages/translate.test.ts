@@ -261,7 +261,7 @@ test('a whole response has the blocks that a stream would have', () => {
   const request = { ...base, messages: [] as Message[] };
   const whole = createMessagesFormat(request).toWhole(
     { choices: [{ index: 0, message, logprobs: null, finish_reason: 'tool_calls' }], usage },
-    { id: 'chat-0af1', created: 1, model: 'agent', kind: 'chat' },
+    { requestId: '0af1', id: 'chat-0af1', created: 1, model: 'agent', kind: 'chat' },
   );
   assert.deepEqual(whole, {
     id: 'msg_0af1',

@@ -17,7 +17,13 @@ import { toWireEvents } from '#inference/wire-events.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { checkResponseEvents, parseResponseEvents, textOf } from './event-checker.ts';
 
-const envelope = { id: 'chat-0123', created: 1_763_000_000, model: 'mill', kind: 'chat' } as const;
+const envelope = {
+  requestId: '0123',
+  id: 'chat-0123',
+  created: 1_763_000_000,
+  model: 'mill',
+  kind: 'chat',
+} as const;
 const usage: Usage = {
   prompt_tokens: 7,
   completion_tokens: 5,

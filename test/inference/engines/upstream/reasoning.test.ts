@@ -39,7 +39,9 @@ function sayOnce(
   space: string,
   templates: EventTemplates,
 ) {
-  const call = newCall({ envelope: { id: 'chat-1', created: 7, model: 'ours', kind: 'chat' } });
+  const call = newCall({
+    envelope: { requestId: '1', id: 'chat-1', created: 7, model: 'ours', kind: 'chat' },
+  });
   const counting = { generated: createTokenCounts(undefined)(), check: newTrust() };
   const rewriter = new EventRewriter(chat(thinkTags), call, counting, templates);
   const write = (delta: Delta, finish: string | null) => {

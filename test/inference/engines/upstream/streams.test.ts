@@ -15,7 +15,13 @@ import { newTrust } from '#test/support/upstream.ts';
 
 type Event = Record<string, unknown> & { choices: Record<string, unknown>[] };
 
-const envelope = { id: 'chat-ours', created: 7, model: 'ours/größe', kind: 'chat' as const };
+const envelope = {
+  requestId: 'ours',
+  id: 'chat-ours',
+  created: 7,
+  model: 'ours/größe',
+  kind: 'chat' as const,
+};
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
 
 function chat(body: Partial<ChatRequest> = {}): Task {
