@@ -1,9 +1,11 @@
 // The npm package in an empty folder, as `npm install` unpacks it: its program runs, serves the dashboard, chats and
-// launches a machine, and with its dependencies it is no larger than promised.
+// launches a machine, and with its dependencies it is no larger than promised. A checkout without development packages
+// serves the dashboard too.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -12,7 +14,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { x } from 'tar';
 import { makeFolder } from '#test/support/process.ts';
@@ -53,14 +55,19 @@ function measure(folder: string): number {
   return bytes;
 }
 
-test('the package and its dependencies take at most 350 MiB', async () => {
-  const prefix = await install();
+/** Paths below the checkout of what `npm ci --omit=dev` installs. */
+function findProductionPackages(): string[] {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean }>;
   };
-  const folders = Object.entries(lock.packages)
+  return Object.entries(lock.packages)
     .filter(([path, { dev }]) => path !== '' && dev !== true && existsSync(join(root, path)))
-    .map(([path]) => join(root, path));
+    .map(([path]) => path);
+}
+
+test('the package and its dependencies take at most 350 MiB', async () => {
+  const prefix = await install();
+  const folders = findProductionPackages().map((path) => join(root, path));
   const all = [join(prefix, 'lib/node_modules/millrace'), ...folders].map(measure);
   const mebibytes = all.reduce((sum, bytes) => sum + bytes, 0) / 2 ** 20;
   assert.ok(mebibytes > 100 && mebibytes <= 350, `${mebibytes} MiB`);
@@ -129,5 +136,59 @@ test('the packed program serves the dashboard, chats and launches a machine', as
   await until(
     'the machine is gone',
     async () => ((await call('/api/v1/instances')).data as unknown[]).length === 0,
+  );
+});
+
+/** A checkout after `npm ci --omit=dev`. */
+function checkOut(): string {
+  const checkout = makeFolder();
+  const files = ['.npmrc', 'docs', 'millrace', 'model', 'package-lock.json', 'package.json', 'src'];
+  for (const name of [...files, 'web']) {
+    cpSync(join(root, name), join(checkout, name), {
+      recursive: true,
+      filter: (path) => path !== join(root, 'web/dist'),
+    });
+  }
+  const topmost = findProductionPackages().filter((path) => !path.includes('/node_modules/'));
+  for (const path of [...topmost, 'node_modules/.bin']) {
+    mkdirSync(dirname(join(checkout, path)), { recursive: true });
+    symlinkSync(join(root, path), join(checkout, path));
+  }
+  return checkout;
+}
+
+/** An npm that installs the packages and builds of this checkout, without the registry. */
+function writeNpm(): string {
+  const folder = makeFolder();
+  const script = `#!/bin/sh
+[ "$*" = "ci --include=dev" ] && ln -s "${root}/node_modules" node_modules && cp -r "${root}/web/dist" web/dist
+`;
+  writeFileSync(join(folder, 'npm'), script, { mode: 0o755 });
+  return folder;
+}
+
+test('a checkout without development packages serves the dashboard and keeps no build tools', async () => {
+  execFileSync(process.execPath, ['web/build.ts'], { cwd: root });
+  const checkout = checkOut();
+  const server = spawn('./millrace', ['serve', '--port', '0', '--data-dir', 'data'], {
+    cwd: checkout,
+    env: { PATH: `${writeNpm()}:${process.env.PATH}` },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  after(() => server.kill('SIGKILL'));
+  let output = '';
+  for await (const text of server.stdout.setEncoding('utf8')) {
+    output += text;
+    if (output.includes('API docs')) break;
+  }
+  const url = /Inference API\s+(\S+)\/v1/.exec(output)?.[1];
+  for (const path of ['/', '/docs', '/help/']) {
+    await until(`${path} is served`, async () => {
+      const { status } = await fetch(`${url}${path}`, { headers: { accept: 'text/html' } });
+      return status === 200;
+    });
+  }
+  await until('the copy is removed', () =>
+    readdirSync(join(checkout, 'web/dist')).every((name) => !name.startsWith('.')),
   );
 });

@@ -1,13 +1,13 @@
 // Builds the dashboard, then the guide, each into a folder named after the version of its sources, with compressed
 // copies of all assets. The server runs this in a child process; `npm run build:web` runs it by hand. Does nothing
-// for a build that exists.
+// for a build that exists. A production checkout lacks the build tools, so it builds in a copy that has them.
 
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { build } from 'vite';
 import { isBuilt, toBuildFolder, toHelpFolder, webFolder } from '#server/dashboard-build.ts';
+import { buildInCopy, hasBuildTools } from './build-in-copy.ts';
 
 const dashboard = toBuildFolder();
 const help = toHelpFolder();
@@ -15,34 +15,43 @@ const builds = dirname(dashboard);
 /** Servers of earlier versions may still serve from their folders. */
 const keptBuilds = 3;
 
-await buildOnce(dashboard, async (outDir) => {
-  await build({ root: webFolder, logLevel: 'warn', build: { outDir, emptyOutDir: true } });
-});
-await buildOnce(help, async (outDir) => {
-  // Loaded only when it is needed.
-  const vitepress = await import('vitepress');
-  await vitepress.build(join(webFolder, 'help'), { outDir });
-  await writeFile(
-    join(outDir, 'script-hashes.json'),
-    JSON.stringify(await findInlineScripts(outDir)),
-  );
-});
-await prune();
+/** Each process has its own: several may build the same version. */
+const working = join(builds, `.building-${process.pid}`);
 
-async function buildOnce(target: string, run: (working: string) => Promise<void>): Promise<void> {
-  if (isBuilt(target)) return;
-  const working = join(builds, `.building-${process.pid}`);
+if (!isBuilt(dashboard) || !isBuilt(help)) {
   try {
-    await run(working);
-    await compress(join(working, 'assets'));
-    await mkdir(builds, { recursive: true });
-    await rename(working, target).catch((error: NodeJS.ErrnoException) => {
-      // Another process may have finished the same build. Its result is equal, so ours is discarded.
-      if (!isBuilt(target)) throw error;
-    });
+    if (hasBuildTools()) await buildHere();
+    else await buildInCopy(working, builds);
   } finally {
     await rm(working, { recursive: true, force: true });
   }
+}
+await prune();
+
+async function buildHere(): Promise<void> {
+  await buildOnce(dashboard, async (outDir) => {
+    const vite = await import('vite');
+    await vite.build({ root: webFolder, logLevel: 'warn', build: { outDir, emptyOutDir: true } });
+  });
+  await buildOnce(help, async (outDir) => {
+    const vitepress = await import('vitepress');
+    await vitepress.build(join(webFolder, 'help'), { outDir });
+    await writeFile(
+      join(outDir, 'script-hashes.json'),
+      JSON.stringify(await findInlineScripts(outDir)),
+    );
+  });
+}
+
+async function buildOnce(target: string, run: (outDir: string) => Promise<void>): Promise<void> {
+  if (isBuilt(target)) return;
+  await run(working);
+  await compress(join(working, 'assets'));
+  await mkdir(builds, { recursive: true });
+  await rename(working, target).catch((error: NodeJS.ErrnoException) => {
+    // Another process may have finished the same build. Its result is equal, so ours is discarded.
+    if (!isBuilt(target)) throw error;
+  });
 }
 
 /** Hashes of the scripts inside the pages, which the content security policy lists. */

@@ -35,13 +35,6 @@ export function createDashboardBuild(log: FastifyBaseLogger): DashboardBuild {
 
   function start() {
     if (ready && isBuilt(helpFolder)) return;
-    if (!existsSync(join(root, 'node_modules/vite'))) {
-      failed = true;
-      log.error(
-        'the dashboard is not built, and `npm ci --omit=dev` leaves out what builds it; run `npm ci && npm run build:web && npm prune --omit=dev`',
-      );
-      return;
-    }
     const startedAt = performance.now();
     child = spawn(process.execPath, [join(webFolder, 'build.ts')], {
       cwd: root,

@@ -117,8 +117,8 @@ export function sendWaitingPage(
       ]
     : [
         `The ${what} is being prepared`,
-        'This happens once, on the first start, and takes a few seconds. The page opens by itself. ' +
-          'Both APIs work already.',
+        'This happens once, on the first start. It takes a few seconds, or a minute or two if the build tools must be ' +
+          'downloaded. The page opens by itself. Both APIs work already.',
       ];
   // A script rather than a refresh header: only a reload keeps the part after the #, such as an invitation.
   reply
