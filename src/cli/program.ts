@@ -17,6 +17,7 @@ import { instancesCommand } from '#cli/instances/command.ts';
 import { keysCommand } from '#cli/keys/command.ts';
 import { limitsCommand } from '#cli/limits/command.ts';
 import { modelsCommand } from '#cli/models/command.ts';
+import { requestsCommand } from '#cli/requests/command.ts';
 import { loginCommand } from '#cli/session/login.ts';
 import { logoutCommand } from '#cli/session/logout.ts';
 import { whoamiCommand } from '#cli/session/whoami.ts';
@@ -75,6 +76,7 @@ export function createProgram(): Command {
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(usageCommand())
+    .addCommand(requestsCommand())
     .addCommand(auditCommand())
     .addCommand(completionCommand());
 }

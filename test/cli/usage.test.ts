@@ -57,6 +57,36 @@ describe('millrace usage', () => {
     assert.equal(end, '');
   });
 
+  test('a request is listed, filtered, and shown by the first characters of its id', async () => {
+    const requests = (...args: string[]) => runMillrace(['requests', ...args], { env });
+    const { stdout } = await requests(
+      'list',
+      '--model',
+      model,
+      '--key',
+      'first',
+      '--status',
+      'done',
+    );
+    const [header, line] = stdout.split('\n');
+    assert.match(header ?? '', /^ID +TIME +MODEL +KEY +STATUS +TOKENS IN +TOKENS OUT +TOOK +COST$/);
+    const id = line?.split(' ')[0] ?? '';
+    assert.match(id, /^[0-9a-f]{32}$/);
+    const shown = await requests('show', id.slice(0, 6));
+    assert.match(shown.stdout, new RegExp(`^Id +${id}\n`));
+    assert.match(shown.stdout, /^Output tokens +3$/m);
+    assert.equal(JSON.parse((await requests('show', id, '--json')).stdout).id, id);
+    assert.deepEqual(
+      JSON.parse((await requests('list', '--status', 'failed', '--json')).stdout),
+      [],
+    );
+    const missing = await requests('show', 'ffff');
+    assert.deepEqual(
+      [missing.code, missing.stderr.includes('There is no request ffff.')],
+      [1, true],
+    );
+  });
+
   test('usage, limits and status have one total for models and machines, as the dashboard', async () => {
     const read = async (...words: string[]) => {
       const { code, stdout, stderr } = await runMillrace([...words, '--json'], { env });

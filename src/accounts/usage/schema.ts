@@ -7,7 +7,14 @@ const Time = Type.String({ format: 'date-time' });
 
 const steps = ['hour', 'day'] as const;
 const groupings = ['model', 'key', 'backend', 'none'] as const;
-const statuses = ['done', 'aborted', 'failed', 'refused', 'running', 'interrupted'] as const;
+export const usageStatuses = [
+  'done',
+  'aborted',
+  'failed',
+  'refused',
+  'running',
+  'interrupted',
+] as const;
 
 export type Step = (typeof steps)[number];
 export type Grouping = (typeof groupings)[number];
@@ -18,7 +25,7 @@ const subject = {
   model: Type.Optional(Type.String({ maxLength: 256, pattern: noNul.notEmpty })),
   key: Type.Optional(Type.String({ pattern: '^[0-9a-f]{32}$' })),
 };
-const filter = { ...subject, status: Type.Optional(OneOf(statuses)) };
+const filter = { ...subject, status: Type.Optional(OneOf(usageStatuses)) };
 
 export const UsageQuery = Type.Object(
   {
@@ -84,7 +91,7 @@ export interface UsageRequest {
   backend: string | null;
   key_id: string | null;
   key_label: string | null;
-  status: (typeof statuses)[number];
+  status: (typeof usageStatuses)[number];
   code: string | null;
   prompt_tokens: number;
   completion_tokens: number;
