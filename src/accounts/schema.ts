@@ -176,6 +176,8 @@ export const auditActions = [
   'instance.restarted',
   'instance.power_cycled',
   'instance.terminated',
+  'instance.became_unhealthy',
+  'instance.recovered',
   'instance.terminal_opened',
   'filesystem.created',
   'filesystem.deleted',

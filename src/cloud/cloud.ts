@@ -100,7 +100,7 @@ export async function createCloud(
     clock,
     {
       drivers,
-      unreachable: createUnreachableHosts(db, clock, { events, log, nudge }),
+      unreachable: createUnreachableHosts(db, clock, { audit, events, log, nudge }),
       log,
       changed: (id) => reconciler.hint(id),
     },
@@ -109,6 +109,7 @@ export async function createCloud(
   const firewall = createAccountFirewall(db, clock, { audit, nudge });
   const filesystemWork = createFilesystemWork(db, clock, { claims, hosts, log });
   const reconciler = createReconciler(db, clock, {
+    audit,
     claims,
     hosts,
     events,

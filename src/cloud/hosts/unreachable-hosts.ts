@@ -2,6 +2,8 @@
 // they are reconciled again as soon as the host answers.
 
 import type { Logger } from 'pino';
+import type { Audit } from '#accounts/audit.ts';
+import { recordHealth } from '#cloud/instances/health-events.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { Database } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -14,6 +16,7 @@ export interface UnreachableHosts {
 }
 
 export interface UnreachableHostsParts {
+  audit: Audit;
   events: InstanceEvents;
   log: Logger;
   nudge(): void;
@@ -24,7 +27,7 @@ const maxRowsPerRound = 500;
 export function createUnreachableHosts(
   db: Database,
   clock: Clock,
-  { events, log, nudge }: UnreachableHostsParts,
+  { audit, events, log, nudge }: UnreachableHostsParts,
 ): UnreachableHosts {
   return {
     async markUnhealthy(hostId, node, reason) {
@@ -37,17 +40,22 @@ export function createUnreachableHosts(
         .where('claimed_until', '<=', clock.now())
         .limit(maxRowsPerRound);
       if (node !== undefined) query = query.where('node', '=', node);
+      const status = 'unhealthy';
+      const changes = { status, status_reason: reason, host_silent: 1 } as const;
       for (const row of await query.execute()) {
-        const { numUpdatedRows } = await db
-          .updateTable('instances')
-          .set({ status: 'unhealthy', status_reason: reason, host_silent: 1 })
-          .where('id', '=', row.id)
-          .where('status', '=', row.status)
-          .where('version', '=', row.version)
-          .where('claimed_until', '<=', clock.now())
-          .executeTakeFirstOrThrow();
-        if (numUpdatedRows === 0n) continue;
-        const status = 'unhealthy';
+        const isMarked = await db.transaction().execute(async (tx) => {
+          const { numUpdatedRows } = await tx
+            .updateTable('instances')
+            .set(changes)
+            .where('id', '=', row.id)
+            .where('status', '=', row.status)
+            .where('version', '=', row.version)
+            .where('claimed_until', '<=', clock.now())
+            .executeTakeFirstOrThrow();
+          if (numUpdatedRows > 0n) await recordHealth(tx, audit, row, changes);
+          return numUpdatedRows > 0n;
+        });
+        if (!isMarked) continue;
         log.info({ instance: row.id, from: row.status, to: status, reason }, 'instance changed');
         events.publish({ accountId: row.account_id, instanceId: row.id, status });
       }

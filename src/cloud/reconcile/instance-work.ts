@@ -2,8 +2,10 @@
 // row, act on the driver with no transaction open, apply the result by compare-and-set.
 
 import type { Logger } from 'pino';
+import type { Audit } from '#accounts/audit.ts';
 import { DriverError } from '#cloud/drivers/driver.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
+import { recordHealth } from '#cloud/instances/health-events.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
 import type { InstanceRow } from '#db/cloud-rows.ts';
@@ -17,6 +19,7 @@ import { loadSpec } from './machine-specs.ts';
 export interface InstanceWorkContext {
   readonly db: Database;
   readonly clock: Clock;
+  readonly audit: Audit;
   readonly claims: Claims;
   readonly hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'reaches' | 'suspect'>;
   readonly events: InstanceEvents;
@@ -129,6 +132,7 @@ async function apply(
     if (changes.status === 'terminated') {
       await tx.deleteFrom('instance_gpus').where('instance_id', '=', row.id).execute();
     }
+    await recordHealth(tx, context.audit, row, changes);
     return true;
   });
   if (applied) announce(context, row, changes);

@@ -2,6 +2,7 @@
 // reconciler on one database, and each may die at any point: see claims.ts and instance-work.ts.
 
 import type { Logger } from 'pino';
+import type { Audit } from '#accounts/audit.ts';
 import type { Hosts } from '#cloud/hosts/hosts.ts';
 import type { InstanceEvents } from '#cloud/instances/instance-events.ts';
 import type { InstanceFirewall } from '#cloud/resources/firewall.ts';
@@ -28,6 +29,7 @@ export interface Reconciler {
 }
 
 export interface ReconcilerParts {
+  audit: Audit;
   claims: Claims;
   hosts: Pick<Hosts, 'driverOf' | 'reachable' | 'reaches' | 'suspect'>;
   events: InstanceEvents;

@@ -113,6 +113,16 @@ for (const database of databases) {
       await cloud.settle();
       assert.equal((await cloud.instance(id)).status, 'active');
       assert.equal((await rowOf(cloud, id)).status_reason, null);
+      const events = await cloud.db
+        .selectFrom('audit_events')
+        .select('action')
+        .where('resource_id', '=', id)
+        .orderBy('at')
+        .execute();
+      assert.deepEqual(
+        events.map(({ action }) => action),
+        ['instance.created', 'instance.became_unhealthy', 'instance.recovered'],
+      );
       assert.equal(
         far.calls.filter((call) => call === `launch ${id}`).length,
         1,

@@ -111,7 +111,7 @@ for (const database of databases) {
     });
 
     test('an instance whose machine stops is unhealthy with a reason, and active once it is back', async () => {
-      const { launchActive, instance, driver, cloud, accountId } = await startCloud(database);
+      const { launchActive, instance, driver, cloud, accountId, db } = await startCloud(database);
       const id = await launchActive();
       driver.kill(id, 'The kernel killed its first process.');
       await cloud.reconciler.observeSome();
@@ -123,6 +123,18 @@ for (const database of databases) {
       assert.equal((await instance(id)).status, 'active');
       const { data } = await cloud.details.list(accountId, { limit: 1 });
       assert.equal(data[0]?.status_reason, null);
+      const events = await db
+        .selectFrom('audit_events')
+        .select(['action', 'account_id', 'details'])
+        .where('resource_id', '=', id)
+        .where('action', '!=', 'instance.created')
+        .execute();
+      const found = events.map(({ action, details }) => [action, JSON.parse(details).reason]);
+      assert.deepEqual(found.sort(), [
+        ['instance.became_unhealthy', 'The kernel killed its first process.'],
+        ['instance.recovered', undefined],
+      ]);
+      assert.ok(events.every(({ account_id }) => account_id === accountId));
     });
 
     test('an instance whose machine stops at boot is unhealthy, and a restart brings it up', async () => {

@@ -28,6 +28,8 @@ export const actionNames: Record<string, string> = {
   'instance.restarted': 'Machine restarted',
   'instance.power_cycled': 'Machine power-cycled',
   'instance.terminated': 'Machine terminated',
+  'instance.became_unhealthy': 'Machine became unhealthy',
+  'instance.recovered': 'Machine recovered',
   'instance.terminal_opened': 'Terminal opened',
   'filesystem.created': 'Filesystem created',
   'filesystem.deleted': 'Filesystem deleted',

@@ -1,4 +1,5 @@
-// What happened to one machine, newest first: what users did, from the audit log, and when it booted, from the machine.
+// What happened to one machine, newest first: what users did and how it fared, from the audit log, and when it booted,
+// from the machine.
 
 import { Text, Timeline } from '@mantine/core';
 import type { AuditEvent } from '#accounts/schema.ts';
@@ -64,11 +65,14 @@ function toCurrent(
   instance: Instance | undefined,
   detail: InstanceDetail | undefined,
 ): MachineEvent[] {
-  const reason = detail?.status_reason ?? detail?.last_error;
-  if (instance === undefined || !reason) return [];
-  const title = instance.status === 'unhealthy' ? 'Unhealthy' : 'Last error';
-  return [{ id: 'now', title, text: reason }];
+  // An unhealthy machine has an event with its reason.
+  const reason = instance?.status === 'unhealthy' ? null : detail?.last_error;
+  return reason ? [{ id: 'now', title: 'Last error', text: reason }] : [];
 }
+
+/** Why a machine became unhealthy. */
+const toReason = ({ details: { reason } }: AuditEvent) =>
+  typeof reason === 'string' ? reason : undefined;
 
 function toLogged(event: AuditEvent): MachineEvent {
   const { id, at, action, user_email, api_key_label } = event;
@@ -77,6 +81,6 @@ function toLogged(event: AuditEvent): MachineEvent {
     id,
     at,
     title: actionNames[action] ?? action,
-    text: actor ? `By ${actor}` : undefined,
+    text: actor ? `By ${actor}` : toReason(event),
   };
 }
