@@ -72,6 +72,10 @@ describe('the launch page', { skip: noBrowser }, () => {
       commands[format] = (await page.locator('aside pre').textContent()) ?? '';
     }
     assert.match(commands.Terraform ?? '', /lambdalabs_instance.*region_name = "us-west-1"/s);
+    assert.match(
+      commands.Terraform ?? '',
+      /source += "elct9620\/lambdalabs"\s+version = "~> 0\.8"/,
+    );
     const environment = {
       ...process.env,
       MILLRACE_URL: dashboard.url,

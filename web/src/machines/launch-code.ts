@@ -68,7 +68,11 @@ function toTerraform(address: string, launch: Launch): string {
   return [
     'terraform {',
     '  required_providers {',
-    '    lambdalabs = { source = "elct9620/lambdalabs" }',
+    '    lambdalabs = {',
+    '      source  = "elct9620/lambdalabs"',
+    // base_url exists since 0.5.0. Versions 6.0.1 and 6.0.2, which were released by mistake, are older than 0.7.0.
+    '      version = "~> 0.8"',
+    '    }',
     '  }',
     '}',
     'variable "millrace_api_key" {',
