@@ -51,14 +51,11 @@ export function LaunchTypes({ types, choice, onChange }: LaunchPartProps) {
   return (
     <div className="stack">
       <Filters filters={filters} onChange={(change) => setFilters({ ...filters, ...change })} />
-      {!offers.some(isAvailable) && (
-        <Text size="sm">
-          There is no capacity for another machine now. Terminate a machine, or try again later.
-        </Text>
-      )}
       {shown.length === 0 && (
         <Text size="sm" role="status">
-          No type matches these filters. {toCounted(offers.length, 'type')} without them.
+          {offers.some(isAvailable)
+            ? `No type matches these filters. ${toCounted(offers.length, 'type')} without them.`
+            : 'There is no capacity for another machine now. Terminate a machine, or try again later.'}
         </Text>
       )}
       <Radio.Group
