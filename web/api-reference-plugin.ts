@@ -1,10 +1,16 @@
 // Adds Scalar's API reference to docs.html as a script of its own. The package carries a build for browsers, with all
-// it needs; the sources it is built from would bring 270 more packages.
+// it needs; the sources it is built from would bring 270 more packages. The script takes seconds to load and run, so
+// the page has the introduction as HTML until the reference replaces it.
 
 import { createHash } from 'node:crypto';
 import scalar from '@scalar/fastify-api-reference';
 import Fastify from 'fastify';
+import { createElement } from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
+import ReactMarkdown from 'react-markdown';
+import remarkGfm from 'remark-gfm';
 import type { Plugin } from 'vite';
+import { introduction, title } from '#server/openapi/introduction.ts';
 
 const page = 'docs.html';
 
@@ -17,11 +23,26 @@ export async function apiReference(): Promise<Plugin> {
     generateBundle() {
       this.emitFile({ type: 'asset', fileName, source });
     },
-    transformIndexHtml: (_html, { filename }) =>
+    transformIndexHtml: (html, { filename }) =>
       filename.endsWith(page)
-        ? [{ tag: 'script', attrs: { src: `/${fileName}`, defer: true } }]
+        ? {
+            html: html.replace(
+              empty,
+              empty.replace('><', () => `>${renderIntroduction()}<`),
+            ),
+            tags: [{ tag: 'script', attrs: { src: `/${fileName}`, defer: true } }],
+          }
         : undefined,
   };
+}
+
+const empty = '<div id="reference"></div>';
+
+function renderIntroduction(): string {
+  const text = createElement(ReactMarkdown, { remarkPlugins: [remarkGfm] }, introduction);
+  return renderToStaticMarkup(
+    createElement('main', { className: 'introduction' }, createElement('h1', {}, title), text),
+  );
 }
 
 async function readScript(): Promise<string> {

@@ -87,6 +87,7 @@ export const sharedSources = [
   'src/lib/format.ts',
   'src/lib/read-events.ts',
   'src/lib/schema/pattern-words.ts',
+  'src/server/openapi/introduction.ts',
 ];
 
 const helpSources = join(webFolder, 'help');

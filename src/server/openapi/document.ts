@@ -5,6 +5,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import { toMessagesError } from '#inference/apis/messages/errors.ts';
 import { toCodeSamples } from './code-samples.ts';
 import { cloudErrors, type DescribedError, inferenceErrors } from './error-catalog.ts';
+import { introduction, title } from './introduction.ts';
 import { operationTexts, tags } from './operations.ts';
 
 const text = { type: 'string' };
@@ -55,19 +56,6 @@ const schemas = {
   ),
 };
 
-const description = `Two APIs on one server, with one key.
-
-| API | base URL | compatible with |
-|---|---|---|
-| Inference | \`/v1\` | OpenAI: chat completions, completions, responses, embeddings, files, batches, models; Anthropic: messages |
-| Cloud | \`/api/v1\` | Lambda Cloud, version 1 |
-
-Create a key in the dashboard or with \`millrace keys create\`. Send it as \`Authorization: Bearer <key>\`, as
-\`x-api-key\`, or as the user name of HTTP Basic. Every response has an \`x-request-id\` header, which names its entry in the server’s log.
-
-Errors have a code, which programs compare, and a message for people. Each operation lists its codes.
-`;
-
 /** Stands for the server's base URL, which each response replaces with the one that its client uses. */
 const server = 'https://server.invalid';
 
@@ -76,9 +64,9 @@ export const openapi: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
     info: {
-      title: 'Millrace',
+      title,
       version: '1',
-      description,
+      description: introduction,
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: server, description: 'This server' }],
