@@ -108,7 +108,7 @@ export class SignIn {
         .values(user)
         .onConflict((onConflict) => onConflict.column('email').doNothing())
         .executeTakeFirst();
-      if (numInsertedOrUpdatedRows === 0n) throw conflict('This email address is taken.');
+      if (numInsertedOrUpdatedRows === 0n) throw conflict('This email address is taken.', 'email');
       const membership = {
         account_id: invitation.account_id,
         user_id: user.id,

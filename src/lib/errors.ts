@@ -124,7 +124,8 @@ export const notFound = (what: string) => new Refusal('not_found', `${what} does
 export const deadLink = () =>
   new Refusal('not_found', 'This link was used or has expired. Ask for a new one.');
 
-export const conflict = (message: string) => new Refusal('conflict', message);
+export const conflict = (message: string, param?: string) =>
+  new Refusal('conflict', message, param === undefined ? {} : { param });
 
 export const databaseUnavailable = (cause: unknown) =>
   new Refusal('database_unavailable', 'The database does not answer. Try again shortly.', {

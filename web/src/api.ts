@@ -6,17 +6,26 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: string | null;
   readonly suggestion: string | null;
+  /** The member of the request that the error is about, e.g. `limits.monthly_budget`; null if there is none. */
+  readonly param: string | null;
   readonly requestId: string | null;
 
   constructor(
     message: string,
-    detail: { status: number; code?: string; suggestion?: string; requestId?: string | null },
+    detail: {
+      status: number;
+      code?: string;
+      suggestion?: string;
+      param?: string | null;
+      requestId?: string | null;
+    },
   ) {
     super(message);
     this.name = 'ApiError';
     this.status = detail.status;
     this.code = detail.code ?? null;
     this.suggestion = detail.suggestion ?? null;
+    this.param = detail.param ?? null;
     this.requestId = detail.requestId ?? null;
   }
 }
@@ -78,7 +87,7 @@ async function toError(response: Response): Promise<ApiError> {
   const { status } = response;
   const requestId = response.headers.get('x-request-id');
   const body = (await response.json().catch(() => null)) as {
-    error?: { message?: string; code?: string; suggestion?: string };
+    error?: { message?: string; code?: string; suggestion?: string; param?: string | null };
   } | null;
   const { message = `The server responded with status ${status}.`, ...rest } = body?.error ?? {};
   return new ApiError(message, { ...rest, status, requestId });

@@ -96,7 +96,7 @@ async function refuseTakenName(db: Database, name: string): Promise<void> {
   if (known.length >= maxHosts) throw conflict(`There can be at most ${maxHosts} hosts.`);
 }
 
-const hostNameTaken = (name: string) => conflict(`A host named ${name} already exists.`);
+const hostNameTaken = (name: string) => conflict(`A host named ${name} already exists.`, 'name');
 
 async function findEndpoint({ drivers }: Context, input: NewHost): Promise<HostEndpoint> {
   const { token, url, fingerprint } = input;

@@ -14,10 +14,10 @@ export const noSuchBackend = (model: string, name: string) =>
   notFound(`The backend ${JSON.stringify(`${model}/${name}`.slice(0, 200))}`);
 
 export const nameTaken = (model: string, name: string) =>
-  conflict(`A backend of ${model} is called ${name} already.`);
+  conflict(`A backend of ${model} is called ${name} already.`, 'name');
 
 export const nameReserved = (name: string) =>
-  conflict(`${name} is what the model that stands in is called. Choose another name.`);
+  conflict(`${name} is what the model that stands in is called. Choose another name.`, 'name');
 
 export const tooManyBackends = (limit: number) =>
   conflict(`There are ${limit} backends already. Remove one, or put them in the file.`);

@@ -1,12 +1,13 @@
 // Creates an API key and shows it once, with code that uses it.
 
-import { Alert, Button, Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Checkbox, Group, Select, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { ApiKey } from '#accounts/schema.ts';
 import { post } from '../api.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
 import { CodeSamples } from '../components/code-samples.tsx';
 import { SecretField } from '../components/copy-button.tsx';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { GuardedModal, unsavedSecret } from '../components/leave-guard.tsx';
 import { type Scope, scopeName } from '../current-user.ts';
@@ -50,7 +51,7 @@ export function CreateApiKeyDialog({ onCreated, onClose }: CreateApiKeyDialogPro
     const key = await post<ApiKey>('/dashboard/api/api-keys', {
       label: form.get('label'),
       scopes,
-      expires_at: toExpiry(expiry, form.get('date')),
+      expires_at: toExpiry(expiry, form.get('expires_at')),
       limits: parseNewLimits(form),
     });
     setCreated(key);
@@ -65,7 +66,7 @@ export function CreateApiKeyDialog({ onCreated, onClose }: CreateApiKeyDialogPro
       onSubmit={create}
       onClose={onClose}
     >
-      <TextInput
+      <TextField
         label="Label"
         description="What the key is for, e.g. the program that will use it."
         name="label"
@@ -88,9 +89,9 @@ export function CreateApiKeyDialog({ onCreated, onClose }: CreateApiKeyDialogPro
         allowDeselect={false}
       />
       {expiry === 'date' && (
-        <TextInput
+        <TextField
           label="Valid through"
-          name="date"
+          name="expires_at"
           type="date"
           required
           min={new Date().toISOString().slice(0, 10)}

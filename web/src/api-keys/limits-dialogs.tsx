@@ -1,9 +1,10 @@
 // Edits the limits of a key or of the whole account. A change applies from the next request on.
 
-import { Text, TextInput } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import type { ApiKey, Limits } from '#accounts/schema.ts';
 import { patch, put } from '../api.ts';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { apiKeysKey } from '../queries.ts';
 import { accountLimitsKey, accountLimitsPath, parseLimits } from './limits.ts';
@@ -19,7 +20,7 @@ export function EditKeyDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: ()
   }
   return (
     <FormDialog title={`Edit “${apiKey.label}”`} action="Save" onSubmit={save} onClose={onClose}>
-      <TextInput
+      <TextField
         label="Label"
         name="label"
         required

@@ -1,7 +1,8 @@
 // The fields for limits, the same for new keys, existing keys and the whole account.
 
-import { Fieldset, SimpleGrid, TextInput } from '@mantine/core';
+import { Fieldset, SimpleGrid } from '@mantine/core';
 import type { Limits } from '#accounts/schema.ts';
+import { TextField } from '../components/fields.tsx';
 import { limitFields } from './limits.ts';
 
 /** `limits` is undefined for a new key. */
@@ -9,7 +10,7 @@ export const LimitsFields = ({ limits }: { limits?: Limits }) => (
   <Fieldset legend="Limits" p="md">
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       {limitFields.map(({ name, label }) => (
-        <TextInput
+        <TextField
           key={name}
           name={name}
           label={label}

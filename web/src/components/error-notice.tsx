@@ -40,5 +40,5 @@ export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () =
 function toText(error: unknown, about: FieldError | undefined): string {
   if (!(error instanceof Error)) return 'Something went wrong.';
   if (about === undefined || about.text === error.message) return error.message;
-  return `${toFieldName(about.field)}: ${about.text}`;
+  return `${toFieldName(about.path)}: ${about.text}`;
 }

@@ -1,11 +1,10 @@
 // A dialog with one form in it: the fields, the error if saving fails, and the buttons. It asks before it discards
 // what was entered.
 
-import { Button, Group, type ModalProps, Stack } from '@mantine/core';
+import { Button, Group, type ModalProps } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { handleSubmit } from '../browser/form-data.ts';
-import { ErrorNotice } from './error-notice.tsx';
+import { Form } from './form.tsx';
 import { GuardedModal } from './leave-guard.tsx';
 
 interface FormDialogProps {
@@ -38,10 +37,11 @@ export function FormDialog(props: FormDialogProps) {
   return (
     <GuardedModal guard={{ unsaved }} onClose={onClose} title={title} size={size}>
       {(close) => (
-        <form onSubmit={handleSubmit(submit.mutate)} onChange={change}>
-          <Stack>
-            {props.children}
-            <ErrorNotice error={submit.error ?? props.error} />
+        <Form
+          onSubmit={submit.mutate}
+          onChange={change}
+          error={submit.error ?? props.error}
+          actions={
             <Group justify="flex-end">
               {props.secondaryAction}
               <Button variant="default" onClick={close}>
@@ -51,8 +51,10 @@ export function FormDialog(props: FormDialogProps) {
                 {action}
               </Button>
             </Group>
-          </Stack>
-        </form>
+          }
+        >
+          {props.children}
+        </Form>
       )}
     </GuardedModal>
   );

@@ -1,11 +1,11 @@
 // The field for a region. It starts with a region that has capacity: what is created in another one can't be
 // used by this server's machines.
 
-import { Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { get, type List } from '../api.ts';
 import { useInstanceTypes } from '../queries.ts';
+import { SelectField } from './fields.tsx';
 
 interface Region {
   name: string;
@@ -41,7 +41,8 @@ export function useRegionSelect({ description, fixed }: RegionSelectOptions = {}
   const preferred = types.isPending ? undefined : (withCapacity[0] ?? all[0]);
   const region = chosen ?? preferred?.name ?? null;
   const field = (
-    <Select
+    <SelectField
+      name="region"
       label="Region"
       description={description}
       data={all.map(toRegionOption)}

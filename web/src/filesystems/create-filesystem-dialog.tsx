@@ -1,8 +1,8 @@
 // Creates a filesystem.
 
-import { TextInput } from '@mantine/core';
 import type { NewFilesystem } from '#cloud/schema.ts';
 import { post } from '../api.ts';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { useRegionSelect } from '../components/use-region-select.tsx';
 
@@ -30,7 +30,7 @@ export function CreateFilesystemDialog({ onCreated, onClose }: CreateFilesystemD
       onSubmit={create}
       onClose={onClose}
     >
-      <TextInput
+      <TextField
         label="Name"
         description="Letters, digits and hyphens, starting with a letter."
         name="name"

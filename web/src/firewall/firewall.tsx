@@ -6,8 +6,8 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { FirewallRule } from '#cloud/schema.ts';
 import { get, type List, patch } from '../api.ts';
-import { handleSubmit } from '../browser/form-data.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { Form } from '../components/form.tsx';
 import { LeaveGuard } from '../components/leave-guard.tsx';
 import { NetworkNotice } from '../components/network-notice.tsx';
 import { Page } from '../components/page.tsx';
@@ -68,11 +68,10 @@ function GlobalRules({ saved }: { saved: FirewallRule[] }) {
     setEdited(true);
   };
   return (
-    <form onSubmit={handleSubmit(() => save.mutate())}>
-      <Stack>
-        <RulesEditor rules={rules} onChange={change} />
-        <ErrorNotice error={save.error} />
-        <LeaveGuard unsaved={edited} page="/firewall" />
+    <Form
+      onSubmit={() => save.mutate()}
+      error={save.error}
+      actions={
         <Group justify="flex-end">
           {edited && (
             <Text size="sm" c="dimmed">
@@ -83,8 +82,11 @@ function GlobalRules({ saved }: { saved: FirewallRule[] }) {
             Save rules
           </Button>
         </Group>
-      </Stack>
-    </form>
+      }
+    >
+      <RulesEditor rules={rules} onChange={change} />
+      <LeaveGuard unsaved={edited} page="/firewall" />
+    </Form>
   );
 }
 

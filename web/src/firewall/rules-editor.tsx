@@ -1,7 +1,8 @@
 // Edits firewall rules, each as a row of fields.
 
-import { ActionIcon, Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Button, Group, Select, Stack, Text } from '@mantine/core';
 import IconX from '@tabler/icons-react/dist/esm/icons/IconX.mjs';
+import { TextField } from '../components/fields.tsx';
 import { newRule, type RuleFields } from './rules.ts';
 import './firewall.css';
 
@@ -29,21 +30,24 @@ export function RulesEditor({ rules, onChange }: RulesEditorProps) {
             onChange={(value) => change(rule.id, { protocol: value as RuleFields['protocol'] })}
             allowDeselect={false}
           />
-          <TextInput
+          <TextField
+            name={`rules.${index}.port_range`}
             label="Ports"
             placeholder={rule.protocol === 'icmp' ? 'None' : 'All, or e.g. 80-90'}
             disabled={rule.protocol === 'icmp'}
             value={rule.protocol === 'icmp' ? '' : rule.ports}
             onChange={(event) => change(rule.id, { ports: event.currentTarget.value })}
           />
-          <TextInput
+          <TextField
+            name={`rules.${index}.source_network`}
             label="Source"
             placeholder="203.0.113.0/24"
             value={rule.source}
             onChange={(event) => change(rule.id, { source: event.currentTarget.value })}
             required
           />
-          <TextInput
+          <TextField
+            name={`rules.${index}.description`}
             label="Description"
             value={rule.description}
             maxLength={128}

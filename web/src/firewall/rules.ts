@@ -1,6 +1,7 @@
 // Converts firewall rules between the form, where ports are text, and the API, where they are two numbers.
 
 import type { FirewallRule } from '#cloud/schema.ts';
+import { FieldProblem } from '../field-errors.ts';
 
 export interface RuleFields {
   /** Identifies the row on the screen; rules have no id in the API. */
@@ -36,17 +37,19 @@ export function toFields(rule: FirewallRule): RuleFields {
   };
 }
 
-/** Throws an error with a message for the user. */
-export function parseRule({ protocol, ports, source, description }: RuleFields): FirewallRule {
+/** Throws an error for the field with the ports. */
+export function parseRule(fields: RuleFields, index: number): FirewallRule {
+  const { protocol, ports, source, description } = fields;
   const rule = { protocol, source_network: source.trim(), description: description.trim() };
-  return protocol === 'icmp' ? rule : { ...rule, port_range: parsePorts(ports) };
+  return protocol === 'icmp' ? rule : { ...rule, port_range: parsePorts(ports, index) };
 }
 
-function parsePorts(text: string): number[] {
+function parsePorts(text: string, index: number): number[] {
   if (text.trim() === '') return allPorts;
   const [, low, high = low] = /^\s*(\d{1,5})\s*(?:[-–]\s*(\d{1,5})\s*)?$/.exec(text) ?? [];
   if (low === undefined) {
-    throw new Error(
+    throw new FieldProblem(
+      `rules[${index}].port_range`,
       `“${text}” is not a valid port. Enter a port such as 22 or a range such as 8000-9000.`,
     );
   }

@@ -1,10 +1,11 @@
 // Creates or edits a ruleset.
 
-import { SimpleGrid, TextInput } from '@mantine/core';
+import { SimpleGrid } from '@mantine/core';
 import { useState } from 'react';
 import type { FirewallRule, Ruleset } from '#cloud/schema.ts';
 import { patch, post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { useRegionSelect } from '../components/use-region-select.tsx';
 import { newRule, parseRule, toFields } from './rules.ts';
@@ -40,7 +41,7 @@ export function RulesetDialog({ ruleset, onSaved, onClose }: RulesetDialogProps)
       onClose={onClose}
     >
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        <TextInput
+        <TextField
           label="Name"
           name="name"
           defaultValue={ruleset?.name ?? ''}

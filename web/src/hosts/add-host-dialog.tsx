@@ -1,7 +1,7 @@
 // Adds a host, either with a token that its own command line prints or by the address of a host that already
 // trusts this server.
 
-import { SegmentedControl, SimpleGrid, Text, TextInput } from '@mantine/core';
+import { SegmentedControl, SimpleGrid, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -9,6 +9,7 @@ import type { HostView, NewHost } from '#cloud/hosts/schema.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { CodeBlock } from '../components/code-samples.tsx';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { useRegionSelect } from '../components/use-region-select.tsx';
 import { hostsKey, hostsPath } from './hosts.ts';
@@ -56,7 +57,7 @@ export function AddHostDialog({ onClose }: { onClose: () => void }) {
       />
       {method === 'address' ? <AddressFields /> : <TokenFields command={commands[method]} />}
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-        <TextInput
+        <TextField
           name="name"
           label="Name"
           description="Your name for the host, e.g. rack-1."
@@ -77,7 +78,7 @@ const TokenFields = ({ command }: { command: string }) => (
       </Text>
       <CodeBlock code={command} copyLabel="Copy commands" />
     </div>
-    <TextInput
+    <TextField
       name="token"
       label="2. Paste the token that the last command printed"
       description="The token works once. It contains the host’s address and certificate, so nothing else is needed."
@@ -88,7 +89,7 @@ const TokenFields = ({ command }: { command: string }) => (
 
 const AddressFields = () => (
   <>
-    <TextInput
+    <TextField
       name="url"
       label="Address"
       description="A socket on this machine, or an HTTPS address."
@@ -96,8 +97,8 @@ const AddressFields = () => (
       required
     />
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-      <TextInput name="token" label="Token" placeholder="None if the host trusts this server" />
-      <TextInput name="fingerprint" label="Certificate fingerprint" placeholder="Not checked" />
+      <TextField name="token" label="Token" placeholder="None if the host trusts this server" />
+      <TextField name="fingerprint" label="Certificate fingerprint" placeholder="Not checked" />
     </SimpleGrid>
   </>
 );
@@ -107,11 +108,11 @@ const AdvancedFields = () => (
   <details>
     <summary>Advanced: network, storage and cluster</summary>
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" mt="sm">
-      <TextInput name="network" label="Network" placeholder="Default bridge" />
-      <TextInput name="pool" label="Storage pool" placeholder="default" />
-      <TextInput name="project" label="Project" placeholder="default" />
-      <TextInput name="target" label="Cluster member or @group" placeholder="All members" />
-      <TextInput name="filesystems_path" label="Path of shared filesystems" placeholder="None" />
+      <TextField name="network" label="Network" placeholder="Default bridge" />
+      <TextField name="pool" label="Storage pool" placeholder="default" />
+      <TextField name="project" label="Project" placeholder="default" />
+      <TextField name="target" label="Cluster member or @group" placeholder="All members" />
+      <TextField name="filesystems_path" label="Path of shared filesystems" placeholder="None" />
     </SimpleGrid>
   </details>
 );

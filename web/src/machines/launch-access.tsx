@@ -17,6 +17,7 @@ import type { SshKey } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { findFieldError } from '../field-errors.ts';
 import { sshKeysKey, useSshKeys } from '../queries.ts';
 import { KeepKey } from '../ssh-keys/keep-key.tsx';
 import type { FieldErrors, LaunchPartProps } from './launch-choice.ts';
@@ -90,6 +91,7 @@ function GenerateKey({ onGenerated }: { onGenerated: (name: string) => void }) {
     },
   });
   const generated = generate.data?.data;
+  const about = findFieldError(generate.error);
   if (generated !== undefined) {
     return (
       <Stack gap="xs">
@@ -107,13 +109,14 @@ function GenerateKey({ onGenerated }: { onGenerated: (name: string) => void }) {
   }
   return (
     <Stack gap="xs">
-      <Group align="flex-end" gap="sm">
+      <Group align={about === undefined ? 'flex-end' : 'center'} gap="sm">
         <TextInput
           label="Or generate a new key named"
           placeholder="my-laptop"
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           maxLength={64}
+          error={about?.text}
         />
         <Button
           variant="default"
@@ -124,7 +127,7 @@ function GenerateKey({ onGenerated }: { onGenerated: (name: string) => void }) {
           Generate and download
         </Button>
       </Group>
-      <ErrorNotice error={generate.error} />
+      {about === undefined && <ErrorNotice error={generate.error} />}
     </Stack>
   );
 }

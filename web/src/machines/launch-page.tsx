@@ -70,8 +70,9 @@ function LaunchForm() {
   const missing = findMissing(choice);
   const part = { types: types.data?.data, choice, onChange: change };
   const about = findFieldError(launch.error);
+  const field = about?.path[0] ?? '';
   const fieldErrors: FieldErrors =
-    about !== undefined && markedFields.has(about.field) ? { [about.field]: about.text } : {};
+    about !== undefined && markedFields.has(field) ? { [field]: about.text } : {};
   const type = types.data?.data[choice.type ?? '']?.instance_type;
   return (
     <form

@@ -1,11 +1,12 @@
 // The dialogs for actions on machines: boot log, rename, tags, restart and terminate.
 
-import { Modal, TextInput } from '@mantine/core';
+import { Modal } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import type { Instance } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { BootLog } from './boot-log.tsx';
 import { instancesKey, nameOf } from './instances.ts';
@@ -93,7 +94,7 @@ function RenameDialog({ instance, onClose }: InstanceDialogProps) {
       onSubmit={rename}
       onClose={onClose}
     >
-      <TextInput
+      <TextField
         label="Name"
         name="name"
         defaultValue={instance.name ?? ''}

@@ -5,6 +5,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Instance } from '#cloud/schema.ts';
 import { put } from '../api.ts';
+import { useFieldError } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { instancesKey, nameOf } from './instances.ts';
 import { findTagError, fromTag, maxTags, toTag } from './tags.ts';
@@ -13,22 +14,25 @@ interface TagsFieldProps {
   /** As typed, e.g. `team=vision`. */
   tags: string[];
   onChange: (tags: string[]) => void;
-  /** What the API said about them. */
+  /** What the API said about them at a launch. */
   error?: string | undefined;
 }
 
-export const TagsField = ({ tags, onChange, error }: TagsFieldProps) => (
-  <TagsInput
-    label="Tags"
-    description="Help you tell machines apart, e.g. team=vision. Press Enter after each tag."
-    placeholder={tags.length === 0 ? 'None' : ''}
-    value={tags}
-    onChange={onChange}
-    maxTags={maxTags}
-    error={findTagError(tags) ?? error}
-    acceptValueOnBlur
-  />
-);
+export function TagsField({ tags, onChange, error }: TagsFieldProps) {
+  const said = useFieldError('tags');
+  return (
+    <TagsInput
+      label="Tags"
+      description="Help you tell machines apart, e.g. team=vision. Press Enter after each tag."
+      placeholder={tags.length === 0 ? 'None' : ''}
+      value={tags}
+      onChange={onChange}
+      maxTags={maxTags}
+      error={findTagError(tags) ?? error ?? said}
+      acceptValueOnBlur
+    />
+  );
+}
 
 export function TagsDialog({ instance, onClose }: { instance: Instance; onClose: () => void }) {
   const client = useQueryClient();

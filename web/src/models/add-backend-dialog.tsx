@@ -1,16 +1,6 @@
 // Adds a backend to a model once a check has passed, or if the user adds it anyway.
 
-import {
-  Alert,
-  Autocomplete,
-  Button,
-  PasswordInput,
-  Select,
-  SimpleGrid,
-  Stack,
-  Text,
-  TextInput,
-} from '@mantine/core';
+import { Alert, Button, SimpleGrid, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type MouseEvent, useState } from 'react';
@@ -18,6 +8,7 @@ import type { BackendCheck, BackendView } from '#inference/backends/schema.ts';
 import { toDuration } from '#lib/format.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { AutocompleteField, PasswordField, SelectField, TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { StatusBadge } from '../components/status-badge.tsx';
 import { AdvancedFields, parseAdvancedFields } from './backend-advanced-fields.tsx';
@@ -90,14 +81,14 @@ export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDi
           value={model}
           onChange={setModel}
         />
-        <TextInput
+        <TextField
           name="name"
           label="Name"
           description="Your name for it, e.g. gpu-box-1."
           required
         />
       </SimpleGrid>
-      <TextInput
+      <TextField
         name="url"
         label="Base URL"
         description="Includes the path before /chat/completions."
@@ -106,14 +97,14 @@ export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDi
         required
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-        <PasswordInput
+        <PasswordField
           label="API key"
           description="Stored by the server, never shown again."
           name="api_key"
           placeholder="None"
           visibilityToggleButtonProps={{ 'aria-label': 'Show the API key' }}
         />
-        <Autocomplete
+        <AutocompleteField
           label="Upstream model name"
           description="If the backend uses another name."
           name="upstream_model"
@@ -121,7 +112,8 @@ export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDi
           data={check.data?.models ?? []}
           autoComplete="off"
         />
-        <Select
+        <SelectField
+          name="server"
           label="Server type"
           description="Some types need specific handling."
           placeholder="Any OpenAI-compatible server"
@@ -131,7 +123,7 @@ export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDi
           clearable
           clearButtonProps={{ 'aria-label': 'Clear the server type' }}
         />
-        <TextInput
+        <TextField
           name="concurrency"
           label="Concurrent requests"
           description="Further requests wait in a queue."
@@ -140,7 +132,7 @@ export function AddBackendDialog({ models, initialModel, onClose }: AddBackendDi
           min={1}
           step={1}
         />
-        <TextInput
+        <TextField
           name="weight"
           label="Weight"
           description="Twice the weight gets twice the load."

@@ -1,9 +1,10 @@
 // Settings that few backends need: headers, timeouts, and whether they can continue a response that another
 // backend began.
 
-import { Select, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core';
+import { SimpleGrid, Stack } from '@mantine/core';
 import type { NewBackend } from '#inference/backends/schema.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { SelectField, TextareaField, TextField } from '../components/fields.tsx';
 
 const timeouts = [
   { name: 'connect_ms', label: 'Connect timeout', placeholder: '2' },
@@ -15,7 +16,7 @@ export const AdvancedFields = () => (
   <details>
     <summary>Advanced: headers, timeouts, interrupted streams</summary>
     <Stack gap="sm" mt="sm">
-      <Textarea
+      <TextareaField
         label="Headers"
         description="Sent with every request to this backend, one per line."
         name="headers"
@@ -26,7 +27,7 @@ export const AdvancedFields = () => (
       />
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
         {timeouts.map(({ name, label, placeholder }) => (
-          <TextInput
+          <TextField
             key={name}
             label={`${label} (s)`}
             name={name}
@@ -38,7 +39,7 @@ export const AdvancedFields = () => (
           />
         ))}
       </SimpleGrid>
-      <Select
+      <SelectField
         label="Can continue interrupted responses"
         description="The backend gets the beginning of the response and continues from there."
         name="continue_streams"

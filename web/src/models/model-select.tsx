@@ -1,6 +1,6 @@
 // The field for a model ID.
 
-import { Select } from '@mantine/core';
+import { SelectField } from '../components/fields.tsx';
 
 interface ModelSelectProps {
   description: string;
@@ -10,7 +10,8 @@ interface ModelSelectProps {
 }
 
 export const ModelSelect = ({ models, ...props }: ModelSelectProps) => (
-  <Select
+  <SelectField
+    name="model"
     label="Model"
     placeholder="Select a model"
     data={models}

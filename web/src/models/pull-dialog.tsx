@@ -1,11 +1,11 @@
 // Pulls weights for a model, from the repository known for it or from any other.
 
-import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ModelWeights } from '#inference/weights/schema.ts';
 import { post } from '../api.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { ModelSelect } from './model-select.tsx';
 import { weightsKey } from './weights.ts';
@@ -44,14 +44,14 @@ export function PullDialog({ models, initialModel, onClose }: PullDialogProps) {
         value={model}
         onChange={setModel}
       />
-      <TextInput
+      <TextField
         label="Repository"
         description="A repository on the hub that contains GGUF files."
         name="repo"
         placeholder={known ?? 'owner/name'}
         required={known === null}
       />
-      <TextInput
+      <TextField
         label="Quantization"
         description="Smaller quantizations need less memory and lose some quality."
         name="quant"

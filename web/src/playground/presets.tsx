@@ -1,11 +1,12 @@
 // Presets: applies settings that were saved under a name, saves the current ones, and deletes.
 
-import { Button, Group, Menu, Text, TextInput } from '@mantine/core';
+import { Button, Group, Menu, Text } from '@mantine/core';
 import IconTrash from '@tabler/icons-react/dist/esm/icons/IconTrash.mjs';
 import { useState } from 'react';
 import type { Preset } from '#accounts/conversations/schema.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import type { ChatSettings } from './conversation.ts';
 import { usePresets } from './library.ts';
@@ -68,7 +69,7 @@ export function PresetPicker({ settings, onApply }: PresetPickerProps) {
           }}
           onClose={() => setSaving(false)}
         >
-          <TextInput
+          <TextField
             name="name"
             label="Name"
             description="A preset of the same name is replaced."

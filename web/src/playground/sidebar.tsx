@@ -12,6 +12,7 @@ import type { ConversationSummary } from '#accounts/conversations/schema.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
+import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { toConversationPath, useConversationChanges, useConversations } from './library.ts';
@@ -150,7 +151,7 @@ function AskedDialog({ asked: { kind, row }, onClose, onDeleted }: AskedDialogPr
       }}
       onClose={onClose}
     >
-      <TextInput
+      <TextField
         name="name"
         label="Name"
         defaultValue={row.name}

@@ -1,10 +1,10 @@
 // The fields for an email address and for a new password. Password managers recognize them by their
 // autocomplete values.
 
-import { PasswordInput, TextInput } from '@mantine/core';
+import { PasswordField, TextField } from '../components/fields.tsx';
 
 export const EmailField = ({ description }: { description?: string }) => (
-  <TextInput
+  <TextField
     label="Email"
     description={description}
     name="email"
@@ -15,7 +15,7 @@ export const EmailField = ({ description }: { description?: string }) => (
 );
 
 export const NewPasswordField = ({ label, name }: { label: string; name: string }) => (
-  <PasswordInput
+  <PasswordField
     label={label}
     description="At least 10 characters."
     name={name}

@@ -1,11 +1,10 @@
 // The page behind setup links and invitation links: says what the link is for and creates the user.
 
-import { Button, Skeleton, Stack, Text } from '@mantine/core';
+import { Button, Skeleton, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { post } from '../api.ts';
-import { handleSubmit } from '../browser/form-data.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { Form } from '../components/form.tsx';
 import { type Role, roleDescription, useMeQuery } from '../current-user.ts';
 import { EmailField, NewPasswordField } from './credential-fields.tsx';
 import { InvalidLink, useEnter } from './link-page.tsx';
@@ -74,15 +73,17 @@ function JoinForm({ token }: { token: string }) {
     onSuccess: enter,
   });
   return (
-    <form onSubmit={handleSubmit(join.mutate)}>
-      <Stack>
-        <EmailField description="Used only to sign in. No email is sent." />
-        <NewPasswordField label="Password" name="password" />
-        <ErrorNotice error={join.error} />
+    <Form
+      onSubmit={join.mutate}
+      error={join.error}
+      actions={
         <Button type="submit" loading={join.isPending}>
           Continue
         </Button>
-      </Stack>
-    </form>
+      }
+    >
+      <EmailField description="Used only to sign in. No email is sent." />
+      <NewPasswordField label="Password" name="password" />
+    </Form>
   );
 }

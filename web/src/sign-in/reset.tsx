@@ -1,12 +1,11 @@
 // The page behind a reset link: sets a new password and signs the user in.
 
-import { Button, Code, Skeleton, Stack } from '@mantine/core';
+import { Button, Code, Skeleton } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { post } from '../api.ts';
-import { handleSubmit } from '../browser/form-data.ts';
 import { programName } from '../browser/program-name.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { Form } from '../components/form.tsx';
 import { NewPasswordField } from './credential-fields.tsx';
 import { InvalidLink, useEnter } from './link-page.tsx';
 
@@ -45,17 +44,19 @@ export function Reset({ token }: { token: string }) {
       title="Reset password"
       description={`Choose a new password for ${email}. You are signed out everywhere else.`}
     >
-      <form onSubmit={handleSubmit(reset.mutate)}>
-        <Stack>
-          {/* Tells password managers which user the password belongs to. */}
-          <input hidden name="username" autoComplete="username" readOnly value={email} />
-          <NewPasswordField label="New password" name="password" />
-          <ErrorNotice error={reset.error} />
+      <Form
+        onSubmit={reset.mutate}
+        error={reset.error}
+        actions={
           <Button type="submit" loading={reset.isPending}>
             Set password
           </Button>
-        </Stack>
-      </form>
+        }
+      >
+        {/* Tells password managers which user the password belongs to. */}
+        <input hidden name="username" autoComplete="username" readOnly value={email} />
+        <NewPasswordField label="New password" name="password" />
+      </Form>
     </AuthLayout>
   );
 }

@@ -1,11 +1,11 @@
 // The sign-in form. It replaces any page until the user has signed in.
 
-import { Button, PasswordInput, Stack, Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { post } from '../api.ts';
-import { handleSubmit } from '../browser/form-data.ts';
 import { AuthLayout } from '../components/auth-layout.tsx';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { PasswordField } from '../components/fields.tsx';
+import { Form } from '../components/form.tsx';
 import { meKey } from '../current-user.ts';
 import { EmailField } from './credential-fields.tsx';
 
@@ -22,28 +22,25 @@ export function SignIn() {
   });
   return (
     <AuthLayout title="Sign in">
-      <form onSubmit={handleSubmit(signIn.mutate)}>
-        <Stack>
-          <EmailField />
-          <PasswordInput
-            label="Password"
-            name="password"
-            autoComplete="current-password"
-            required
-          />
-          <ErrorNotice error={signIn.error} />
+      <Form
+        onSubmit={signIn.mutate}
+        error={signIn.error}
+        actions={
           <Button type="submit" loading={signIn.isPending}>
             Sign in
           </Button>
-          <Text size="sm" className="muted">
-            New here? Open the set-up link that the server printed when it started, or an invitation
-            link from an owner.
-          </Text>
-          <Text size="sm" className="muted">
-            Forgot your password? The operator of this server can give you a link to set a new one.
-          </Text>
-        </Stack>
-      </form>
+        }
+      >
+        <EmailField />
+        <PasswordField label="Password" name="password" autoComplete="current-password" required />
+      </Form>
+      <Text size="sm" className="muted">
+        New here? Open the set-up link that the server printed when it started, or an invitation
+        link from an owner.
+      </Text>
+      <Text size="sm" className="muted">
+        Forgot your password? The operator of this server can give you a link to set a new one.
+      </Text>
     </AuthLayout>
   );
 }

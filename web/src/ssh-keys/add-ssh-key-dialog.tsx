@@ -1,20 +1,12 @@
 // Adds a public key, or generates a key pair and offers the private key for download once.
 
-import {
-  Alert,
-  Button,
-  Group,
-  SegmentedControl,
-  Stack,
-  Text,
-  Textarea,
-  TextInput,
-} from '@mantine/core';
+import { Alert, Button, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { NewSshKey, SshKey } from '#cloud/schema.ts';
 import { post } from '../api.ts';
 import { download, toPemName } from '../browser/download.ts';
 import { toFieldText } from '../browser/form-data.ts';
+import { TextareaField, TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { GuardedModal, unsavedSecret } from '../components/leave-guard.tsx';
 import { KeepKey } from './keep-key.tsx';
@@ -57,9 +49,9 @@ export function AddSshKeyDialog({ onAdded, onClose }: AddSshKeyDialogProps) {
           { value: 'generate', label: 'Generate a key pair' },
         ]}
       />
-      <TextInput label="Name" name="name" required maxLength={64} data-autofocus />
+      <TextField label="Name" name="name" required maxLength={64} data-autofocus />
       {source === 'paste' ? (
-        <Textarea
+        <TextareaField
           label="Public key"
           description="Usually the single line in ~/.ssh/id_ed25519.pub"
           placeholder="ssh-ed25519 AAAA…"

@@ -1,19 +1,20 @@
 // Changes the user's own password.
 
-import { Button, PasswordInput, Stack } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useRef } from 'react';
+import { useState } from 'react';
 import { post } from '../api.ts';
-import { handleSubmit } from '../browser/form-data.ts';
-import { ErrorNotice } from '../components/error-notice.tsx';
+import { PasswordField } from '../components/fields.tsx';
+import { Form } from '../components/form.tsx';
 import { useMe } from '../current-user.ts';
 import { NewPasswordField } from '../sign-in/credential-fields.tsx';
 
 export function PasswordForm() {
   const { email } = useMe();
   const client = useQueryClient();
-  const form = useRef<HTMLFormElement>(null);
+  /** A new form is empty. */
+  const [changes, setChanges] = useState(0);
   const change = useMutation({
     mutationFn: (fields: FormData) =>
       post('/dashboard/api/password', {
@@ -21,28 +22,32 @@ export function PasswordForm() {
         new_password: fields.get('new_password'),
       }),
     onSuccess() {
-      form.current?.reset();
+      setChanges((count) => count + 1);
       notifications.show({ message: 'Password changed.' });
       return client.invalidateQueries({ queryKey: ['sessions'] });
     },
   });
   return (
-    <form ref={form} onSubmit={handleSubmit(change.mutate)}>
-      <Stack maw={360}>
-        {/* Tells password managers which user the password belongs to. */}
-        <input hidden name="username" autoComplete="username" readOnly value={email} />
-        <PasswordInput
-          label="Current password"
-          name="current_password"
-          autoComplete="current-password"
-          required
-        />
-        <NewPasswordField label="New password" name="new_password" />
-        <ErrorNotice error={change.error} />
+    <Form
+      key={changes}
+      maw={360}
+      onSubmit={change.mutate}
+      error={change.error}
+      actions={
         <Button type="submit" variant="default" loading={change.isPending}>
           Change password
         </Button>
-      </Stack>
-    </form>
+      }
+    >
+      {/* Tells password managers which user the password belongs to. */}
+      <input hidden name="username" autoComplete="username" readOnly value={email} />
+      <PasswordField
+        label="Current password"
+        name="current_password"
+        autoComplete="current-password"
+        required
+      />
+      <NewPasswordField label="New password" name="new_password" />
+    </Form>
   );
 }

@@ -1,0 +1,50 @@
+// A form and its error: shown at the field that it is about, which gets the focus, or below the fields.
+
+import { Stack, type StackProps } from '@mantine/core';
+import { type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { handleSubmit } from '../browser/form-data.ts';
+import { findFieldError } from '../field-errors.ts';
+import { ErrorNotice } from './error-notice.tsx';
+import { FieldErrorContext } from './fields.tsx';
+
+interface FormProps {
+  onSubmit: (form: FormData) => void;
+  onChange?: () => void;
+  /** Why the last submission failed; null if it did not. */
+  error: unknown;
+  maw?: StackProps['maw'];
+  /** The buttons below the fields. */
+  actions: ReactNode;
+  children: ReactNode;
+}
+
+export function Form({ onSubmit, onChange, error, maw, actions, children }: FormProps) {
+  const form = useRef<HTMLFormElement>(null);
+  /** An error of a field, which disappears once the form changes. */
+  const [dismissed, setDismissed] = useState<unknown>(null);
+  const about = useMemo(
+    () => (error === dismissed ? undefined : findFieldError(error)),
+    [error, dismissed],
+  );
+  const [placed, setPlaced] = useState(false);
+  useLayoutEffect(() => {
+    const fields = form.current?.querySelectorAll<HTMLElement>('[aria-invalid="true"]');
+    const field = about === undefined ? undefined : fields?.[0];
+    setPlaced(field !== undefined);
+    field?.closest('details')?.setAttribute('open', '');
+    field?.focus();
+  }, [about]);
+  const change = () => {
+    if (about !== undefined) setDismissed(error);
+    onChange?.();
+  };
+  return (
+    <form ref={form} onSubmit={handleSubmit(onSubmit)} onChange={change}>
+      <Stack maw={maw}>
+        <FieldErrorContext value={about}>{children}</FieldErrorContext>
+        {!placed && error !== dismissed && <ErrorNotice error={error} />}
+        {actions}
+      </Stack>
+    </form>
+  );
+}
