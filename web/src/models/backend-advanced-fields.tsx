@@ -5,6 +5,7 @@ import { SimpleGrid, Stack } from '@mantine/core';
 import type { NewBackend } from '#inference/backends/schema.ts';
 import { toFieldText } from '../browser/form-data.ts';
 import { SelectField, TextareaField, TextField } from '../components/fields.tsx';
+import { FieldProblem } from '../field-errors.ts';
 
 const timeouts = [
   { name: 'connect_ms', label: 'Connect timeout', placeholder: '2' },
@@ -72,8 +73,15 @@ export function parseAdvancedFields(
   };
 }
 
-/** A line without a colon is all name; the server rejects it with a message. */
+/** A line without a colon is all name. Throws an error for the field if it can't be one. */
 function parseHeader(line: string): [string, string] {
-  const [name = '', ...rest] = line.split(':');
-  return [name.trim(), rest.join(':').trim()];
+  const [text = '', ...rest] = line.split(':');
+  const name = text.trim();
+  if (!/^[A-Za-z0-9-]{0,100}$/.test(name)) {
+    throw new FieldProblem(
+      'headers',
+      `“${name}” is not the name of a header. Use letters, digits and hyphens.`,
+    );
+  }
+  return [name, rest.join(':').trim()];
 }
