@@ -22,7 +22,12 @@ import {
 } from '#test/support/dashboard.ts';
 import { until } from '#test/support/until.ts';
 
-const pages: { path: string; heading: string }[] = [
+interface Visited {
+  path: string;
+  heading: string;
+}
+
+const pages: Visited[] = [
   { path: '', heading: 'Home' },
   { path: 'playground', heading: 'Playground' },
   { path: 'api-keys', heading: 'API keys' },
@@ -64,17 +69,12 @@ describe('appearance of every page', { skip: noBrowser }, () => {
       test(`every page is accessible and fits, ${colorScheme} and ${name}`, async () => {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(viewport);
-        for (const { path, heading } of pages) {
-          await page.goto(`${dashboard.url}/#/${path}`);
-          await page.getByRole('heading', { name: heading, exact: true }).waitFor();
-          await settle(page);
-          await screenshot(
-            page,
-            `${colorScheme}-${name}-${path.replaceAll(/\W+/g, '-') || 'home'}`,
-          );
-          assert.deepEqual(await findViolations(page), [], `/${path} is not accessible`);
-          assert.ok(await fitsWidth(page), `/${path} is wider than the screen`);
+        const problems: string[] = [];
+        for (const visited of pages) {
+          await visit(dashboard, visited, `${colorScheme}-${name}`);
+          problems.push(...(await findProblems(page, visited)));
         }
+        assert.deepEqual(problems, []);
       });
     }
   }
@@ -116,10 +116,11 @@ describe('appearance of every page', { skip: noBrowser }, () => {
 describe('appearance of full lists', { skip: noBrowser }, () => {
   let dashboard: Dashboard;
   let page: Page;
+  let details: Visited[];
   before(async () => {
     dashboard = await openDashboard();
     ({ page } = dashboard);
-    await fill(dashboard);
+    details = await fill(dashboard);
   });
   after(() => terminateMachines(dashboard));
 
@@ -127,14 +128,27 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
     test(`nothing overflows or is cut off at ${width} pixels`, async () => {
       await page.setViewportSize({ width, height: 800 });
       const problems: string[] = [];
-      for (const { path, heading } of pages) {
-        await page.goto(`${dashboard.url}/#/${path}`);
-        await page.getByRole('heading', { name: heading, exact: true }).waitFor();
-        await settle(page);
-        await screenshot(page, `full-${width}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
+      for (const visited of [...pages, ...details]) {
+        const { path } = visited;
+        await visit(dashboard, visited, `full-${width}`);
         if (!(await fitsWidth(page))) problems.push(`/${path} is wider than the screen`);
         const cut = await page.evaluate<string[]>(findCutOff);
         problems.push(...cut.map((what) => `/${path}: ${what}`));
+      }
+      assert.deepEqual(problems, []);
+    });
+  }
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    test(`a machine, a key and a request are accessible and fit, ${colorScheme}`, async () => {
+      await page.emulateMedia({ colorScheme });
+      const problems: string[] = [];
+      for (const [name, viewport] of Object.entries(widths)) {
+        await page.setViewportSize(viewport);
+        for (const visited of details) {
+          await visit(dashboard, visited, `${colorScheme}-${name}`);
+          problems.push(...(await findProblems(page, visited)));
+        }
       }
       assert.deepEqual(problems, []);
     });
@@ -157,16 +171,32 @@ describe('appearance of full lists', { skip: noBrowser }, () => {
   });
 });
 
-/** Creates one of everything, with names of the maximum length, and sends a request of each kind. */
-async function fill(dashboard: Dashboard): Promise<void> {
+async function visit({ page, url }: Dashboard, { path, heading }: Visited, group: string) {
+  await page.goto(`${url}/#/${path}`);
+  await page.getByRole('heading', { name: heading, exact: true }).waitFor();
+  await settle(page);
+  await screenshot(page, `${group}-${path.replaceAll(/\W+/g, '-') || 'home'}`);
+}
+
+async function findProblems(page: Page, { path }: Visited): Promise<string[]> {
+  const violations = await findViolations(page);
+  if (!(await fitsWidth(page))) violations.push('it is wider than the screen');
+  return violations.map((problem) => `/${path}: ${problem}`);
+}
+
+/** Creates one of everything, with names of the maximum length, and sends a request of each kind. Returns the pages of a
+ * machine, an API key and a request. */
+async function fill(dashboard: Dashboard): Promise<Visited[]> {
   const { page, url } = dashboard;
   const create = (path: string, data: object) => post(page, `${url}${path}`, data);
   const key = await createApiKey(dashboard, 'importer');
-  await create('/dashboard/api/api-keys', {
+  const longKey = await create('/dashboard/api/api-keys', {
     label: 'k'.repeat(64),
     limits: { monthly_budget: 20, requests_per_minute: 60 },
   });
-  assert.equal((await sendChat(url, key, { stream: true })).status, 200);
+  const chat = await sendChat(url, key, { stream: true });
+  assert.equal(chat.status, 200);
+  const requestId = chat.headers.get('x-request-id') ?? '';
   assert.equal((await sendChat(url, key, { model: 'no-such-model' })).status, 404);
   await create('/api/v1/ssh-keys', { name: 's'.repeat(64) });
   await create('/api/v1/filesystems', { name: 'f'.repeat(60), region: 'us-west-1' });
@@ -177,7 +207,7 @@ async function fill(dashboard: Dashboard): Promise<void> {
       { protocol: 'tcp', port_range: [80, 90], source_network: '203.0.113.0/24', description: '' },
     ],
   });
-  await create('/api/v1/instance-operations/launch', {
+  const { data } = await create('/api/v1/instance-operations/launch', {
     region_name: 'us-west-1',
     instance_type_name: 'cpu_1x_general',
     ssh_key_names: ['s'.repeat(64)],
@@ -196,6 +226,11 @@ async function fill(dashboard: Dashboard): Promise<void> {
     await settle(page);
     return (await page.getByRole('table', { name: 'Totals' }).count()) === 1;
   });
+  return [
+    { path: `machines/${data.instance_ids[0]}`, heading: 'm'.repeat(64) },
+    { path: `api-keys/${longKey.id}`, heading: 'k'.repeat(64) },
+    { path: `usage/requests/${requestId}`, heading: `Request …${requestId.slice(-12)}` },
+  ];
 }
 
 /** Finds tables wider than their frame, dialogs, selects and badges that cut off text, and keys on two lines. */

@@ -89,6 +89,9 @@ export const theme = createTheme({
     Radio: { defaultProps: { iconColor: 'var(--on-filled)' } },
     Modal: { defaultProps: { centered: true, ...withCloseLabel }, classNames: withDialogTitle },
     Drawer: { defaultProps: withCloseLabel, classNames: withDialogTitle },
+    // A header outside of the page's landmarks would be a second banner.
+    ModalHeader: { defaultProps: { component: 'div' } },
+    DrawerHeader: { defaultProps: { component: 'div' } },
     Menu: { defaultProps: { radius: 'md', shadow: 'md' } },
     Notification: { defaultProps: withCloseLabel },
     PasswordInput: field,
