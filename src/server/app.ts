@@ -26,8 +26,8 @@ import { trustHops } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import { createHostCheck } from '#http/host-header.ts';
 import { toFixedHeaders } from '#http/response-headers.ts';
+import { findApi } from '#inference/apis/apis.ts';
 import { type InferenceParts, inferenceRoutes } from '#inference/apis/routes.ts';
-import { findScope } from '#inference/apis/scopes.ts';
 import { type BackendParts, backendRoutes } from '#inference/backends/routes.ts';
 import { type WeightsParts, weightsRoutes } from '#inference/weights/routes.ts';
 import { methodNotAllowed, Refusal } from '#lib/errors.ts';
@@ -149,7 +149,7 @@ const http = {
 };
 
 /** The cloud's prefix is inside Ollama's. */
-const isApi = (url: string) => findScope(url) !== undefined;
+const isApi = (url: string) => findApi(url) !== undefined;
 
 /** Fastify could not route the URL, for example because of a broken %-escape. */
 function answerBadUrl(_error: Error, request: FastifyRequest, reply: FastifyReply): void {

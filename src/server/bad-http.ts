@@ -8,7 +8,7 @@ import { accountsErrorFormat } from '#accounts/errors.ts';
 import { cloudErrorFormat } from '#cloud/errors.ts';
 import { hasLongBody } from '#http/body/upload-timeout.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
-import { findScope } from '#inference/apis/scopes.ts';
+import { findApi } from '#inference/apis/apis.ts';
 import { Refusal } from '#lib/errors.ts';
 import { newId } from '#lib/ids.ts';
 
@@ -82,7 +82,7 @@ function toRefusal({ code }: HttpError): [line: string, Refusal] {
 export function errorFormatOf(url: string): ErrorFormat {
   // The cloud's prefix is inside Ollama's.
   if (/^\/api\/v1(\/|\?|$)/.test(url)) return cloudErrorFormat;
-  return findScope(url)?.errors ?? accountsErrorFormat;
+  return findApi(url)?.errors ?? accountsErrorFormat;
 }
 
 export const jsonHeaders = (requestId: string) => ({

@@ -1,19 +1,27 @@
-// BOUNDARY. An endpoint that generates: how its requests become tasks. CONTRIBUTING.md says how to add an API.
+// BOUNDARY. An inference API and its endpoints: how requests become tasks. CONTRIBUTING.md says how to add one.
 
+import type { Cancellation } from '#http/client-disconnect.ts';
 import type { ErrorFormat } from '#http/error-format.ts';
 import type { HeaderList } from '#http/header-list.ts';
-import type { Follow } from '#inference/apis/responses/follow.ts';
-import type { StoredParts } from '#inference/apis/responses/stored-routes.ts';
 import type { Task } from '#inference/engine.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';
-import type { Admission, AdmittedPart } from '#inference/serving/admit.ts';
-import type { Clock } from '#lib/clock.ts';
 import type { Static, TSchema } from '#lib/schema/schema-builder.ts';
-import type { Seal } from '#lib/secrets/seal.ts';
 import type { Operation, ResponseFormat } from './response-format.ts';
 
-export interface Endpoint<Body = unknown> {
+/** The endpoints below one prefix of the URL. `Parts` are what their translations need of the server. */
+export interface Api<Parts = object> {
+  readonly prefix: string;
+  /** Heading in the API reference; absent if the API is described elsewhere. */
+  readonly tag?: string;
+  readonly errors: ErrorFormat;
+  readonly anyContentType?: boolean;
+  /** Header that has the request's id besides `x-request-id`. */
+  readonly idHeader?: string;
+  readonly endpoints: readonly Endpoint<Parts>[];
+}
+
+export interface Endpoint<Parts = object, Body = unknown> {
   readonly url: string;
   readonly operation: Operation;
   readonly summary: string;
@@ -21,9 +29,10 @@ export interface Endpoint<Body = unknown> {
   readonly body: TSchema;
   /** Responses in /openapi.json. */
   readonly responses: Record<number, object>;
-  readonly errors: ErrorFormat;
+  /** Renders errors where no HTTP response carries them: in batches and in the thread of large bodies. Default: the API's. */
+  readonly errors?: ErrorFormat;
   /** Checks what the schema can't express. Throws an error that `errors` renders. */
-  translate(body: Body, from: Origin): Translation | Promise<Translation>;
+  translate(body: Body, from: Origin & Parts): Translation | Promise<Translation>;
 }
 
 /** What a translation may need of a request besides its body. */
@@ -32,7 +41,6 @@ export interface Origin {
   readonly id: string;
   readonly accountId: string;
   readonly catalog: Catalog;
-  readonly responses: ResponsesParts;
   /** Absent for the lines of a batch. */
   readonly caller?: Caller;
 }
@@ -51,20 +59,18 @@ export interface Generation {
   readonly addedBytes?: number;
 }
 
-/** What the Responses API keeps between requests. */
-export interface ResponsesParts extends StoredParts {
-  readonly seal: Seal;
-  readonly clock: Clock;
-  readonly admit: (request: AdmittedPart, task: Task, format: ResponseFormat) => Promise<Admission>;
-}
-
 /** A request for the length of a prompt. Nothing is generated. */
 export interface PromptCount {
   readonly counted: Task;
   toAnswer(tokens: number): object;
 }
 
+export type Follow = (send: SendEvents, signal: Cancellation) => Promise<void>;
+
+/** Sends whole events. A promise is awaited before the next ones. */
+export type SendEvents = (events: string) => Promise<void> | undefined;
+
 /** Gives `translate` the type of the schema. */
-export const defineEndpoint = <Schema extends TSchema>(
-  endpoint: Endpoint<Static<Schema>> & { readonly body: Schema },
-): Endpoint => endpoint as Endpoint;
+export const defineEndpoint = <Schema extends TSchema, Parts = object>(
+  endpoint: Endpoint<Parts, Static<Schema>> & { readonly body: Schema },
+): Endpoint<Parts> => endpoint as Endpoint<Parts>;

@@ -23,7 +23,7 @@ import type { Files } from '#inference/apis/files/files.ts';
 import { fileRoutes } from '#inference/apis/files/routes.ts';
 import { modelRoutes } from '#inference/apis/models/routes.ts';
 import { ollamaRoutes } from '#inference/apis/ollama/routes.ts';
-import type { Follow } from '#inference/apis/responses/follow.ts';
+import type { ResponsesParts } from '#inference/apis/responses/parts.ts';
 import { type SendStream, storedRoutes } from '#inference/apis/responses/stored-routes.ts';
 import type { BackendList } from '#inference/backends/backend.ts';
 import { HttpDelivery } from '#inference/delivery.ts';
@@ -34,10 +34,9 @@ import type { CountPrompt } from '#inference/serving/count-prompt.ts';
 import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import { createValidator } from '#lib/schema/validator.ts';
+import { type ApiParts, apis, findEndpoint } from './apis.ts';
 import { withConversation } from './conversation.ts';
-import type { Endpoint, Generation, PromptCount, ResponsesParts, Translation } from './endpoint.ts';
-import { endpoints, findEndpoint } from './endpoints.ts';
-import { findScope, type Scope, scopes } from './scopes.ts';
+import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from './endpoint.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;
@@ -73,17 +72,14 @@ type AddRoutes = (scope: FastifyInstance, parts: InferenceParts, follow: SendStr
 
 export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): void {
   const streams = createEventStreams();
-  for (const api of scopes) {
+  for (const api of apis) {
     const { prefix } = api;
     app.register(
       async (scope) => {
         const { generate, follow } = openScope(scope, parts, api, streams);
         // The API reference shows them in this order: models first.
         otherRoutes[prefix]?.(scope, parts, follow);
-        for (const endpoint of endpoints) {
-          if (findScope(endpoint.url) === api)
-            generate(endpoint, endpoint.url.slice(prefix.length));
-        }
+        for (const endpoint of api.endpoints) generate(endpoint, endpoint.url.slice(prefix.length));
       },
       { prefix },
     );
@@ -94,7 +90,7 @@ export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): vo
 function prepareScope(
   scope: FastifyInstance,
   parts: InferenceParts,
-  { errors, idHeader, anyContentType = false }: Scope,
+  { errors, idHeader, anyContentType = false }: Api<ApiParts>,
 ) {
   const { fixedHeaders, allowedOrigins } = parts;
   const corsHeaders = allowOrigins(scope, allowedOrigins);
@@ -124,9 +120,9 @@ function prepareScope(
 function openScope(
   scope: FastifyInstance,
   parts: InferenceParts,
-  api: Scope,
+  api: Api<ApiParts>,
   streams: EventStreams,
-): { generate: (endpoint: Endpoint, path: string) => void; follow: SendStream } {
+): { generate: (endpoint: Endpoint<ApiParts>, path: string) => void; follow: SendStream } {
   const { catalog, responses } = parts;
   const { tag } = api;
   const { bodies, headersOf } = prepareScope(scope, parts, api);
@@ -170,7 +166,7 @@ function openScope(
     return translation.answer;
   }
 
-  const generate = (endpoint: Endpoint, path: string) => {
+  const generate = (endpoint: Endpoint<ApiParts>, path: string) => {
     const { body, summary, responses: response } = endpoint;
     const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
     const schema = { ...shown, body, response };

@@ -27,7 +27,7 @@ export function openBatches(
   );
   const runner = new BatchRunner({
     serve,
-    prepare: createPrepare(catalog, responses),
+    prepare: createPrepare(catalog, { responses }),
     catalog,
     slots,
     clock,

@@ -1,9 +1,9 @@
 // Stored responses of the Responses API, and what runs background responses on this server.
 
-import type { ResponsesParts } from '#inference/apis/endpoint.ts';
 import { BackgroundResponses } from '#inference/apis/responses/background.ts';
 import { createFollowers } from '#inference/apis/responses/follow.ts';
 import { createGenerate } from '#inference/apis/responses/generate.ts';
+import type { ResponsesParts } from '#inference/apis/responses/parts.ts';
 import { RunRows } from '#inference/apis/responses/run-rows.ts';
 import { ResponseStore } from '#inference/apis/responses/store.ts';
 import { type AdmitParts, admit } from '#inference/serving/admit.ts';

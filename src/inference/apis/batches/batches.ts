@@ -3,7 +3,7 @@
 import type { BatchRow } from '#db/batch-rows.ts';
 import { lockAccount } from '#db/lock-account.ts';
 import type { Database } from '#db/tables.ts';
-import { findEndpoint } from '#inference/apis/endpoints.ts';
+import { findEndpoint } from '#inference/apis/apis.ts';
 import { fileNotFound } from '#inference/apis/files/errors.ts';
 import { type ListOptions, type ListPage, readListPage } from '#inference/apis/files/list-page.ts';
 import type { Caller } from '#inference/request.ts';

@@ -2,7 +2,8 @@
 
 import { JsonGauge, parseJson } from '#http/body/json.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
-import type { Endpoint, Generation, Origin, ResponsesParts } from '#inference/apis/endpoint.ts';
+import type { ApiParts, ListedEndpoint } from '#inference/apis/apis.ts';
+import type { Generation, Origin } from '#inference/apis/endpoint.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import { modelIn } from '#inference/request.ts';
@@ -57,13 +58,13 @@ export type Prepared = Generation | { readonly response: Rendered };
 
 /** Turns the body of a line into a task, as its endpoint does, or into a response that needs no model. */
 export type Prepare = (
-  endpoint: Endpoint,
+  endpoint: ListedEndpoint,
   body: unknown,
-  from: Omit<Origin, 'catalog' | 'responses'>,
+  from: Omit<Origin, 'catalog'>,
 ) => Promise<Prepared>;
 
-export function createPrepare(catalog: Catalog, responses: ResponsesParts): Prepare {
-  const validators = new Map<Endpoint, ReturnType<typeof createValidator>>();
+export function createPrepare(catalog: Catalog, parts: ApiParts): Prepare {
+  const validators = new Map<ListedEndpoint, ReturnType<typeof createValidator>>();
   return async (endpoint, body, from) => {
     const { errors } = endpoint;
     const validate = validators.get(endpoint) ?? createValidator(endpoint.body);
@@ -75,7 +76,7 @@ export function createPrepare(catalog: Catalog, responses: ResponsesParts): Prep
     try {
       const model = modelIn(body);
       if (catalog.find(model) === undefined) throw modelNotFound(model);
-      const translation = await endpoint.translate(body, { ...from, catalog, responses });
+      const translation = await endpoint.translate(body, { ...parts, ...from, catalog });
       if ('task' in translation) return translation;
       if ('answer' in translation) return { response: { status: 200, body: translation.answer } };
       throw new Error(`${endpoint.url} has no batches`);

@@ -2,7 +2,7 @@
 // The batch's row says which lines are done, so another process can go on at any moment.
 
 import type { BatchRow } from '#db/batch-rows.ts';
-import type { Endpoint } from '#inference/apis/endpoint.ts';
+import type { ListedEndpoint } from '#inference/apis/apis.ts';
 import type { Files } from '#inference/apis/files/files.ts';
 import { newId } from '#lib/ids.ts';
 import { parseLine, toExpired } from './line.ts';
@@ -19,7 +19,7 @@ export interface RunParts extends ServeLineParts {
 
 export interface LineJob {
   readonly batch: BatchRow;
-  readonly endpoint: Endpoint;
+  readonly endpoint: ListedEndpoint;
   /** Aborts everything: the batch is lost, cancelled, or left to another process. */
   readonly stop: AbortSignal;
   /** When it aborts, no further line starts. Those in flight go on. */

@@ -3,7 +3,7 @@
 
 import type { FastifyBaseLogger } from 'fastify';
 import type { BatchRow } from '#db/batch-rows.ts';
-import { findEndpoint } from '#inference/apis/endpoints.ts';
+import { findEndpoint, type ListedEndpoint } from '#inference/apis/apis.ts';
 import { callerGone } from './line-faults.ts';
 import { type RunParts, runLines } from './run-lines.ts';
 import { type LineBounds, validateLines } from './validate.ts';
@@ -152,7 +152,7 @@ export class BatchRunner {
 
   #runLines(
     batch: BatchRow,
-    endpoint: NonNullable<ReturnType<typeof findEndpoint>>,
+    endpoint: ListedEndpoint,
     { stop, pause, expire }: Job,
   ): Promise<boolean> {
     if (batch.expired_at !== null) expire.abort();

@@ -6,7 +6,7 @@ import { OpenEntry, type UsageFacts } from '#accounts/usage/entry.ts';
 import type { BatchRow } from '#db/batch-rows.ts';
 import type { UsageRequestRow } from '#db/tables.ts';
 import { toHeaderObject } from '#http/header-list.ts';
-import type { Endpoint } from '#inference/apis/endpoint.ts';
+import type { ListedEndpoint } from '#inference/apis/apis.ts';
 import { KeptDelivery } from '#inference/delivery.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Serve } from '#inference/serving/serve.ts';
@@ -42,7 +42,7 @@ export interface LineSignals {
 
 interface LineSource {
   readonly batch: BatchRow;
-  readonly endpoint: Endpoint;
+  readonly endpoint: ListedEndpoint;
 }
 
 /** A backend may fail because of the request, so a line that breaks it is not run for ever. */

@@ -2,7 +2,7 @@
 // grows with the file.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Endpoint } from '#inference/apis/endpoint.ts';
+import type { ListedEndpoint } from '#inference/apis/apis.ts';
 import { IdSet } from './id-set.ts';
 import { type Prepare, parseLine, toFault } from './line.ts';
 import { emptyInput, invalidMember, lineTooLong, tooManyLines } from './line-faults.ts';
@@ -34,7 +34,7 @@ const sliceMs = 5;
 export async function validateLines(
   { prepare, bounds }: ValidateParts,
   content: AsyncIterable<Uint8Array>,
-  { endpoint, accountId }: { endpoint: Endpoint; accountId: string },
+  { endpoint, accountId }: { endpoint: ListedEndpoint; accountId: string },
   signal: AbortSignal,
 ): Promise<Validation> {
   const errors: BatchLineError[] = [];

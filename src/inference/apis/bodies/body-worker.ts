@@ -4,7 +4,7 @@
 import { MessageChannel, parentPort, type Transferable } from 'node:worker_threads';
 import { parseJson, rawIntegers, type WithRawIntegers } from '#http/body/json.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
-import { endpoints } from '#inference/apis/endpoints.ts';
+import { endpoints } from '#inference/apis/apis.ts';
 import { modelIn } from '#inference/request.ts';
 import { ready } from '#lib/async/thread.ts';
 import { type RawViolation, toViolation } from '#lib/schema/validation-error.ts';

@@ -3,7 +3,6 @@
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import { chatResponses } from '#inference/apis/response-schemas.ts';
-import { inferenceErrorFormat } from '#inference/errors.ts';
 import { ChatRequest } from '#inference/schema.ts';
 import { checkChat } from './check.ts';
 import { toFunctionsFormat } from './functions-format.ts';
@@ -15,7 +14,6 @@ export const chatEndpoint = defineEndpoint({
   summary: 'Answer a conversation',
   body: ChatRequest,
   responses: chatResponses,
-  errors: inferenceErrorFormat,
   translate(body) {
     checkChat(body);
     const task = { kind: 'chat', body: toToolRequest(body) } as const;

@@ -3,7 +3,6 @@
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
 import { completionResponses } from '#inference/apis/response-schemas.ts';
-import { inferenceErrorFormat } from '#inference/errors.ts';
 import { CompletionRequest } from '#inference/schema.ts';
 import { checkCompletion } from './check.ts';
 
@@ -13,7 +12,6 @@ export const completionEndpoint = defineEndpoint({
   summary: 'Continue a text',
   body: CompletionRequest,
   responses: completionResponses,
-  errors: inferenceErrorFormat,
   translate(body) {
     checkCompletion(body);
     const task = { kind: 'completion', body } as const;

@@ -2,7 +2,7 @@
 
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
-import { inferenceErrorFormat, invalidRequest } from '#inference/errors.ts';
+import { invalidRequest } from '#inference/errors.ts';
 import { toEmbedding } from './computation.ts';
 import { EmbeddingsRequest, embeddingsResponses } from './schema.ts';
 import { writeEmbeddings } from './vectors.ts';
@@ -13,7 +13,6 @@ export const embeddingsEndpoint = defineEndpoint({
   summary: 'Embed texts',
   body: EmbeddingsRequest,
   responses: embeddingsResponses,
-  errors: inferenceErrorFormat,
   translate({ model, input, dimensions, encoding_format, priority }) {
     const inputs = toInputs(input);
     const isBase64 = encoding_format === 'base64';

@@ -1,20 +1,19 @@
 // POST /v1/messages and POST /v1/messages/count_tokens.
 
 import { checkChat } from '#inference/apis/chat/check.ts';
-import { defineEndpoint } from '#inference/apis/endpoint.ts';
-import { messagesErrorFormat as errors } from './errors.ts';
+import { type Api, defineEndpoint } from '#inference/apis/endpoint.ts';
+import { messagesErrorFormat } from './errors.ts';
 import { createMessagesFormat } from './format.ts';
 import { countTokensResponses, messagesResponses } from './response-schemas.ts';
 import { CountTokensRequest, MessagesRequest } from './schema.ts';
 import { toPrompt, toTask } from './translate.ts';
 
-export const messagesEndpoint = defineEndpoint({
+const messagesEndpoint = defineEndpoint({
   url: '/v1/messages',
   operation: 'messages',
   summary: 'Create a message',
   body: MessagesRequest,
   responses: messagesResponses,
-  errors,
   translate(body) {
     const task = toTask(body);
     checkChat(task.body);
@@ -22,13 +21,12 @@ export const messagesEndpoint = defineEndpoint({
   },
 });
 
-export const countTokensEndpoint = defineEndpoint({
+const countTokensEndpoint = defineEndpoint({
   url: '/v1/messages/count_tokens',
   operation: 'messages',
   summary: 'Count the tokens of a message',
   body: CountTokensRequest,
   responses: countTokensResponses,
-  errors,
   translate(body) {
     const prompt = toPrompt(body);
     checkChat(prompt);
@@ -38,3 +36,11 @@ export const countTokensEndpoint = defineEndpoint({
     };
   },
 });
+
+export const messagesApi: Api = {
+  prefix: '/v1/messages',
+  tag: 'Inference',
+  errors: messagesErrorFormat,
+  idHeader: 'request-id',
+  endpoints: [messagesEndpoint, countTokensEndpoint],
+};

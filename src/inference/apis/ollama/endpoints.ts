@@ -4,7 +4,12 @@ import { checkChat } from '#inference/apis/chat/check.ts';
 import { checkCompletion } from '#inference/apis/completions/check.ts';
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { toEmbedding } from '#inference/apis/embeddings/computation.ts';
-import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
+import {
+  type Api,
+  defineEndpoint,
+  type Generation,
+  type Origin,
+} from '#inference/apis/endpoint.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import { open, Type } from '#lib/schema/schema-builder.ts';
@@ -39,39 +44,36 @@ function generate(shape: OllamaShape, task: Task): Generation {
   return { task, format: createOllamaFormat(shape) };
 }
 
-export const ollamaChatEndpoint = defineEndpoint({
+const ollamaChatEndpoint = defineEndpoint({
   url: '/api/chat',
   operation: 'ollama_chat',
   summary: 'Answer a conversation, as Ollama does',
   body: OllamaChatRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
-  errors: ollamaErrorFormat,
   translate: (body, origin) =>
     (body.messages ?? []).length === 0
       ? load(chatShape, body.model, origin)
       : generate(chatShape, toChatTask(body)),
 });
 
-export const ollamaGenerateEndpoint = defineEndpoint({
+const ollamaGenerateEndpoint = defineEndpoint({
   url: '/api/generate',
   operation: 'ollama_generate',
   summary: 'Answer a prompt, as Ollama does',
   body: OllamaGenerateRequest,
   responses: toResponses('The answer: one object, or one per line unless stream is false.'),
-  errors: ollamaErrorFormat,
   translate: (body, origin) =>
     (body.prompt ?? '') === '' && (body.images ?? []).length === 0
       ? load(generateShape, body.model, origin)
       : generate(generateShape, toGenerateTask(body)),
 });
 
-export const ollamaEmbedEndpoint = defineEndpoint({
+const ollamaEmbedEndpoint = defineEndpoint({
   url: '/api/embed',
   operation: 'ollama_embed',
   summary: 'Embed texts, as Ollama does',
   body: OllamaEmbedRequest,
   responses: toResponses('The vectors, in the order of the texts.'),
-  errors: ollamaErrorFormat,
   translate({ model, input, dimensions }) {
     const inputs = [input].flat();
     const startMs = performance.now();
@@ -86,3 +88,11 @@ export const ollamaEmbedEndpoint = defineEndpoint({
     return { task: toReadTask(toModelId(model), inputs), format };
   },
 });
+
+export const ollamaApi: Api = {
+  prefix: '/api',
+  errors: ollamaErrorFormat,
+  // Ollama's own examples send JSON with curl's default type.
+  anyContentType: true,
+  endpoints: [ollamaChatEndpoint, ollamaEmbedEndpoint, ollamaGenerateEndpoint],
+};

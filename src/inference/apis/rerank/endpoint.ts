@@ -2,7 +2,7 @@
 
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint } from '#inference/apis/endpoint.ts';
-import { inferenceErrorFormat, invalidRequest } from '#inference/errors.ts';
+import { invalidRequest } from '#inference/errors.ts';
 import { RerankRequest, rerankResponses } from './schema.ts';
 
 export const rerankEndpoint = defineEndpoint({
@@ -11,7 +11,6 @@ export const rerankEndpoint = defineEndpoint({
   summary: 'Rank documents by their relevance to a query',
   body: RerankRequest,
   responses: rerankResponses,
-  errors: inferenceErrorFormat,
   translate(body, { id }) {
     const { model, query, priority } = body;
     const documents = toTexts(body);

@@ -1,6 +1,7 @@
 // Queues a background response instead of generating it at once. It is admitted as any other request, when it arrives.
 
 import type { Generation, Origin, Translation } from '#inference/apis/endpoint.ts';
+import type { WithResponses } from './parts.ts';
 import { toResponseObject } from './response-object.ts';
 import type { InputItem, ResponseObject, ResponseRequest } from './schema.ts';
 import type { Turn } from './store.ts';
@@ -10,7 +11,7 @@ export async function defer(
   request: ResponseRequest,
   { place, items }: Turn,
   { task, format }: Generation,
-  { id, accountId, caller, responses }: Origin,
+  { id, accountId, caller, responses }: Origin & WithResponses,
 ): Promise<Translation> {
   const { background, followers, clock, admit } = responses;
   if (caller === undefined) throw backgroundInBatch();

@@ -5,6 +5,7 @@ import { toCompaction } from './compact.ts';
 import { defer } from './defer.ts';
 import { responsesErrorFormat } from './errors.ts';
 import { createResponsesFormat } from './format.ts';
+import type { WithResponses } from './parts.ts';
 import {
   compactionResponses,
   inputTokensResponses,
@@ -20,6 +21,8 @@ import {
 import { createSealer } from './sealer.ts';
 import { toTask } from './to-task.ts';
 
+type ResponsesOrigin = Origin & WithResponses;
+
 export const responsesEndpoint = defineEndpoint({
   url: '/v1/responses',
   operation: 'responses',
@@ -27,7 +30,7 @@ export const responsesEndpoint = defineEndpoint({
   body: ResponseRequest,
   responses: responseResponses,
   errors: responsesErrorFormat,
-  async translate(body, from) {
+  async translate(body, from: ResponsesOrigin) {
     const turn = await from.responses.store.openTurn(from.accountId, body);
     const generation = toGeneration(body, turn, from);
     return body.background === true ? defer(body, turn, generation, from) : generation;
@@ -41,7 +44,7 @@ export const compactEndpoint = defineEndpoint({
   body: CompactRequest,
   responses: compactionResponses,
   errors: responsesErrorFormat,
-  async translate(body, from) {
+  async translate(body, from: ResponsesOrigin) {
     const { items } = await from.responses.store.openTurn(from.accountId, {
       ...body,
       store: false,
@@ -58,7 +61,7 @@ export const inputTokensEndpoint = defineEndpoint({
   body: InputTokensRequest,
   responses: inputTokensResponses,
   errors: responsesErrorFormat,
-  async translate(body, { accountId, responses }) {
+  async translate(body, { accountId, responses }: ResponsesOrigin) {
     const { items } = await responses.store.openTurn(accountId, { ...body, store: false });
     const { task } = toTask(body, items, createSealer(responses.seal, accountId).open);
     return {
@@ -75,13 +78,11 @@ export interface GivenTurn {
   save(response: ResponseObject): Promise<void>;
 }
 
-export type GeneratingOrigin = Pick<Origin, 'id' | 'accountId' | 'responses'>;
-
 /** How a response is generated, with the items that the request continues. Throws InferenceError. */
 export function toGeneration(
   request: ResponseRequest,
   turn: GivenTurn,
-  from: GeneratingOrigin,
+  from: Pick<ResponsesOrigin, 'id' | 'accountId' | 'responses'>,
 ): Generation {
   const { seal, clock } = from.responses;
   const sealer = createSealer(seal, from.accountId);

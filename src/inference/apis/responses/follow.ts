@@ -2,6 +2,7 @@
 // database at once, and new ones as its server writes them, which may be another one.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
+import type { Follow, SendEvents } from '#inference/apis/endpoint.ts';
 import { KeyCounts } from '#lib/memory/key-counts.ts';
 import type { BackgroundResponses } from './background.ts';
 import { countEvents, type RunRows } from './run-rows.ts';
@@ -12,11 +13,6 @@ import { eventsGone, notInBackground, tooManyFollowers } from './stored-errors.t
 const pollMs = 500;
 /** Followers of one account on this server. */
 const maxFollowers = 100;
-
-/** Sends whole events. A promise is awaited before the next ones. */
-export type SendEvents = (events: string) => Promise<void> | undefined;
-
-export type Follow = (send: SendEvents, signal: Cancellation) => Promise<void>;
 
 export interface Followers {
   /** Throws if the response has no events to follow. The result must be called, and ends with the response. */

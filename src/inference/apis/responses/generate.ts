@@ -1,10 +1,10 @@
 // Generates a background response: through the same pipeline as any other, but without a client.
 
-import type { ResponsesParts } from '#inference/apis/endpoint.ts';
 import type { Serve } from '#inference/serving/serve.ts';
 import type { Generate } from './background.ts';
 import { countBytes } from './defer.ts';
 import { toGeneration } from './endpoint.ts';
+import type { ResponsesParts } from './parts.ts';
 
 export const createGenerate =
   (serve: Serve, responses: ResponsesParts): Generate =>

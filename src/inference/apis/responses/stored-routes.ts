@@ -4,18 +4,11 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { principalOf } from '#accounts/authenticate.ts';
 import type { HeaderList } from '#http/header-list.ts';
+import type { Follow } from '#inference/apis/endpoint.ts';
 import { noNul, OneOf, Type } from '#lib/schema/schema-builder.ts';
-import type { BackgroundResponses } from './background.ts';
-import type { Follow, Followers } from './follow.ts';
+import type { ResponsesParts } from './parts.ts';
 import { ResponseSchema } from './response-schemas.ts';
 import { InputItem } from './schema.ts';
-import type { ResponseStore } from './store.ts';
-
-export interface StoredParts {
-  readonly store: ResponseStore;
-  readonly background: BackgroundResponses;
-  readonly followers: Followers;
-}
 
 /** Sends what is followed as the stream of a response. */
 export type SendStream = (
@@ -62,7 +55,11 @@ const ItemList = Type.Object({
 const tags = ['Inference'];
 const defaultItems = 20;
 
-export function storedRoutes(scope: FastifyInstance, parts: StoredParts, stream: SendStream): void {
+export function storedRoutes(
+  scope: FastifyInstance,
+  parts: ResponsesParts,
+  stream: SendStream,
+): void {
   const { store, background, followers } = parts;
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const accountOf = (request: FastifyRequest) => principalOf(request).accountId;

@@ -3,7 +3,7 @@
 
 import { toComputedFormat, toReadTask } from '#inference/apis/computed-format.ts';
 import { defineEndpoint, type Endpoint } from '#inference/apis/endpoint.ts';
-import { inferenceErrorFormat, invalidRequest, missingParameter } from '#inference/errors.ts';
+import { invalidRequest, missingParameter } from '#inference/errors.ts';
 import { refuseMedia } from '#inference/images/remote-media.ts';
 import type { TokenizeTask } from '#inference/pooling.ts';
 import {
@@ -19,7 +19,6 @@ const tokenizeEndpoint = defineEndpoint({
   summary: 'Turn a text or a conversation into tokens',
   body: TokenizeRequest,
   responses: tokenizeResponses,
-  errors: inferenceErrorFormat,
   translate(body) {
     const tokenized = toTokenizeTask(body);
     const format = toComputedFormat('tokenize', {
@@ -48,7 +47,6 @@ const detokenizeEndpoint = defineEndpoint({
   summary: 'Turn tokens into text',
   body: DetokenizeRequest,
   responses: detokenizeResponses,
-  errors: inferenceErrorFormat,
   translate({ model, tokens }) {
     const format = toComputedFormat('tokenize', {
       ability: 'detokenize tokens',
@@ -64,12 +62,12 @@ const detokenizeEndpoint = defineEndpoint({
   },
 });
 
-const both: readonly Endpoint[] = [tokenizeEndpoint, detokenizeEndpoint];
+export const shortTokenEndpoints: readonly Endpoint[] = [tokenizeEndpoint, detokenizeEndpoint];
 
-export const tokenEndpoints: readonly Endpoint[] = [
-  ...both,
-  ...both.map((endpoint) => ({ ...endpoint, url: `/v1${endpoint.url}` })),
-];
+export const tokenEndpoints: readonly Endpoint[] = shortTokenEndpoints.map((endpoint) => ({
+  ...endpoint,
+  url: `/v1${endpoint.url}`,
+}));
 
 /** Throws InferenceError. */
 function toTokenizeTask(body: TokenizeRequest): TokenizeTask {

@@ -1,0 +1,23 @@
+// What the Responses API keeps between requests.
+
+import type { ResponseFormat } from '#inference/apis/response-format.ts';
+import type { Task } from '#inference/engine.ts';
+import type { Admission, AdmittedPart } from '#inference/serving/admit.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
+import type { BackgroundResponses } from './background.ts';
+import type { Followers } from './follow.ts';
+import type { ResponseStore } from './store.ts';
+
+export interface ResponsesParts {
+  readonly store: ResponseStore;
+  readonly background: BackgroundResponses;
+  readonly followers: Followers;
+  readonly seal: Seal;
+  readonly clock: Clock;
+  readonly admit: (request: AdmittedPart, task: Task, format: ResponseFormat) => Promise<Admission>;
+}
+
+export interface WithResponses {
+  readonly responses: ResponsesParts;
+}
