@@ -2,7 +2,11 @@
 // examples, and the errors of its API.
 
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
-import { toMessagesError } from '#inference/apis/messages/errors.ts';
+import { cloudErrorFormat } from '#cloud/errors.ts';
+import type { ErrorFormat } from '#http/error-format.ts';
+import { messagesErrorFormat, toMessagesError } from '#inference/apis/messages/errors.ts';
+import { inferenceErrorFormat } from '#inference/errors.ts';
+import { errorFormatOf } from '#server/bad-http.ts';
 import { toCodeSamples } from './code-samples.ts';
 import { cloudErrors, type DescribedError, inferenceErrors } from './error-catalog.ts';
 import { introduction, title } from './introduction.ts';
@@ -164,8 +168,8 @@ function toResponses(
   { responses = {} }: Operation,
   example: object | undefined,
 ): object {
-  const isInference = path.startsWith('/v1/');
-  const errors = (isInference ? inferenceErrors : cloudErrors).filter(
+  const format = findErrors(path);
+  const errors = format.errors.filter(
     ({ status }) => !bodyStatuses.has(status) || method !== 'get',
   );
   const success = responses[200];
@@ -177,7 +181,7 @@ function toResponses(
     ...Object.fromEntries(
       [...Map.groupBy(errors, ({ status }) => status)].map(([status, group]) => [
         status,
-        toFailure(path, group),
+        toFailure(format, group),
       ]),
     ),
   };
@@ -200,33 +204,61 @@ const types: Readonly<Record<number, string>> = {
 const toType = (status: number, code: string | null) =>
   code === 'insufficient_quota' ? code : (types[status] ?? 'invalid_request_error');
 
-/** Anthropic's status for an overloaded server is 529. It is listed as the 503 of the other endpoints. */
-const isMessages = (path: string) => path.startsWith('/v1/messages');
-
-const toSchema = (path: string) => {
-  if (isMessages(path)) return 'MessagesError';
-  return path.startsWith('/v1/') ? 'InferenceError' : 'CloudError';
-};
-
-function toExample(path: string, { status, code, means, fix }: DescribedError): object {
-  if (!path.startsWith('/v1/')) return { error: { code, message: means, suggestion: fix } };
-  if (!isMessages(path))
-    return { error: { message: means, type: toType(status, code), param: null, code } };
-  const given = { error: { message: means, code } };
-  return toMessagesError({ status, body: given }).body as object;
+/** How the errors of one format are described. */
+interface DescribedFormat {
+  readonly schema: keyof typeof schemas;
+  readonly errors: readonly DescribedError[];
+  toExample(error: DescribedError): object;
 }
 
-const toFailure = (path: string, group: DescribedError[]) => ({
+const describedFormats: ReadonlyMap<ErrorFormat, DescribedFormat> = new Map([
+  [
+    inferenceErrorFormat,
+    {
+      schema: 'InferenceError',
+      errors: inferenceErrors,
+      toExample: ({ status, code, means }) => ({
+        error: { message: means, type: toType(status, code), param: null, code },
+      }),
+    },
+  ],
+  [
+    messagesErrorFormat,
+    {
+      schema: 'MessagesError',
+      // Anthropic's status for an overloaded server is 529. It is listed as the 503 of the other endpoints.
+      errors: inferenceErrors,
+      toExample: ({ status, code, means }) =>
+        toMessagesError({ status, body: { error: { message: means, code } } }).body as object,
+    },
+  ],
+  [
+    cloudErrorFormat,
+    {
+      schema: 'CloudError',
+      errors: cloudErrors,
+      toExample: ({ code, means, fix }) => ({ error: { code, message: means, suggestion: fix } }),
+    },
+  ],
+] satisfies [ErrorFormat, DescribedFormat][]);
+
+function findErrors(path: string): DescribedFormat {
+  const format = describedFormats.get(errorFormatOf(path));
+  if (format === undefined) throw new Error(`The errors of ${path} are not described`);
+  return format;
+}
+
+const toFailure = ({ schema, toExample }: DescribedFormat, group: DescribedError[]) => ({
   description: group
     .map(({ code, means, fix }) => `${code === null ? '' : `\`${code}\`: `}${means} ${fix}`)
     .join('\n\n'),
   content: {
     'application/json': {
-      schema: { $ref: `#/components/schemas/${toSchema(path)}` },
+      schema: { $ref: `#/components/schemas/${schema}` },
       examples: Object.fromEntries(
         group.map((error) => [
           (error.code ?? 'no_key').replaceAll('/', '.'),
-          { summary: error.code ?? 'No code', value: toExample(path, error) },
+          { summary: error.code ?? 'No code', value: toExample(error) },
         ]),
       ),
     },
