@@ -76,14 +76,36 @@ export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): vo
     const { prefix } = api;
     app.register(
       async (scope) => {
-        const { generate, follow } = openScope(scope, parts, api, streams);
+        const { handle, follow } = openScope(scope, parts, api, streams);
         // The API reference shows them in this order: models first.
         otherRoutes[prefix]?.(scope, parts, follow);
-        for (const endpoint of api.endpoints) generate(endpoint, endpoint.url.slice(prefix.length));
+        for (const endpoint of api.endpoints) addEndpoint(scope, api, endpoint, handle);
       },
       { prefix },
     );
   }
+}
+
+type Handle = (
+  endpoint: Endpoint<ApiParts>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) => Promise<unknown>;
+
+function addEndpoint(
+  scope: FastifyInstance,
+  { prefix, tag }: Api<ApiParts>,
+  endpoint: Endpoint<ApiParts>,
+  handle: Handle,
+): void {
+  const { url, body, summary, responses: response } = endpoint;
+  const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
+  const schema = { ...shown, body, response };
+  scope.post(
+    url.slice(prefix.length),
+    { schema, validatorCompiler: compileOnce(body) },
+    (request, reply) => handle(endpoint, request, reply),
+  );
 }
 
 /** Prepares a scope for the routes of one API. */
@@ -116,15 +138,14 @@ function prepareScope(
   return { bodies, headersOf };
 }
 
-/** Returns a function that adds an endpoint to the scope, and one that sends events. */
+/** Returns the handler of the scope's endpoints, and a function that sends events. */
 function openScope(
   scope: FastifyInstance,
   parts: InferenceParts,
   api: Api<ApiParts>,
   streams: EventStreams,
-): { generate: (endpoint: Endpoint<ApiParts>, path: string) => void; follow: SendStream } {
+): { handle: Handle; follow: SendStream } {
   const { catalog, responses } = parts;
-  const { tag } = api;
   const { bodies, headersOf } = prepareScope(scope, parts, api);
 
   function serve(
@@ -166,22 +187,16 @@ function openScope(
     return translation.answer;
   }
 
-  const generate = (endpoint: Endpoint<ApiParts>, path: string) => {
-    const { body, summary, responses: response } = endpoint;
-    const shown = tag === undefined ? { hide: true } : { tags: [tag], summary };
-    const schema = { ...shown, body, response };
-    const validatorCompiler = compileOnce(body);
-    scope.post(path, { schema, validatorCompiler }, (request, reply) => {
-      const caller = toCaller(principalOf(request));
-      const { accountId } = caller;
-      const origin = { id: request.id, accountId, caller, catalog, responses };
-      const translation = endpoint.translate(request.body, origin);
-      return translation instanceof Promise
-        ? translation.then((one) => respond(request, reply, one))
-        : respond(request, reply, translation);
-    });
+  const handle: Handle = (endpoint, request, reply) => {
+    const caller = toCaller(principalOf(request));
+    const { accountId } = caller;
+    const origin = { id: request.id, accountId, caller, catalog, responses };
+    const translation = endpoint.translate(request.body, origin);
+    return translation instanceof Promise
+      ? translation.then((one) => respond(request, reply, one))
+      : respond(request, reply, translation);
   };
-  return { generate, follow };
+  return { handle, follow };
 }
 
 /** Sends the events of a response that runs elsewhere. */
