@@ -215,7 +215,8 @@ const known: readonly KnownModel[] = [
   },
 ];
 
-export const builtinModels: readonly CatalogEntry[] = known.map((model) => ({
+/** Properties of a model that is not said to differ. */
+export const entryDefaults = {
   maxOutputTokens: null,
   contextFallback: null,
   continueStreams: null,
@@ -225,5 +226,9 @@ export const builtinModels: readonly CatalogEntry[] = known.map((model) => ({
   thinkTags: 'split',
   input: ['text'],
   listed: true,
+} as const satisfies Partial<CatalogEntry>;
+
+export const builtinModels: readonly CatalogEntry[] = known.map((model) => ({
+  ...entryDefaults,
   ...model,
 }));

@@ -3,7 +3,7 @@
 
 import type { Model } from '#inference/schema.ts';
 import { type Aliases, findAlias } from './aliases.ts';
-import { builtinModels, type CatalogEntry, type Price } from './builtin-models.ts';
+import { builtinModels, type CatalogEntry, entryDefaults, type Price } from './builtin-models.ts';
 
 export type { CatalogEntry, Price };
 
@@ -70,18 +70,10 @@ const newEntry = (id: string): CatalogEntry => ({
   ownedBy: 'operator',
   created: createdByOperator,
   contextWindow: 131_072,
-  maxOutputTokens: null,
   vocabulary: 'other',
   price: { input: 0, output: 0 },
   weights: { gguf: null, safetensors: null },
-  contextFallback: null,
-  continueStreams: null,
-  kind: null,
-  minDimensions: null,
-  fitMaxTokens: false,
-  thinkTags: 'split',
-  input: ['text'],
-  listed: true,
+  ...entryDefaults,
 });
 
 export const toModel = ({ id, created, ownedBy }: CatalogEntry): Model => ({
