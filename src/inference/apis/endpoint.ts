@@ -29,7 +29,7 @@ export interface Endpoint<Parts = object, Body = unknown> {
   readonly body: TSchema;
   /** Responses in /openapi.json. */
   readonly responses: Record<number, object>;
-  /** Renders errors where no HTTP response carries them: in batches and in the thread of large bodies. Default: the API's. */
+  /** Renders the errors of batches and of the thread for large bodies. Default: the format of the API. */
   readonly errors?: ErrorFormat;
   /** Checks what the schema can't express. Throws an error that `errors` renders. */
   translate(body: Body, from: Origin & Parts): Translation | Promise<Translation>;
