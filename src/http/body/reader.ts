@@ -113,16 +113,13 @@ class BodyReader {
 
   readonly #finish = (): void => {
     const { declaredBytes } = this.#rules;
-    // The listeners stay: a stream that has ended emits nothing more that they listen to.
-    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    this.#end();
     if (declaredBytes !== null && declaredBytes !== this.#length) {
       this.#done(invalidJson('it is shorter or longer than its content-length'));
       return;
     }
     this.#lease?.shrink(this.#length);
-    const [only] = this.#chunks;
-    const isOne = only !== undefined && this.#chunks.length === 1;
-    const bytes = isOne ? only : Buffer.concat(this.#chunks, this.#length);
+    const bytes = Buffer.concat(this.#chunks, this.#length);
     this.#done(null, { bytes, values: this.#gauge.values });
   };
 
@@ -132,12 +129,16 @@ class BodyReader {
       this.#waiting.abort(error);
       return;
     }
-    if (this.#deadline !== null) clearTimeout(this.#deadline);
-    this.#detach();
-    this.#payload.off('error', this.#fail);
+    this.#end();
     this.#payload.pause();
     this.#done(error);
   };
+
+  #end(): void {
+    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    this.#detach();
+    this.#payload.off('error', this.#fail);
+  }
 
   #detach(): void {
     this.#payload.off('data', this.#add).off('end', this.#finish);
