@@ -1,35 +1,54 @@
 // Recognises events of a stream that hold only a piece of text, without parsing them: within one stream they differ in
 // nothing but the text. A format of another API can pass the text on as it is written.
 
+import { fromBytes } from '#lib/memory/byte-string.ts';
 import type { ChatChoiceDelta, EngineChunk, WireEvents } from './engine.ts';
+import { chunksOf } from './wire-events.ts';
 
 export class TextEvents {
   /** What precedes and follows the text; empty until one such event was seen. */
   #head = '';
   #tail = '';
 
-  /** The texts of all events as JSON, in the bytes of the wire; null if an event may hold anything else. */
-  findTexts(events: WireEvents): string[] | null {
-    if (this.#head === '') return null;
-    const texts: string[] = [];
+  /** The events in order: a text as JSON in the bytes of the wire, or the chunk of an event that may hold anything. */
+  read(events: WireEvents): (string | EngineChunk)[] {
+    const parts: (string | EngineChunk)[] = [];
     for (let at = 0; at < events.length; ) {
-      const start = at + this.#head.length;
-      // Slices are compared as memory; `startsWith` compares character by character.
-      if (events.slice(at, start) !== this.#head || events[start] !== '"') return null;
-      const end = findEnd(events, start);
-      at = end + this.#tail.length;
-      if (end < 0 || events.slice(end, at) !== this.#tail) return null;
-      texts.push(events.slice(start, end));
+      const textEnd = this.#findText(events, at);
+      if (textEnd >= 0) {
+        parts.push(events.slice(at + this.#head.length, textEnd));
+        at = textEnd + this.#tail.length;
+        continue;
+      }
+      const found = events.indexOf('\n\n', at);
+      const end = found < 0 ? events.length : found + 2;
+      const event = events.slice(at, end);
+      const [chunk] = chunksOf(event);
+      if (chunk !== undefined) {
+        this.#learn(event, chunk);
+        parts.push(chunk);
+      }
+      at = end;
     }
-    return texts;
+    return parts;
   }
 
-  /** Learns the form from the first of the events, given its chunk, unless it is known. */
-  learn(events: WireEvents, chunk: EngineChunk | undefined): void {
-    if (this.#head !== '' || chunk?.choices.length !== 1) return;
-    const { delta, finish_reason } = chunk.choices[0] as ChatChoiceDelta;
-    if (finish_reason != null || !delta?.content || Object.keys(delta).length !== 1) return;
-    const event = events.slice(0, events.indexOf('\n\n') + 2);
+  /** Where the text of the event at this place ends; -1 if the event may hold anything else. */
+  #findText(events: string, at: number): number {
+    const start = at + this.#head.length;
+    // Slices are compared as memory; `startsWith` compares character by character.
+    if (this.#head === '' || events[start] !== '"' || events.slice(at, start) !== this.#head)
+      return -1;
+    const end = findEnd(events, start);
+    return end >= 0 && events.slice(end, end + this.#tail.length) === this.#tail ? end : -1;
+  }
+
+  /** Learns the form from an event that holds only text, unless it is known. */
+  #learn(event: string, { choices }: EngineChunk): void {
+    if (this.#head !== '' || choices.length !== 1) return;
+    const { index, delta, finish_reason } = choices[0] as ChatChoiceDelta;
+    if (index !== 0 || finish_reason != null || !delta?.content) return;
+    if (Object.keys(delta).length !== 1) return;
     const name = '"content":';
     const start = event.indexOf(`${name}"`) + name.length;
     const end = findEnd(event, start);
@@ -48,4 +67,13 @@ function findEnd(events: string, start: number): number {
     if ((at - before) % 2 === 0) return at + 1;
   }
   return -1;
+}
+
+/** The text of a piece; null if it is not JSON, which is noticed only here. */
+export function parseText(piece: string): string | null {
+  try {
+    return JSON.parse(fromBytes(piece)) as string;
+  } catch {
+    return null;
+  }
 }

@@ -45,11 +45,9 @@ export class BlockWriter {
     return block?.kind === 'text' && block.isOpen && this.#queue.length === 1;
   }
 
-  /** Writes texts that are JSON already to the open text block. */
-  passTexts(texts: readonly string[]): string {
-    let written = '';
-    for (const text of texts) if (text !== '""') written += `${this.#deltaHead}${text}}}\n\n`;
-    return written;
+  /** Writes a text that is JSON already to the open text block. */
+  passText(text: string): string {
+    return text === '""' ? '' : `${this.#deltaHead}${text}}}\n\n`;
   }
 
   add(kind: 'text' | 'thinking', text: string): string {

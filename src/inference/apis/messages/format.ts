@@ -15,8 +15,7 @@ import {
   type WireEvents,
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
-import { TextEvents } from '#inference/text-events.ts';
-import { chunksOf } from '#inference/wire-events.ts';
+import { parseText, TextEvents } from '#inference/text-events.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { BlockWriter, toEvent } from './blocks.ts';
 import { messagesErrorFormat, toErrorBody } from './errors.ts';
@@ -94,17 +93,24 @@ class MessageStream implements StreamFormat {
   }
 
   take(item: EngineChunk | WireEvents): WireEvents {
-    if (typeof item === 'string' && this.#blocks.isText) {
-      const texts = this.#texts.findTexts(item);
-      if (texts !== null) return this.#blocks.passTexts(texts);
-    }
-    const chunks = chunksOf(item);
-    if (typeof item === 'string') this.#texts.learn(item, chunks[0]);
+    if (typeof item !== 'string') return toBytes(this.#takeChunk(item));
     let written = '';
-    for (const { choices } of chunks) {
-      for (const choice of choices) written += this.#takeChoice(choice as ChatChoiceDelta);
-    }
-    return toBytes(written);
+    for (const part of this.#texts.read(item))
+      written += typeof part === 'string' ? this.#takeText(part) : toBytes(this.#takeChunk(part));
+    return written;
+  }
+
+  #takeText(piece: string): WireEvents {
+    if (this.#request.max_tokens === 0) return '';
+    if (this.#blocks.isText) return this.#blocks.passText(piece);
+    const text = parseText(piece);
+    return text === null || text === '' ? '' : toBytes(this.#blocks.add('text', text));
+  }
+
+  #takeChunk({ choices }: EngineChunk): string {
+    let written = '';
+    for (const choice of choices) written += this.#takeChoice(choice as ChatChoiceDelta);
+    return written;
   }
 
   #takeChoice(choice: ChatChoiceDelta): string {

@@ -12,7 +12,6 @@ import type {
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
 import { TextEvents } from '#inference/text-events.ts';
-import { chunksOf } from '#inference/wire-events.ts';
 import type { Clock } from '#lib/clock.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
 import { EventWriter } from './events.ts';
@@ -96,17 +95,18 @@ class ResponsesStream implements StreamFormat {
   }
 
   take(item: EngineChunk | WireEvents): WireEvents {
-    const isWire = typeof item === 'string';
-    const texts = isWire && this.#output.isText ? this.#texts.findTexts(item) : null;
-    const passed = texts && this.#output.passTexts(texts);
-    if (passed !== null) return passed;
-    const chunks = chunksOf(item);
-    if (isWire) this.#texts.learn(item, chunks[0]);
+    if (typeof item !== 'string') return toBytes(this.#takeChunk(item));
     let written = '';
-    for (const { choices } of chunks) {
-      for (const choice of choices) written += this.takeChoice(choice as ChatChoiceDelta);
-    }
-    return toBytes(written);
+    for (const part of this.#texts.read(item))
+      written +=
+        typeof part === 'string' ? this.#output.passText(part) : toBytes(this.#takeChunk(part));
+    return written;
+  }
+
+  #takeChunk({ choices }: EngineChunk): string {
+    let written = '';
+    for (const choice of choices) written += this.takeChoice(choice as ChatChoiceDelta);
+    return written;
   }
 
   takeChoice(choice: ChatChoiceDelta): string {

@@ -3,7 +3,8 @@
 
 import { type CallPiece, readOutput } from '#inference/choice-output.ts';
 import type { ChatChoiceDelta, ChatLogprobs, FinishReason } from '#inference/engine.ts';
-import { fromBytes } from '#lib/memory/byte-string.ts';
+import { parseText } from '#inference/text-events.ts';
+import { toBytes } from '#lib/memory/byte-string.ts';
 import { OpenCall, toCallItem } from './calls.ts';
 import { type EventWriter, toHead } from './events.ts';
 import type {
@@ -51,24 +52,15 @@ export class Output {
     return written + this.close(finish_reason === 'length' ? 'incomplete' : 'completed');
   }
 
-  /** True if a text is arriving, and nothing is sent with it. */
-  get isText(): boolean {
-    return this.#part?.item.type === 'message' && !this.#options.hasLogprobs;
-  }
-
-  /**
-   * Takes pieces of the text that is arriving, as JSON in the bytes of the wire. Returns their events in bytes, or null
-   * if a piece is not JSON.
-   */
-  passTexts(pieces: readonly string[]): string | null {
-    const part = this.#part as OpenPart;
-    const text = joinTexts(pieces);
-    if (text === null) return null;
+  /** Takes a piece of text as JSON in the bytes of the wire. Returns its events in bytes. */
+  passText(piece: string): string {
+    const text = parseText(piece);
+    if (text === null || text === '') return '';
+    const part = this.#part;
+    if (part?.item.type !== 'message' || this.#options.hasLogprobs)
+      return toBytes(this.#addText(text, null));
     part.text += text;
-    let written = '';
-    for (const piece of pieces)
-      if (piece !== '""') written += this.#events.writeAfter(part.deltaHead, piece + noLogprobs);
-    return written;
+    return this.#events.writeAfter(part.deltaHead, piece + noLogprobs);
   }
 
   /** Completes all items. The status is that of the last one, where the output ends. */
@@ -183,14 +175,6 @@ export class Output {
 
   #nextSuffix(): string {
     return this.#options.idBase + this.items.length.toString(16).padStart(4, '0');
-  }
-}
-
-function joinTexts(pieces: readonly string[]): string | null {
-  try {
-    return (JSON.parse(`[${fromBytes(pieces.join(','))}]`) as string[]).join('');
-  } catch {
-    return null;
   }
 }
 

@@ -109,17 +109,17 @@ test('any sequence of chunks yields valid events with exactly what was sent', as
     fc.array(anyPiece, { maxLength: 24 }),
     fc.nat({ max: 2 }),
     fc.constantFrom('stop' as const, 'length' as const, 'tool_calls' as const),
-    fc.boolean(),
-    async (pieces, nameAfter, finish, isWire) => {
+    fc.constantFrom('chunks' as const, 'events' as const, 'packet' as const),
+    async (pieces, nameAfter, finish, form) => {
       const chunks = [
         ...toDeltas(pieces, nameAfter).map((delta) => toChunk(delta)),
         toChunk({}, finish),
       ];
       const stream = createFormat().openStream(envelope);
       let bytes = stream.begin(null);
-      for (const chunk of chunks) {
-        bytes += stream.take(isWire ? toWireEvents({ choices: chunk.choices }) : chunk);
-      }
+      const events = chunks.map(({ choices }) => toWireEvents({ choices }));
+      const items = { chunks, events, packet: [events.join('')] }[form];
+      for (const item of items) bytes += stream.take(item);
       bytes += await stream.end(usage);
       const { output, status } = checkResponseEvents(parseResponseEvents(bytes));
       assert.equal(status, finish === 'length' ? 'incomplete' : 'completed');
