@@ -1,17 +1,27 @@
 // Addresses in messages: nothing is fetched that the operator has not allowed, neither here nor by a backend.
 
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { describe, test } from 'node:test';
+import { BodyRoom } from '#http/body/room.ts';
 import type { Task } from '#inference/engine.ts';
 import { InferenceError } from '#inference/errors.ts';
+import type { FetchOptions } from '#inference/images/fetch-image.ts';
 import { isPublicAddress } from '#inference/images/fetch-image.ts';
-import { inlineMedia } from '#inference/images/remote-media.ts';
+import { imageBounds, inlineMedia } from '#inference/images/remote-media.ts';
 import { certificate, certificateKey } from '#test/support/certificate.ts';
 import { gatewayModel, startGateway } from '#test/support/gateway.ts';
 import { listen } from '#test/support/listen.ts';
+import { until } from '#test/support/until.ts';
 
 const { signal } = new AbortController();
+const from = { caller: 'a', signal };
+const toFetching = (hosts: string[], options: FetchOptions = {}, bounds = imageBounds) => ({
+  hosts,
+  room: new BodyRoom(bounds, 'images'),
+  options,
+});
 
 const chat = (...parts: Record<string, unknown>[]): Task => ({
   kind: 'chat',
@@ -27,7 +37,7 @@ const isRefused = (error: unknown) =>
 describe('an address in a message', () => {
   test('is refused in every form, and a data URL is not touched', () => {
     const data = chat(image('data:image/png;base64,iVBORw0K'));
-    assert.equal(inlineMedia(data, [], signal), data);
+    assert.deepEqual(inlineMedia(data, toFetching([]), from), { task: data, lease: null });
     for (const part of [
       image('http://10.0.0.1/a.png'),
       image('https://example.com/a.png'),
@@ -47,7 +57,10 @@ describe('an address in a message', () => {
       image('https://allowed.example.evil.test/a.png'),
       image('https://evil.test/?allowed.example'),
     ])
-      assert.throws(() => inlineMedia(chat(part), ['allowed.example'], signal), isRefused);
+      assert.throws(
+        () => inlineMedia(chat(part), toFetching(['allowed.example']), from),
+        isRefused,
+      );
   });
 
   test('does not reach a backend', async (t) => {
@@ -77,6 +90,29 @@ describe('an address in a message', () => {
     assert.equal(upstreams[0]?.requests.length, 0);
   });
 
+  test('of an allowed host counts as a fixed number of tokens, and is not fetched', async (t) => {
+    const { server } = await startGateway(t, {
+      upstreams: [{}],
+      inference: { image_hosts: ['images.invalid'] },
+    });
+    const url = 'https://images.invalid/a.png';
+    const source = { type: 'image', source: { type: 'url', url } };
+    for (const [path, part] of [
+      ['/v1/messages/count_tokens', source],
+      ['/v1/responses/input_tokens', { type: 'input_image', image_url: url }],
+    ] as const) {
+      const count = async (parts: object[]) => {
+        const messages = [{ role: 'user', content: parts }];
+        const json = { model: gatewayModel, messages, input: messages };
+        const response = await server.fetch(path, { json });
+        assert.equal(response.status, 200, path);
+        return ((await response.json()) as { input_tokens: number }).input_tokens;
+      };
+      const added = (await count([part, part])) - (await count([part]));
+      assert(added >= 1_000 && added < 1_010, `${path}: ${added}`);
+    }
+  });
+
   test('of a private network is never public', () => {
     for (const address of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '::1', '::ffff:127.0.0.1'])
       assert.equal(isPublicAddress(address), false, address);
@@ -103,20 +139,54 @@ describe('an image of an allowed host', () => {
     const port = await listen(t, server);
     const task = chat(image(`https://${host}:${port}/a.png`));
     const done = Promise.resolve(
-      inlineMedia(task, [`${host}:${port}`], signal, {
-        ca: certificate,
-        isPublic: options.isPublic ?? (() => true),
-      }),
+      inlineMedia(
+        task,
+        toFetching([`${host}:${port}`], {
+          ca: certificate,
+          isPublic: options.isPublic ?? (() => true),
+        }),
+        from,
+      ),
     );
     return { done, seen };
   }
 
   test('is sent as a data URL', async (t) => {
     const { done } = await fetchFrom(t, [200, { 'content-type': 'image/png' }]);
-    const { body } = await done;
+    const { body } = (await done).task;
     assert('messages' in body);
     const url = `data:image/png;base64,${Buffer.from('image').toString('base64')}`;
     assert.deepEqual(body.messages[0]?.content, [image(url)]);
+  });
+
+  test('is fetched only once there is room for it, of all callers and of one', async (t) => {
+    const held: ServerResponse[] = [];
+    const server = createServer({ cert: certificate, key: certificateKey }, (_, response) => {
+      held.push(response);
+    });
+    const name = `${host}:${await listen(t, server)}`;
+    const task = chat(image(`https://${name}/a.png`));
+    const options = { ca: certificate, isPublic: () => true };
+    const maxCallerBytes = imageBounds.maxBytes / 6;
+    const bounds = { ...imageBounds, maxBytes: 1.5 * maxCallerBytes, maxCallerBytes };
+    const fetching = toFetching([name], options, { ...bounds, maxWaiting: 1, maxCallerWaiting: 1 });
+    const fetch = async (caller: string) => inlineMedia(task, fetching, { caller, signal });
+    const answer = (response: ServerResponse | undefined) =>
+      response?.writeHead(200, { 'content-type': 'image/png' }).end('image');
+    const [first, second] = [fetch('a'), fetch('a')];
+    await assert.rejects(fetch('a'), /Too many of your images are waiting/);
+    const other = fetch('b');
+    await assert.rejects(fetch('c'), /busy reading other images/);
+    await until('two are fetched', () => held.length === 2);
+    answer(held[0]);
+    const { lease } = await first;
+    await until('the next one is fetched', () => held.length === 3);
+    answer(held[1]);
+    answer(held[2]);
+    for (const done of [await second, await other]) done.lease?.leave();
+    assert.equal(fetching.room.bytes, 'data:image/png;base64,aW1hZ2U='.length);
+    lease?.leave();
+    assert.equal(fetching.room.bytes, 0);
   });
 
   test('is refused if it is a redirect, something else, or in a private network', async (t) => {
@@ -140,14 +210,15 @@ describe('an image of an allowed host', () => {
     let asked = 0;
     const resolve = async () => answers[asked++] ?? [];
     const isPublic = (address: string) => address === '127.0.0.1';
-    const fetched = async () => inlineMedia(task, [name], signal, { resolve, isPublic });
+    const fetched = async () => inlineMedia(task, toFetching([name], { resolve, isPublic }), from);
     // The certificate is not that of the host, which only the first address gets to show.
     await assert.rejects(fetched, /did not send it/);
     assert.deepEqual([asked, connections], [1, 1]);
     await assert.rejects(fetched, /private network/);
     assert.deepEqual([asked, connections], [2, 1]);
     const mixed = async () => ['127.0.0.1', '10.0.0.1'];
-    const both = async () => inlineMedia(task, [name], signal, { resolve: mixed, isPublic });
+    const both = async () =>
+      inlineMedia(task, toFetching([name], { resolve: mixed, isPublic }), from);
     await assert.rejects(both, /private network/);
   });
 });

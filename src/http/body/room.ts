@@ -1,5 +1,5 @@
-// Bounds the bytes of large request bodies that this server holds at once, in total and per caller. A body that
-// must wait for room is not read meanwhile, so its bytes stay with the client.
+// Bounds the bytes of large request bodies, or of what requests name, that this server holds at once: in total and per
+// caller. What must wait for room is not read meanwhile, so its bytes stay with the client or host.
 
 import { FairQueue } from '#lib/async/fair-queue.ts';
 import { overloaded, rateLimited } from '#lib/errors.ts';
@@ -31,6 +31,7 @@ const retryMs = 1000;
 
 export class BodyRoom {
   readonly #bounds: RoomBounds;
+  readonly #what: string;
   readonly #queue = new FairQueue<Waiter>();
   /** Bytes held, by caller. */
   readonly #held = new KeyCounts();
@@ -38,8 +39,10 @@ export class BodyRoom {
   readonly #waiting = new KeyCounts();
   #total = 0;
 
-  constructor(bounds: RoomBounds) {
+  /** `what` names the things in errors. */
+  constructor(bounds: RoomBounds, what = 'large request bodies') {
     this.#bounds = bounds;
+    this.#what = what;
   }
 
   /** Bytes held at the moment. */
@@ -74,8 +77,8 @@ export class BodyRoom {
 
   #wait(caller: string, bytes: number, signal: AbortSignal): Promise<void> {
     const { maxWaiting, maxCallerWaiting, waitMs } = this.#bounds;
-    if (this.#waiting.get(caller) >= maxCallerWaiting) throw tooManyOfCaller();
-    if (this.#queue.size >= maxWaiting) throw tooMany();
+    if (this.#waiting.get(caller) >= maxCallerWaiting) throw tooManyOfCaller(this.#what);
+    if (this.#queue.size >= maxWaiting) throw tooMany(this.#what);
     return new Promise((resolve, reject) => {
       const end = () => {
         clearTimeout(timer);
@@ -93,7 +96,7 @@ export class BodyRoom {
         reject(reason);
       };
       const abort = () => giveUp(signal.reason);
-      const timer = setTimeout(() => giveUp(tooMany()), waitMs);
+      const timer = setTimeout(() => giveUp(tooMany(this.#what)), waitMs);
       signal.addEventListener('abort', abort);
       this.#waiting.add(caller);
       this.#queue.push(caller, waiter);
@@ -121,14 +124,14 @@ export class BodyRoom {
   }
 }
 
-const tooMany = () =>
+const tooMany = (what: string) =>
   overloaded(
-    'The server is busy reading other large request bodies. Try again after the time in retry-after.',
+    `The server is busy reading other ${what}. Try again after the time in retry-after.`,
     retryMs,
   );
 
-const tooManyOfCaller = () =>
+const tooManyOfCaller = (what: string) =>
   rateLimited(
-    'Too many of your large request bodies are waiting to be read. Try again after the time in retry-after.',
+    `Too many of your ${what} are waiting to be read. Try again after the time in retry-after.`,
     retryMs,
   );

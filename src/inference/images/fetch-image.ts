@@ -28,7 +28,7 @@ export interface FetchOptions {
   readonly ca?: string;
 }
 
-const maxImageBytes = 20 * 1024 * 1024;
+export const maxImageBytes = 20 * 1024 * 1024;
 const timeoutMs = 10_000;
 const imageType = /^image\/(?:png|jpeg|gif|webp)(?=;|$)/;
 

@@ -1,16 +1,43 @@
 // Addresses in messages: a backend that loads them would fetch from its own network what a client names. Images of
 // hosts that the operator allows are fetched here and sent as data URLs. Everything else is refused.
 
+import type { BodyRoom, Lease } from '#http/body/room.ts';
 import { type Cancellation, toSignal } from '#http/client-disconnect.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage } from '#inference/schema.ts';
-import { type FetchOptions, fetchImage } from './fetch-image.ts';
+import { type FetchOptions, fetchImage, maxImageBytes } from './fetch-image.ts';
 
 /** Images that are fetched for one request. */
 const maxImages = 16;
 /** Characters of the data URLs that are fetched for one request: some 32 MiB of images. */
 const maxTotalLength = 44 * 1024 * 1024;
+const maxLength = Math.ceil((maxImageBytes * 4) / 3);
+/** Tokens that count for an image where only tokens are counted. */
+const tokensPerImage = 1_000;
+
+/** Bounds of the images that this server holds, in characters of data URLs. Of one caller: two requests of the maximum. */
+export const imageBounds = {
+  maxBytes: 6 * maxTotalLength,
+  maxCallerBytes: 2 * maxTotalLength,
+  maxWaiting: 64,
+  maxCallerWaiting: 8,
+  waitMs: 10_000,
+};
+
+export interface ImageFetching {
+  /** Hosts from which images are fetched. */
+  readonly hosts: readonly string[];
+  /** Shared by all requests. */
+  readonly room: BodyRoom;
+  readonly options?: FetchOptions;
+}
+
+export interface InlinedTask {
+  readonly task: Task;
+  /** To be left when the images are no longer needed; null if there are none. */
+  readonly lease: Lease | null;
+}
 
 type Part = Exclude<NonNullable<ChatMessage['content']>, string>[number] & Record<string, unknown>;
 
@@ -21,31 +48,65 @@ interface Remote {
   readonly url: string;
 }
 
-/** Returns the task with the images it names; the same task if it names none. Throws InferenceError. */
+/**
+ * Returns the task with the images it names; the same task if it names none. Nothing is fetched before there is room for
+ * it. Throws InferenceError, and what the room throws.
+ */
 export function inlineMedia(
   task: Task,
-  hosts: readonly string[],
-  signal: Cancellation,
-  options: FetchOptions = {},
-): Task | Promise<Task> {
+  fetching: ImageFetching,
+  { caller, signal }: { caller: string; signal: Cancellation },
+): InlinedTask | Promise<InlinedTask> {
+  const found = findAllowed(task, fetching.hosts);
+  if (task.kind !== 'chat' || found.length === 0) return { task, lease: null };
+  return inline(task, found, fetching, { caller, signal: toSignal(signal) });
+}
+
+/** Returns the task without the images it names, and the tokens that count for them. Throws InferenceError. */
+export function countMedia(task: Task, hosts: readonly string[]): { task: Task; tokens: number } {
+  const found = findAllowed(task, hosts);
+  if (task.kind !== 'chat' || found.length === 0) return { task, tokens: 0 };
+  const messages = [...task.body.messages];
+  for (const one of found) replacePart(messages, one, () => ({ type: 'text', text: '' }));
+  const tokens = found.length * tokensPerImage;
+  return { task: { ...task, body: { ...task.body, messages } }, tokens };
+}
+
+function findAllowed(task: Task, hosts: readonly string[]): Remote[] {
   const found = task.kind === 'chat' ? findRemote(task.body.messages) : [];
-  if (task.kind !== 'chat' || found.length === 0) return task;
   for (const one of found) checkAllowed(one, hosts);
-  if (found.length > maxImages)
-    throw invalidValue(
-      'messages',
-      `messages name ${found.length} images; at most ${maxImages} are fetched.`,
-    );
-  return inline(task, found, toSignal(signal), options);
+  if (found.length <= maxImages) return found;
+  throw invalidValue(
+    'messages',
+    `messages name ${found.length} images; at most ${maxImages} are fetched.`,
+  );
 }
 
 async function inline(
   task: Extract<Task, { kind: 'chat' }>,
   found: readonly Remote[],
-  signal: AbortSignal,
+  { room, options = {} }: ImageFetching,
+  { caller, signal }: { caller: string; signal: AbortSignal },
+): Promise<InlinedTask> {
+  const largest = Math.min(found.length * maxLength, maxTotalLength);
+  const lease = await room.enter(caller, largest, signal);
+  try {
+    const { messages, length } = await fetchAll(task.body.messages, found, options, signal);
+    lease.shrink(length);
+    return { task: { ...task, body: { ...task.body, messages } }, lease };
+  } catch (error) {
+    lease.leave();
+    throw error;
+  }
+}
+
+async function fetchAll(
+  given: readonly ChatMessage[],
+  found: readonly Remote[],
   options: FetchOptions,
-): Promise<Task> {
-  const messages = [...task.body.messages];
+  signal: AbortSignal,
+): Promise<{ messages: ChatMessage[]; length: number }> {
+  const messages = [...given];
   let totalLength = 0;
   for (const one of found) {
     const url = await fetchImage(new URL(one.url), options, signal).catch((error: Error) => {
@@ -55,14 +116,20 @@ async function inline(
     totalLength += url.length;
     if (totalLength > maxTotalLength)
       throw invalidValue('messages', 'messages name images of more than 32 MiB together.');
-    const message = messages[one.message] as ChatMessage;
-    const content = [...(message.content as Part[])];
-    const given = content[one.part]?.image_url;
-    const image_url = typeof given === 'object' ? { ...given, url } : { url };
-    content[one.part] = { ...(content[one.part] as Part), image_url };
-    messages[one.message] = { ...message, content };
+    replacePart(messages, one, (part) => {
+      const image = part.image_url;
+      const image_url = image !== null && typeof image === 'object' ? { ...image, url } : { url };
+      return { ...part, image_url };
+    });
   }
-  return { ...task, body: { ...task.body, messages } };
+  return { messages, length: totalLength };
+}
+
+function replacePart(messages: ChatMessage[], at: Remote, change: (part: Part) => Part): void {
+  const message = messages[at.message] as ChatMessage;
+  const content = [...(message.content as Part[])];
+  content[at.part] = change(content[at.part] as Part);
+  messages[at.message] = { ...message, content };
 }
 
 // Python's urllib removes control characters before and inside of an address, so they hide no scheme here.

@@ -5,7 +5,7 @@ import type { Cancellation } from '#http/client-disconnect.ts';
 import type { BackendList } from '#inference/backends/backend.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
-import { inlineMedia } from '#inference/images/remote-media.ts';
+import { countMedia } from '#inference/images/remote-media.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';
 import type { FallbackTokenCounts } from './fallback-token-count.ts';
@@ -21,7 +21,7 @@ export function createCountPrompt(parts: {
   readonly limits: RequestLimiter;
   readonly backends: BackendList;
   readonly fallbackCounts: FallbackTokenCounts;
-  /** Hosts from which images are fetched. */
+  /** Hosts whose images may be named. */
   readonly imageHosts: readonly string[];
 }): CountPrompt {
   const { catalog, limits, backends, fallbackCounts, imageHosts } = parts;
@@ -30,10 +30,11 @@ export function createCountPrompt(parts: {
     if (entry === undefined) throw modelNotFound(given.body.model);
     const reservation = await limits.reserve(caller, nothing);
     try {
-      const task = await inlineMedia(given, imageHosts, signal);
+      // A request that only counts must not make the server fetch anything.
+      const { task, tokens } = countMedia(given, imageHosts);
       // The backend's own count has its template and its tools.
       const counted = await countByBackend(backends, entry, task, signal);
-      return counted ?? (await fallbackCounts.ofPrompt(entry, task, null));
+      return (counted ?? (await fallbackCounts.ofPrompt(entry, task, null))) + tokens;
     } finally {
       reservation.settle(nothing);
     }

@@ -2,13 +2,14 @@
 // Whole responses and streams part ways here and nowhere else.
 
 import type { FastifyBaseLogger } from 'fastify';
+import type { Lease } from '#http/body/room.ts';
 import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { parseWritten } from '#inference/delivery.ts';
 import { type Call, type Envelope, type Task, WrittenResponse } from '#inference/engine.ts';
 import { codeOf, internalError, toInferenceError } from '#inference/errors.ts';
-import { inlineMedia } from '#inference/images/remote-media.ts';
+import { type ImageFetching, inlineMedia } from '#inference/images/remote-media.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import { type InferenceRequest, toSharer, withElapsed } from '#inference/request.ts';
 import { newEnvelope } from '#inference/wire.ts';
@@ -24,8 +25,7 @@ import { openStream, type StreamParts } from './resumable-stream.ts';
 import { createTranscripts } from './transcript.ts';
 
 export interface ServeOptions extends AdmitParts, PlanParts, Omit<StreamParts, 'openTranscript'> {
-  /** Hosts from which images are fetched. */
-  readonly imageHosts: readonly string[];
+  readonly images: ImageFetching;
   readonly accounting: RequestAccounting;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;
@@ -105,15 +105,15 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
   const isStream = task.body.stream === true;
   let served = asked;
   let stream: OutgoingStream | null = null;
+  let images: Lease | null = null;
   try {
     const { computation } = format;
+    const caller = toSharer(request.caller);
+    const inlined = await inlineMedia(task, context.images, { caller, signal });
+    images = inlined.lease;
     const plan =
       computation === undefined
-        ? await planRequest(context, asked, {
-            task: await inlineMedia(task, context.imageHosts, signal),
-            bodyBytes,
-            signal,
-          })
+        ? await planRequest(context, asked, { task: inlined.task, bodyBytes, signal })
         : planComputed(context.backends, asked, task, computation);
     served = plan.served;
     account.setPlan(plan);
@@ -140,6 +140,7 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
       context.log.error({ err: error, request_id: request.id }, 'stream failed');
   } finally {
     stream?.close();
+    images?.leave();
     await account.completeCounts();
     account.close(signal.aborted);
   }

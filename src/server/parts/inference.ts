@@ -22,6 +22,7 @@ import {
 import { createLocalEngine, type LocalEngine } from '#inference/engines/local/parent/local.ts';
 import { createResponseThread } from '#inference/engines/upstream/response-thread.ts';
 import { createUpstreamEngine, probeUpstream } from '#inference/engines/upstream/upstream.ts';
+import { imageBounds } from '#inference/images/remote-media.ts';
 import { createCatalog } from '#inference/models/catalog.ts';
 import { createMemoryBudget, type MemoryBudget } from '#inference/models/memory-budget.ts';
 import { createLlama3Counter } from '#inference/models/tokens.ts';
@@ -174,7 +175,10 @@ export async function openServing(
     clock,
     log,
     limits,
-    imageHosts: config.inference.image_hosts,
+    images: {
+      hosts: config.inference.image_hosts,
+      room: new BodyRoom(imageBounds, 'requests that name images'),
+    },
     counter: tokens,
     backends: backends.registry,
     router,
