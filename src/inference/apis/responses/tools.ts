@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { type InferenceError, invalidValue, missingParameter } from '#inference/errors.ts';
 import type { ChatRequest, Tool } from '#inference/schema.ts';
+import { toPattern } from './lark.ts';
 import type { ResponseTool, ResponseToolChoice } from './schema.ts';
 
 /** A tool as the client knows it. */
@@ -109,12 +110,12 @@ function toName({ name }: ResponseTool, place: string): string {
 }
 
 /**
- * A custom tool takes text, which is the only argument of its function. A regular expression is a pattern of the schema,
- * which engines enforce if they can; a grammar is explained to the model.
+ * A custom tool takes text, which is the only argument of its function. A regular expression, or a grammar that is one, is
+ * a pattern of the schema, which engines enforce if they can. Both are explained to the model.
  */
 function toCustomDefinition({ description, format }: ResponseTool): Known['definition'] {
   const definition = format?.type === 'grammar' ? (format.definition ?? '') : '';
-  const isPattern = format?.syntax === 'regex' && isRegex(definition);
+  const pattern = format?.syntax === 'regex' ? toRegex(definition) : toPattern(definition);
   const words =
     definition === ''
       ? ''
@@ -127,7 +128,7 @@ function toCustomDefinition({ description, format }: ResponseTool): Known['defin
         input: {
           type: 'string',
           description: 'The input of the tool, as plain text.',
-          ...(isPattern && { pattern: `^(?:${definition})$` }),
+          ...(pattern !== null && { pattern: `^(?:${pattern})$` }),
         },
       },
       required: ['input'],
@@ -136,12 +137,12 @@ function toCustomDefinition({ description, format }: ResponseTool): Known['defin
   };
 }
 
-function isRegex(text: string): boolean {
+function toRegex(text: string): string | null {
   try {
     new RegExp(text, 'u');
-    return text !== '';
+    return text === '' ? null : text;
   } catch {
-    return false;
+    return null;
   }
 }
 

@@ -167,6 +167,8 @@ test('every tool that a client runs is a function, and hosted ones are left out'
   const input = functions[1]?.parameters?.properties as { input: { pattern: string } };
   assert.equal(input.input.pattern, '^(?:\\d+)$');
   assert.match(functions[2]?.description ?? '', /Lark grammar:\nstart: "a"/);
+  const patch = functions[2]?.parameters?.properties as { input: { pattern: string } };
+  assert.equal(patch.input.pattern, '^(?:a)$');
   assert.equal(task.body.parallel_tool_calls, false);
   assert.deepEqual(set.find('agents__look'), {
     kind: 'function',
