@@ -57,6 +57,8 @@ describe('the inference surface', () => {
       assert.deepEqual(await (await server.fetch(`/v1/models/${model.id}`)).json(), model);
     }
     assert.deepEqual(await (await server.fetch('/v1/models')).json(), list);
+    const codex = await server.fetch('/v1/models?client_version=0.166.0');
+    assert.deepEqual(await codex.json(), { ...list, models: [] });
   });
 
   test('the fallback id responds by name though it is not listed', async () => {

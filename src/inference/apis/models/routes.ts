@@ -18,12 +18,13 @@ export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
   app.get(
     '/models',
     { schema: { tags, summary: 'List models', response: doc(ModelList) } },
-    (_, reply) => {
+    (request, reply) => {
       if (listed !== catalog.list()) {
         listed = catalog.list();
         list = JSON.stringify({ object: 'list', data: listed.map(toModel) });
       }
-      reply.type('application/json; charset=utf-8').send(list);
+      const isCodex = 'client_version' in (request.query as object);
+      reply.type('application/json; charset=utf-8').send(isCodex ? withModels(list) : list);
     },
   );
   app.get(
@@ -51,6 +52,12 @@ export function modelRoutes(scope: FastifyInstance, catalog: Catalog): void {
     return entry;
   }
 }
+
+/**
+ * Codex with a command for its key asks for the list and fails without `models`. Its entries would replace the
+ * instructions that Codex brings for unknown models, so there are none.
+ */
+const withModels = (list: string) => `${list.slice(0, -1)},"models":[]}`;
 
 /** Documents a response in /openapi.json only: a schema used for serialization would drop members it does not know. */
 const doc = (schema: object) => ({ 200: { content: { 'application/json': { schema } } } });
