@@ -3,6 +3,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { ModelKind } from './pooling.ts';
 
 /** Why a file is no sound GGUF, in words that follow its name: `ends inside its header`. */
 export class GgufError extends Error {}
@@ -40,6 +41,19 @@ export async function checkGguf(path: string): Promise<GgufHeader> {
   } finally {
     await handle.close();
   }
+}
+
+/** llama.cpp's numbers: 1 is the mean, 2 the first and 3 the last token, 4 a ranking head; 0 is none. */
+const rankPooling = 4;
+
+/** What the model was made for; null if it can neither generate nor embed. */
+export function toModelKind({ metadata, hasClassifier }: GgufHeader): ModelKind | null {
+  const architecture = metadata.get('general.architecture')?.value;
+  const numberOf = (name: string) => Number(metadata.get(`${architecture}.${name}`)?.value ?? NaN);
+  const pooling = numberOf('pooling_type');
+  if (pooling === rankPooling || hasClassifier) return 'rerank';
+  if (pooling > 0) return 'embedding';
+  return numberOf('attention.causal') === 0 ? null : 'chat';
 }
 
 const maxHeaderBytes = 512 * 2 ** 20;

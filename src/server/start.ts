@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { toJoinLink } from '#accounts/routes.ts';
 import type { LoadedConfig } from '#config/load.ts';
+import { kindOf } from '#inference/weights/bindings.ts';
 import { type Clock, systemClock } from '#lib/clock.ts';
 import {
   isHttps,
@@ -139,6 +140,7 @@ function createServerApp(
     inference: {
       authenticator,
       catalog,
+      kindOf: (entry) => kindOf(entry, models.weights.bindings),
       backends: models.backends.registry,
       serve: serving.serve,
       countPrompt: serving.countPrompt,

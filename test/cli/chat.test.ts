@@ -15,6 +15,9 @@ import { until } from '#test/support/until.ts';
 const model = 'hermes3-8b';
 const broken = 'hermes3-405b';
 const slow = 'llama3.1-8b-instruct';
+/** The first of the built-in ids. */
+const embed = 'deepseek-coder-v2-lite-instruct';
+const second = 'dracarys2-72b-instruct';
 const said = 'The wheel türnt 水';
 
 describe('millrace run and chat', () => {
@@ -25,6 +28,7 @@ describe('millrace run and chat', () => {
   before(async () => {
     const scripts: Record<string, ScriptedUpstreamOptions> = {
       [model]: { words: 4 },
+      [second]: { words: 4 },
       [broken]: { behaviour: 'dies-after-first-chunk' },
       [slow]: { words: 4_000, eventDelayMs: 20 },
     };
@@ -36,7 +40,8 @@ describe('millrace run and chat', () => {
         { continue_streams: false, backends: [{ name: 'box', url, model: 'scripted' }] },
       ]),
     );
-    server = await startTestServer({ config: { models: { catalog } } });
+    const others = { [embed]: { kind: 'embedding' as const }, rank: { kind: 'rerank' as const } };
+    server = await startTestServer({ config: { models: { catalog: { ...catalog, ...others } } } });
     env = {
       HOME: makeFolder(),
       PATH: process.env.PATH ?? '',
@@ -147,6 +152,18 @@ describe('millrace run and chat', () => {
     assert.deepEqual([code, stdout], [0, `${said}\n${said}\n`]);
     const cut = await run(['chat', broken], 'one\n');
     assert.equal(cut.code, 1);
+  });
+
+  test('a model that does not chat is never chosen, and refused if it is named', async () => {
+    const listed = await run(['models', 'list', '--json']);
+    assert.equal(JSON.parse(listed.stdout)[0].id, embed);
+    const chosen = await run(['run', 'Hello', '--json']);
+    assert.equal(JSON.parse(chosen.stdout).model, second, chosen.stderr);
+    const ranked = await run(['run', 'Hello', '--model', 'rank']);
+    assert.match(ranked.stderr, /rank ranks documents: send its requests to \/v1\/rerank/);
+    const embedded = await run(['chat', embed], 'one\n');
+    assert.equal(embedded.code, 1);
+    assert.match(embedded.stderr, /instruct does not chat: it computes embeddings/);
   });
 
   test('without --model a signed-in person gets a model with a healthy backend', async () => {

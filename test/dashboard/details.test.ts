@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { UsageRequest } from '#accounts/usage/schema.ts';
+import type { WeightsOverview } from '#inference/weights/schema.ts';
 import { checkAppearance, noBrowser, openPage } from '#test/support/browser.ts';
 import {
   addBackends,
@@ -69,6 +70,32 @@ describe('detail pages', { skip: noBrowser }, () => {
     await page.getByRole('dialog', { name: 'Pull weights' }).waitFor();
     await open('/models/no-such-model');
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+  });
+
+  test('a model that embeds shows how, and no page offers to chat with it', async () => {
+    const overview = `${dashboard.url}/dashboard/api/weights`;
+    await page.route(overview, async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as WeightsOverview;
+      const kinds: Record<string, 'embedding' | 'rerank'> = {
+        'hermes3-8b': 'embedding',
+        'hermes3-70b': 'rerank',
+      };
+      const models = body.models.map((one) => ({ ...one, kind: kinds[one.id] ?? one.kind }));
+      await route.fulfill({ response, json: { ...body, models } });
+    });
+    await open('/models/hermes3-8b');
+    const code = page.getByRole('tabpanel');
+    await code.filter({ hasText: 'embeddings' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Open in playground' }).count(), 0);
+    await open('/models/hermes3-70b');
+    await code.filter({ hasText: '/v1/rerank' }).waitFor();
+    await open('/playground');
+    await page.getByLabel('Model', { exact: true }).click();
+    await page.getByRole('option', { name: 'hermes3-405b', exact: false }).first().waitFor();
+    for (const name of ['hermes3-8b', 'hermes3-70b'])
+      assert.equal(await page.getByRole('option', { name: new RegExp(`^${name}\\b`) }).count(), 0);
+    await page.unroute(overview);
   });
 
   test('the list of keys leads to a key with its usage, its limits and its last errors', async () => {

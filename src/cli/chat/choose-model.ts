@@ -6,22 +6,35 @@ import { loadCredentials } from '#cli/credentials.ts';
 import { CliError } from '#cli/output.ts';
 import type { Model } from '#inference/schema.ts';
 
-/** Only a session can see backends. With an API key it is the first model that is offered. */
+/** Models that are tried before the search is given up. */
+const maxTried = 50;
+
+/** Only a session can see backends. With an API key it is the first model that chats. */
 export async function chooseModel(client: Client, wanted: string | undefined): Promise<string> {
   if (wanted !== undefined) return wanted;
   const { session } = loadCredentials();
   const backends = session === null ? [] : await readBackends().catch(ignoreRefusal);
-  const real = backends.find(({ kind, health }) => kind !== 'stand-in' && health === 'healthy');
-  if (real !== undefined) return real.model;
+  const real = backends.filter(({ kind, health }) => kind !== 'stand-in' && health === 'healthy');
   const { data } = await client.get<{ data: Model[] }>('/v1/models');
-  const [first] = data;
-  if (first === undefined) throw new CliError('The server offers no model. See docs/models.md.');
-  return first.id;
+  const ids = new Set([...real.map(({ model }) => model), ...data.map(({ id }) => id)]);
+  for (const id of [...ids].slice(0, maxTried)) if (await canChat(client, id)) return id;
+  throw new CliError('The server offers no model that chats. See docs/models.md.');
 }
 
-/** Throws a CliError if the server does not know the model. */
-export const requireModel = (client: Client, id: string) =>
-  client.get<Model>(`/v1/models/${encodeURIComponent(id)}`);
+/** Throws a CliError if the server does not know the model, or if it does not chat. */
+export async function requireModel(client: Client, id: string): Promise<void> {
+  await client.get<Model>(`/v1/models/${encodeURIComponent(id)}`);
+  if (await canChat(client, id)) return;
+  throw new CliError(
+    `${id} does not chat: it computes embeddings or ranks documents. See docs/embeddings.md.`,
+  );
+}
+
+/** Ollama's API says what a model can do. */
+async function canChat(client: Client, model: string): Promise<boolean> {
+  const shown = await client.post<{ capabilities: string[] }>('/api/show', { model });
+  return shown.capabilities.includes('completion');
+}
 
 /** An expired session must not hide what the API key can use. */
 function ignoreRefusal(error: unknown): [] {

@@ -28,7 +28,8 @@ import { type SendStream, storedRoutes } from '#inference/apis/responses/stored-
 import type { BackendList } from '#inference/backends/backend.ts';
 import { HttpDelivery } from '#inference/delivery.ts';
 import { codeOf } from '#inference/errors.ts';
-import type { Catalog } from '#inference/models/catalog.ts';
+import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
+import type { ModelKind } from '#inference/pooling.ts';
 import { modelIn, type RequestIdentity, toCaller } from '#inference/request.ts';
 import type { CountPrompt } from '#inference/serving/count-prompt.ts';
 import type { RequestAccounting } from '#inference/serving/request-accounting.ts';
@@ -41,6 +42,7 @@ import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from
 export interface InferenceParts {
   authenticator: Authenticator;
   catalog: Catalog;
+  kindOf(entry: CatalogEntry): ModelKind;
   backends: BackendList;
   serve: Serve;
   countPrompt: CountPrompt;
@@ -65,7 +67,7 @@ const otherRoutes: Readonly<Record<string, AddRoutes>> = {
     batchRoutes(scope, batches);
     storedRoutes(scope, responses, follow);
   },
-  '/api': (scope, { catalog, backends }) => ollamaRoutes(scope, catalog, backends),
+  '/api': (scope, { catalog, backends, kindOf }) => ollamaRoutes(scope, catalog, backends, kindOf),
 };
 
 type AddRoutes = (scope: FastifyInstance, parts: InferenceParts, follow: SendStream) => void;

@@ -2,6 +2,9 @@
 // from memory, because a router makes one per request.
 
 import type { Database, Tx } from '#db/tables.ts';
+import { checkGguf, toModelKind } from '#inference/gguf-check.ts';
+import type { CatalogEntry } from '#inference/models/catalog.ts';
+import type { ModelKind } from '#inference/pooling.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Store, Weights } from './store.ts';
 
@@ -15,6 +18,8 @@ export interface ServingWeights {
    * file.
    */
   readonly checksum: string;
+  /** What the file was made for; null if that can't be told. */
+  readonly kind: ModelKind | null;
 }
 
 export interface Bindings {
@@ -45,18 +50,16 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
       .select(['model_id', 'name'])
       .where('store_id', '=', store.id)
       .execute();
-    const whole = new Map(
-      (await store.list())
-        .filter(({ isWhole }) => isWhole)
-        .map((weights) => [weights.name, toServing(weights)]),
-    );
+    const stored = (await store.list()).filter(({ isWhole }) => isWhole);
+    const whole = new Map(stored.map((weights) => [weights.name, weights]));
     const before = serving;
-    serving = new Map(
-      rows.flatMap(({ model_id, name }) => {
-        const weights = whole.get(name);
-        return weights === undefined ? [] : [[model_id, weights] as const];
-      }),
-    );
+    const after = new Map<string, ServingWeights>();
+    for (const { model_id, name } of rows) {
+      const weights = whole.get(name);
+      if (weights !== undefined)
+        after.set(model_id, await toServing(weights, before.get(model_id)));
+    }
+    serving = after;
     for (const modelId of new Set([...before.keys(), ...serving.keys()])) {
       if (isSame(before.get(modelId), serving.get(modelId))) continue;
       for (const listener of listeners) listener(modelId);
@@ -96,11 +99,21 @@ export async function createBindings(db: Database, clock: Clock, store: Store): 
   };
 }
 
-const toServing = ({ path, name, files }: Weights): ServingWeights => ({
-  path,
-  name,
-  checksum: files.map(({ sha256 }) => sha256).join('+'),
-});
+/** What a model was made for, by its settings or by its file. A chat if neither says so. */
+export const kindOf = ({ id, kind }: CatalogEntry, bindings: Bindings): ModelKind =>
+  kind ?? bindings.find(id)?.kind ?? 'chat';
+
+/** The header of a file is read once for each version. */
+async function toServing(
+  { path, name, files }: Weights,
+  before: ServingWeights | undefined,
+): Promise<ServingWeights> {
+  const checksum = files.map(({ sha256 }) => sha256).join('+');
+  if (before?.name === name && before.checksum === checksum) return before;
+  // A file that is not sound is reported when an engine opens it.
+  const kind = await checkGguf(path).then(toModelKind, () => null);
+  return { path, name, checksum, kind };
+}
 
 const isSame = (one: ServingWeights | undefined, other: ServingWeights | undefined) =>
   one?.name === other?.name && one?.checksum === other?.checksum;

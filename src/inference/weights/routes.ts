@@ -10,7 +10,7 @@ import type { WeightPullRow } from '#db/tables.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import { rateLimited } from '#lib/errors.ts';
-import type { Bindings } from './bindings.ts';
+import { type Bindings, kindOf } from './bindings.ts';
 import { type ChosenFile, quantOf } from './choose.ts';
 import { weightsErrorFormat } from './errors.ts';
 import { liveStates, type PullState } from './pull-rows.ts';
@@ -155,6 +155,7 @@ function toModelWeights(catalog: Catalog, entry: CatalogEntry, bindings: Binding
     context_window: entry.contextWindow,
     price: { input, output },
     input: [...entry.input],
+    kind: kindOf(entry, bindings),
     gguf_repo: entry.weights.gguf,
     safetensors_repo: entry.weights.safetensors,
     weights: bindings.find(entry.id)?.name ?? null,

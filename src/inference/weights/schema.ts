@@ -58,6 +58,8 @@ export const ModelWeights = Type.Object({
   /** US dollars per million tokens. */
   price: Type.Object({ input: Type.Number(), output: Type.Number() }),
   input: Type.Array(OneOf(['text', 'image'])),
+  /** What the model was made for. */
+  kind: OneOf(['chat', 'embedding', 'rerank']),
   gguf_repo: Nullable,
   safetensors_repo: Nullable,
   /** Name of the weights on disk that serve the model. */

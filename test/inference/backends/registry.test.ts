@@ -108,7 +108,7 @@ function start(specs: UpstreamSpec[] = []) {
   return { clock, catalog, bindings, registry, upstreams, local, busy, names };
 }
 
-const weights = { path: '/w.gguf', name: 'owner--repo/w.gguf', checksum: '1' };
+const weights = { path: '/w.gguf', name: 'owner--repo/w.gguf', checksum: '1', kind: null };
 
 describe('the list of backends', () => {
   it('has those of the file in order, then live ones, then weights, and the stand-in only if there are none', () => {

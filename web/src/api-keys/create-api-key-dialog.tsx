@@ -11,7 +11,7 @@ import { TextField } from '../components/fields.tsx';
 import { FormDialog } from '../components/form-dialog.tsx';
 import { GuardedModal, unsavedSecret } from '../components/leave-guard.tsx';
 import { type Scope, scopeName } from '../current-user.ts';
-import { toDefaultModel, useModels } from '../models/use-models.ts';
+import { toDefaultModel, useChatModels } from '../models/use-models.ts';
 import { parseNewLimits } from './limits.ts';
 import { LimitsFields } from './limits-fields.tsx';
 
@@ -116,11 +116,11 @@ interface CreatedKeyProps {
 }
 
 function CreatedKey({ created, secret, onClose }: CreatedKeyProps) {
-  const models = useModels();
+  const chats = useChatModels();
   const samples = toChatCode(
     window.location.origin,
     {
-      model: toDefaultModel(models.data?.data),
+      model: toDefaultModel(chats.ids),
       messages: [{ role: 'user', content: sampleQuestion }],
     },
     secret,

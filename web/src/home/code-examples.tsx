@@ -14,7 +14,7 @@ import { SecretField } from '../components/copy-button.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
 import { Section } from '../components/section.tsx';
 import { useMe } from '../current-user.ts';
-import { toDefaultModel, useModels } from '../models/use-models.ts';
+import { toDefaultModel, useChatModels } from '../models/use-models.ts';
 import { apiKeysKey, useInstanceTypes, useSshKeys } from '../queries.ts';
 
 export function CodeExamples() {
@@ -74,14 +74,14 @@ export function CodeExamples() {
 
 /** The examples, with a type that has capacity and an SSH key of the account where there are any. */
 function useSamples(key: string | null) {
-  const models = useModels();
+  const chats = useChatModels();
   const types = useInstanceTypes();
   const sshKeys = useSshKeys();
   const offers = Object.values(types.data?.data ?? {});
   const offer = offers.find((one) => one.regions_with_capacity_available.length > 0);
   const address = window.location.origin;
   const chat = {
-    model: toDefaultModel(models.data?.data),
+    model: toDefaultModel(chats.ids),
     messages: [{ role: 'user' as const, content: sampleQuestion }],
   };
   const launch = {

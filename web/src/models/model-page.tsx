@@ -16,6 +16,8 @@ import type { ModelWeights } from '#inference/weights/schema.ts';
 import { toCounted, toTokenPrice } from '#lib/format.ts';
 import { toAgentCode } from '../code-samples/agents.ts';
 import { sampleQuestion, toChatCode } from '../code-samples/chat.ts';
+import { toFrameworkCode } from '../code-samples/frameworks.ts';
+import { toEmbeddingCode, toRerankCode } from '../code-samples/pooling.ts';
 import { CodeSamples } from '../components/code-samples.tsx';
 import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorNotice } from '../components/error-notice.tsx';
@@ -42,9 +44,11 @@ export default function ModelPage({ id }: { id: string }) {
       actions={
         <Group gap="xs">
           <CopyButton value={id} label="Copy model ID" />
-          <Button component={Link} href={`/playground/${new URLSearchParams({ model: id })}`}>
-            Open in playground
-          </Button>
+          {model?.kind === 'chat' && (
+            <Button component={Link} href={`/playground/${new URLSearchParams({ model: id })}`}>
+              Open in playground
+            </Button>
+          )}
         </Group>
       }
     >
@@ -61,37 +65,56 @@ export default function ModelPage({ id }: { id: string }) {
   );
 }
 
-function UseModel({ model: { id, context_window } }: { model: ModelWeights }) {
-  const [example, setExample] = useState('chat');
+const clients = {
+  chat: 'Any library for OpenAI’s or Anthropic’s API works, and coding agents do too.',
+  embedding: 'The model embeds texts. Any library for OpenAI’s API works.',
+  rerank: 'The model ranks documents. Any client of Jina’s or Cohere’s rerank API works.',
+};
+
+const UseModel = ({ model }: { model: ModelWeights }) => (
+  <Section title="Use it">
+    <Text c="dimmed" size="sm">
+      {clients[model.kind]} Create an{' '}
+      <Anchor component={Link} href="/api-keys/new" underline="always">
+        API key
+      </Anchor>{' '}
+      and put it into the variable MILLRACE_API_KEY.
+    </Text>
+    {model.kind === 'chat' ? (
+      <ChatExamples model={model} />
+    ) : (
+      <CodeSamples samples={toPoolingCode(window.location.origin, model)} />
+    )}
+  </Section>
+);
+
+const toPoolingCode = (address: string, { id, kind }: ModelWeights) =>
+  kind === 'embedding' ? toEmbeddingCode(address, id) : toRerankCode(address, id);
+
+function toExamples({ id, context_window }: ModelWeights, example: string) {
   const address = window.location.origin;
-  const messages = [{ role: 'user' as const, content: sampleQuestion }];
+  if (example === 'agents') return toAgentCode(address, id, context_window);
+  if (example === 'frameworks') return toFrameworkCode(address, id);
+  return toChatCode(address, { model: id, messages: [{ role: 'user', content: sampleQuestion }] });
+}
+
+function ChatExamples({ model }: { model: ModelWeights }) {
+  const [example, setExample] = useState('chat');
   return (
-    <Section title="Use it">
-      <Text c="dimmed" size="sm">
-        Any library for OpenAI’s or Anthropic’s API works, and coding agents do too. Create an{' '}
-        <Anchor component={Link} href="/api-keys/new" underline="always">
-          API key
-        </Anchor>{' '}
-        and put it into the variable MILLRACE_API_KEY.
-      </Text>
+    <>
       <SegmentedControl
         aria-label="Example"
         data={[
           { value: 'chat', label: 'Code' },
           { value: 'agents', label: 'Coding agents' },
+          { value: 'frameworks', label: 'Frameworks' },
         ]}
         value={example}
         onChange={setExample}
         style={{ alignSelf: 'start' }}
       />
-      <CodeSamples
-        samples={
-          example === 'chat'
-            ? toChatCode(address, { model: id, messages })
-            : toAgentCode(address, id, context_window)
-        }
-      />
-    </Section>
+      <CodeSamples samples={toExamples(model, example)} />
+    </>
   );
 }
 

@@ -19,7 +19,7 @@ import { PullDialog } from './pull-dialog.tsx';
 import { Pulls } from './pulls.tsx';
 import { StoredWeightsList } from './stored-weights.tsx';
 import { useBackendActions } from './use-backend-actions.tsx';
-import { toDefaultModel, useModels } from './use-models.ts';
+import { toDefaultModel, useChatModels } from './use-models.ts';
 import { isLive, useWeights } from './weights.ts';
 import './models.css';
 
@@ -28,7 +28,7 @@ export default function Models() {
   const [location, navigate] = useLocation();
   const dialog = location.split('/')[2];
   const initialModel = useUrlState(`/models/${dialog}`).get('model');
-  const listed = useModels();
+  const chats = useChatModels();
   const weights = useWeights();
   const backends = useBackends();
   const standIns = useStandIns();
@@ -84,7 +84,7 @@ export default function Models() {
   return (
     <Page
       title="Models"
-      description={`The models that requests can use, e.g. "model": "${toDefaultModel(listed.data?.data)}".`}
+      description={`The models that requests can use, e.g. "model": "${toDefaultModel(chats.ids)}".`}
       actions={
         canUse && (
           <Group>

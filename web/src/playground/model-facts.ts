@@ -1,17 +1,14 @@
 // What the playground must know of each model: its price, whether it takes images, and whether only a stand-in
 // answers for it.
 
-import { useQuery } from '@tanstack/react-query';
 import type { Outcome } from '#accounts/conversations/schema.ts';
-import type { ModelWeights, WeightsOverview } from '#inference/weights/schema.ts';
-import { get } from '../api.ts';
+import type { ModelWeights } from '#inference/weights/schema.ts';
 import { useStandIns } from '../models/backends.ts';
-import { toDefaultModel, useModels } from '../models/use-models.ts';
-import { weightsKey } from '../models/weights.ts';
+import { toDefaultModel, useChatModels, useModelOverview } from '../models/use-models.ts';
 import { standIns as standInNames } from './turn-view.tsx';
 
 export interface ModelFacts {
-  /** Null while they load. */
+  /** The models that chat; null while they load. */
   ids: string[] | null;
   error: unknown;
   defaultModel: string;
@@ -24,18 +21,15 @@ export interface ModelFacts {
 }
 
 export function useModelFacts(): ModelFacts {
-  const models = useModels();
+  const chats = useChatModels();
   const standIns = useStandIns();
-  const overview = useQuery({
-    queryKey: weightsKey,
-    queryFn: () => get<WeightsOverview>('/dashboard/api/weights'),
-  });
+  const overview = useModelOverview();
   const byId = new Map(overview.data?.models.map((model) => [model.id, model]));
   const priceOf = (id: string) => byId.get(id)?.price;
   return {
-    ids: models.data?.data.map(({ id }) => id) ?? (models.error ? [] : null),
-    error: models.error,
-    defaultModel: toDefaultModel(models.data?.data),
+    ids: chats.ids ?? (chats.error ? [] : null),
+    error: chats.error,
+    defaultModel: toDefaultModel(chats.ids),
     isStandIn: (id) => standIns.has(id),
     priceOf,
     takesImages: (id) => !standIns.has(id) && (byId.get(id)?.input.includes('image') ?? false),

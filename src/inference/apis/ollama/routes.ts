@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import type { BackendList } from '#inference/backends/backend.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
+import type { ModelKind } from '#inference/pooling.ts';
 import { Maybe, open, Type } from '#lib/schema/schema-builder.ts';
 import { toModelId } from './translate.ts';
 
@@ -16,6 +17,7 @@ export function ollamaRoutes(
   scope: FastifyInstance,
   catalog: Catalog,
   backends: BackendList,
+  kindOf: (entry: CatalogEntry) => ModelKind,
 ): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   // Ollama's own reference describes them.
@@ -42,7 +44,7 @@ export function ollamaRoutes(
       const id = toModelId(body.model ?? body.name ?? '');
       const entry = catalog.find(id);
       if (entry === undefined) throw modelNotFound(id);
-      return toDescription(entry);
+      return toDescription(entry, kindOf(entry));
     },
   );
 }
@@ -68,7 +70,7 @@ const toDetails = ({ ownedBy }: CatalogEntry) => ({
   quantization_level: '',
 });
 
-const toDescription = (entry: CatalogEntry) => ({
+const toDescription = (entry: CatalogEntry, kind: ModelKind) => ({
   modelfile: '',
   parameters: '',
   template: '',
@@ -77,6 +79,12 @@ const toDescription = (entry: CatalogEntry) => ({
     'general.architecture': 'millrace',
     'millrace.context_length': entry.contextWindow,
   },
-  capabilities: ['completion', 'tools', ...(entry.input.includes('image') ? ['vision'] : [])],
+  capabilities: toCapabilities(entry, kind),
   modified_at: new Date(entry.created * 1000).toISOString(),
 });
+
+/** Ollama has no word for a model that ranks. */
+function toCapabilities({ input }: CatalogEntry, kind: ModelKind): string[] {
+  if (kind !== 'chat') return kind === 'embedding' ? ['embedding'] : [];
+  return ['completion', 'tools', ...(input.includes('image') ? ['vision'] : [])];
+}

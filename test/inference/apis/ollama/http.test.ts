@@ -15,7 +15,12 @@ describe('Ollama’s API', () => {
     upstream = await startSayingUpstream();
     server = await startTestServer({
       config: {
-        models: { catalog: { said: { backends: [{ name: 'said', url: upstream.url }] } } },
+        models: {
+          catalog: {
+            said: { backends: [{ name: 'said', url: upstream.url }] },
+            vectors: { kind: 'embedding' },
+          },
+        },
       },
     });
     const headers = { authorization: `Bearer ${server.key}` };
@@ -169,6 +174,7 @@ describe('Ollama’s API', () => {
     );
     const shown = await ollama.show({ model: 'said:latest' });
     assert.deepEqual(shown.capabilities, ['completion', 'tools']);
+    assert.deepEqual((await ollama.show({ model: 'vectors' })).capabilities, ['embedding']);
     assert.match((await ollama.version()).version, /^\d+\.\d+\.\d+$/);
     const root = await fetch(server.url, { headers: { accept: '*/*' } });
     assert.equal(await root.text(), 'Ollama is running');

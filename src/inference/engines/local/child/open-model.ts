@@ -12,6 +12,7 @@ import {
   GgufError,
   type GgufHeader,
   type Metadata,
+  toModelKind,
 } from '#inference/gguf-check.ts';
 import type { ModelKind } from '#inference/pooling.ts';
 import type { Binding, RawContext, RawModel, RawSampler } from './binding.ts';
@@ -30,9 +31,10 @@ const gpuThreads = 2;
 
 /** Throws EngineError: `overloaded` if the model needs more memory than `maxMemoryBytes`, or its file is not sound. */
 export async function openModel(options: ModelOptions): Promise<Binding> {
-  const { parts, metadata, hasClassifier } = await checkFile(options.modelPath);
+  const header = await checkFile(options.modelPath);
+  const { parts, metadata } = header;
   const facts = readFacts(metadata);
-  const modelKind = toModelKind(facts, hasClassifier);
+  const modelKind = requireKind(header);
   const isChat = modelKind === 'chat';
   const defaultWindow = isChat ? defaultContextSize : defaultPooledTokens;
   const window = Math.min(options.contextSize ?? defaultWindow, facts.window);
@@ -137,23 +139,17 @@ function readFacts(metadata: Metadata) {
     keyLength: number('attention.key_length') ?? headLength,
     valueLength: number('attention.value_length') ?? headLength,
     architecture: String(architecture),
-    pooling: number('pooling_type') ?? 0,
-    isEncoder: number('attention.causal') === 0,
     chatTemplate: text('tokenizer.chat_template'),
     rerankTemplate: text('tokenizer.chat_template.rerank'),
   };
 }
 
-/** llama.cpp's numbers: 1 is the mean, 2 the first and 3 the last token, 4 a ranking head; 0 is none. */
-const rankPooling = 4;
-
 /** Their graphs end in a softmax. */
 const probabilityArchitectures: readonly string[] = ['qwen3', 'qwen3vl'];
 
-function toModelKind({ pooling, isEncoder }: Facts, hasClassifier: boolean): ModelKind {
-  if (pooling === rankPooling || hasClassifier) return 'rerank';
-  if (pooling > 0) return 'embedding';
-  if (!isEncoder) return 'chat';
+function requireKind(header: GgufHeader): ModelKind {
+  const kind = toModelKind(header);
+  if (kind !== null) return kind;
   const message = 'The file of the model names no pooling, so it can neither generate nor embed.';
   throw new EngineError('unavailable', message, { code: 'invalid_model_file' });
 }
