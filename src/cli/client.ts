@@ -17,6 +17,8 @@ export interface Client {
   delete<Answer>(path: string): Promise<Answer>;
   /** Posts without a timeout, for what may take many minutes: a large upload, or a long operation. */
   postLong<Answer>(path: string, body: LongBody): Promise<Answer>;
+  /** Gets without a timeout, and returns the body as it arrives. */
+  getStream(path: string): Promise<Streamed>;
   /** Posts JSON without a timeout and returns the body as it arrives. Aborting the signal rejects with its reason. */
   postStream(path: string, body: unknown, signal: AbortSignal): Promise<Streamed>;
 }
@@ -78,6 +80,7 @@ export function createClient(needs: 'session' | 'any', credentials = loadCredent
       });
       return JSON.parse(whole) as Answer;
     },
+    getStream: (path) => sendLong(credentials.url, path, authorization, null),
     postStream(path, body, signal) {
       const content = JSON.stringify(body);
       const bytes = Buffer.byteLength(content);
@@ -136,13 +139,15 @@ async function sendLong(
   url: string,
   path: string,
   headers: Record<string, string>,
-  { type, bytes, content, signal }: LongBody & { readonly signal?: AbortSignal },
+  long: (LongBody & { readonly signal?: AbortSignal }) | null,
 ): Promise<Streamed> {
   const { request } = await import('undici');
+  const signal = long?.signal;
+  const described = long && { 'content-type': long.type, 'content-length': `${long.bytes}` };
   const answer = await request(`${url}${path}`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': type, 'content-length': `${bytes}` },
-    body: content,
+    method: long === null ? 'GET' : 'POST',
+    headers: { ...headers, ...described },
+    body: long?.content ?? null,
     headersTimeout: 0,
     bodyTimeout: 0,
     ...(signal && { signal }),

@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { backendsCommand } from '#cli/backends/command.ts';
 import { backupCommand } from '#cli/backup/create.ts';
 import { restoreCommand } from '#cli/backup/restore.ts';
+import { batchesCommand } from '#cli/batches/command.ts';
 import { chatCommand } from '#cli/chat/chat.ts';
 import { runCommand } from '#cli/chat/run.ts';
 import { configCommand } from '#cli/config/command.ts';
@@ -75,6 +76,7 @@ export function createProgram(): Command {
     .addCommand(chatCommand())
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
+    .addCommand(batchesCommand())
     .addCommand(usageCommand())
     .addCommand(requestsCommand())
     .addCommand(auditCommand())

@@ -11,5 +11,8 @@ export function parseTime(text: string): string {
   return new Date(at).toISOString();
 }
 
+/** Seconds since 1970, to the minute in UTC. */
+export const fromSeconds = (seconds: number) => toMinute(new Date(seconds * 1000).toISOString());
+
 /** An ISO 8601 time in UTC to the minute, such as `2026-11-01 09:30`. */
 export const toMinute = (time: string) => time.slice(0, 16).replace('T', ' ');

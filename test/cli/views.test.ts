@@ -30,6 +30,7 @@ const withoutData = [
   'config schema',
   'instances ssh',
   'chat',
+  'batches results',
   'completion',
 ];
 

@@ -36,6 +36,7 @@ const pages: Visited[] = [
   { path: 'models', heading: 'Models' },
   { path: 'models/pull', heading: 'Pull weights' },
   { path: 'models/add-backend', heading: 'Add backend' },
+  { path: 'batches', heading: 'Batches' },
   { path: 'machines', heading: 'Machines' },
   { path: 'machines/new', heading: 'Launch machine' },
   { path: 'ssh-keys', heading: 'SSH keys' },

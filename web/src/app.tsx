@@ -14,6 +14,7 @@ import { SignIn } from './sign-in/sign-in.tsx';
 
 const Home = lazy(() => import('./home/home.tsx'));
 const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
+const Batches = lazy(() => import('./batches/batches.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
 const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
 const Firewall = lazy(() => import('./firewall/firewall.tsx'));
@@ -64,6 +65,7 @@ function SignedIn() {
           <Route path="/api-keys/limits" component={ApiKeys} />
           <Route path="/api-keys/edit/:id" component={ApiKeys} />
           <Route path="/api-keys/:id">{({ id }) => <ApiKeyPage key={id} id={id} />}</Route>
+          <Route path="/batches" component={Batches} />
           <Route path="/playground" component={Playground} />
           <Route path="/playground/*" component={Playground} />
           <Route path="/models" component={Models} />

@@ -12,6 +12,7 @@ import IconMessage from '@tabler/icons-react/dist/esm/icons/IconMessage.mjs';
 import IconServer2 from '@tabler/icons-react/dist/esm/icons/IconServer2.mjs';
 import IconShield from '@tabler/icons-react/dist/esm/icons/IconShield.mjs';
 import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
+import IconStack2 from '@tabler/icons-react/dist/esm/icons/IconStack2.mjs';
 import IconTerminal2 from '@tabler/icons-react/dist/esm/icons/IconTerminal2.mjs';
 import IconUsers from '@tabler/icons-react/dist/esm/icons/IconUsers.mjs';
 
@@ -33,6 +34,7 @@ export const navigation: { group: string; items: NavigationItem[] }[] = [
       { path: '/playground', name: 'Playground', icon: IconMessage, key: 'p', needsUse: true },
       { path: '/models', name: 'Models', icon: IconSparkles, key: 'o' },
       { path: '/api-keys', name: 'API keys', icon: IconKey, key: 'k' },
+      { path: '/batches', name: 'Batches', icon: IconStack2, key: 'b' },
       { path: '/usage', name: 'Usage', icon: IconChartBar, key: 'u' },
     ],
   },

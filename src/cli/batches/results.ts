@@ -1,0 +1,54 @@
+// millrace batches results: the results of a batch as they are, a JSON object per line.
+
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { Command } from 'commander';
+import { createClient } from '#cli/client.ts';
+import { CliError } from '#cli/output.ts';
+import { toReason } from '#lib/start-error.ts';
+import { findBatch, hasEnded } from './find.ts';
+
+interface Options {
+  errors?: true;
+  output?: string;
+}
+
+const examples = `
+Examples:
+  millrace batches results batch_1f3a > results.jsonl
+  millrace batches results batch_1f3a --errors --output errors.jsonl
+
+Each line has the custom_id of its request. Results are in the order in which they were ready.`;
+
+export function resultsCommand(): Command {
+  return new Command('results')
+    .description('Download the results of a batch that has ended, one JSON object per line')
+    .argument('<batch>', 'Id or its first characters, from `millrace batches list`')
+    .option('--errors', 'Download the requests that failed instead')
+    .option('--output <file>', 'Write to this file (default: standard output)')
+    .addHelpText('after', examples)
+    .action(download);
+}
+
+async function download(wanted: string, { errors, output }: Options): Promise<void> {
+  const client = createClient('any');
+  const batch = await findBatch(client, wanted);
+  if (!hasEnded(batch)) {
+    throw new CliError(
+      `${batch.id} is ${batch.status}. Follow it with \`millrace batches show ${batch.id} --watch\`.`,
+    );
+  }
+  const file = errors ? batch.error_file_id : batch.output_file_id;
+  if (file === null) {
+    throw new CliError(
+      `${batch.id} is ${batch.status} and has no ${errors ? 'errors' : 'results'}.`,
+    );
+  }
+  const { body } = await client.getStream(`/v1/files/${file}/content`);
+  try {
+    if (output === undefined) await pipeline(body, process.stdout, { end: false });
+    else await pipeline(body, createWriteStream(output));
+  } catch (error) {
+    throw new CliError(`The download was cut off: ${toReason(error)}.`);
+  }
+}
