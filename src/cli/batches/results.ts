@@ -1,10 +1,11 @@
 // millrace batches results: the results of a batch as they are, a JSON object per line.
 
 import { createWriteStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { createClient } from '#cli/client.ts';
-import { CliError } from '#cli/output.ts';
+import { CliError, toPrintableLines } from '#cli/output.ts';
 import { toReason } from '#lib/start-error.ts';
 import { findBatch, hasEnded } from './find.ts';
 
@@ -46,9 +47,15 @@ async function download(wanted: string, { errors, output }: Options): Promise<vo
   }
   const { body } = await client.getStream(`/v1/files/${file}/content`);
   try {
-    if (output === undefined) await pipeline(body, process.stdout, { end: false });
-    else await pipeline(body, createWriteStream(output));
+    if (output !== undefined) await pipeline(body, createWriteStream(output));
+    else if (process.stdout.isTTY) await pipeline(toShown(body), process.stdout, { end: false });
+    else await pipeline(body, process.stdout, { end: false });
   } catch (error) {
     throw new CliError(`The download was cut off: ${toReason(error)}.`);
   }
+}
+
+/** A model's words must not control the terminal. */
+async function* toShown(body: Readable): AsyncGenerator<string> {
+  for await (const text of body.setEncoding('utf8')) yield toPrintableLines(String(text));
 }
