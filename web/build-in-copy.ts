@@ -15,7 +15,7 @@ export const hasBuildTools = () => existsSync(join(root, 'node_modules/vitepress
 export async function buildInCopy(copy: string, builds: string): Promise<void> {
   const sources = (await readdir(webFolder)).filter((name) => name !== 'dist');
   for (const path of [
-    ...['.npmrc', 'docs', 'package-lock.json', 'package.json', 'src'],
+    ...['.npmrc', 'docs', 'package-lock.json', 'package.json', 'src', 'tsconfig.json'],
     ...sources.map((name) => join('web', name)),
   ]) {
     await cp(join(root, path), join(copy, path), { recursive: true });
