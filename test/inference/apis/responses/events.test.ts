@@ -15,7 +15,7 @@ import { InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
 import { foldChunks } from '#inference/fold.ts';
 import { toWireEvents } from '#inference/wire-events.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
-import { checkResponseEvents, parseResponseEvents, textOf } from './event-checker.ts';
+import { checkResponseEvents, parseResponseEvents, textOf } from '#test/support/response-events.ts';
 
 const envelope = {
   requestId: '0123',

@@ -8,9 +8,9 @@ import { zodTextFormat } from 'openai/helpers/zod';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { z } from 'zod';
 import { gatewayModel, startGateway } from '#test/support/gateway.ts';
+import { checkResponseEvents, type ResponseEvent } from '#test/support/response-events.ts';
 import { type SayingUpstream, startSayingUpstream } from '#test/support/saying-upstream.ts';
 import { startTestServer, type TestServer } from '#test/support/server.ts';
-import { checkResponseEvents, type ResponseEvent } from './event-checker.ts';
 
 const model = 'hermes3-8b';
 const paris = 'The capital of France is Paris.';
