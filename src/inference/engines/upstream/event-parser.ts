@@ -2,6 +2,7 @@
 
 import type { Call, EngineError, Task, Usage } from '#inference/engine.ts';
 import { fromBytes } from '#lib/memory/byte-string.ts';
+import type { CallNumbers } from './call-numbers.ts';
 import {
   type ChoiceProgress,
   fillAbsent,
@@ -18,6 +19,7 @@ import { toAddedMembers, toEventRest } from './event-template.ts';
 import { brokenOff, isBrokenOff, toEventFailure, unavailable } from './failures.ts';
 import { toText } from './generated-text.ts';
 import { isEmptyDelta, type StreamReasoning } from './reasoning.ts';
+import type { StreamState } from './template-rewriter.ts';
 import type { UsageCheck } from './usage.ts';
 import { Tally, toUsage } from './usage.ts';
 
@@ -37,6 +39,7 @@ export class EventParser {
   readonly #check: UsageCheck;
   readonly #choices: ChoiceProgress;
   readonly #reasoning: StreamReasoning;
+  readonly #calls: CallNumbers;
   /** Choices of the current event of which nothing is left, because their text may be a tag. */
   readonly #held: Members[] = [];
   readonly #includeUsage: boolean;
@@ -52,7 +55,7 @@ export class EventParser {
     task: Task,
     call: Call,
     check: UsageCheck,
-    { choices, reasoning }: { choices: ChoiceProgress; reasoning: StreamReasoning },
+    { choices, reasoning, calls }: Omit<StreamState, 'output'>,
   ) {
     const { include_usage, continuous_usage_stats } = task.body.stream_options ?? {};
     this.#task = task;
@@ -60,6 +63,7 @@ export class EventParser {
     this.#check = check;
     this.#choices = choices;
     this.#reasoning = reasoning;
+    this.#calls = calls;
     this.#includeUsage = include_usage === true;
     this.#showsUsage = this.#includeUsage && continuous_usage_stats === true;
     this.#isScored = task.kind === 'completion' && task.body.logprobs != null;
@@ -134,7 +138,8 @@ export class EventParser {
       const isRewritten = this.#reasoning.apply(choice.index as number, delta, isLast);
       if (isRewritten && !isLast && !('role' in delta) && isEmptyDelta(delta))
         this.#held.push(choice);
-      return fillDelta(delta) || isRewritten;
+      const isNumbered = this.#calls.apply(choice.index as number, delta.tool_calls);
+      return fillDelta(delta) || isNumbered || isRewritten;
     }
     const isNamed = nameStop(this.#task, choice);
     if (!this.#isScored) return isNamed;

@@ -2,6 +2,7 @@
 // template and parses the others. Works on byte strings, so that characters split across packets are whole again.
 
 import type { Call, EngineError, Task, Usage, WireEvents } from '#inference/engine.ts';
+import { CallNumbers } from './call-numbers.ts';
 import { ChoiceProgress } from './choices.ts';
 import { EventParser, readData } from './event-parser.ts';
 import type { EventTemplates } from './event-template.ts';
@@ -49,6 +50,7 @@ export class EventRewriter {
     const state = {
       choices: this.#choices,
       reasoning: new StreamReasoning(task),
+      calls: new CallNumbers(),
       output: this.#output,
     };
     this.#parser = new EventParser(task, call, check, state);

@@ -10,7 +10,12 @@ const plainContent = /"content"\s*:\s*"(?:[ \t]|\\[nrt])*(?:[^"\s\\<]|\\["\\/])/
 const namedThought = '"delta":{"reasoning":"';
 const ourThought = '"delta":{"reasoning_content":"';
 
-/** The reasoning of one stream. Models think first, so the first events decide whether the others need rewriting. */
+/** True if the text of a choice has a thought under the name that is not ours. */
+export const namesThought = (choice: string): boolean =>
+  // Without the first quote, as in `call-numbers.ts`.
+  choice.includes('reasoning"') && /"reasoning"\s*:\s*"/.test(choice);
+
+/** The reasoning of one stream. Most models think first, so the first events decide whether the others need rewriting. */
 export class StreamReasoning {
   readonly #tags: ThinkTags;
   /** Splitters by the index of their choice. */
@@ -27,7 +32,7 @@ export class StreamReasoning {
     this.#phase = task.kind === 'chat' ? first : 'plain';
   }
 
-  /** True if no event of this stream needs rewriting any more. */
+  /** True if no event needs rewriting any more, unless it names a thought. */
   get isPlain(): boolean {
     return this.#phase === 'plain';
   }

@@ -1,6 +1,7 @@
 // Rewrites the events of one stream by template: an event that matches gets another head and tail, and is not parsed.
 
 import type { Task, WireEvents } from '#inference/engine.ts';
+import type { CallNumbers } from './call-numbers.ts';
 import type { ChoiceProgress } from './choices.ts';
 import {
   cacheEvent,
@@ -11,7 +12,7 @@ import {
   type ParsedEvent,
   skipHead,
 } from './event-template.ts';
-import type { StreamReasoning } from './reasoning.ts';
+import { namesThought, type StreamReasoning } from './reasoning.ts';
 
 /** A template with the id and time of this stream filled in. */
 interface StreamTemplate {
@@ -29,9 +30,10 @@ export class TemplateRewriter {
   readonly #templates: EventTemplates;
   readonly #choices: ChoiceProgress;
   readonly #reasoning: StreamReasoning;
+  readonly #calls: CallNumbers;
   readonly #output: RewrittenEvents;
   readonly #isEnabled: boolean;
-  /** Events that name a function are parsed, because their arguments may have to be added. */
+  /** Events that name a function are parsed, because their arguments or their number may have to be added. */
   readonly #mayCall: boolean;
   #current: StreamTemplate | null = null;
 
@@ -39,7 +41,7 @@ export class TemplateRewriter {
     { kind, body }: Task,
     opening: string,
     templates: EventTemplates,
-    { choices, reasoning, output }: StreamState,
+    { choices, reasoning, calls, output }: StreamState,
   ) {
     this.#kind = kind;
     this.#includeUsage = body.stream_options?.include_usage === true;
@@ -47,6 +49,7 @@ export class TemplateRewriter {
     this.#templates = templates;
     this.#choices = choices;
     this.#reasoning = reasoning;
+    this.#calls = calls;
     this.#output = output;
     // With several choices it must be known which of them have finished, and the scores of a completion are converted.
     const isScored = kind === 'completion' && body.logprobs != null;
@@ -69,14 +72,16 @@ export class TemplateRewriter {
     const continues = contentEnd >= contentAt && text.slice(contentEnd, end) === template.tail;
     // The first event may hold more than text, e.g. a role, so only a known one is rewritten.
     if (isFirst || !continues) return this.#repeat(template.known.get(text.slice(contentAt, end)));
-    if (this.#mayCall && text.slice(contentAt, contentEnd).includes('"name"')) return false;
+    const content = text.slice(contentAt, contentEnd);
+    if (this.#mayCall && this.#calls.mustParse(content)) return false;
+    if (this.#reasoning.isPlain && namesThought(content)) return false;
     if (!this.#reasoning.isPlain) {
-      const choice = this.#reasoning.rewrite(text.slice(contentAt, contentEnd));
+      const choice = this.#reasoning.rewrite(content);
       if (choice !== null) this.#output.add(ourHead + choice + template.ourTail, 1);
       return choice !== null;
     }
     if (template.keepsTail) this.#output.add(ourHead + text.slice(contentAt, end + 2), 1);
-    else this.#output.add(ourHead + text.slice(contentAt, contentEnd) + template.ourTail, 1);
+    else this.#output.add(ourHead + content + template.ourTail, 1);
     return true;
   }
 
@@ -94,6 +99,7 @@ export class TemplateRewriter {
       const contentAt = at + head.length;
       const tailAt = text.indexOf('\n', contentAt) - tail.length;
       if (tailAt < contentAt || text.slice(tailAt, tailAt + seam.length) !== seam) break;
+      if (namesThought(text.slice(contentAt, tailAt))) break;
       at = tailAt + tail.length + 2;
       if (keepsTail) events += ourHead + text.slice(contentAt, at);
       else events += ourHead + text.slice(contentAt, tailAt) + ourTail;
@@ -150,6 +156,7 @@ export class TemplateRewriter {
 export interface StreamState {
   readonly choices: ChoiceProgress;
   readonly reasoning: StreamReasoning;
+  readonly calls: CallNumbers;
   readonly output: RewrittenEvents;
 }
 
