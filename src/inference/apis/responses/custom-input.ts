@@ -2,6 +2,8 @@
 // they arrive: `{"input": "..."}` in pieces of any size.
 
 const opening = '{"input":"';
+/** Arguments with more white space before the text are read at their end: each piece of an opening is read again. */
+const maxOpeningLength = 256;
 
 export class CustomInput {
   /** Arguments that were not read yet. */
@@ -30,7 +32,8 @@ export class CustomInput {
     if (found !== null) {
       this.#rest = this.#rest.slice(found[0].length);
       this.#state = 'text';
-    } else if (!opening.startsWith(this.#rest.replaceAll(/\s/g, ''))) this.#state = 'other';
+    } else if (this.#rest.length > maxOpeningLength || !isOpening(this.#rest))
+      this.#state = 'other';
   }
 
   #readText(): string {
@@ -44,6 +47,8 @@ export class CustomInput {
     return toPlain(text);
   }
 }
+
+const isOpening = (text: string) => opening.startsWith(text.replaceAll(/\s/g, ''));
 
 function toPlain(text: string): string {
   if (!text.includes('\\')) return text;

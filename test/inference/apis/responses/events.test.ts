@@ -204,6 +204,23 @@ test('the input of a custom tool is streamed without its JSON, however it is cut
   await fc.assert(property, { seed: propertySeed, numRuns: 500 * propertyRuns });
 });
 
+test('white space before the input of a custom tool is read once, however much there is', {
+  timeout: 60_000,
+}, async () => {
+  const pieces = [...Array<string>(200_000).fill(' '), '{"input":', '"line\\nline"', '}'];
+  const stream = createFormat().openStream(envelope);
+  let bytes = stream.begin(null);
+  const called = { name: 'apply_patch', arguments: '' };
+  bytes += stream.take(toChunk({ tool_calls: [{ index: 0, id: 'call_1', function: called }] }));
+  for (const piece of pieces) {
+    const call = { index: 0, function: { arguments: piece } };
+    bytes += stream.take(toChunk({ tool_calls: [call] }));
+  }
+  bytes += stream.take(toChunk({}, 'tool_calls'));
+  const { output } = checkResponseEvents(parseResponseEvents(bytes + (await stream.end(usage))));
+  assert.deepEqual(output.map(textOf), ['line\nline']);
+});
+
 const thinkThenCall: EngineChunk[] = [
   toChunk({ role: 'assistant', content: '' }),
   toChunk({ reasoning_content: 'Hm.' }),
