@@ -125,18 +125,20 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
       await serveStream(context, admitted, plan, stream);
     } else await serveWhole(context, admitted, plan, envelope);
   } catch (error) {
+    // A response that is no longer wanted is not told how it ended, so the Responses API stores nothing of it.
+    if (signal.aborted) return;
     const known = toInferenceError(error, served.id);
     const shown = known ?? internalError();
     account.markFailed(shown.code);
     if (stream?.isOpen || (isStream && format.isSentInStream?.(shown))) {
       stream ??= new OutgoingStream(admitted, toEnvelope(context, admitted, served));
       await stream.fail(shown);
-    } else if (!signal.aborted) {
+    } else {
       announce(admitted);
       // Sent before tokens are counted: the client of a failed request need not wait for the count.
       failWith(context, admitted, known ?? error);
     }
-    if (stream?.hasStarted && !signal.aborted)
+    if (stream?.hasStarted)
       context.log.error({ err: error, request_id: request.id }, 'stream failed');
   } finally {
     stream?.close();
