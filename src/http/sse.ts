@@ -41,20 +41,23 @@ export const eventStreamHeaders: Readonly<HeaderList> = [
   'no',
 ];
 
-const checkMs = 1000;
-/** Idle seconds before a comment line. */
-const pingAfterChecks = 15;
+const maxCheckMs = 1000;
+const defaultKeepAliveMs = 15_000;
 /** A socket that has not drained for five minutes is dead. Closing it frees the backend's slot. */
-const maxFullChecks = 300;
+const maxFullMs = 300_000;
 
-export function createEventStreams(): EventStreams {
+/** A stream that was silent for `keepAliveMs` is kept alive. */
+export function createEventStreams(keepAliveMs = defaultKeepAliveMs): EventStreams {
+  const checkMs = Math.min(maxCheckMs, keepAliveMs);
+  const pingAfterChecks = Math.ceil(keepAliveMs / checkMs);
+  const maxFullChecks = maxFullMs / checkMs;
   const open = new IndexedList<OutgoingEvents>();
   let timer: NodeJS.Timeout | null = null;
 
   function check(): void {
     for (const stream of open.list()) {
       if (stream.isClosed()) open.delete(stream);
-      else if (stream.isStuck()) stream.cut();
+      else if (stream.countFull() > maxFullChecks) stream.cut();
       else if (++stream.idleChecks >= pingAfterChecks) stream.ping();
     }
     if (open.size > 0 || timer === null) return;
@@ -141,9 +144,10 @@ class OutgoingEvents implements EventStream, Indexed {
     return this.#response.destroyed;
   }
 
-  isStuck(): boolean {
+  /** Call once per check. Returns the checks since the socket's buffer was last drained. */
+  countFull(): number {
     this.#fullChecks = this.#response.writableNeedDrain ? this.#fullChecks + 1 : 0;
-    return this.#fullChecks > maxFullChecks;
+    return this.#fullChecks;
   }
 
   cut(): void {

@@ -89,6 +89,13 @@ export const InferenceSettings = Type.Object(
       description:
         'Hosts, such as images.example.com or *.example.com, whose images the server fetches by https for requests that name their address. Private networks are never reached. If empty, images must be sent as data URLs.',
     }),
+    keep_alive_seconds: Type.Number({
+      default: 15,
+      minimum: 0.05,
+      maximum: 300,
+      description:
+        'Seconds of silence after which a stream is kept alive, so that proxies and clients do not give it up. Streams of Responses, Messages and Ollama are opened after this time even if the model has not begun.',
+    }),
     queue: QueueSettings,
     responses: ResponseSettings,
     batches: BatchSettings,

@@ -23,10 +23,10 @@ export interface ResponseFormat {
   /** `application/x-ndjson` for Ollama; server-sent events if absent. */
   readonly streamType?: string;
   /**
-   * A stream is opened once its first chunk exists, so that a failure to start is still an HTTP error. If that takes
-   * longer than this, it is opened anyway and kept alive. Absent: it always waits.
+   * A stream is opened once its first chunk exists, so that a failure to start is still an HTTP error. If this is true and
+   * the first chunk takes long, because the model loads or is busy, it is opened without one and kept alive. Default false.
    */
-  readonly opensAfterMs?: number;
+  readonly opensEarly?: boolean;
   /**
    * True if `begin` needs the length of the prompt. It is counted if the engine has not reported it. A stream that is
    * opened before the first chunk exists is then only kept alive until `begin`.

@@ -52,6 +52,8 @@ export interface InferenceParts {
   batches: Batches;
   maxBodyBytes: number;
   maxBodyValues: number;
+  /** Silence after which a stream is kept alive. */
+  keepAliveMs: number;
   largeBodies: LargeBodies;
   /** Headers of every response. */
   fixedHeaders: Readonly<HeaderList>;
@@ -73,7 +75,7 @@ const otherRoutes: Readonly<Record<string, AddRoutes>> = {
 type AddRoutes = (scope: FastifyInstance, parts: InferenceParts, follow: SendStream) => void;
 
 export function inferenceRoutes(app: FastifyInstance, parts: InferenceParts): void {
-  const streams = createEventStreams();
+  const streams = createEventStreams(parts.keepAliveMs);
   for (const api of apis) {
     const { prefix } = api;
     app.register(

@@ -28,13 +28,13 @@ export class OutgoingStream {
   /** True once the engine has sent its first chunk. */
   hasStarted = false;
 
-  constructor(streamed: StreamedRequest, envelope: Envelope) {
+  /** A format that opens streams early does so after `keepAliveMs`. */
+  constructor(streamed: StreamedRequest, envelope: Envelope, keepAliveMs: number) {
     this.envelope = envelope;
     this.#streamed = streamed;
     this.#format = streamed.format.openStream(envelope);
     this.takeRest = this.#format.takeRest;
-    const { opensAfterMs } = streamed.format;
-    if (opensAfterMs !== undefined) this.#timer = setTimeout(() => this.#open(null), opensAfterMs);
+    if (streamed.format.opensEarly) this.#timer = setTimeout(() => this.#open(null), keepAliveMs);
   }
 
   get isOpen(): boolean {

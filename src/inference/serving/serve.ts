@@ -26,6 +26,8 @@ import { createTranscripts } from './transcript.ts';
 
 export interface ServeOptions extends AdmitParts, PlanParts, Omit<StreamParts, 'openTranscript'> {
   readonly images: ImageFetching;
+  /** Silence after which a stream is kept alive. */
+  readonly keepAliveMs: number;
   readonly accounting: RequestAccounting;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;
@@ -103,6 +105,8 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
   const { bodyBytes, delivery } = request;
   const { signal } = delivery;
   const isStream = task.body.stream === true;
+  const newStream = (envelope: Envelope) =>
+    new OutgoingStream(admitted, envelope, context.keepAliveMs);
   let served = asked;
   let stream: OutgoingStream | null = null;
   let images: Lease | null = null;
@@ -121,7 +125,7 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
     if (computation !== undefined) {
       await serveComputed(context, admitted, plan, toCall(admitted, plan, envelope));
     } else if (isStream) {
-      stream = new OutgoingStream(admitted, envelope);
+      stream = newStream(envelope);
       await serveStream(context, admitted, plan, stream);
     } else await serveWhole(context, admitted, plan, envelope);
   } catch (error) {
@@ -131,7 +135,7 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
     const shown = known ?? internalError();
     account.markFailed(shown.code);
     if (stream?.isOpen || (isStream && format.isSentInStream?.(shown))) {
-      stream ??= new OutgoingStream(admitted, toEnvelope(context, admitted, served));
+      stream ??= newStream(toEnvelope(context, admitted, served));
       await stream.fail(shown);
     } else {
       announce(admitted);

@@ -179,6 +179,7 @@ export async function openServing(
       hosts: config.inference.image_hosts,
       room: new BodyRoom(imageBounds, 'requests that name images'),
     },
+    keepAliveMs: toKeepAliveMs(config),
     counter: tokens,
     backends: backends.registry,
     router,
@@ -208,6 +209,8 @@ async function openTraces({ telemetry }: Config): Promise<Traces | null> {
   return url === null ? null : createTraces({ url, headers, sampleRatio });
 }
 
+const toKeepAliveMs = ({ inference }: Config) => inference.keep_alive_seconds * 1000;
+
 function openBodies(config: Config, clock: Clock, limits: RequestLimiter) {
   const maxBodyBytes = config.inference.max_body_mib * 2 ** 20;
   const maxBodyValues = config.inference.max_body_values;
@@ -217,7 +220,7 @@ function openBodies(config: Config, clock: Clock, limits: RequestLimiter) {
   const largeBodies = createLargeBodies(limits, room, thread);
   return {
     room,
-    inference: { maxBodyBytes, maxBodyValues, largeBodies },
+    inference: { maxBodyBytes, maxBodyValues, largeBodies, keepAliveMs: toKeepAliveMs(config) },
     close: () => thread.close(),
   };
 }

@@ -21,13 +21,10 @@ import { BlockWriter, toEvent } from './blocks.ts';
 import { messagesErrorFormat, toErrorBody } from './errors.ts';
 import type { MessagesRequest } from './schema.ts';
 
-/** A request for a model that still loads, or waits for a place, gets its status and pings after this time. */
-const opensAfterMs = 15_000;
-
 export const createMessagesFormat = (request: MessagesRequest): ResponseFormat => ({
   operation: 'messages',
   errors: messagesErrorFormat,
-  opensAfterMs,
+  opensEarly: true,
   needsPromptTokens: true,
   toWhole: (response, envelope) => toMessage(request, response, envelope),
   openStream: (envelope) => new MessageStream(request, envelope),

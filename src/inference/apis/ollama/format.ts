@@ -55,7 +55,7 @@ export function createOllamaFormat(shape: OllamaShape): ResponseFormat {
     operation: shape.operation,
     errors: ollamaErrorFormat,
     streamType: 'application/x-ndjson',
-    opensAfterMs: 10_000,
+    opensEarly: true,
     toWhole: ({ choices: [choice], usage }, { model }) => ({
       model,
       created_at: new Date().toISOString(),

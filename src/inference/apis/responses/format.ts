@@ -39,14 +39,12 @@ export interface ResponsesFormatOptions {
   readonly onFinished?: ((response: ResponseObject) => Promise<void>) | undefined;
 }
 
-/** Until the first chunk, clients that count the time between events wait no longer than this. */
-const opensAfterMs = 10_000;
-
 export function createResponsesFormat(options: ResponsesFormatOptions): ResponseFormat {
   return {
     operation: 'responses',
     errors: options.errors,
-    opensAfterMs,
+    // Codex counts the time between events.
+    opensEarly: true,
     // Codex compacts the conversation when it reads this in a stream, and gives up on a status of 400.
     isSentInStream: ({ code }) => code === 'context_length_exceeded',
     async toWhole({ choices, usage }, envelope) {

@@ -76,7 +76,7 @@ test('a stream that waits for its model sends pings, and begins with the true le
     account: { countPrompt: async () => usage, completeCounts: async () => {}, usage: () => usage },
   } as unknown as StreamedRequest;
   const envelope = { requestId: '1', id: 'chat-1', created: 1, model: 'm', kind: 'chat' } as const;
-  const stream = new OutgoingStream(streamed, envelope);
+  const stream = new OutgoingStream(streamed, envelope, 15_000);
   t.mock.timers.tick(14_999);
   assert.equal(stream.isOpen, false);
   t.mock.timers.tick(1);
