@@ -4,7 +4,7 @@ import { JsonGauge, parseJson } from '#http/body/json.ts';
 import { type Rendered, renderFailure } from '#http/error-format.ts';
 import type { ApiParts, ListedEndpoint } from '#inference/apis/apis.ts';
 import type { Generation, Origin } from '#inference/apis/endpoint.ts';
-import { modelNotFound } from '#inference/errors.ts';
+import { codeOf, modelNotFound } from '#inference/errors.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import { modelIn } from '#inference/request.ts';
 import { type RawViolation, toViolation } from '#lib/schema/validation-error.ts';
@@ -87,12 +87,9 @@ export function createPrepare(catalog: Catalog, parts: ApiParts): Prepare {
 }
 
 /** What a refused body says about its line. */
-export function toFault({ body }: Rendered): Fault {
-  const { error } = body as {
-    error: { message: string; code?: string; type: string; param?: string };
-  };
-  const param = error.param == null ? 'body' : `body.${error.param}`;
-  return { code: error.code ?? error.type, message: error.message, param };
+export function toFault(refused: Rendered): Fault {
+  const { message, param } = (refused.body as { error: { message: string; param?: string } }).error;
+  return { code: codeOf(refused), message, param: param == null ? 'body' : `body.${param}` };
 }
 
 export interface LineResult {

@@ -47,6 +47,8 @@ interface LineSource {
 
 /** A backend may fail because of the request, so a line that breaks it is not run for ever. */
 const maxFailures = 3;
+/** Over a limit, or overloaded; 529 is how the Messages API says the latter. */
+const busyStatuses = [429, 503, 529];
 const minRetryMs = 1_000;
 const maxRetryMs = 60_000;
 
@@ -62,9 +64,9 @@ export async function serveLine(
     const { delivery, usage, id, customId } = await tryLine(parts, source, line, signals);
     signals.run.throwIfAborted();
     const { status, body } = delivery;
-    if (status >= 500 && status !== 503) failures++;
+    const isBusy = busyStatuses.includes(status);
+    if (status >= 500 && !isBusy) failures++;
     const headers = toHeaderObject(delivery.headers);
-    const isBusy = status === 429 || status === 503;
     const mayRetry = headers['x-should-retry'] !== 'false' && failures < maxFailures;
     if (!mayRetry || !(isBusy || status >= 500)) {
       return { result: toResult(id, customId, { status, body }), usage };
