@@ -17,14 +17,9 @@ export interface SayingUpstream {
   url: string;
   /** What the next responses say, in these pieces: the text of each, or a whole delta. */
   say(...pieces: (string | Delta)[]): void;
-  /** What each of the next responses says, in one piece. The last one is repeated. */
-  sayInTurn(...turns: (string | Delta)[]): void;
   /** The bodies of the chat requests so far. */
   requests: { model: string; messages: { role: string; content: unknown }[]; tools?: unknown }[];
 }
-
-const toDelta = (piece: string | Delta): Delta =>
-  typeof piece === 'string' ? { content: piece } : piece;
 
 /** The message of a whole response. Calls must be whole in one delta. */
 function fold(deltas: readonly Delta[]): Delta {
@@ -41,7 +36,6 @@ function fold(deltas: readonly Delta[]): Delta {
 
 export async function startSayingUpstream(): Promise<SayingUpstream> {
   let deltas: Delta[] = [{ content: 'Hello.' }];
-  let turns: Delta[] = [];
   const requests: SayingUpstream['requests'] = [];
   const server = createServer(async (request, response) => {
     const chunks = await Array.fromAsync(request as AsyncIterable<Buffer>);
@@ -51,8 +45,6 @@ export async function startSayingUpstream(): Promise<SayingUpstream> {
     }
     const body = JSON.parse(Buffer.concat(chunks).toString());
     requests.push(body);
-    const turn = turns.shift();
-    if (turn !== undefined) deltas = [turn];
     const counts = { prompt_tokens: 10, completion_tokens: deltas.length };
     const usage = { ...counts, total_tokens: 10 + deltas.length };
     if (body.stream !== true) {
@@ -75,10 +67,7 @@ export async function startSayingUpstream(): Promise<SayingUpstream> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     say(...pieces) {
-      deltas = pieces.map(toDelta);
-    },
-    sayInTurn(...given) {
-      turns = given.map(toDelta);
+      deltas = pieces.map((piece) => (typeof piece === 'string' ? { content: piece } : piece));
     },
     requests,
   };
