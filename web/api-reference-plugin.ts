@@ -26,16 +26,14 @@ export async function apiReference(): Promise<Plugin> {
     transformIndexHtml: (html, { filename }) =>
       filename.endsWith(page)
         ? {
-            html: html.replace(
-              empty,
-              empty.replace('><', () => `>${renderIntroduction()}<`),
-            ),
+            html: html.replace(empty, () => renderIntroduction() + empty),
             tags: [{ tag: 'script', attrs: { src: `/${fileName}`, defer: true } }],
           }
         : undefined,
   };
 }
 
+/** Stays empty: the reference would take what is inside for its own rendering. */
 const empty = '<div id="reference"></div>';
 
 function renderIntroduction(): string {

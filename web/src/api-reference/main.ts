@@ -25,7 +25,7 @@ document.querySelector('#description')?.setAttribute('href', url);
   documentDownloadType: 'none',
   metaData: { title: 'Millrace API' },
 });
-completeLabels();
+completePage();
 
 /** What the dashboard is set to. The system decides if it is not set. */
 function toDarkMode(): { darkMode?: boolean } {
@@ -33,9 +33,14 @@ function toDarkMode(): { darkMode?: boolean } {
   return scheme === 'dark' || scheme === 'light' ? { darkMode: scheme === 'dark' } : {};
 }
 
-/** Adds what screen readers need and Scalar leaves out: names of copy buttons, and the state of the search box. */
-function completeLabels(): void {
+/** Removes the introduction once the reference shows it. Adds what screen readers need and Scalar leaves out: names of
+ * copy buttons, and the state of the search box. Its cards of responses all have the same name, so they are no landmarks. */
+function completePage(): void {
   const complete = () => {
+    if (document.querySelector('#reference h1')) document.querySelector('.introduction')?.remove();
+    for (const card of document.querySelectorAll('.scalar-card[role="region"]')) {
+      card.setAttribute('role', 'group');
+    }
     for (const button of document.querySelectorAll('[class*="/copy-button"]:not([aria-label])')) {
       button.setAttribute('aria-label', 'Copy');
     }
