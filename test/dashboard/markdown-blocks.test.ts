@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { toName } from '../../web/src/playground/conversation.ts';
 import {
   findDefinitions,
+  findOpenCode,
   isTooComplex,
   normalizeMaths,
   splitBlocks,
@@ -115,4 +116,12 @@ test('a block that would stop the browser stays plain text', () => {
 test('definitions beyond a bound are not added to every block', () => {
   assert.equal(findDefinitions('[a]: https://example.com'), '[a]: https://example.com');
   assert.equal(findDefinitions('[a]: https://example.com\n'.repeat(1000)), '');
+});
+
+test('code is found in a block whose fence has not ended, and in no other', () => {
+  const code = 'const a = `x`;\n\n``` not the end';
+  assert.deepEqual(findOpenCode(`\`\`\`ts title\n${code}`), { language: 'ts', code });
+  assert.deepEqual(findOpenCode('~~~~\n~~~\n'), { language: '', code: '~~~\n' });
+  for (const other of ['```ts', '```ts\nx\n```', '```ts\nx\n````\n', 'text\n```\nx', '``` a`b\nx'])
+    assert.equal(findOpenCode(other), null, other);
 });

@@ -75,6 +75,16 @@ export function isTooComplex(block: string): boolean {
   return false;
 }
 
+/** The code of a block whose fence has not ended yet; null for any other block. It needs no parser, whose time would grow
+ * with all of the code at each new token. */
+export function findOpenCode(block: string): { language: string; code: string } | null {
+  const [head, mark, info = ''] = /^(`{3,}(?=[^`\n]*\n)|~{3,})([^\n]*)\n/.exec(block) ?? [];
+  if (head === undefined || mark === undefined) return null;
+  const code = block.slice(head.length);
+  const isClosed = new RegExp(`^ {0,3}${mark}[\`~]*[ \\t]*$`, 'm').test(code);
+  return isClosed ? null : { language: /^[\w+#-]*/.exec(info.trim())?.[0] ?? '', code };
+}
+
 /** Link targets that a text defines, to be added to each of its blocks: one may use what another defines. */
 export function findDefinitions(text: string): string {
   const found = (text.match(definition) ?? []).join('\n');

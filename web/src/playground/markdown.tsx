@@ -11,6 +11,7 @@ import { CopyButton } from '../components/copy-button.tsx';
 import { ErrorBoundary } from '../components/error-boundary.tsx';
 import {
   findDefinitions,
+  findOpenCode,
   hasMaths,
   isTooComplex,
   normalizeMaths,
@@ -43,8 +44,8 @@ export function Markdown({ text, growing }: MarkdownProps) {
   );
 }
 
-/** Longer code stays plain: highlighting it would take longer than a frame. */
-const maxHighlightedLength = 50_000;
+/** Longer code stays plain: highlighting it would block the page. 44,688 characters took 459 ms on a busy computer. */
+const maxHighlightedLength = 5_000;
 
 interface BlockProps {
   text: string;
@@ -54,6 +55,14 @@ interface BlockProps {
 
 const Block = memo(function Block(props: BlockProps) {
   const plain = <div className="turn-text">{props.text}</div>;
+  const open = props.finished ? null : findOpenCode(props.text);
+  if (open !== null) {
+    return (
+      <CodeBlock {...open}>
+        <code>{open.code}</code>
+      </CodeBlock>
+    );
+  }
   if (isTooComplex(props.text)) return plain;
   return (
     <ErrorBoundary fallback={plain}>
