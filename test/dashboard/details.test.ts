@@ -91,7 +91,7 @@ describe('detail pages', { skip: noBrowser }, () => {
     await open('/models/hermes3-70b');
     await code.filter({ hasText: '/v1/rerank' }).waitFor();
     await open('/playground');
-    await page.getByLabel('Model', { exact: true }).click();
+    await page.getByRole('combobox', { name: 'Model', exact: true }).click();
     await page.getByRole('option', { name: 'hermes3-405b', exact: false }).first().waitFor();
     for (const name of ['hermes3-8b', 'hermes3-70b'])
       assert.equal(await page.getByRole('option', { name: new RegExp(`^${name}\\b`) }).count(), 0);

@@ -98,7 +98,7 @@ export function nameReasoning(message: Members, tags: ThinkTags = 'split'): void
   renameReasoning(message);
   if (isText(message.reasoning_content)) return;
   // Not deleted: an object that has lost a member is slow to read and to write from then on.
-  message.reasoning_content = undefined;
+  if (message.reasoning_content !== undefined) message.reasoning_content = undefined;
   if (typeof message.content !== 'string') return;
   const { reasoning, content } = splitThought(message.content, tags);
   message.content = content;
