@@ -27,6 +27,7 @@ const mayImport: Record<string, string[]> = {
   accounts: ['db', 'http', 'lib'],
   inference: ['accounts', 'db', 'http', 'lib'],
   cloud: ['accounts', 'db', 'http', 'lib'],
+  deployments: ['accounts', 'cloud', 'db', 'http', 'inference', 'lib'],
   cli: [
     'config',
     'backup',

@@ -198,6 +198,12 @@ export const auditActions = [
   'backend.drained',
   'backend.resumed',
   'backend.removed',
+  'deployment.created',
+  'deployment.changed',
+  'deployment.rolled_back',
+  'deployment.stopped',
+  'deployment.started',
+  'deployment.removed',
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

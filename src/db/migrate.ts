@@ -23,6 +23,7 @@ import * as conversations from '#db/migrations/0015-conversations.ts';
 import * as conversationIndex from '#db/migrations/0016-conversation-index.ts';
 import * as responses from '#db/migrations/0017-responses.ts';
 import * as batches from '#db/migrations/0018-batches.ts';
+import * as deployments from '#db/migrations/0019-deployments.ts';
 import type { Database } from './tables.ts';
 
 const migrations: Record<string, Migration> = {
@@ -44,6 +45,7 @@ const migrations: Record<string, Migration> = {
   '0016-conversation-index': conversationIndex,
   '0017-responses': responses,
   '0018-batches': batches,
+  '0019-deployments': deployments,
 };
 
 /** Names of all migrations, in the order in which they run. */

@@ -16,6 +16,7 @@ import type {
   ModelGpuRow,
   TurnRow,
 } from './cloud-rows.ts';
+import type { DeploymentRow } from './deployment-row.ts';
 import type {
   ResponseEventsRow,
   ResponseItemRow,
@@ -54,6 +55,7 @@ export interface Tables {
   backends: BackendRow;
   drained_backends: DrainedBackendRow;
   backends_version: BackendsVersionRow;
+  deployments: DeploymentRow;
   files: FileRow;
   file_blocks: FileBlockRow;
   batches: BatchRow;

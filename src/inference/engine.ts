@@ -93,6 +93,8 @@ export interface Call {
    * ends, and with false when that server fails the request. The tokens generated in between are unknown.
    */
   readonly onWork?: (isAtWork: boolean) => void;
+  /** Called if the request has to wait for a deployment to start. */
+  readonly onHeld?: (() => void) | undefined;
   /** Called with members of a stream's events besides its choices, e.g. `timings` or filter results. */
   readonly onRest?: ((members: Record<string, unknown>) => void) | undefined;
 }

@@ -63,6 +63,13 @@ export const notAble = (model: string, ability: string) =>
     param: 'model',
   });
 
+const deploymentUnavailable = ({ message }: EngineError, retryAfterMs: number) =>
+  new InferenceError(503, message, {
+    type: 'service_unavailable_error',
+    code: 'deployment_unavailable',
+    headers: retryAfter(retryAfterMs),
+  });
+
 const modelUnavailable = (model: string, retryAfterMs: number, cause: unknown) =>
   new InferenceError(503, `No healthy backend serves ${model} at the moment. Try again shortly.`, {
     type: 'service_unavailable_error',
@@ -144,6 +151,7 @@ export function toInferenceError(error: unknown, model: string): InferenceError 
   if (!(error instanceof EngineError)) return undefined;
   const retryAfterMs = error.retryAfterMs ?? 1000;
   if (error.code === 'model_unavailable') return modelUnavailable(model, retryAfterMs, error);
+  if (error.code === 'deployment_unavailable') return deploymentUnavailable(error, retryAfterMs);
   if (error.code === 'upstream_timeout') return backendTooSlow(model, error);
   switch (error.failure) {
     case 'overloaded':

@@ -21,6 +21,7 @@ import { isTerminal, terminalRoutes } from '#cloud/api/terminal.ts';
 import type { Cloud } from '#cloud/cloud.ts';
 import { imageRoutes } from '#cloud/hosts/image-routes.ts';
 import { hostRoutes } from '#cloud/hosts/routes.ts';
+import { type DeploymentRouteParts, deploymentRoutes } from '#deployments/routes.ts';
 import { createRequestObserver } from '#http/access-log.ts';
 import { trustHops } from '#http/client-address.ts';
 import { applyErrorFormat } from '#http/error-format.ts';
@@ -54,6 +55,7 @@ export interface AppParts {
   weights: WeightsParts;
   backends: BackendParts;
   usage: UsageParts;
+  deployments: DeploymentRouteParts;
   dashboard: DashboardBuild;
 }
 
@@ -115,6 +117,9 @@ export async function createApp(parts: AppParts): Promise<FastifyInstance> {
   opsRoutes(app, parts.ops);
   inferenceRoutes(app, { ...parts.inference, fixedHeaders });
   app.register(async (scope) => cloudRoutes(scope, parts.cloud), { prefix: '/api/v1' });
+  app.register(async (scope) => deploymentRoutes(scope, parts.deployments), {
+    prefix: '/api/v1/deployments',
+  });
   app.register(async (scope) => dashboardApiRoutes(scope, parts), { prefix: '/dashboard/api' });
   app.register(async (scope) => {
     await dashboardRoutes(scope, parts.dashboard);

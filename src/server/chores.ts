@@ -10,6 +10,7 @@ export function startChores({
   models,
   serving,
   batches,
+  deployments,
   cloud,
 }: Parts): () => void {
   const { log } = core;
@@ -22,9 +23,11 @@ export function startChores({
   const timers = [
     every(1_000, () => models.backends.tick()),
     every(1_000, () => usage.drainSpool()),
+    every(1_000, async () => deployments.tick()),
     every(2_000, () => models.backends.live.refresh()),
     every(2_000, () => cloud.hosts.refresh()),
     every(5_000, () => models.weights.tidy()),
+    every(5_000, () => deployments.refresh()),
     every(5_000, () => accounts.apiKeys.flushLastUsed()),
     every(60_000, () => cloud.orphans.sweep()),
     every(60_000, () => usage.rows.sweep()),

@@ -114,7 +114,7 @@ export async function startServer(
 }
 
 function createServerApp(
-  { core, accounts, usage, models, serving, batches, cloud, dashboard }: Parts,
+  { core, accounts, usage, models, serving, batches, deployments, cloud, dashboard }: Parts,
   state: Readonly<ServerState>,
 ): Promise<FastifyInstance> {
   const { config, clock, log, metrics, shared } = core;
@@ -167,12 +167,13 @@ function createServerApp(
       queuedFor: (model) => serving.router.queued(model),
     },
     usage: { authenticator, clock, ...usage },
+    deployments: { authenticator, deployments },
     dashboard,
   });
 }
 
 /** Starts the work that runs beside requests, and cleans up after an earlier process that was killed. */
-function startWork({ core, usage, models, batches, cloud, dashboard }: Parts): void {
+function startWork({ core, usage, models, batches, deployments, cloud, dashboard }: Parts): void {
   const { config, log, checkpoints } = core;
   const logFailure = (message: string) => (error: unknown) => log.error({ err: error }, message);
   dashboard.start();
@@ -182,6 +183,7 @@ function startWork({ core, usage, models, batches, cloud, dashboard }: Parts): v
   cloud.reconciler.start();
   models.weights.start();
   batches.runner.start();
+  deployments.refresh().catch(logFailure('the deployments did not start'));
   usage.rows.sweep().catch(logFailure('requests of an earlier process were not closed'));
   // At the start as well as every hour: some servers never run for an hour.
   usage.retention.sweep().catch(logFailure('old usage was not deleted'));

@@ -39,6 +39,7 @@ export function newBackend(
     concurrency: null,
     continues: true,
     draining: false,
+    hold: null,
     contextWindow: null,
     outstanding: 0,
     health: createHealth(clock, { settings: () => settings, random: () => 1 }),

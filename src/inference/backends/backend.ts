@@ -2,6 +2,7 @@
 // one of them for a request. A backend is one engine behind one model id.
 
 import type { Engine } from '#inference/engine.ts';
+import type { QueueLimits } from '#lib/async/bounded-fair-queue.ts';
 
 export interface Backend {
   /** `<model id>/<name>`, stable over restarts. */
@@ -22,10 +23,18 @@ export interface Backend {
   readonly draining: boolean;
   /** Context window in tokens, as the backend reports it; null while unknown. */
   readonly contextWindow: number | null;
+  /** Set on the backend that stands for a deployment without a ready replica: it takes no request yet. */
+  readonly hold: Hold | null;
   /** Requests in progress. Counted by the router alone. */
   outstanding: number;
   /** Called once for each request, when it has ended. For statistics, not for health. */
   observe(request: Observation): void;
+}
+
+/** How requests wait for a deployment. */
+export interface Hold extends QueueLimits {
+  /** Why none will ever be served, as a sentence; null if a replica is starting or will. */
+  readonly obstacle: string | null;
 }
 
 export interface Observation {

@@ -28,6 +28,9 @@ export const inFile = (id: string, what: 'removed' | 'changed') =>
 export const notRemovable = (id: string) =>
   conflict(`${id} is served by weights on this machine: remove those on the models page instead.`);
 
+export const isDeployed = (id: string) =>
+  conflict(`${id} belongs to a deployment: change or remove that instead.`);
+
 export const standInStays = (id: string) =>
   conflict(`${id} stands in where there is no other backend. Add one, and it steps back.`);
 

@@ -11,6 +11,7 @@ import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import { nearest } from '#lib/nearest.ts';
 import {
   inFile,
+  isDeployed,
   nameReserved,
   nameTaken,
   noSuchBackend,
@@ -95,6 +96,7 @@ export class LiveBackends {
     const backend = await this.#get(which);
     const { id, model, name } = backend;
     const hasValues = Object.keys(values).length > 0;
+    if (backend.source === 'deployment') throw isDeployed(id);
     if (hasValues && backend.source === 'file') throw inFile(id, 'changed');
     if (hasValues && backend.source !== 'live') throw onlyUpstreams(id);
     if (draining === true && backend.kind === 'stand-in') throw standInStays(id);
@@ -122,6 +124,7 @@ export class LiveBackends {
     const source = registry.find(model, name)?.source;
     if (source === 'file') throw inFile(id, 'removed');
     if (source === 'weights') throw notRemovable(id);
+    if (source === 'deployment') throw isDeployed(id);
     if (source === 'builtin') throw standInStays(id);
     await this.#write(async (tx) => {
       // Also removes a row that this server can't decrypt.

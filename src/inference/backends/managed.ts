@@ -5,7 +5,8 @@ import type { Engine } from '#inference/engine.ts';
 import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { CatalogEntry } from '#inference/models/catalog.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { Backend } from './backend.ts';
+import { createAbsentEngine } from './absent-engine.ts';
+import type { Backend, Hold } from './backend.ts';
 import { alwaysHealthy, type HealthRecord } from './health.ts';
 import { type ImplausibleRecord, neverImplausible } from './implausible-counts.ts';
 import { canContinue, type UpstreamSpec } from './spec.ts';
@@ -15,7 +16,8 @@ export interface ManagedBackend extends Backend {
   readonly health: HealthRecord;
   readonly statistics: Statistics;
   readonly implausible: ImplausibleRecord;
-  source: 'file' | 'live' | 'weights' | 'builtin';
+  source: 'file' | 'live' | 'weights' | 'builtin' | 'deployment';
+  hold: Hold | null;
   /** Null for local engines. */
   spec: UpstreamSpec | null;
   weight: number;
@@ -51,6 +53,15 @@ export function newLocalBackend(clock: Clock, fixed: LocalFixed): ManagedBackend
   return Object.defineProperty(backend, 'contextWindow', { get, enumerable: true });
 }
 
+/** Stands for a deployment while it has no replica that takes requests. */
+export function newHoldingBackend(clock: Clock, model: string, name: string): ManagedBackend {
+  const records = { health: alwaysHealthy, implausible: neverImplausible };
+  const fixed = { name, model, engine: createAbsentEngine(name), kind: 'upstream' } as const;
+  const backend = newBackend(clock, { ...fixed, source: 'deployment' }, records);
+  backend.concurrency = 0;
+  return backend;
+}
+
 function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBackend {
   const statistics = createStatistics(clock);
   return {
@@ -64,6 +75,7 @@ function newBackend(clock: Clock, fixed: Fixed, records: Records): ManagedBacken
     concurrency: null,
     continues: true,
     draining: false,
+    hold: null,
     contextWindow: null,
     checkedAt: null,
     outstanding: 0,

@@ -6,10 +6,16 @@ import type { LocalEngine } from '#inference/engines/local/parent/local.ts';
 import type { Catalog, CatalogEntry } from '#inference/models/catalog.ts';
 import type { Bindings, ServingWeights } from '#inference/weights/bindings.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { BackendList } from './backend.ts';
+import type { BackendList, Hold } from './backend.ts';
 import { createHealth, type HealthSettings } from './health.ts';
 import { createImplausibleRecord } from './implausible-counts.ts';
-import { applySpec, type ManagedBackend, newLocalBackend, newUpstreamBackend } from './managed.ts';
+import {
+  applySpec,
+  type ManagedBackend,
+  newHoldingBackend,
+  newLocalBackend,
+  newUpstreamBackend,
+} from './managed.ts';
 import { createRetirement, type Retirement, type RetirementOptions } from './retirement.ts';
 import { type OpenUpstream, toUpstreamOptions, type UpstreamSpec } from './spec.ts';
 import { createWeightsEngines, versionOf, type WeightsEngines } from './weights-engines.ts';
@@ -29,6 +35,16 @@ export interface ConfiguredBackends {
   readonly health: HealthSettings;
 }
 
+/** A model as a deployment serves it. */
+export interface DeployedModel {
+  readonly model: string;
+  /** Name of the deployment. */
+  readonly name: string;
+  readonly backends: readonly { readonly spec: UpstreamSpec; readonly isDraining: boolean }[];
+  /** How requests wait; null if a replica takes them. */
+  readonly hold: Hold | null;
+}
+
 /** Returns the backend under a key, or makes it. */
 type Keep = (key: string, make: () => ManagedBackend) => ManagedBackend;
 
@@ -43,6 +59,7 @@ export class BackendRegistry implements BackendList {
   #configured: ConfiguredBackends;
   #liveSpecs: readonly UpstreamSpec[] = [];
   #drained: ReadonlySet<string> = new Set();
+  #deployed: readonly DeployedModel[] = [];
   #lists: ReadonlyMap<string, readonly ManagedBackend[]> = new Map();
   /** All backends by the options of their engine: other options make a new backend. */
   #known: ReadonlyMap<string, ManagedBackend> = new Map();
@@ -90,6 +107,14 @@ export class BackendRegistry implements BackendList {
     this.#rebuild();
   }
 
+  /** Applies the state of all deployments. Returns false if it is what it was. */
+  setDeployed(deployed: readonly DeployedModel[]): boolean {
+    if (JSON.stringify(deployed) === JSON.stringify(this.#deployed)) return false;
+    this.#deployed = deployed;
+    this.#rebuild();
+    return true;
+  }
+
   async close(): Promise<void> {
     this.#unsubscribe();
     const upstreams = [...this.#known.values()].filter(({ kind }) => kind === 'upstream');
@@ -116,7 +141,9 @@ export class BackendRegistry implements BackendList {
     this.#weightsEngines.prune();
   }
 
-  /** Backends of the configuration in its order, then live ones, then weights. The stand-in if there is none. */
+  /**
+   * Backends of the configuration in its order, then live ones, weights and deployments. The stand-in if there is none.
+   */
   #listFor(entry: CatalogEntry, keep: Keep): readonly ManagedBackend[] {
     const ofFile = this.#configured.specs.filter(({ model }) => model === entry.id);
     const names = new Set(ofFile.map(({ name }) => name));
@@ -131,9 +158,27 @@ export class BackendRegistry implements BackendList {
     });
     const weights = this.#parts.bindings.find(entry.id);
     if (weights !== undefined) backends.push(this.#weightsBackend(entry, weights, keep));
+    backends.push(...this.#deployedBackends(entry, keep));
     if (backends.length > 0) return backends;
     const standIn = keep(`${entry.id} stand-in`, () => this.#newStandIn(entry.id));
     return [applySpec(standIn, entry, false)];
+  }
+
+  #deployedBackends(entry: CatalogEntry, keep: Keep): ManagedBackend[] {
+    const deployed = this.#deployed.filter(({ model }) => model === entry.id);
+    return deployed.flatMap(({ name, backends, hold }) => {
+      const replicas = backends.map(({ spec, isDraining }) => {
+        const key = `${entry.id} upstream ${fingerprint(spec)}`;
+        const backend = keep(key, () => this.#openBackend(spec, entry));
+        return applySpec(backend, entry, isDraining, spec);
+      });
+      if (hold === null) return replicas;
+      const make = () => newHoldingBackend(this.#parts.clock, entry.id, name);
+      const holding = keep(`${entry.id} deployment ${name}`, make);
+      holding.hold = hold;
+      holding.draining = hold.obstacle !== null;
+      return [...replicas, holding];
+    });
   }
 
   #openBackend(spec: UpstreamSpec, entry: CatalogEntry): ManagedBackend {

@@ -64,7 +64,7 @@ export const BackendView = Type.Object({
   model: Type.String(),
   name: Type.String(),
   kind: OneOf(['upstream', 'weights', 'stand-in']),
-  source: OneOf(['file', 'live', 'weights', 'builtin']),
+  source: OneOf(['file', 'live', 'weights', 'builtin', 'deployment']),
   url: Nullable,
   upstream_model: Nullable,
   server: Type.Union([OneOf(servers), Type.Null()]),

@@ -10,7 +10,7 @@ import type { CatalogEntry } from '#inference/models/catalog.ts';
 export type UpstreamServer = EngineOptions['server'];
 
 export interface UpstreamSpec {
-  readonly source: 'file' | 'live';
+  readonly source: 'file' | 'live' | 'deployment';
   /** Id of the model it serves. */
   readonly model: string;
   readonly name: string;

@@ -2,7 +2,7 @@
 // fair queue. Only the router counts outstanding requests.
 
 import type { Cancellation } from '#http/client-disconnect.ts';
-import type { Backend, BackendList } from '#inference/backends/backend.ts';
+import type { Backend, BackendList, Hold } from '#inference/backends/backend.ts';
 import { EngineError, type Task, toOverloaded } from '#inference/engine.ts';
 import {
   BoundedFairQueue,
@@ -64,6 +64,8 @@ export class Router {
   readonly #probes = new Map<Backend, Lease>();
   readonly #isProbed = (backend: Backend) => this.#probes.has(backend);
   #timer: NodeJS.Timeout | null = null;
+  /** Called when a request begins to wait. */
+  onWaiting: () => void = () => {};
 
   constructor(list: BackendList, clock: Clock, options: RouterOptions) {
     const { maxLength, maxWaitMs, onRefused = () => {} } = options;
@@ -110,6 +112,7 @@ export class Router {
     signal.addEventListener('abort', abort);
     this.#timer ??= setInterval(() => this.recheck(), recheckMs).unref();
     this.#grantLeases(queue);
+    this.onWaiting();
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
@@ -139,6 +142,12 @@ export class Router {
   /** Number of requests that wait for a model. */
   queued(model: string): number {
     return this.#queues.get(model)?.requests.size ?? 0;
+  }
+
+  /** How requests wait for a deployment of the model that has no ready replica; null if there is none. */
+  findHold(model: string): Hold | null {
+    for (const { hold } of this.#list.forModel(model)) if (hold !== null) return hold;
+    return null;
   }
 
   configure({ maxLength, maxWaitMs }: QueueLimits): void {
@@ -194,10 +203,24 @@ export class Router {
   #openQueue(model: string): ModelQueue {
     const retryAfter = createRetryAfterEstimator(this.#clock);
     retryAfter.start();
-    const requests = new BoundedFairQueue<WaitingRequest>(this.#limits, this.#clock, retryAfter);
+    const limits = this.#limitsOf(model);
+    const requests = new BoundedFairQueue<WaitingRequest>(limits, this.#clock, retryAfter);
     const queue = { model, requests, retryAfter };
     this.#queues.set(model, queue);
     return queue;
+  }
+
+  /** A deployment says itself how many requests may wait for it. */
+  #limitsOf(model: string): QueueLimits {
+    const find = () => this.findHold(model) ?? this.#limits;
+    return {
+      get maxLength() {
+        return find().maxLength;
+      },
+      get maxWaitMs() {
+        return find().maxWaitMs;
+      },
+    };
   }
 
   #removeIfEmpty({ model, requests }: ModelQueue): void {
@@ -238,8 +261,9 @@ export class Router {
   }
 
   #unavailable(model: string): EngineError {
-    return new EngineError('unavailable', 'No backend can take the request.', {
-      code: 'model_unavailable',
+    const obstacle = this.findHold(model)?.obstacle ?? null;
+    return new EngineError('unavailable', obstacle ?? 'No backend can take the request.', {
+      code: obstacle === null ? 'model_unavailable' : 'deployment_unavailable',
       retryAfterMs: soonestRetryMs(this.#list.forModel(model)),
     });
   }

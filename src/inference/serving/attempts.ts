@@ -20,11 +20,18 @@ export interface AttemptLog {
   backend: Backend | null;
   /** Time spent waiting for a free backend. */
   queuedMs: number;
+  /** Time spent waiting for a deployment to start; null if it had a replica. */
+  coldStartMs: number | null;
   /** Time until the first byte, summed over all backends that were tried. */
   engineMs: number;
 }
 
-export const newAttemptLog = (): AttemptLog => ({ backend: null, queuedMs: 0, engineMs: 0 });
+export const newAttemptLog = (): AttemptLog => ({
+  backend: null,
+  queuedMs: 0,
+  coldStartMs: null,
+  engineMs: 0,
+});
 
 export interface AttemptParts {
   readonly backends: BackendList;
@@ -139,7 +146,13 @@ async function acquireBackend(
   const { caller, priority, signal } = call;
   const routed = { task, caller, priority, signal, exclude };
   try {
-    return router.tryAcquire(model, routed) ?? (await waitInQueue(router, model, routed, log));
+    const lease = router.tryAcquire(model, routed);
+    if (lease !== null) return lease;
+    const isHeld = router.findHold(model) !== null;
+    if (isHeld) call.onHeld?.();
+    const waited = await waitInQueue(router, model, routed, log);
+    if (isHeld) log.coldStartMs = log.queuedMs;
+    return waited;
   } catch (error) {
     throw preferBackendError(failure, error);
   }
@@ -190,9 +203,11 @@ function backendsUpTo(list: BackendList, model: string, backend: Backend): Backe
   return [backend, ...others.filter(({ contextWindow }) => (contextWindow ?? Infinity) <= max)];
 }
 
+const noneLeft: readonly string[] = ['model_unavailable', 'deployment_unavailable'];
+
 /** Once every backend was tried, what a backend reported says more than that none is left. */
 function preferBackendError(failure: EngineError | null, error: unknown): unknown {
-  const isNoneLeft = error instanceof EngineError && error.code === 'model_unavailable';
+  const isNoneLeft = error instanceof EngineError && noneLeft.includes(error.code ?? '');
   return isNoneLeft && failure !== null ? failure : error;
 }
 

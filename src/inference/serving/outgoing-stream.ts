@@ -41,6 +41,13 @@ export class OutgoingStream {
     return this.#events !== null;
   }
 
+  /** Opens the stream before there is a chunk, and keeps it alive until then. */
+  open(): void {
+    this.#open(null);
+    // Node sends the head with the first bytes.
+    this.#pass(this.#format.keepAlive?.() ?? ': waiting\n\n');
+  }
+
   /** Call when the first chunk exists. */
   async start(): Promise<void> {
     const { account, format } = this.#streamed;

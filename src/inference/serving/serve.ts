@@ -162,7 +162,7 @@ function toCall(
   { request, task, account }: AdmittedRequest,
   { served }: Plan,
   envelope: Envelope,
-  onRest?: Call['onRest'],
+  streamed: Pick<Call, 'onRest' | 'onHeld'> = {},
 ): Call {
   return {
     envelope,
@@ -173,7 +173,7 @@ function toCall(
     headers: account.traceHeaders,
     onUsage: (soFar) => account.setUsage(soFar),
     onWork: (isAtWork) => account.setAtWork(isAtWork),
-    onRest,
+    ...streamed,
   };
 }
 
@@ -226,7 +226,10 @@ async function serveStream(
   plan: Plan,
   stream: OutgoingStream,
 ): Promise<void> {
-  const call = toCall(admitted, plan, stream.envelope, stream.takeRest);
+  const call = toCall(admitted, plan, stream.envelope, {
+    onRest: stream.takeRest,
+    onHeld: () => stream.open(),
+  });
   const generated = await openStream(context, plan, call, admitted.attempts);
   announce(admitted);
   await stream.start();
@@ -237,5 +240,7 @@ async function serveStream(
 /** Adds the headers that name the backend and the time spent in Millrace until now. */
 function announce({ headers, attempts, account }: AdmittedRequest): void {
   if (attempts.backend !== null) headers.push('x-served-by', attempts.backend.name);
+  if (attempts.coldStartMs !== null)
+    headers.push('x-cold-start-ms', Math.round(attempts.coldStartMs));
   headers.push('x-overhead-ms', (account.markFirstByte() + attempts.queuedMs).toFixed(2));
 }

@@ -183,6 +183,12 @@ export const inferenceErrors: readonly DescribedError[] = [
   ),
   described(
     503,
+    'deployment_unavailable',
+    'The deployment of the model is stopped, or its engine failed to start three times.',
+    'The message says why. `millrace deployments show` has the log; a change starts it again.',
+  ),
+  described(
+    503,
     'server_is_overloaded',
     'Every backend of the model is busy and the queue is full.',
     'Try again after the time in `retry-after`, or add a backend.',

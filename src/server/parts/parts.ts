@@ -7,6 +7,7 @@ import { openAccounts, openUsage } from './accounts.ts';
 import { openBatches } from './batches.ts';
 import { openCloud } from './cloud.ts';
 import { openCore } from './core.ts';
+import { openDeployments } from './deployments.ts';
 import { openModels, openServing } from './inference.ts';
 
 export type Parts = Awaited<ReturnType<typeof openParts>>;
@@ -25,6 +26,7 @@ export async function openParts(config: Config, clock: Clock) {
     models,
     serving,
     batches: openBatches(core, models, serving),
+    deployments: openDeployments(core, models, serving),
     cloud,
     dashboard: createDashboardBuild(core.log),
   };

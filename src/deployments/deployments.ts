@@ -1,0 +1,177 @@
+// The deployments of this server: changes by people, written as rows, and the engines that run because of them.
+
+import type { FastifyBaseLogger } from 'fastify';
+import type { Audit } from '#accounts/audit.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import { checkModel } from '#inference/backends/live.ts';
+import type { BackendRegistry } from '#inference/backends/registry.ts';
+import type { Catalog } from '#inference/models/catalog.ts';
+import type { Router } from '#inference/routing/router.ts';
+import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
+import type { Clock } from '#lib/clock.ts';
+import {
+  deploymentNameTaken,
+  noSuchDeployment,
+  nothingToRollBack,
+  tooManyDeployments,
+} from './errors.ts';
+import { LiveDeployment, type LiveParts } from './live-deployment.ts';
+import type { DeploymentRows, Stored } from './rows.ts';
+import type { DeploymentChange, NewDeployment } from './schema.ts';
+import { changeSpec, type DeploymentSpec, toSpec } from './spec.ts';
+
+export interface DeploymentsParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: FastifyBaseLogger;
+  readonly audit: Audit;
+  readonly catalog: Catalog;
+  readonly rows: DeploymentRows;
+  readonly registry: BackendRegistry;
+  readonly router: Router;
+  /** The folder of all replicas. */
+  readonly folder: string;
+}
+
+const maxDeployments = 200;
+
+export class Deployments {
+  readonly #parts: DeploymentsParts;
+  readonly #live = new Map<string, LiveDeployment>();
+  readonly #mutex = createKeyedMutex();
+  readonly #liveParts: LiveParts;
+  #isClosed = false;
+
+  constructor(parts: DeploymentsParts) {
+    const { clock, folder, registry, router } = parts;
+    this.#parts = parts;
+    this.#liveParts = {
+      clock,
+      folder,
+      changed: () => this.tick(),
+      outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
+      waiting: (model) => router.queued(model),
+    };
+    router.onWaiting = () => this.tick();
+  }
+
+  /** Those of every server, with what this one runs. */
+  async list(): Promise<readonly { stored: Stored; live: LiveDeployment | undefined }[]> {
+    const all = await this.#parts.rows.all();
+    return all.map((stored) => ({ stored, live: this.#live.get(stored.id) }));
+  }
+
+  async get(name: string): Promise<{ stored: Stored; live: LiveDeployment | undefined }> {
+    const found = (await this.list()).find(({ stored }) => stored.name === name);
+    if (found === undefined) throw noSuchDeployment(name);
+    return found;
+  }
+
+  waiting(model: string): number {
+    return this.#parts.router.queued(model);
+  }
+
+  async create(session: SessionPrincipal, input: NewDeployment): Promise<void> {
+    const { rows, audit, catalog } = this.#parts;
+    const { name } = input;
+    const spec = toSpec(input);
+    checkModel(catalog, spec.model);
+    await this.#write(async (tx) => {
+      const stored = await tx.selectFrom('deployments').select('name').execute();
+      if (stored.length >= maxDeployments) throw tooManyDeployments(maxDeployments);
+      if (stored.some((row) => row.name === name)) throw deploymentNameTaken(name);
+      await rows.insert(tx, session.accountId, name, spec);
+      const details = { model: spec.model, engine: spec.engine };
+      await audit.record(tx, session, { action: 'deployment.created', resourceId: name, details });
+    });
+  }
+
+  update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
+    return this.#change(session, name, 'deployment.changed', async (tx, stored) => {
+      const spec = changeSpec(stored.spec, change);
+      checkModel(this.#parts.catalog, spec.model);
+      await this.#parts.rows.replace(tx, stored, spec);
+    });
+  }
+
+  rollBack(session: SessionPrincipal, name: string): Promise<void> {
+    return this.#change(session, name, 'deployment.rolled_back', async (tx, stored) => {
+      const { rows } = this.#parts;
+      const previous: DeploymentSpec | undefined = await rows.previous(tx, stored);
+      if (previous === undefined) throw nothingToRollBack(name);
+      await rows.replace(tx, stored, previous);
+    });
+  }
+
+  setStopped(session: SessionPrincipal, name: string, isStopped: boolean): Promise<void> {
+    const action = isStopped ? 'deployment.stopped' : 'deployment.started';
+    return this.#change(session, name, action, (tx, stored) =>
+      this.#parts.rows.setStopped(tx, stored, isStopped),
+    );
+  }
+
+  remove(session: SessionPrincipal, name: string): Promise<void> {
+    return this.#change(session, name, 'deployment.removed', (tx, stored) =>
+      this.#parts.rows.remove(tx, stored),
+    );
+  }
+
+  /** Reads the rows, which another server may have changed. */
+  refresh(): Promise<void> {
+    return this.#mutex.run('refresh', async () => {
+      const stored = await this.#parts.rows.own();
+      if (this.#isClosed) return;
+      const ids = new Set(stored.map(({ id }) => id));
+      for (const one of stored) {
+        const live = this.#live.get(one.id);
+        if (live === undefined) this.#live.set(one.id, new LiveDeployment(this.#liveParts, one));
+        else live.set(one);
+      }
+      for (const [id, live] of this.#live) if (!ids.has(id)) live.remove();
+      this.tick();
+    });
+  }
+
+  /** Must be called about once a second. It reads no database. */
+  tick(): void {
+    if (this.#isClosed) return;
+    for (const [id, live] of this.#live) {
+      live.tick();
+      if (live.isGone) this.#live.delete(id);
+    }
+    const { registry, router } = this.#parts;
+    if (registry.setDeployed([...this.#live.values()].map((live) => live.toModel())))
+      router.recheck();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#live.values()].map((live) => live.stop()));
+  }
+
+  async #change(
+    session: SessionPrincipal,
+    name: string,
+    action:
+      | 'deployment.changed'
+      | 'deployment.rolled_back'
+      | 'deployment.stopped'
+      | 'deployment.started'
+      | 'deployment.removed',
+    act: (tx: Tx, stored: Stored) => Promise<void>,
+  ): Promise<void> {
+    const { rows, audit } = this.#parts;
+    await this.#write(async (tx) => {
+      const stored = await rows.find(tx, name);
+      if (stored === undefined) throw noSuchDeployment(name);
+      await act(tx, stored);
+      await audit.record(tx, session, { action, resourceId: name });
+    });
+  }
+
+  async #write(action: (tx: Tx) => Promise<void>): Promise<void> {
+    await this.#parts.db.transaction().execute(action);
+    await this.refresh();
+  }
+}

@@ -1,0 +1,21 @@
+// Why a deployment can't be created or changed, in sentences.
+
+import { conflict, notFound, Refusal } from '#lib/errors.ts';
+
+export const noSuchDeployment = (name: string) =>
+  notFound(`The deployment ${JSON.stringify(name.slice(0, 100))}`);
+
+export const deploymentNameTaken = (name: string) =>
+  conflict(`There is a deployment called ${name} already. Change it, or choose another name.`);
+
+export const tooManyDeployments = (limit: number) =>
+  conflict(`There are ${limit} deployments already. Remove one first.`);
+
+export const nothingToRollBack = (name: string) =>
+  conflict(`${name} was not changed since it was created, so there is nothing to roll back to.`);
+
+export const notForKeys = () =>
+  new Refusal(
+    'forbidden',
+    'Engines run as processes of the server, so only an owner who is signed in may change deployments.',
+  );

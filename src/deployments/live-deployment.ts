@@ -1,0 +1,189 @@
+// A deployment that this server runs: its replicas, how often its starts failed in a row, and what the registry of
+// backends is given for it.
+
+import type { DeployedModel } from '#inference/backends/registry.ts';
+import type { Clock } from '#lib/clock.ts';
+import { Replica, type ReplicaParts } from './replica.ts';
+import type { Stored } from './rows.ts';
+import { decide, type ReplicaFacts } from './scale.ts';
+
+export interface LiveParts extends ReplicaParts {
+  readonly clock: Clock;
+  /** Running requests of the backend. */
+  outstanding(model: string, backend: string): number;
+  /** Requests that wait for the model. */
+  waiting(model: string): number;
+}
+
+/** After this many failed starts in a row, nothing is started until the settings change. */
+const maxFailures = 3;
+/** A replica that ran this long was started well. */
+const soundMs = 60_000;
+/** How long running requests of a draining replica may take. */
+const maxDrainMs = 600_000;
+
+export class LiveDeployment {
+  readonly #parts: LiveParts;
+  #stored: Stored;
+  #replicas: Replica[] = [];
+  #draining = new Map<Replica, number>();
+  #surplusSince: number | null = null;
+  #failures = 0;
+  /** Of the last replica that failed. */
+  #failedLog: readonly string[] = [];
+  #reason: string | null = null;
+  #isRemoved = false;
+
+  constructor(parts: LiveParts, stored: Stored) {
+    this.#parts = parts;
+    this.#stored = stored;
+  }
+
+  get stored(): Stored {
+    return this.#stored;
+  }
+
+  /** True if it was removed and nothing of it is left. */
+  get isGone(): boolean {
+    return this.#isRemoved && this.#replicas.length === 0;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failures >= maxFailures;
+  }
+
+  /** Why the last start failed; null if it did not. */
+  get reason(): string | null {
+    return this.#reason;
+  }
+
+  replicas(): readonly (ReplicaFacts & { progress: string | null })[] {
+    return this.#replicas.map((replica) => ({
+      id: replica.id,
+      revision: replica.revision,
+      state: replica.state,
+      outstanding: this.#outstanding(replica),
+      startedAt: replica.startedAt,
+      readyAt: replica.readyAt,
+      progress: replica.progress(),
+    }));
+  }
+
+  /** The log of the newest replica, or of the last one that failed. */
+  log(): readonly string[] {
+    return this.#replicas.at(-1)?.log() ?? this.#failedLog;
+  }
+
+  set(stored: Stored): void {
+    const isChanged = stored.revision !== this.#stored.revision;
+    const isResumed = this.#stored.isStopped && !stored.isStopped;
+    this.#stored = stored;
+    if (isChanged || isResumed) this.#forgive();
+  }
+
+  remove(): void {
+    this.#isRemoved = true;
+  }
+
+  /** Starts, drains and stops replicas as the requests demand. Returns true if its backends have changed. */
+  tick(): boolean {
+    const { clock } = this.#parts;
+    const now = clock.now();
+    const hasEnded = this.#removeEnded(now);
+    const { spec, revision, isStopped } = this.#stored;
+    const replicas = this.replicas();
+    const { start, drain, surplusSince } = decide(
+      { min: spec.min, max: spec.max, target: spec.target, idleMs: spec.idle_seconds * 1_000 },
+      {
+        revision,
+        hasFailed: this.hasFailed,
+        isStopped: isStopped || this.#isRemoved,
+        running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
+        waiting: this.#parts.waiting(spec.model),
+        replicas,
+        surplusSince: this.#surplusSince,
+        now,
+      },
+    );
+    this.#surplusSince = surplusSince;
+    for (let count = 0; count < start; count++)
+      this.#replicas.push(new Replica(this.#parts, spec, revision));
+    for (const replica of this.#replicas) if (drain.includes(replica.id)) this.#drain(replica, now);
+    this.#stopDrained(now);
+    return hasEnded || drain.length > 0;
+  }
+
+  /** What the registry of backends is given. */
+  toModel(): DeployedModel {
+    const { name, spec, isStopped } = this.#stored;
+    const taking = this.#replicas.filter(({ state }) => state !== 'starting');
+    const isReady = taking.some(({ state }) => state === 'ready');
+    return {
+      model: spec.model,
+      name,
+      backends: taking.map((replica) => ({
+        spec: replica.toBackend(this.#nameOf(replica)),
+        isDraining: replica.state === 'draining',
+      })),
+      hold: isReady
+        ? null
+        : {
+            maxLength: spec.hold_requests,
+            maxWaitMs: spec.hold_seconds * 1_000,
+            obstacle: isStopped ? `The deployment ${name} is stopped.` : this.#obstacle,
+          },
+    };
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.stop()));
+  }
+
+  get #obstacle(): string | null {
+    return this.hasFailed ? `The deployment ${this.#stored.name} failed. ${this.#reason}` : null;
+  }
+
+  #nameOf = ({ id }: Replica) => `${this.#stored.name}-${id.slice(0, 8)}`;
+
+  #outstanding = (replica: Replica) =>
+    this.#parts.outstanding(replica.spec.model, this.#nameOf(replica));
+
+  #drain(replica: Replica, now: number): void {
+    replica.drain();
+    this.#draining.set(replica, now + maxDrainMs);
+  }
+
+  #stopDrained(now: number): void {
+    for (const [replica, deadline] of this.#draining) {
+      // A request may have chosen the replica just before, so it is only stopped in a later tick.
+      const isNew = deadline - now === maxDrainMs;
+      if (isNew || (this.#outstanding(replica) > 0 && now < deadline)) continue;
+      void replica.stop();
+    }
+  }
+
+  /** Returns true if there were any. */
+  #removeEnded(now: number): boolean {
+    const ended = this.#replicas.filter(({ hasEnded }) => hasEnded);
+    for (const replica of ended) {
+      this.#draining.delete(replica);
+      if (replica.failure === null || replica.revision !== this.#stored.revision) continue;
+      const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
+      this.#failures = wasSound ? 1 : this.#failures + 1;
+      this.#reason = replica.failure;
+      this.#failedLog = replica.log();
+    }
+    this.#replicas = this.#replicas.filter(({ hasEnded }) => !hasEnded);
+    const isSound = this.#replicas.some(
+      ({ readyAt }) => readyAt !== null && now - readyAt >= soundMs,
+    );
+    if (isSound) this.#forgive();
+    return ended.length > 0;
+  }
+
+  #forgive(): void {
+    this.#failures = 0;
+    this.#reason = null;
+    this.#failedLog = [];
+  }
+}

@@ -1,0 +1,127 @@
+// How each kind of engine is started: its command line, its environment, and the log lines that say how far it is or why
+// it failed. Data and pure functions.
+
+import type { UpstreamServer } from '#inference/backends/spec.ts';
+import type { DeploymentSpec } from './spec.ts';
+
+export interface EnginePlace {
+  readonly port: number;
+  /** The key that the engine asks for. Only this server has it. */
+  readonly key: string;
+  /** A folder of its own, for files. */
+  readonly folder: string;
+}
+
+export interface Recipe {
+  /** The dialect that the engine speaks. */
+  readonly server: UpstreamServer;
+  /** The program and its arguments. */
+  toCommand(spec: DeploymentSpec, place: EnginePlace): readonly string[];
+  toEnvironment(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
+  /** Files to write into the folder before the start, by name. */
+  toFiles?(spec: DeploymentSpec, place: EnginePlace): Record<string, string>;
+  /** Lines of the log that mean progress, with what to call it. */
+  readonly progress: readonly (readonly [pattern: RegExp, name: string])[];
+  /** Lines of the log that say why a start failed. */
+  readonly failures: readonly (readonly [pattern: RegExp, reason: string])[];
+}
+
+const outOfMemory = 'The GPU has too little memory for this model and its context.';
+
+const address = '127.0.0.1';
+
+export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
+  vllm: {
+    server: 'vllm',
+    toCommand: ({ program, model, source, args }, { port }) => [
+      program ?? 'vllm',
+      'serve',
+      source ?? model,
+      ...['--host', address, '--port', `${port}`, '--served-model-name', model],
+      ...args,
+    ],
+    toEnvironment: (_spec, { key }) => ({ VLLM_API_KEY: key }),
+    progress: [
+      [/Loading (safetensors|pt) checkpoint shards:\s+(\d+)%/, 'loading weights'],
+      [/Capturing CUDA graph/i, 'capturing graphs'],
+      [/Starting vLLM API server|Application startup complete/, 'starting to listen'],
+    ],
+    failures: [
+      [/CUDA out of memory|OutOfMemoryError|No available memory for the cache blocks/, outOfMemory],
+      [/max seq len .* is larger than the maximum number of tokens/, outOfMemory],
+      [
+        /Repository Not Found|is not a valid model identifier/,
+        'There is no such model on the hub.',
+      ],
+      [
+        /GatedRepoError|Access to model .* is restricted/,
+        'The hub asks for a token for this model.',
+      ],
+    ],
+  },
+  sglang: {
+    server: 'sglang',
+    toCommand: ({ program, model, source, args }, { port, key }) => [
+      program ?? 'python3',
+      ...['-m', 'sglang.launch_server', '--model-path', source ?? model],
+      ...['--host', address, '--port', `${port}`, '--served-model-name', model, '--api-key', key],
+      ...args,
+    ],
+    toEnvironment: () => ({}),
+    progress: [
+      [/Load weight begin/, 'loading weights'],
+      [/Capture cuda graph begin/i, 'capturing graphs'],
+      [/The server is fired up/, 'starting to listen'],
+    ],
+    failures: [
+      [/CUDA out of memory|OutOfMemoryError|Not enough memory/, outOfMemory],
+      [/Repository Not Found/, 'There is no such model on the hub.'],
+    ],
+  },
+  'llama-server': {
+    server: 'llama-server',
+    toCommand: ({ program, model, source, args }, { port }) => [
+      program ?? 'llama-server',
+      ...['--model', source ?? '', '--alias', model, '--host', address, '--port', `${port}`],
+      ...args,
+    ],
+    toEnvironment: (_spec, { key }) => ({ LLAMA_API_KEY: key }),
+    progress: [
+      [/load_tensors|llama_model_load/, 'loading weights'],
+      [/server is listening/, 'starting to listen'],
+    ],
+    failures: [
+      [/out of memory|failed to allocate/i, outOfMemory],
+      [/failed to load model|unable to load model/i, 'The weights could not be loaded.'],
+    ],
+  },
+  builtin: {
+    server: 'openai',
+    toCommand: ({ args }, { port, folder }) => [
+      process.execPath,
+      mainFile,
+      ...['serve', '--host', address, '--port', `${port}`, '--data-dir', folder],
+      ...['--config', `${folder}/millrace.yaml`, ...args],
+    ],
+    toEnvironment: (_spec, { key }) => ({ MILLRACE_API_KEY: key }),
+    // YAML is a superset of JSON.
+    toFiles: ({ model, source }) => ({
+      'millrace.yaml': JSON.stringify({
+        inference: { stand_in: source ?? null },
+        models: { catalog: { [model]: {} } },
+        cloud: { driver: 'none' },
+      }),
+    }),
+    progress: [[/Server listening/, 'loading weights']],
+    failures: [[/out of memory/i, outOfMemory]],
+  },
+  command: {
+    server: 'openai',
+    toCommand: ({ program, args }) => [program ?? '', ...args],
+    toEnvironment: (_spec, { port, key }) => ({ PORT: `${port}`, HOST: address, API_KEY: key }),
+    progress: [],
+    failures: [[/out of memory/i, outOfMemory]],
+  },
+};
+
+const mainFile = new URL('../main.js', import.meta.url).pathname;

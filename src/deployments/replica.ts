@@ -1,0 +1,202 @@
+// One replica of a deployment: an engine that starts, answers, and takes requests until it is drained. It is ready when
+// it has generated a token, not when its port is open.
+
+import { randomBytes } from 'node:crypto';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import type { UpstreamSpec } from '#inference/backends/spec.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
+import { type EngineProcess, startEngineProcess } from './engine-process.ts';
+import { type Recipe, recipes } from './recipes.ts';
+import type { ReplicaFacts } from './scale.ts';
+import type { DeploymentSpec } from './spec.ts';
+
+export interface ReplicaParts {
+  readonly clock: Clock;
+  /** The folder of all replicas. */
+  readonly folder: string;
+  /** Called when the replica is ready, and when it has ended. */
+  changed(): void;
+}
+
+const probeEveryMs = 100;
+const probeTimeoutMs = 60_000;
+const shownLines = 50;
+
+export class Replica {
+  readonly id = newId();
+  readonly revision: number;
+  readonly startedAt: number;
+  readonly spec: DeploymentSpec;
+  readonly #recipe: Recipe;
+  readonly #parts: ReplicaParts;
+  readonly #key = randomBytes(24).toString('hex');
+  readonly #folder: string;
+  #process: EngineProcess | null = null;
+  #port = 0;
+  #state: ReplicaFacts['state'] = 'starting';
+  #readyAt: number | null = null;
+  #isStopping = false;
+  /** Why it ended by itself; null while it runs and after it was stopped. */
+  failure: string | null = null;
+  hasEnded = false;
+
+  constructor(parts: ReplicaParts, spec: DeploymentSpec, revision: number) {
+    this.#parts = parts;
+    this.spec = spec;
+    this.revision = revision;
+    this.startedAt = parts.clock.now();
+    this.#recipe = recipes[spec.engine];
+    this.#folder = join(parts.folder, this.id);
+    void this.#run();
+  }
+
+  get state(): ReplicaFacts['state'] {
+    return this.#state;
+  }
+
+  get readyAt(): number | null {
+    return this.#readyAt;
+  }
+
+  log(): readonly string[] {
+    return (this.#process?.log() ?? []).slice(-shownLines);
+  }
+
+  /** What it does while it starts, as the last line of its log that says so; null if none did. */
+  progress(): string | null {
+    if (this.#state !== 'starting') return null;
+    for (const line of this.log().toReversed()) {
+      const found = this.#recipe.progress.find(([pattern]) => pattern.test(line));
+      if (found !== undefined) return found[1];
+    }
+    return 'starting';
+  }
+
+  /** The backend by which requests reach it. */
+  toBackend(name: string): UpstreamSpec {
+    const { model, weight, start_seconds } = this.spec;
+    return {
+      source: 'deployment',
+      model,
+      name,
+      url: this.#url,
+      apiKey: this.#key,
+      upstreamModel: model,
+      server: this.#recipe.server,
+      headers: {},
+      weight,
+      concurrency: null,
+      timeouts: { connectMs: 2_000, firstByteMs: start_seconds * 1_000, idleMs: 300_000 },
+      continueStreams: null,
+    };
+  }
+
+  drain(): void {
+    this.#state = 'draining';
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#process?.stop();
+  }
+
+  get #url(): string {
+    return `http://127.0.0.1:${this.#port}/v1`;
+  }
+
+  /** From the start to the end of the engine. Never throws. */
+  async #run(): Promise<void> {
+    try {
+      const ended = await this.#start();
+      if (!this.#isStopping) this.failure = this.#explain(ended);
+    } catch (error) {
+      this.failure = `The engine could not be started: ${(error as Error).message}`;
+    }
+    this.hasEnded = true;
+    await rm(this.#folder, { recursive: true, force: true }).catch(() => {});
+    this.#parts.changed();
+  }
+
+  /** Resolves with a sentence on how the engine ended. */
+  async #start(): Promise<string> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    this.#port = await findFreePort();
+    const place = { port: this.#port, key: this.#key, folder: this.#folder };
+    for (const [name, text] of Object.entries(this.#recipe.toFiles?.(this.spec, place) ?? {}))
+      await writeFile(join(this.#folder, name), text, { mode: 0o600 });
+    if (this.#isStopping) return '';
+    this.#process = startEngineProcess({
+      command: this.#recipe.toCommand(this.spec, place),
+      env: { ...this.#recipe.toEnvironment(this.spec, place), ...this.spec.env },
+      folder: this.#folder,
+    });
+    const { ended, stop } = this.#process;
+    const over = new AbortController();
+    void ended.then(() => over.abort());
+    if (await this.#isReadyInTime(over.signal)) return ended;
+    await stop();
+    return `The engine did not answer within ${this.spec.start_seconds} seconds.`;
+  }
+
+  /** Returns false if the engine runs but does not answer in time. */
+  async #isReadyInTime(over: AbortSignal): Promise<boolean> {
+    const { clock, changed } = this.#parts;
+    const deadline = this.startedAt + this.spec.start_seconds * 1_000;
+    while (!(await this.#answers(over))) {
+      if (over.aborted) return true;
+      if (clock.now() >= deadline) return false;
+      await setTimeout(probeEveryMs);
+    }
+    this.#readyAt = clock.now();
+    if (this.#state === 'starting') this.#state = 'ready';
+    changed();
+    return true;
+  }
+
+  /** True if the engine generates a token. */
+  async #answers(over: AbortSignal): Promise<boolean> {
+    const body = {
+      model: this.spec.model,
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_tokens: 1,
+    };
+    try {
+      const response = await fetch(`${this.#url}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: AbortSignal.any([over, AbortSignal.timeout(probeTimeoutMs)]),
+      });
+      const { choices } = (await response.json()) as { choices?: unknown };
+      return response.ok && Array.isArray(choices) && choices.length > 0;
+    } catch {
+      return false;
+    }
+  }
+
+  #explain(ended: string): string {
+    const log = this.log();
+    for (const line of log.toReversed()) {
+      const found = this.#recipe.failures.find(([pattern]) => pattern.test(line));
+      if (found !== undefined) return found[1];
+    }
+    const last = log.at(-1);
+    return last === undefined ? ended : `${ended} Its last line: ${last.slice(0, 300)}`;
+  }
+}
+
+/** Another process may take the port before the engine does. Then the engine fails, and the next start has another. */
+function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}

@@ -1,0 +1,147 @@
+// The endpoints of deployments, our extension of the cloud API. Everyone who may use the cloud may see them. Only an owner
+// may change them, because engines run as processes of the server.
+
+import type {} from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type Authenticator, principalOf, requireRole } from '#accounts/authenticate.ts';
+import type { SessionPrincipal } from '#accounts/principal.ts';
+import { cloudErrorFormat } from '#cloud/errors.ts';
+import { ok } from '#cloud/schema.ts';
+import { applyErrorFormat } from '#http/error-format.ts';
+import { Type } from '#lib/schema/schema-builder.ts';
+import type { Deployments } from './deployments.ts';
+import { notForKeys } from './errors.ts';
+import {
+  DeploymentChange,
+  DeploymentLog,
+  DeploymentParams,
+  DeploymentView,
+  NewDeployment,
+} from './schema.ts';
+import { toView } from './view.ts';
+
+export interface DeploymentRouteParts {
+  authenticator: Authenticator;
+  deployments: Deployments;
+}
+
+const tags = ['Deployments'];
+
+export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteParts): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const { deployments } = parts;
+  applyErrorFormat(scope, cloudErrorFormat, { maxBytes: 1_048_576, anyContentType: true });
+  parts.authenticator.requireScope(scope, 'cloud');
+  const params = DeploymentParams;
+  const response = ok(DeploymentView);
+  const view = async (name: string) => ({ data: toView(deployments, await deployments.get(name)) });
+
+  app.get(
+    '/',
+    { schema: { tags, summary: 'List deployments', response: ok(Type.Array(DeploymentView)) } },
+    async () => ({
+      data: (await deployments.list()).map((one) => toView(deployments, one)),
+    }),
+  );
+  app.get(
+    '/:name',
+    { schema: { tags, summary: 'Get one deployment', params, response } },
+    (request) => view(request.params.name),
+  );
+  app.get(
+    '/:name/log',
+    {
+      schema: {
+        tags,
+        summary: 'Read the last lines that the engine printed',
+        params,
+        response: ok(DeploymentLog),
+      },
+    },
+    async (request) => {
+      requireOwner(request);
+      const { live } = await deployments.get(request.params.name);
+      return { data: { lines: [...(live?.log() ?? [])] } };
+    },
+  );
+  app.post(
+    '/',
+    { schema: { tags, summary: 'Deploy a model', body: NewDeployment, response } },
+    async (request) => {
+      await deployments.create(requireOwner(request), request.body);
+      return view(request.body.name);
+    },
+  );
+  app.post(
+    '/:name',
+    {
+      schema: {
+        tags,
+        summary: 'Change a deployment; a new revision takes over once it is ready',
+        params,
+        body: DeploymentChange,
+        response,
+      },
+    },
+    async (request) => {
+      await deployments.update(requireOwner(request), request.params.name, request.body);
+      return view(request.params.name);
+    },
+  );
+  app.delete(
+    '/:name',
+    {
+      schema: {
+        tags,
+        summary: 'Remove a deployment; running requests finish',
+        params,
+        response: ok(Type.Object({})),
+      },
+    },
+    async (request) => {
+      await deployments.remove(requireOwner(request), request.params.name);
+      return { data: {} };
+    },
+  );
+  actionRoutes(scope, deployments);
+}
+
+/** Changes without a body. */
+function actionRoutes(scope: FastifyInstance, deployments: Deployments): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  type Act = (session: SessionPrincipal, name: string) => Promise<void>;
+  const actions: [name: string, summary: string, act: Act][] = [
+    [
+      'rollback',
+      'Return to the settings before the last change',
+      (by, name) => deployments.rollBack(by, name),
+    ],
+    [
+      'stop',
+      'Stop all replicas; running requests finish',
+      (by, name) => deployments.setStopped(by, name, true),
+    ],
+    [
+      'start',
+      'Start a stopped deployment again',
+      (by, name) => deployments.setStopped(by, name, false),
+    ],
+  ];
+  for (const [action, summary, act] of actions) {
+    app.post(
+      `/:name/${action}`,
+      { schema: { tags, summary, params: DeploymentParams, response: ok(DeploymentView) } },
+      async (request) => {
+        const { name } = request.params;
+        await act(requireOwner(request), name);
+        return { data: toView(deployments, await deployments.get(name)) };
+      },
+    );
+  }
+}
+
+function requireOwner(request: FastifyRequest): SessionPrincipal {
+  if (principalOf(request).kind === 'key') throw notForKeys();
+  return requireRole(request, 'owner');
+}

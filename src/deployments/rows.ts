@@ -1,0 +1,134 @@
+// Deployments as rows. The environment of the engine is encrypted. Each belongs to the server that created it, because
+// its engines are processes of that computer.
+
+import type { DeploymentRow } from '#db/deployment-row.ts';
+import type { Database, Tx } from '#db/tables.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newId } from '#lib/ids.ts';
+import type { Seal } from '#lib/secrets/seal.ts';
+import type { DeploymentSpec } from './spec.ts';
+
+/** A deployment as it is stored. */
+export interface Stored {
+  readonly id: string;
+  readonly name: string;
+  readonly hostId: string;
+  readonly spec: DeploymentSpec;
+  readonly revision: number;
+  readonly isStopped: boolean;
+  readonly canRollBack: boolean;
+  readonly createdAt: number;
+}
+
+export class DeploymentRows {
+  readonly #db: Database;
+  readonly #clock: Clock;
+  readonly #seal: Seal;
+  readonly #hostId: string;
+
+  constructor(db: Database, clock: Clock, seal: Seal, hostId: string) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#seal = seal;
+    this.#hostId = hostId;
+  }
+
+  /** Those of this server. */
+  async own(): Promise<Stored[]> {
+    return (await this.all()).filter(({ hostId }) => hostId === this.#hostId);
+  }
+
+  async all(): Promise<Stored[]> {
+    const rows = await this.#db
+      .selectFrom('deployments')
+      .selectAll()
+      .orderBy('created_at')
+      .orderBy('id')
+      .execute();
+    return rows.map((row) => this.#toStored(row));
+  }
+
+  async find(tx: Tx, name: string): Promise<Stored | undefined> {
+    const row = await tx
+      .selectFrom('deployments')
+      .selectAll()
+      .where('name', '=', name)
+      .executeTakeFirst();
+    return row && this.#toStored(row);
+  }
+
+  async insert(tx: Tx, accountId: string, name: string, spec: DeploymentSpec): Promise<void> {
+    const id = newId();
+    await tx
+      .insertInto('deployments')
+      .values({
+        id,
+        account_id: accountId,
+        host_id: this.#hostId,
+        name,
+        ...this.#close(id, spec),
+        previous: null,
+        revision: 1,
+        stopped: 0,
+        created_at: this.#clock.now(),
+      })
+      .execute();
+  }
+
+  /** Replaces the settings, and keeps the old ones for a rollback. */
+  async replace(tx: Tx, { id }: Stored, spec: DeploymentSpec): Promise<void> {
+    await tx
+      .updateTable('deployments')
+      .set((row) => ({
+        ...this.#close(id, spec),
+        previous: row.ref('spec'),
+        revision: row('revision', '+', 1),
+        stopped: 0,
+      }))
+      .where('id', '=', id)
+      .execute();
+  }
+
+  /** Returns the settings before the last change; undefined if there was none. */
+  async previous(tx: Tx, { id }: Stored): Promise<DeploymentSpec | undefined> {
+    const { previous } = await tx
+      .selectFrom('deployments')
+      .select('previous')
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    return previous === null ? undefined : this.#open(id, previous);
+  }
+
+  async setStopped(tx: Tx, { id }: Stored, isStopped: boolean): Promise<void> {
+    await tx
+      .updateTable('deployments')
+      .set({ stopped: Number(isStopped) })
+      .where('id', '=', id)
+      .execute();
+  }
+
+  async remove(tx: Tx, { id }: Stored): Promise<void> {
+    await tx.deleteFrom('deployments').where('id', '=', id).execute();
+  }
+
+  #close(id: string, spec: DeploymentSpec) {
+    return { model_id: spec.model, spec: this.#seal.close(JSON.stringify(spec), id) };
+  }
+
+  #open(id: string, sealed: string): DeploymentSpec {
+    return JSON.parse(this.#seal.open(sealed, id)) as DeploymentSpec;
+  }
+
+  #toStored(row: DeploymentRow): Stored {
+    return {
+      id: row.id,
+      name: row.name,
+      hostId: row.host_id,
+      spec: this.#open(row.id, row.spec),
+      revision: row.revision,
+      isStopped: row.stopped === 1,
+      canRollBack: row.previous !== null,
+      createdAt: row.created_at,
+    };
+  }
+}

@@ -1,0 +1,109 @@
+// Wire types of deployments. Times are ISO 8601.
+
+import { Maybe, OneOf, type Static, Type } from '#lib/schema/schema-builder.ts';
+
+const closed = { additionalProperties: false } as const;
+const Nullable = Type.Union([Type.String(), Type.Null()]);
+const engines = ['builtin', 'llama-server', 'vllm', 'sglang', 'command'] as const;
+const noNul = '^[^\\u0000]*$';
+const Argument = Type.String({ maxLength: 4_096, pattern: noNul });
+
+const settings = {
+  /** An id of the catalog. Several deployments may serve one id. */
+  model: Type.String({ minLength: 1, maxLength: 100, pattern: noNul }),
+  engine: OneOf(engines),
+  /** The weights: a file, a folder, or a repository of the hub that the engine downloads itself. */
+  source: Maybe(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
+  /** The engine's program. Default: the engine's name, from the system's folders. */
+  program: Maybe(Type.String({ minLength: 1, maxLength: 1_000, pattern: noNul })),
+  args: Maybe(Type.Array(Argument, { maxItems: 200 })),
+  /** Environment of the engine. Encrypted in the database and never shown again. */
+  env: Maybe(
+    Type.Unsafe<Record<string, string>>({
+      type: 'object',
+      propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,99}$' },
+      additionalProperties: { type: 'string', maxLength: 8_192, pattern: noNul },
+      maxProperties: 100,
+    }),
+  ),
+  min: Maybe(Type.Integer({ minimum: 0, maximum: 64 })),
+  max: Maybe(Type.Integer({ minimum: 1, maximum: 64 })),
+  /** Running requests per replica to aim for. */
+  target: Maybe(Type.Integer({ minimum: 1, maximum: 10_000 })),
+  /** Seconds with too many replicas before one is stopped. */
+  idle_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 604_800 })),
+  /** Seconds that a replica may take to answer for the first time. */
+  start_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  /** How many requests may wait for the first replica, and for how many seconds. */
+  hold_requests: Maybe(Type.Integer({ minimum: 0, maximum: 100_000 })),
+  hold_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  /** Share of the requests, relative to the other backends of the model. */
+  weight: Maybe(Type.Number({ exclusiveMinimum: 0, maximum: 1_000 })),
+};
+
+export const NewDeployment = Type.Object(
+  {
+    name: Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
+    ...settings,
+  },
+  closed,
+);
+
+/** What is not given stays as it is. */
+export const DeploymentChange = Type.Object(
+  { ...settings, model: Maybe(settings.model), engine: Maybe(settings.engine) },
+  closed,
+);
+
+export const ReplicaView = Type.Object({
+  id: Type.String(),
+  revision: Type.Integer(),
+  state: OneOf(['starting', 'ready', 'draining']),
+  /** What a starting replica does now. */
+  progress: Nullable,
+  requests: Type.Integer(),
+  started_at: Type.String(),
+  ready_at: Nullable,
+});
+
+export const DeploymentView = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  model: Type.String(),
+  engine: OneOf(engines),
+  source: Nullable,
+  program: Nullable,
+  args: Type.Array(Type.String()),
+  /** Names of the variables. Their values are not shown. */
+  env: Type.Array(Type.String()),
+  min: Type.Integer(),
+  max: Type.Integer(),
+  target: Type.Integer(),
+  idle_seconds: Type.Integer(),
+  start_seconds: Type.Integer(),
+  hold_requests: Type.Integer(),
+  hold_seconds: Type.Integer(),
+  weight: Type.Number(),
+  revision: Type.Integer(),
+  /** `idle`: no replica runs, and the next request starts one. */
+  status: OneOf(['ready', 'starting', 'idle', 'stopped', 'failed']),
+  /** Why it failed, as a sentence. */
+  reason: Nullable,
+  running: Type.Integer(),
+  waiting: Type.Integer(),
+  replicas: Type.Array(ReplicaView),
+  can_roll_back: Type.Boolean(),
+  created_at: Type.String(),
+});
+
+export type NewDeployment = Static<typeof NewDeployment>;
+export type DeploymentChange = Static<typeof DeploymentChange>;
+export type ReplicaView = Static<typeof ReplicaView>;
+export type DeploymentView = Static<typeof DeploymentView>;
+
+/** Names and revisions are in the path. PostgreSQL takes no zero byte. */
+export const DeploymentParams = Type.Object({
+  name: Type.String({ maxLength: 64, pattern: '^[^\\u0000]+$' }),
+});
+
+export const DeploymentLog = Type.Object({ lines: Type.Array(Type.String()) });

@@ -1,0 +1,58 @@
+// The settings of a deployment with all defaults, and the checks that a schema can't express.
+
+import { invalidBody } from '#lib/errors.ts';
+import type { DeploymentChange, NewDeployment } from './schema.ts';
+
+type Settings = Omit<NewDeployment, 'name'>;
+
+/** Named as on the wire, which is also how they are stored. */
+export type DeploymentSpec = {
+  readonly [Name in keyof Settings]-?: Name extends 'source' | 'program'
+    ? string | null
+    : NonNullable<Settings[Name]>;
+};
+
+const defaults = {
+  source: null,
+  program: null,
+  args: [],
+  env: {},
+  min: 0,
+  max: 1,
+  target: 8,
+  idle_seconds: 600,
+  start_seconds: 900,
+  hold_requests: 100,
+  hold_seconds: 600,
+  weight: 1,
+} satisfies Partial<DeploymentSpec>;
+
+/** Throws a Refusal if the settings contradict each other. */
+export function toSpec({ name: _, ...given }: NewDeployment): DeploymentSpec {
+  return checkSpec({
+    ...defaults,
+    model: given.model,
+    engine: given.engine,
+    ...withoutNulls(given),
+  });
+}
+
+export const changeSpec = (spec: DeploymentSpec, change: DeploymentChange): DeploymentSpec =>
+  checkSpec({ ...spec, ...withoutNulls(change) });
+
+/** Null means "not set". */
+const withoutNulls = (given: object) =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value != null));
+
+function checkSpec(spec: DeploymentSpec): DeploymentSpec {
+  const { engine, source, program, min, max } = spec;
+  if (min > max) throw invalidBody(`min is ${min}, which is more than max, ${max}.`, 'min');
+  if (engine === 'command' && program === null)
+    throw invalidBody('The engine "command" needs a program.', 'program');
+  if (engine === 'llama-server' && source === null)
+    throw invalidBody(
+      'The engine "llama-server" needs a source: the path of a GGUF file.',
+      'source',
+    );
+  return spec;
+}

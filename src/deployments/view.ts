@@ -1,0 +1,49 @@
+// A deployment as people see it.
+
+import type { Deployments } from './deployments.ts';
+import type { LiveDeployment } from './live-deployment.ts';
+import type { Stored } from './rows.ts';
+import type { DeploymentView } from './schema.ts';
+
+interface Shown {
+  readonly stored: Stored;
+  /** Undefined if another server runs it. */
+  readonly live: LiveDeployment | undefined;
+}
+
+export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown): DeploymentView {
+  const { stored, live } = shown;
+  const { env, ...spec } = stored.spec;
+  const replicas = live?.replicas() ?? [];
+  return {
+    id: stored.id,
+    name: stored.name,
+    ...spec,
+    args: [...spec.args],
+    env: Object.keys(env),
+    revision: stored.revision,
+    status: toStatus(shown),
+    reason: live?.reason ?? null,
+    running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
+    waiting: deployments.waiting(spec.model),
+    replicas: replicas.map((replica) => ({
+      id: replica.id,
+      revision: replica.revision,
+      state: replica.state,
+      progress: replica.progress,
+      requests: replica.outstanding,
+      started_at: new Date(replica.startedAt).toISOString(),
+      ready_at: replica.readyAt === null ? null : new Date(replica.readyAt).toISOString(),
+    })),
+    can_roll_back: stored.canRollBack,
+    created_at: new Date(stored.createdAt).toISOString(),
+  };
+}
+
+function toStatus({ stored, live }: Shown): DeploymentView['status'] {
+  if (stored.isStopped) return 'stopped';
+  const states = (live?.replicas() ?? []).map(({ state }) => state);
+  if (states.includes('ready')) return 'ready';
+  if (live?.hasFailed) return 'failed';
+  return states.includes('starting') ? 'starting' : 'idle';
+}

@@ -1,0 +1,62 @@
+// An engine for tests of deployments: a program with OpenAI's API that says which process answered. The environment
+// decides how it behaves.
+
+import { createServer, type IncomingMessage } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+
+const {
+  PORT,
+  API_KEY,
+  LOAD_MS = '0',
+  FAIL = '',
+  TOKEN_MS = '0',
+  TOKENS = '3',
+  VERSION = '1',
+} = process.env;
+if (FAIL !== '') {
+  console.error(FAIL);
+  process.exit(1);
+}
+console.log(`loading version ${VERSION}`);
+const readyAt = Date.now() + Number(LOAD_MS);
+
+const server = createServer(async (request, response) => {
+  const body = await readJson(request);
+  const reply = (status: number, json: unknown) => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(json));
+  };
+  if (request.headers.authorization !== `Bearer ${API_KEY}`) return reply(401, { error: {} });
+  if (request.url === '/v1/models') return reply(200, { data: [{ id: 'tested' }] });
+  if (Date.now() < readyAt) return reply(503, { error: { message: 'still loading' } });
+  const words = Array.from({ length: Number(TOKENS) }, (_, at) => (at === 0 ? VERSION : ` ${at}`));
+  const usage = {
+    prompt_tokens: 1,
+    completion_tokens: words.length,
+    total_tokens: words.length + 1,
+  };
+  const shared = { id: 'x', created: 1, model: 'm' };
+  if (body.stream !== true) {
+    await setTimeout(Number(TOKEN_MS) * words.length);
+    const message = { role: 'assistant', content: words.join('') };
+    const choices = [{ index: 0, message, finish_reason: 'stop' }];
+    return reply(200, { ...shared, object: 'chat.completion', choices, usage });
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const send = (choices: unknown[], rest = {}) =>
+    response.write(
+      `data: ${JSON.stringify({ ...shared, object: 'chat.completion.chunk', choices, ...rest })}\n\n`,
+    );
+  for (const content of words) {
+    await setTimeout(Number(TOKEN_MS));
+    send([{ index: 0, delta: { content }, finish_reason: null }]);
+  }
+  send([{ index: 0, delta: {}, finish_reason: 'stop' }]);
+  send([], { usage });
+  response.end('data: [DONE]\n\n');
+});
+server.listen(Number(PORT), '127.0.0.1');
+
+async function readJson(request: IncomingMessage): Promise<{ stream?: boolean }> {
+  const chunks = await Array.fromAsync(request as AsyncIterable<Buffer>);
+  return chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString());
+}
