@@ -9,6 +9,8 @@ import { chatCommand } from '#cli/chat/chat.ts';
 import { runCommand } from '#cli/chat/run.ts';
 import { configCommand } from '#cli/config/command.ts';
 import { contextCommand } from '#cli/context/command.ts';
+import { deploymentsCommand } from '#cli/deployments/command.ts';
+import { deployCommand } from '#cli/deployments/deploy.ts';
 import { filesystemsCommand } from '#cli/filesystems/command.ts';
 import { firewallCommand } from '#cli/firewall/command.ts';
 import { gpuCommand } from '#cli/gpu/command.ts';
@@ -77,6 +79,8 @@ export function createProgram(): Command {
     .addCommand(modelsCommand())
     .addCommand(backendsCommand())
     .addCommand(batchesCommand())
+    .addCommand(deployCommand())
+    .addCommand(deploymentsCommand())
     .addCommand(usageCommand())
     .addCommand(requestsCommand())
     .addCommand(auditCommand())

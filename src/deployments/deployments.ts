@@ -1,5 +1,6 @@
 // The deployments of this server: changes by people, written as rows, and the engines that run because of them.
 
+import { rm } from 'node:fs/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Audit } from '#accounts/audit.ts';
 import type { SessionPrincipal } from '#accounts/principal.ts';
@@ -54,6 +55,12 @@ export class Deployments {
       waiting: (model) => router.queued(model),
     };
     router.onWaiting = () => this.tick();
+  }
+
+  /** Removes the files of an earlier process, whose engines ended with it, and starts what the rows want. */
+  async start(): Promise<void> {
+    await rm(this.#parts.folder, { recursive: true, force: true });
+    await this.refresh();
   }
 
   /** Those of every server, with what this one runs. */

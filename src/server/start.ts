@@ -84,6 +84,8 @@ export async function startServer(
   await parts.usage.drainSpool().catch((error) => {
     parts.core.log.error({ err: error }, 'usage of an earlier outage is not written yet');
   });
+  // Before any request, which the stand-in would answer otherwise.
+  await parts.deployments.start();
   if (presetApiKey !== null) await accounts.apiKeys.preset(account.id, presetApiKey);
   await app.listen({ host: config.server.host, port: config.server.port });
   state.url = toUrl(config, app.server.address() as AddressInfo);
@@ -173,7 +175,7 @@ function createServerApp(
 }
 
 /** Starts the work that runs beside requests, and cleans up after an earlier process that was killed. */
-function startWork({ core, usage, models, batches, deployments, cloud, dashboard }: Parts): void {
+function startWork({ core, usage, models, batches, cloud, dashboard }: Parts): void {
   const { config, log, checkpoints } = core;
   const logFailure = (message: string) => (error: unknown) => log.error({ err: error }, message);
   dashboard.start();
@@ -183,7 +185,6 @@ function startWork({ core, usage, models, batches, deployments, cloud, dashboard
   cloud.reconciler.start();
   models.weights.start();
   batches.runner.start();
-  deployments.refresh().catch(logFailure('the deployments did not start'));
   usage.rows.sweep().catch(logFailure('requests of an earlier process were not closed'));
   // At the start as well as every hour: some servers never run for an hour.
   usage.retention.sweep().catch(logFailure('old usage was not deleted'));

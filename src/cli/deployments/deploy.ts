@@ -1,0 +1,83 @@
+// millrace deploy: runs a model on the server's computer, and shows how far it is until it answers.
+
+import { setTimeout } from 'node:timers/promises';
+import { Command } from 'commander';
+import { type Client, createClient } from '#cli/client.ts';
+import { CliError, report } from '#cli/output.ts';
+import { startStatusProgress } from '#cli/progress.ts';
+import type { DeploymentView, NewDeployment } from '#deployments/schema.ts';
+import { deploymentsPath, toPath } from './find.ts';
+import { type DeploymentOptions, toChange, withDeploymentOptions } from './options.ts';
+
+export function deployCommand(): Command {
+  return withDeploymentOptions(new Command('deploy'))
+    .description('Run a model on the server; it starts with the first request and stops when idle')
+    .argument('<model>', 'Model id to serve, from `millrace models list`')
+    .option('--name <name>', 'Name for the deployment (default: from the model id)')
+    .option('--no-wait', 'Return at once')
+    .option('--json', 'Print JSON')
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  millrace deploy llama3.1-8b-instruct --engine vllm --source meta-llama/Llama-3.1-8B-Instruct\n' +
+        '  millrace deploy hermes3-8b --engine llama-server --source /models/hermes3-8b.gguf --max 2',
+    )
+    .action(deploy);
+}
+
+type DeployOptions = DeploymentOptions & { name?: string; wait: boolean; json?: true };
+
+async function deploy(model: string, options: DeployOptions): Promise<void> {
+  const client = createClient('session');
+  const name = options.name ?? toName(model);
+  const change = toChange(options);
+  if (change.engine == null) throw new CliError('Name the engine, e.g. --engine vllm.');
+  const input: NewDeployment = { ...change, name, model, engine: change.engine };
+  // With a replica to wait for, the first request does not have to.
+  const isWarmed = options.wait && (input.min ?? 0) === 0;
+  const { data } = await client.post<{ data: DeploymentView }>(deploymentsPath, input);
+  if (!options.wait) return report(data, `${name} starts with the first request.`, options.json);
+  if (isWarmed) void askOnce(client, model);
+  const ready = await waitUntilReady(client, data);
+  report(ready, `${name} answers. It serves ${model}.`, options.json);
+}
+
+const pollMs = 500;
+
+/** Shows what the newest replica does. Throws if the deployment fails. */
+export async function waitUntilReady(
+  client: Client,
+  deployment: DeploymentView,
+): Promise<DeploymentView> {
+  const progress = await startStatusProgress({
+    onInterrupt: `${deployment.name} goes on. See \`millrace deployments show ${deployment.name}\`.`,
+  });
+  try {
+    for (;;) {
+      const { data } = await client.get<{ data: DeploymentView }>(toPath(deployment));
+      if (data.status === 'ready') return data;
+      if (data.status === 'failed' || data.status === 'stopped') {
+        const hint = `See \`millrace deployments logs ${data.name}\`.`;
+        throw new CliError(`${data.name} ${data.status}. ${data.reason ?? ''} ${hint}`);
+      }
+      progress.show(data.replicas.at(-1)?.progress ?? data.status);
+      await setTimeout(pollMs);
+    }
+  } finally {
+    progress.end();
+  }
+}
+
+/** A request makes the server start a replica. Its answer, or why there is none, is shown by the state instead. */
+async function askOnce(client: Client, model: string): Promise<void> {
+  const body = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 1 };
+  await client.post('/v1/chat/completions', body).catch(() => {});
+}
+
+/** `meta-llama/Llama-3.1-8B` becomes `llama-3-1-8b`. */
+const toName = (model: string) =>
+  (model.split('/').at(-1) ?? model)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 63);

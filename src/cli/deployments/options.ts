@@ -1,0 +1,93 @@
+// The options that describe a deployment, shared by `millrace deploy` and `millrace deployments update`.
+
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { type Command, InvalidArgumentError } from 'commander';
+import { CliError } from '#cli/output.ts';
+import type { DeploymentChange } from '#deployments/schema.ts';
+import { toReason } from '#lib/start-error.ts';
+
+export interface DeploymentOptions {
+  engine?: string;
+  source?: string;
+  program?: string;
+  arg?: string[];
+  envFile?: string;
+  min?: number;
+  max?: number;
+  target?: number;
+  idle?: number;
+  startTimeout?: number;
+  holdRequests?: number;
+  holdSeconds?: number;
+  weight?: number;
+}
+
+export function withDeploymentOptions(command: Command): Command {
+  return command
+    .option('--engine <kind>', 'builtin, llama-server, vllm, sglang, or command for any program')
+    .option(
+      '--source <weights>',
+      'GGUF file, folder, or repository of the hub (default: the model)',
+    )
+    .option(
+      '--program <path>',
+      "The engine's program (default: its name, from the system's folders)",
+    )
+    .option('--arg <argument...>', 'Arguments for the engine, after those that Millrace adds')
+    .option('--env-file <file>', 'Environment of the engine, as NAME=value lines; it is encrypted')
+    .option('--min <number>', 'Replicas that always run (default: 0)', toNumber)
+    .option('--max <number>', 'Maximum number of replicas (default: 1)', toNumber)
+    .option('--target <number>', 'Running requests per replica to aim for (default: 8)', toNumber)
+    .option('--idle <seconds>', 'Idle time before a replica stops (default: 600)', toNumber)
+    .option(
+      '--start-timeout <seconds>',
+      'Time that a replica may take to answer first (default: 900)',
+      toNumber,
+    )
+    .option(
+      '--hold-requests <number>',
+      'Requests that may wait for the first replica (default: 100)',
+      toNumber,
+    )
+    .option('--hold-seconds <seconds>', 'How long each may wait (default: 600)', toNumber)
+    .option('--weight <number>', 'Share of the load beside other backends (default: 1)', toNumber);
+}
+
+/** Options that are not given are not sent. */
+export function toChange(options: DeploymentOptions): DeploymentChange {
+  const change = {
+    // The server validates the kind.
+    engine: options.engine as DeploymentChange['engine'],
+    source: options.source,
+    program: options.program,
+    args: options.arg,
+    env: options.envFile === undefined ? undefined : readEnvironment(options.envFile),
+    min: options.min,
+    max: options.max,
+    target: options.target,
+    idle_seconds: options.idle,
+    start_seconds: options.startTimeout,
+    hold_requests: options.holdRequests,
+    hold_seconds: options.holdSeconds,
+    weight: options.weight,
+  };
+  return Object.fromEntries(
+    Object.entries(change).filter(([, value]) => value !== undefined),
+  ) as DeploymentChange;
+}
+
+function readEnvironment(file: string): Record<string, string> {
+  try {
+    return parseEnv(readFileSync(file, 'utf8')) as Record<string, string>;
+  } catch (error) {
+    throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
+  }
+}
+
+function toNumber(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value))
+    throw new InvalidArgumentError('Give a number.');
+  return value;
+}

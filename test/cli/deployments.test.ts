@@ -1,0 +1,86 @@
+// millrace deploy and deployments, as a person runs them: a child process against a real server.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { makeFolder, runMillrace } from '#test/support/process.ts';
+import { password, startTestServer } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
+const home = makeFolder();
+const model = 'hermes3-8b';
+
+const run = (parameters: string[], input = '') =>
+  runMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+const program = ['--engine', 'command', '--program', process.execPath, '--arg', engine];
+
+async function show(): Promise<DeploymentView> {
+  const { stdout } = await run(['deployments', 'show', 'tested', '--json']);
+  return JSON.parse(stdout) as DeploymentView;
+}
+
+describe('millrace deploy', () => {
+  before(async () => {
+    const server = await startTestServer();
+    const link = server.setupLink ?? '';
+    const login = ['login', '--link', link, '--email', 'me@example.com'];
+    assert.equal((await run(login, `${password}\n`)).code, 0);
+  });
+
+  test('waits for the first token, and the deployment is listed, changed and removed', async () => {
+    const file = join(home, 'engine.env');
+    writeFileSync(file, 'LOAD_MS=200\nVERSION=second\n');
+    const made = await run(['deploy', model, ...program, '--name', 'tested', '--env-file', file]);
+    assert.equal(made.stdout, `tested answers. It serves ${model}.\n`, made.stderr);
+    assert.match(
+      (await run(['deployments', 'list'])).stdout,
+      /tested +hermes3-8b +command +ready +1 of 1/,
+    );
+    assert.match((await run(['deployments', 'logs', 'tested'])).stdout, /loading version second/);
+
+    assert.match(
+      (await run(['deployments', 'scale', 'tested', '1', '2'])).stdout,
+      /has 1 to 2 replicas/,
+    );
+    const { min, max, env, can_roll_back } = await show();
+    assert.deepEqual([min, max, env, can_roll_back], [1, 2, ['LOAD_MS', 'VERSION'], true]);
+    assert.equal((await run(['deployments', 'rollback', 'tested'])).code, 0);
+    assert.equal((await show()).min, 0);
+
+    assert.equal((await run(['deployments', 'stop', 'tested'])).code, 0);
+    await until('it is stopped', async () => {
+      const { status, replicas } = await show();
+      return status === 'stopped' && replicas.length === 0;
+    });
+    const asked = await run(['deployments', 'remove', 'tested']);
+    assert.equal(asked.code, 1, 'without a terminal, it needs --yes');
+    assert.equal((await run(['deployments', 'remove', 'tested', '--yes'])).code, 0);
+    assert.match((await run(['deployments', 'list'])).stdout, /There are no deployments/);
+  });
+
+  test('says why an engine did not start', async () => {
+    const file = join(home, 'broken.env');
+    writeFileSync(file, 'FAIL=No such model\n');
+    const { code, stderr } = await run([
+      'deploy',
+      model,
+      ...program,
+      '--name',
+      'broken',
+      '--env-file',
+      file,
+    ]);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /broken failed\. The engine ended with exit code 1\. Its last line: No such model/,
+    );
+    assert.match(
+      (await run(['deployments', 'update', 'broken'])).stderr,
+      /Name at least one change/,
+    );
+  });
+});

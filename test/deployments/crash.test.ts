@@ -1,0 +1,69 @@
+// A server that is killed leaves no engine behind, and the next one starts what is needed. The engine is the built-in one,
+// in a process of its own.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { builtinModel } from '#inference/engines/local/builtin.ts';
+import {
+  makeFolder,
+  type RunningProcess,
+  runMillrace,
+  serveMillrace,
+} from '#test/support/process.ts';
+import { password } from '#test/support/server.ts';
+import { until } from '#test/support/until.ts';
+
+const model = 'hermes3-8b';
+const key = 'secret_test_00000000000000000000000000000000.abcdefghijklmnopqrstuvwxyz012345';
+const home = makeFolder();
+
+const run = (parameters: string[], input = '') =>
+  runMillrace(parameters, { env: { XDG_CONFIG_HOME: home }, input });
+const serve = (...parameters: string[]) => serveMillrace(parameters, { MILLRACE_API_KEY: key });
+
+/** Processes that run in the folder of a replica. */
+function enginesOf(dataDir: string): string[] {
+  const folder = join(dataDir, 'replicas');
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
+    } catch {
+      return false;
+    }
+  });
+}
+
+async function chat({ url }: RunningProcess): Promise<string | null> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 2 }),
+  });
+  assert.equal(response.status, 200, await response.text());
+  return response.headers.get('x-served-by');
+}
+
+test('kill -9 of the server ends its engines, and the next server starts them on demand', async () => {
+  const first = await serve();
+  const link = /\S+\/#\/join\/\S+/.exec(first.stdout())?.[0] ?? '';
+  const login = await run(['login', '--link', link, '--email', 'me@example.com'], `${password}\n`);
+  assert.equal(login.code, 0, login.stderr);
+  const deploy = ['deploy', model, '--engine', 'builtin', '--source', builtinModel.modelPath];
+  const deployed = await run([...deploy, '--name', 'small']);
+  assert.match(deployed.stdout, /small answers/, deployed.stderr);
+  assert.match((await chat(first)) ?? '', /^small-/);
+  assert(enginesOf(first.dataDir).length > 0);
+
+  first.child.kill('SIGKILL');
+  await first.ended;
+  await until('no engine is left', () => enginesOf(first.dataDir).length === 0);
+
+  const second = await serve('--data-dir', first.dataDir);
+  assert.match((await chat(second)) ?? '', /^small-/);
+  second.child.kill('SIGTERM');
+  await second.ended;
+  assert.deepEqual(enginesOf(first.dataDir), []);
+  assert.deepEqual(readdirSync(join(first.dataDir, 'replicas')), []);
+});
