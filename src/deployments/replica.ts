@@ -35,6 +35,7 @@ export class Replica {
   readonly #parts: ReplicaParts;
   readonly #key = randomBytes(24).toString('hex');
   readonly #folder: string;
+  readonly #done: Promise<void>;
   #process: EngineProcess | null = null;
   #port = 0;
   #state: ReplicaFacts['state'] = 'starting';
@@ -51,7 +52,7 @@ export class Replica {
     this.startedAt = parts.clock.now();
     this.#recipe = recipes[spec.engine];
     this.#folder = join(parts.folder, this.id);
-    void this.#run();
+    this.#done = this.#run();
   }
 
   get state(): ReplicaFacts['state'] {
@@ -99,9 +100,11 @@ export class Replica {
     this.#state = 'draining';
   }
 
+  /** Resolves when its process has ended and its files are removed. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await this.#process?.stop();
+    await this.#done;
   }
 
   get #url(): string {

@@ -34,8 +34,6 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
   applyErrorFormat(scope, cloudErrorFormat, { maxBytes: 1_048_576, anyContentType: true });
   parts.authenticator.requireScope(scope, 'cloud');
   const params = DeploymentParams;
-  const response = ok(DeploymentView);
-  const view = async (name: string) => ({ data: toView(deployments, await deployments.get(name)) });
 
   app.get(
     '/',
@@ -46,8 +44,10 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
   );
   app.get(
     '/:name',
-    { schema: { tags, summary: 'Get one deployment', params, response } },
-    (request) => view(request.params.name),
+    { schema: { tags, summary: 'Get one deployment', params, response: ok(DeploymentView) } },
+    async (request) => ({
+      data: toView(deployments, await deployments.get(request.params.name)),
+    }),
   );
   app.get(
     '/:name/log',
@@ -65,6 +65,15 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
       return { data: { lines: [...(live?.log() ?? [])] } };
     },
   );
+  changeRoutes(scope, deployments);
+  actionRoutes(scope, deployments);
+}
+
+function changeRoutes(scope: FastifyInstance, deployments: Deployments): void {
+  const app = scope.withTypeProvider<TypeBoxTypeProvider>();
+  const params = DeploymentParams;
+  const response = ok(DeploymentView);
+  const view = async (name: string) => ({ data: toView(deployments, await deployments.get(name)) });
   app.post(
     '/',
     { schema: { tags, summary: 'Deploy a model', body: NewDeployment, response } },
@@ -104,7 +113,6 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
       return { data: {} };
     },
   );
-  actionRoutes(scope, deployments);
 }
 
 /** Changes without a body. */
