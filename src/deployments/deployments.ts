@@ -35,6 +35,12 @@ export interface DeploymentsParts {
   readonly folder: string;
 }
 
+export interface Shown {
+  readonly stored: Stored;
+  /** Undefined if another server runs it. */
+  readonly live: LiveDeployment | undefined;
+}
+
 const maxDeployments = 200;
 
 export class Deployments {
@@ -63,14 +69,16 @@ export class Deployments {
     await this.refresh();
   }
 
-  /** Those of every server, with what this one runs. */
-  async list(): Promise<readonly { stored: Stored; live: LiveDeployment | undefined }[]> {
+  /** Those of an account on every server, with what this one runs. */
+  async list(accountId: string): Promise<readonly Shown[]> {
     const all = await this.#parts.rows.all();
-    return all.map((stored) => ({ stored, live: this.#live.get(stored.id) }));
+    return all
+      .filter((stored) => stored.accountId === accountId)
+      .map((stored) => ({ stored, live: this.#live.get(stored.id) }));
   }
 
-  async get(name: string): Promise<{ stored: Stored; live: LiveDeployment | undefined }> {
-    const found = (await this.list()).find(({ stored }) => stored.name === name);
+  async get(accountId: string, name: string): Promise<Shown> {
+    const found = (await this.list(accountId)).find(({ stored }) => stored.name === name);
     if (found === undefined) throw noSuchDeployment(name);
     return found;
   }
@@ -170,7 +178,7 @@ export class Deployments {
   ): Promise<void> {
     const { rows, audit } = this.#parts;
     await this.#write(async (tx) => {
-      const stored = await rows.find(tx, name);
+      const stored = await rows.find(tx, session.accountId, name);
       if (stored === undefined) throw noSuchDeployment(name);
       await act(tx, stored);
       await audit.record(tx, session, { action, resourceId: name });

@@ -38,16 +38,15 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
   app.get(
     '/',
     { schema: { tags, summary: 'List deployments', response: ok(Type.Array(DeploymentView)) } },
-    async () => ({
-      data: (await deployments.list()).map((one) => toView(deployments, one)),
-    }),
+    async (request) => {
+      const all = await deployments.list(principalOf(request).accountId);
+      return { data: all.map((one) => toView(deployments, one)) };
+    },
   );
   app.get(
     '/:name',
     { schema: { tags, summary: 'Get one deployment', params, response: ok(DeploymentView) } },
-    async (request) => ({
-      data: toView(deployments, await deployments.get(request.params.name)),
-    }),
+    (request) => view(deployments, request, request.params.name),
   );
   app.get(
     '/:name/log',
@@ -60,8 +59,8 @@ export function deploymentRoutes(scope: FastifyInstance, parts: DeploymentRouteP
       },
     },
     async (request) => {
-      requireOwner(request);
-      const { live } = await deployments.get(request.params.name);
+      const { accountId } = requireOwner(request);
+      const { live } = await deployments.get(accountId, request.params.name);
       return { data: { lines: [...(live?.log() ?? [])] } };
     },
   );
@@ -73,13 +72,12 @@ function changeRoutes(scope: FastifyInstance, deployments: Deployments): void {
   const app = scope.withTypeProvider<TypeBoxTypeProvider>();
   const params = DeploymentParams;
   const response = ok(DeploymentView);
-  const view = async (name: string) => ({ data: toView(deployments, await deployments.get(name)) });
   app.post(
     '/',
     { schema: { tags, summary: 'Deploy a model', body: NewDeployment, response } },
     async (request) => {
       await deployments.create(requireOwner(request), request.body);
-      return view(request.body.name);
+      return view(deployments, request, request.body.name);
     },
   );
   app.post(
@@ -95,7 +93,7 @@ function changeRoutes(scope: FastifyInstance, deployments: Deployments): void {
     },
     async (request) => {
       await deployments.update(requireOwner(request), request.params.name, request.body);
-      return view(request.params.name);
+      return view(deployments, request, request.params.name);
     },
   );
   app.delete(
@@ -143,10 +141,15 @@ function actionRoutes(scope: FastifyInstance, deployments: Deployments): void {
       async (request) => {
         const { name } = request.params;
         await act(requireOwner(request), name);
-        return { data: toView(deployments, await deployments.get(name)) };
+        return view(deployments, request, name);
       },
     );
   }
+}
+
+async function view(deployments: Deployments, request: FastifyRequest, name: string) {
+  const { accountId } = principalOf(request);
+  return { data: toView(deployments, await deployments.get(accountId, name)) };
 }
 
 function requireOwner(request: FastifyRequest): SessionPrincipal {

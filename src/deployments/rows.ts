@@ -12,6 +12,7 @@ import type { DeploymentSpec } from './spec.ts';
 export interface Stored {
   readonly id: string;
   readonly name: string;
+  readonly accountId: string;
   readonly hostId: string;
   readonly spec: DeploymentSpec;
   readonly revision: number;
@@ -48,11 +49,12 @@ export class DeploymentRows {
     return rows.map((row) => this.#toStored(row));
   }
 
-  async find(tx: Tx, name: string): Promise<Stored | undefined> {
+  async find(tx: Tx, accountId: string, name: string): Promise<Stored | undefined> {
     const row = await tx
       .selectFrom('deployments')
       .selectAll()
       .where('name', '=', name)
+      .where('account_id', '=', accountId)
       .executeTakeFirst();
     return row && this.#toStored(row);
   }
@@ -123,6 +125,7 @@ export class DeploymentRows {
     return {
       id: row.id,
       name: row.name,
+      accountId: row.account_id,
       hostId: row.host_id,
       spec: this.#open(row.id, row.spec),
       revision: row.revision,

@@ -1,15 +1,7 @@
 // A deployment as people see it.
 
-import type { Deployments } from './deployments.ts';
-import type { LiveDeployment } from './live-deployment.ts';
-import type { Stored } from './rows.ts';
+import type { Deployments, Shown } from './deployments.ts';
 import type { DeploymentView } from './schema.ts';
-
-interface Shown {
-  readonly stored: Stored;
-  /** Undefined if another server runs it. */
-  readonly live: LiveDeployment | undefined;
-}
 
 export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown): DeploymentView {
   const { stored, live } = shown;

@@ -15,9 +15,11 @@ const isDoor = (path: string) =>
 /** What is one's own in any role. */
 const isOwn = (path: string) => /\/(logout|password|sessions\/:id)$/.test(path);
 const isManaging = (path: string) =>
-  /^\/dashboard\/api\/(limits|members|invitations|backends|hosts|images)\b/.test(path);
+  /^\/(dashboard\/api\/(limits|members|invitations|backends|hosts|images)|api\/v1\/deployments)\b/.test(
+    path,
+  );
 /** Seen by owners, and a shell, which is use. */
-const isClosed = (path: string) => /\/(invitations|terminal)$/.test(path);
+const isClosed = (path: string) => /\/(invitations|terminal|log)$/.test(path);
 
 async function moveToAnotherAccount(server: TestServer, person: SessionFetch): Promise<void> {
   const { id } = (await (await person(`${api}/me`)).json()) as { id: string };

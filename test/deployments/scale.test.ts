@@ -171,6 +171,17 @@ describe('the number of replicas', () => {
     }
   });
 
+  test('a replica is removed only after the load was low for the idle time', () => {
+    const idleMs = 5_000;
+    const simulation = new Simulation({ min: 0, max: 1, target: 1, idleMs }, createRandom(3));
+    simulation.waiting = 1;
+    while (simulation.running === 0) simulation.step();
+    simulation.end(1);
+    const idleSince = simulation.now;
+    while (simulation.drained === 0) simulation.step();
+    assert(simulation.now - idleSince >= idleMs);
+  });
+
   test('a failed revision starts nothing and leaves the older one in service', () => {
     const simulation = new Simulation(
       { min: 1, max: 2, target: 1, idleMs: stepMs },

@@ -67,6 +67,24 @@ const backend = {
   continue_streams: true,
 };
 
+/** A program that ends at once. */
+const deployment = {
+  model: 'lfm-40b',
+  engine: 'command',
+  program: '/bin/false',
+  source: null,
+  args: ['--fast'],
+  env: { TOKEN: 'x' },
+  min: 0,
+  max: 2,
+  target: 4,
+  idle_seconds: 60,
+  start_seconds: 60,
+  hold_requests: 1,
+  hold_seconds: 1,
+  weight: 1,
+};
+
 const chatSettings = {
   system: 'Be brief.',
   settings: { temperature: 0.5, stop: null },
@@ -233,6 +251,8 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /api/v1/tickets/:ticket_id/attachments/:attachment_id/complete': {},
       'POST /api/v1/fabric': { name: 'ring', region: 'us-west-1' },
       'POST /api/v1/fabric/:id': { name: 'ring' },
+      'POST /api/v1/deployments': { name: 'small', ...deployment },
+      'POST /api/v1/deployments/:name': deployment,
       'POST /dashboard/api/login': { email: owner, password },
       'POST /dashboard/api/join': { token, email: 'other@example.com', password },
       'POST /dashboard/api/invitations/look': { token },
