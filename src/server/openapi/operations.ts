@@ -1,13 +1,8 @@
 // What the schema of a route doesn't say: a description of each operation, and an example of its request and response.
 // A test checks that every operation is here.
 
-export interface OperationText {
-  description: string;
-  /** An example of the request body. */
-  body?: object;
-  /** An example of the response. */
-  response?: object;
-}
+import { deployments } from './deployment-operations.ts';
+import type { OperationText } from './operation-text.ts';
 
 const model = 'llama3.1-8b-instruct';
 const messages = [{ role: 'user', content: 'What is a millrace?' }];
@@ -371,6 +366,7 @@ export const operationTexts: Record<string, OperationText> = {
   ...resources,
   ...firewall,
   ...notOffered,
+  ...deployments,
 };
 
 export const tags = [
@@ -386,6 +382,10 @@ export const tags = [
   { name: 'SSH keys', description: 'Public keys for instances.' },
   { name: 'Filesystems', description: 'Storage that outlives instances.' },
   { name: 'Firewall', description: 'Which traffic reaches instances.' },
+  {
+    name: 'Deployments',
+    description: 'Models that this server runs. Our extension of the cloud API.',
+  },
   { name: 'Catalog', description: 'Images, regions and the audit log.' },
   { name: 'Maintenance', description: 'For clients that poll it. Always empty.' },
   { name: 'Tickets', description: 'For clients that poll them. Not offered by this cloud.' },

@@ -16,6 +16,7 @@ export const chapters = [
     text: 'Serve models',
     items: [
       page('Models', 'models'),
+      page('Deployments', 'deployments'),
       page('Embeddings and reranking', 'embeddings'),
       page('Routing', 'routing'),
       page('Stored responses', 'stored-responses'),

@@ -1,0 +1,43 @@
+// Texts and examples of the operations on deployments.
+
+import type { OperationText } from './operation-text.ts';
+
+export const deployments: Record<string, OperationText> = {
+  listDeployments: {
+    description: 'Lists the models that this server runs by itself, with their replicas and load.',
+  },
+  getOneDeployment: { description: 'Returns a deployment with its replicas and load.' },
+  readTheLastLinesThatTheEnginePrinted: {
+    description:
+      'Returns the last 50 lines of the newest replica, or of the last one that failed. For owners.',
+  },
+  deployAModel: {
+    description:
+      'Runs a model on the server’s computer. A replica starts with the first request unless `min` is set. For owners who are signed in, because the engine is a process of the server.',
+    body: {
+      name: 'llama',
+      model: 'llama3.1-8b-instruct',
+      engine: 'vllm',
+      source: 'meta-llama/Llama-3.1-8B-Instruct',
+      max: 2,
+    },
+  },
+  changeADeploymentANewRevisionTakesOverOnceItIsReady: {
+    description:
+      'Changes what is given. The new revision starts beside the old one, which is drained once the new one answers. If it never answers, the old one stays.',
+    body: { max: 4 },
+  },
+  removeADeploymentRunningRequestsFinish: {
+    description:
+      'Stops its replicas after their requests, for at most ten minutes, and removes it.',
+  },
+  returnToTheSettingsBeforeTheLastChange: {
+    description: 'Makes a new revision of the settings before the last change.',
+  },
+  stopAllReplicasRunningRequestsFinish: {
+    description: 'Stops all replicas. Requests are refused until it is started.',
+  },
+  startAStoppedDeploymentAgain: {
+    description: 'Lets requests start replicas again. Also after a failure.',
+  },
+};
