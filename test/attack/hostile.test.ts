@@ -31,6 +31,12 @@ const notOffered: Record<string, number[]> = {
   'POST /api/embed': [400],
   // Files are sent as forms.
   'POST /v1/files': [415],
+  // Only people may change deployments.
+  'POST /api/v1/deployments': [403],
+  'POST /api/v1/deployments/:name': [403],
+  'POST /api/v1/deployments/:name/rollback': [403],
+  'POST /api/v1/deployments/:name/stop': [403],
+  'POST /api/v1/deployments/:name/start': [403],
   // The response is not a background one.
   'POST /v1/responses/:response_id/cancel': [400, 404],
 };
