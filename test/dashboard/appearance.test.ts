@@ -37,6 +37,8 @@ const pages: Visited[] = [
   { path: 'models/pull', heading: 'Pull weights' },
   { path: 'models/add-backend', heading: 'Add backend' },
   { path: 'batches', heading: 'Batches' },
+  { path: 'deployments', heading: 'Deployments' },
+  { path: 'deployments/-/new', heading: 'Deploy model' },
   { path: 'machines', heading: 'Machines' },
   { path: 'machines/new', heading: 'Launch machine' },
   { path: 'ssh-keys', heading: 'SSH keys' },
@@ -217,6 +219,12 @@ async function fill(dashboard: Dashboard): Promise<Visited[]> {
       { key: 'environment', value: 'production' },
       { key: 'purpose', value: 'v'.repeat(128) },
     ],
+  });
+  await create('/api/v1/deployments', {
+    name: 'd'.repeat(63),
+    model: 'hermes3-8b',
+    engine: 'command',
+    program: '/usr/bin/engine',
   });
   await page.goto(`${url}/#/machines`);
   await page.getByText('active', { exact: true }).waitFor();

@@ -6,6 +6,7 @@ import { lazy } from 'react';
 import { Route, Switch } from 'wouter';
 import { ErrorNotice } from './components/error-notice.tsx';
 import { MeContext, useMeQuery } from './current-user.ts';
+import { newDeploymentPath } from './deployments/deployments.ts';
 import { NotFound } from './not-found.tsx';
 import { Shell } from './shell/shell.tsx';
 import { Join } from './sign-in/join.tsx';
@@ -16,6 +17,8 @@ const Home = lazy(() => import('./home/home.tsx'));
 const ApiKeys = lazy(() => import('./api-keys/api-keys.tsx'));
 const Batches = lazy(() => import('./batches/batches.tsx'));
 const Playground = lazy(() => import('./playground/playground.tsx'));
+const Deployments = lazy(() => import('./deployments/deployments.tsx'));
+const DeploymentPage = lazy(() => import('./deployments/deployment-page.tsx'));
 const Filesystems = lazy(() => import('./filesystems/filesystems.tsx'));
 const Firewall = lazy(() => import('./firewall/firewall.tsx'));
 const Hosts = lazy(() => import('./hosts/hosts.tsx'));
@@ -72,6 +75,11 @@ function SignedIn() {
           <Route path="/models/pull" component={Models} />
           <Route path="/models/add-backend" component={Models} />
           <Route path="/models/:id">{({ id }) => <ModelPage key={id} id={id} />}</Route>
+          <Route path="/deployments" component={Deployments} />
+          <Route path={newDeploymentPath} component={Deployments} />
+          <Route path="/deployments/:name">
+            {({ name }) => <DeploymentPage key={name} name={name} />}
+          </Route>
           <Route path="/machines" component={Machines} />
           <Route path="/machines/new" component={LaunchPage} />
           <Route path="/machines/:id/:tab?" component={MachinePage} />

@@ -38,6 +38,7 @@ const sentences: [RegExp, string][] = [
   [/^An SSH key is called/, 'name'],
   [/^Filesystem with name/, 'file_system_names'],
   [/^A filesystem is called/, 'name'],
+  [/^There is a deployment called/, 'name'],
 ];
 
 /** Undefined if the error is about no single field. */

@@ -17,7 +17,7 @@ export function BootLog({ instance }: { instance: Instance }) {
       <ErrorNotice error={log.error} onRetry={() => log.refetch()} />
       {log.data && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a long log scrolls, which the keyboard must reach
-        <pre className="code-block boot-log" tabIndex={0}>
+        <pre className="code-block log" tabIndex={0}>
           {log.data.data || 'The boot log is empty.'}
         </pre>
       )}

@@ -9,6 +9,7 @@ import IconHistory from '@tabler/icons-react/dist/esm/icons/IconHistory.mjs';
 import IconHome from '@tabler/icons-react/dist/esm/icons/IconHome.mjs';
 import IconKey from '@tabler/icons-react/dist/esm/icons/IconKey.mjs';
 import IconMessage from '@tabler/icons-react/dist/esm/icons/IconMessage.mjs';
+import IconRocket from '@tabler/icons-react/dist/esm/icons/IconRocket.mjs';
 import IconServer2 from '@tabler/icons-react/dist/esm/icons/IconServer2.mjs';
 import IconShield from '@tabler/icons-react/dist/esm/icons/IconShield.mjs';
 import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
@@ -33,6 +34,7 @@ export const navigation: { group: string; items: NavigationItem[] }[] = [
       { path: '/', name: 'Home', icon: IconHome, key: 'h' },
       { path: '/playground', name: 'Playground', icon: IconMessage, key: 'p', needsUse: true },
       { path: '/models', name: 'Models', icon: IconSparkles, key: 'o' },
+      { path: '/deployments', name: 'Deployments', icon: IconRocket, key: 'd' },
       { path: '/api-keys', name: 'API keys', icon: IconKey, key: 'k' },
       { path: '/batches', name: 'Batches', icon: IconStack2, key: 'b' },
       { path: '/usage', name: 'Usage', icon: IconChartBar, key: 'u' },

@@ -8,6 +8,7 @@ import IconHelp from '@tabler/icons-react/dist/esm/icons/IconHelp.mjs';
 import IconKeyboard from '@tabler/icons-react/dist/esm/icons/IconKeyboard.mjs';
 import IconLogout from '@tabler/icons-react/dist/esm/icons/IconLogout.mjs';
 import IconPlus from '@tabler/icons-react/dist/esm/icons/IconPlus.mjs';
+import { newDeploymentPath } from '../deployments/deployments.ts';
 
 interface ActionContext {
   canUse: boolean;
@@ -45,6 +46,7 @@ export function toActions(context: ActionContext): Action[] {
   ];
   const forOwners = [
     create('/models/add-backend', 'Add backend'),
+    create(newDeploymentPath, 'Deploy model', 'new create add deployment'),
     create('/hosts/new', 'Add host'),
   ];
   return [

@@ -1,16 +1,19 @@
-// The command palette: pages, actions, models, machines and API keys, found by typing.
+// The command palette: pages, actions, models, deployments, machines and API keys, found by typing.
 
 import { useMantineColorScheme } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { createSpotlight, Spotlight, type SpotlightActionGroupData } from '@mantine/spotlight';
 import IconKey from '@tabler/icons-react/dist/esm/icons/IconKey.mjs';
+import IconRocket from '@tabler/icons-react/dist/esm/icons/IconRocket.mjs';
 import IconSearch from '@tabler/icons-react/dist/esm/icons/IconSearch.mjs';
 import IconServer2 from '@tabler/icons-react/dist/esm/icons/IconServer2.mjs';
 import IconSparkles from '@tabler/icons-react/dist/esm/icons/IconSparkles.mjs';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import type { Instance } from '#cloud/schema.ts';
+import type { DeploymentView } from '#deployments/schema.ts';
 import { useMe, useSignOut } from '../current-user.ts';
+import { deploymentsKey, deploymentsPath, toDeploymentPath } from '../deployments/deployments.ts';
 import { instancesKey, nameOf } from '../machines/instances.ts';
 import { useModels } from '../models/use-models.ts';
 import { useApiKeys, useList } from '../queries.ts';
@@ -67,6 +70,7 @@ function useGroups(query: string, onShortcuts: () => void): SpotlightActionGroup
   // The server searches keys: an account may have thousands.
   const [search] = useDebouncedValue(query.trim().slice(0, 64), searchDelayMs);
   const models = useModels().data?.data ?? [];
+  const deployments = useList<DeploymentView>(deploymentsKey, deploymentsPath).data?.data ?? [];
   const machines = useList<Instance>(instancesKey, '/api/v1/instances').data?.data ?? [];
   const keys = useApiKeys(search).data ?? [];
   const actions = toActions({ ...me, navigate, signOut, toggleColorScheme, onShortcuts });
@@ -98,6 +102,7 @@ function useGroups(query: string, onShortcuts: () => void): SpotlightActionGroup
         onClick: () => navigate(`/models/${encodeURIComponent(id)}`),
       })),
     },
+    { group: 'Deployments', actions: toDeploymentActions(deployments, navigate) },
     {
       group: 'Machines',
       actions: machines.map((machine) => ({
@@ -122,3 +127,16 @@ function useGroups(query: string, onShortcuts: () => void): SpotlightActionGroup
     },
   ];
 }
+
+const toDeploymentActions = (
+  deployments: DeploymentView[],
+  navigate: (path: string) => void,
+): SpotlightActionGroupData['actions'] =>
+  deployments.map(({ id, name, model, status }) => ({
+    id: `deployment ${id}`,
+    label: name,
+    description: `${status} · ${model}`,
+    keywords: 'deployment',
+    leftSection: <IconRocket size={18} stroke={1.6} aria-hidden />,
+    onClick: () => navigate(toDeploymentPath(name)),
+  }));

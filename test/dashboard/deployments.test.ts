@@ -1,0 +1,152 @@
+// Deployments in the dashboard: an owner deploys a model, changes it, stops it and removes it, and others only look.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { checkAppearance, noBrowser } from '#test/support/browser.ts';
+import {
+  createApiKey,
+  type Dashboard,
+  openAs,
+  openDashboard,
+  post,
+  sendChat,
+} from '#test/support/dashboard.ts';
+
+const engine = join(import.meta.dirname, '../support/deployed-engine.ts');
+const model = 'hermes3-8b';
+const name = 'hermes';
+
+describe('deployments', { skip: noBrowser }, () => {
+  let dashboard: Dashboard;
+  let page: Page;
+  before(async () => {
+    dashboard = await openDashboard();
+    ({ page } = dashboard);
+  });
+
+  const dialog = () => page.getByRole('dialog');
+  const button = (label: string) => page.getByRole('button', { name: label, exact: true });
+  const row = () => page.getByRole('row', { name: new RegExp(`^${name}`) });
+  const main = () => page.getByRole('main');
+  const open = (path: string) => page.goto(`${dashboard.url}/#/${path}`);
+  const read = async (of: string): Promise<DeploymentView> => {
+    const response = await page.context().request.get(`${dashboard.url}/api/v1/deployments/${of}`);
+    return (await response.json()).data;
+  };
+
+  async function fillIn(): Promise<void> {
+    await dialog().getByRole('textbox', { name: 'Name' }).fill(name);
+    await dialog().getByRole('combobox', { name: 'Model' }).click();
+    await page.getByRole('option', { name: model, exact: true }).click();
+    await dialog().getByRole('combobox', { name: 'Engine' }).click();
+    await page.getByRole('option', { name: 'Other program' }).click();
+    await dialog().getByLabel('Program').fill(process.execPath);
+    await dialog().getByLabel('Arguments').fill(engine);
+    await dialog().getByLabel('Environment').fill('VERSION=old');
+  }
+
+  test('an empty list has a command to copy', async () => {
+    await page.keyboard.press('g');
+    await page.keyboard.press('d');
+    await page.getByRole('heading', { name: 'No deployments yet' }).waitFor();
+    await page.getByText(/millrace deploy llama3\.1-8b-instruct --engine vllm/).waitFor();
+    const crumbs = page.getByRole('navigation', { name: 'Breadcrumbs' });
+    assert.match(await crumbs.innerText(), /Build\s+Deployments/);
+  });
+
+  test('a model is deployed once its fields are right', async () => {
+    await page.getByRole('link', { name: 'Deploy model' }).click();
+    await fillIn();
+    await checkAppearance(page, 'deployments-new');
+    await dialog().getByLabel('Minimum replicas').fill('2');
+    await button('Deploy').click();
+    await dialog().getByText('Use at most 1, the maximum.').waitFor();
+    await dialog().getByLabel('Minimum replicas').fill('0');
+    await dialog().getByLabel('Environment').fill('VERSION=old\nSECRET');
+    await button('Deploy').click();
+    await dialog().getByText('Line 2 is not NAME=value.').waitFor();
+    await dialog().getByLabel('Environment').fill('VERSION=old');
+    await button('Deploy').click();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    await main().getByText('starts with the next request').waitFor();
+    const { id: _, created_at: __, name: ___, ...deployed } = await read(name);
+    const settings = { model, engine: 'command', program: process.execPath, args: [engine] };
+    const byDefault = { ...settings, name: 'default', env: { VERSION: 'old' } };
+    await post(page, `${dashboard.url}/api/v1/deployments`, byDefault);
+    const { id: _1, created_at: _2, name: _3, ...expected } = await read('default');
+    assert.deepEqual(deployed, expected);
+    await page.context().request.delete(`${dashboard.url}/api/v1/deployments/default`);
+  });
+
+  test('a name that is taken is refused at its field', async () => {
+    await open('deployments/-/new');
+    await fillIn();
+    await button('Deploy').click();
+    const field = dialog().getByRole('textbox', { name: 'Name', description: /called hermes/ });
+    await field.waitFor();
+    assert.equal(await field.getAttribute('aria-invalid'), 'true');
+    await page.keyboard.press('Escape');
+    await button('Discard').click();
+  });
+
+  test('a request starts a replica, which the list and the page show', async () => {
+    await row().getByText('idle', { exact: true }).waitFor();
+    const key = await createApiKey(dashboard, 'deployments');
+    assert.equal((await sendChat(dashboard.url, key, { model })).status, 200);
+    await row().getByText('ready', { exact: true }).waitFor();
+    await row().getByText('1 of 1').waitFor();
+    await checkAppearance(page, 'deployments');
+    await row().getByRole('link', { name }).click();
+    const replicas = page.getByRole('table', { name: 'Replicas' });
+    await replicas.getByText('ready', { exact: true }).waitFor();
+    await page.getByText('loading version old').waitFor();
+    assert.doesNotMatch(await main().innerText(), /VERSION=/);
+    await checkAppearance(page, 'deployment');
+  });
+
+  test('a change is rolled back, and a failure shows its reason', async () => {
+    await button('Edit').click();
+    await dialog()
+      .getByText(/Set: VERSION\. Leave this empty/)
+      .waitFor();
+    await dialog().getByLabel('Environment').fill('FAIL=CUDA out of memory');
+    await dialog().getByLabel('Minimum replicas').fill('1');
+    await button('Save').click();
+    await dialog().waitFor({ state: 'detached' });
+    await main()
+      .getByText(/too little memory/)
+      .waitFor();
+    await button('Stop').click();
+    await main().getByText('stopped', { exact: true }).waitFor();
+    await button('Start').click();
+    await main().getByText('failed', { exact: true }).waitFor();
+    await checkAppearance(page, 'deployment-failed');
+    await button('Roll back').click();
+    await main().getByText('idle', { exact: true }).waitFor();
+    assert.deepEqual((await read(name)).env, ['VERSION']);
+  });
+
+  test('a viewer sees deployments, but neither buttons nor the log', async () => {
+    const viewer = await openAs(dashboard, 'viewer');
+    await viewer.goto(`${dashboard.url}/#/deployments/${name}`);
+    await viewer.getByRole('heading', { name: 'Replicas' }).waitFor();
+    const content = viewer.getByRole('main');
+    assert.equal(await content.getByRole('button').count(), 0);
+    assert.equal(await content.getByRole('heading', { name: 'Engine log' }).count(), 0);
+  });
+
+  test('a deployment is found in the palette, and removed after a question', async () => {
+    await open('');
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(name);
+    await page.getByText(`idle · ${model}`).click();
+    await button('Remove').click();
+    await dialog().getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('heading', { name: 'No deployments yet' }).waitFor();
+    assert.deepEqual(dashboard.consoleErrors, []);
+  });
+});

@@ -1,0 +1,97 @@
+// Creates a deployment, or changes one.
+
+import { Select, SimpleGrid } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { post } from '../api.ts';
+import { toFieldText } from '../browser/form-data.ts';
+import { TextField } from '../components/fields.tsx';
+import { FormDialog } from '../components/form-dialog.tsx';
+import { ModelSelect } from '../models/model-select.tsx';
+import { useModels } from '../models/use-models.ts';
+import { parseSettings } from './deployment-form.ts';
+import {
+  deploymentsKey,
+  deploymentsPath,
+  type Engine,
+  engineNames,
+  toApiPath,
+  toDeploymentKey,
+} from './deployments.ts';
+import { EngineFields, EnvironmentFields, ScalingFields } from './settings-fields.tsx';
+
+interface DeployDialogProps {
+  /** The deployment to change; null to create one. */
+  deployment: DeploymentView | null;
+  onSaved: (name: string) => void;
+  onClose: () => void;
+}
+
+const engines = Object.entries(engineNames).map(([value, label]) => ({ value, label }));
+
+export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps) {
+  const client = useQueryClient();
+  const models = useModels();
+  const [model, setModel] = useState(deployment?.model ?? null);
+  const [engine, setEngine] = useState<Engine>(deployment?.engine ?? 'vllm');
+  async function save(form: FormData) {
+    const name = deployment?.name ?? toFieldText(form, 'name');
+    const settings = { model, engine, ...parseSettings(form) };
+    if (deployment === null) await post(deploymentsPath, { name, ...settings });
+    else await post(toApiPath(name), settings);
+    await Promise.all(
+      [deploymentsKey, toDeploymentKey(name)].map((queryKey) =>
+        client.invalidateQueries({ queryKey }),
+      ),
+    );
+    const done = deployment === null ? 'created' : 'changed';
+    notifications.show({ message: `Deployment “${name}” ${done}.` });
+    onSaved(name);
+  }
+  return (
+    <FormDialog
+      title={deployment === null ? 'Deploy model' : `Edit “${deployment.name}”`}
+      action={deployment === null ? 'Deploy' : 'Save'}
+      size="lg"
+      disabled={model === null}
+      error={models.error}
+      onSubmit={save}
+      onClose={onClose}
+    >
+      {deployment === null && <NameField />}
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+        <ModelSelect
+          description="The model ID to serve."
+          models={models.data?.data.map(({ id }) => id) ?? []}
+          value={model}
+          onChange={setModel}
+        />
+        <Select
+          label="Engine"
+          description="The program that runs the model."
+          data={engines}
+          allowDeselect={false}
+          value={engine}
+          onChange={(value) => setEngine((value ?? engine) as Engine)}
+        />
+      </SimpleGrid>
+      <EngineFields engine={engine} deployment={deployment} />
+      <EnvironmentFields deployment={deployment} />
+      <ScalingFields deployment={deployment} />
+    </FormDialog>
+  );
+}
+
+const NameField = () => (
+  <TextField
+    name="name"
+    label="Name"
+    description="Lower-case letters, digits and hyphens."
+    required
+    maxLength={63}
+    pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
+    data-autofocus
+  />
+);

@@ -1,0 +1,51 @@
+// The settings of a deployment.
+
+import { Anchor, Code, Paper, SimpleGrid } from '@mantine/core';
+import { Link } from 'wouter';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { toCount, toCounted, toDuration } from '#lib/format.ts';
+import { Fact } from '../components/facts.tsx';
+import { RelativeTime } from '../components/relative-time.tsx';
+import { toModelPath } from '../models/backends.ts';
+import { countReady, engineNames } from './deployments.ts';
+
+export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) => (
+  <Paper withBorder p="md">
+    <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} spacing="md" verticalSpacing="md">
+      <Fact name="Model">
+        <Anchor component={Link} href={toModelPath(deployment.model)} size="sm" underline="always">
+          {deployment.model}
+        </Anchor>
+      </Fact>
+      <Fact name="Engine">{engineNames[deployment.engine]}</Fact>
+      <Fact name="Source">{deployment.source ?? 'Not set'}</Fact>
+      <Fact name="Program">{deployment.program ?? 'Not set'}</Fact>
+      <Fact name="Arguments">
+        {deployment.args.length === 0 ? 'None' : <Code>{deployment.args.join(' ')}</Code>}
+      </Fact>
+      <Fact name="Environment">{deployment.env.join(', ') || 'None'}</Fact>
+      <Fact name="Replicas">
+        {countReady(deployment)} ready{' '}
+        <span className="muted">
+          minimum {deployment.min}, maximum {deployment.max}
+        </span>
+      </Fact>
+      <Fact name="Requests">
+        {toCount(deployment.running)} running, {toCount(deployment.waiting)} waiting{' '}
+        <span className="muted">target {toCount(deployment.target)} per replica</span>
+      </Fact>
+      <Fact name="Idle time">{toDuration(deployment.idle_seconds * 1000)}</Fact>
+      <Fact name="Start timeout">{toDuration(deployment.start_seconds * 1000)}</Fact>
+      <Fact name="While it starts">
+        {toCounted(deployment.hold_requests, 'request')} may wait, for{' '}
+        {toDuration(deployment.hold_seconds * 1000)} each
+      </Fact>
+      <Fact name="Revision">
+        {deployment.revision}{' '}
+        <span className="muted">
+          created <RelativeTime at={deployment.created_at} />
+        </span>
+      </Fact>
+    </SimpleGrid>
+  </Paper>
+);

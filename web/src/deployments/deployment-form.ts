@@ -1,0 +1,119 @@
+// The fields of the form for deployments, as the API takes them.
+
+import type { DeploymentChange } from '#deployments/schema.ts';
+import { toFieldText } from '../browser/form-data.ts';
+import { FieldProblem } from '../field-errors.ts';
+import type { Engine } from './deployments.ts';
+
+/** How the fields of an engine differ. An engine without a source or a program has no such field. */
+export interface EngineFields {
+  source?: Field;
+  program?: Field;
+}
+
+interface Field {
+  placeholder: string;
+  required?: boolean;
+}
+
+const modelId: Field = { placeholder: 'Same as the model ID' };
+
+export const engineFields: Record<Engine, EngineFields> = {
+  vllm: { source: modelId, program: { placeholder: 'vllm' } },
+  sglang: { source: modelId, program: { placeholder: 'python3' } },
+  'llama-server': {
+    source: { placeholder: '/models/model.gguf', required: true },
+    program: { placeholder: 'llama-server' },
+  },
+  builtin: { source: { placeholder: '/models/model.gguf' } },
+  command: { program: { placeholder: '/usr/local/bin/engine', required: true } },
+};
+
+interface NumberField {
+  name: 'min' | 'max' | 'target' | 'idle_seconds';
+  label: string;
+  description: string;
+  /** The same as the API's default. */
+  initial: number;
+  min: number;
+  max: number;
+}
+
+export const numberFields: readonly NumberField[] = [
+  {
+    name: 'min',
+    label: 'Minimum replicas',
+    description: '0 frees the GPU when it is idle.',
+    initial: 0,
+    min: 0,
+    max: 64,
+  },
+  {
+    name: 'max',
+    label: 'Maximum replicas',
+    description: 'How many may run under load.',
+    initial: 1,
+    min: 1,
+    max: 64,
+  },
+  {
+    name: 'target',
+    label: 'Target requests',
+    description: 'More per replica start another one.',
+    initial: 8,
+    min: 1,
+    max: 10_000,
+  },
+  {
+    name: 'idle_seconds',
+    label: 'Idle time (s)',
+    description: 'Before a replica too many is stopped.',
+    initial: 600,
+    min: 1,
+    max: 604_800,
+  },
+];
+
+type Settings = Required<Pick<DeploymentChange, NumberField['name'] | 'args'>> &
+  Pick<DeploymentChange, 'source' | 'program' | 'env'>;
+
+/** Throws a FieldProblem if a field can't be sent. Empty texts and an empty environment are omitted. */
+export function parseSettings(form: FormData): Settings {
+  const numbers = Object.fromEntries(
+    numberFields.map(({ name }) => [name, Number(toFieldText(form, name))]),
+  ) as Record<NumberField['name'], number>;
+  if (numbers.min > numbers.max) {
+    throw new FieldProblem('min', `Use at most ${numbers.max}, the maximum.`);
+  }
+  const env = parseEnvironment(toFieldText(form, 'env'));
+  const texts = (['source', 'program'] as const)
+    .map((name) => [name, toFieldText(form, name)] as const)
+    .filter(([, text]) => text !== '');
+  return {
+    ...numbers,
+    args: toLines(toFieldText(form, 'args')),
+    ...Object.fromEntries(texts),
+    ...(env === null && form.get('clear_env') === null ? {} : { env: env ?? {} }),
+  };
+}
+
+/** Null if there is none. */
+function parseEnvironment(text: string): Record<string, string> | null {
+  const lines = toLines(text);
+  if (lines.length === 0) return null;
+  return Object.fromEntries(
+    lines.map((line, index) => {
+      const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/.exec(line) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new FieldProblem('env', `Line ${index + 1} is not NAME=value.`);
+      }
+      return [name, value];
+    }),
+  );
+}
+
+const toLines = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');

@@ -1,0 +1,22 @@
+// The last lines that the engine of a deployment printed.
+
+import { Skeleton } from '@mantine/core';
+import { ErrorNotice } from '../components/error-notice.tsx';
+import { Section } from '../components/section.tsx';
+import { useEngineLog } from './deployments.ts';
+
+export function EngineLog({ name }: { name: string }) {
+  const log = useEngineLog(name);
+  return (
+    <Section title="Engine log" description="The last 50 lines of the newest replica.">
+      {log.isPending && <Skeleton h={160} aria-busy="true" />}
+      <ErrorNotice error={log.error} onRetry={() => log.refetch()} />
+      {log.data && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a long log scrolls, which the keyboard must reach
+        <pre className="code-block log" data-live tabIndex={0}>
+          <code>{log.data.data.lines.join('\n') || 'The engine has printed nothing yet.'}</code>
+        </pre>
+      )}
+    </Section>
+  );
+}

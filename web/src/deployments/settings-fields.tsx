@@ -1,0 +1,98 @@
+// The fields for the settings of a deployment, the same for a new one and an existing one.
+
+import { Checkbox, SimpleGrid } from '@mantine/core';
+import type { DeploymentView } from '#deployments/schema.ts';
+import { TextareaField, TextField } from '../components/fields.tsx';
+import { engineFields, numberFields } from './deployment-form.ts';
+import type { Engine } from './deployments.ts';
+
+interface FieldsProps {
+  /** Null for a new one. */
+  deployment: DeploymentView | null;
+}
+
+const texts = [
+  {
+    name: 'source',
+    label: 'Source',
+    description: 'The weights: a file, a folder, or a repository of the hub.',
+  },
+  {
+    name: 'program',
+    label: 'Program',
+    description: 'Its path on the server, or its name.',
+  },
+] as const;
+
+export function EngineFields({ engine, deployment }: FieldsProps & { engine: Engine }) {
+  const shown = texts.flatMap((text) => {
+    const field = engineFields[engine][text.name];
+    return field === undefined ? [] : [{ ...text, ...field }];
+  });
+  return (
+    <>
+      {shown.map(({ name, required = false, ...text }) => {
+        const initial = deployment?.[name] ?? '';
+        return (
+          <TextField
+            key={name}
+            name={name}
+            {...text}
+            defaultValue={initial}
+            // A change can replace a text, but not remove it.
+            required={required || initial !== ''}
+            maxLength={1000}
+          />
+        );
+      })}
+      <TextareaField
+        name="args"
+        label="Arguments"
+        description="Added to the engine’s command, one per line."
+        placeholder={'--max-model-len\n8192'}
+        defaultValue={deployment?.args.join('\n')}
+        autosize
+        minRows={2}
+        maxRows={8}
+      />
+    </>
+  );
+}
+
+export function EnvironmentFields({ deployment }: FieldsProps) {
+  const names = deployment?.env ?? [];
+  return (
+    <>
+      <TextareaField
+        name="env"
+        label="Environment"
+        description={
+          names.length === 0
+            ? 'One per line. Encrypted, and never shown again.'
+            : `Set: ${names.join(', ')}. Leave this empty to keep them. What you enter replaces all of them. Encrypted, and never shown again.`
+        }
+        placeholder="HF_TOKEN=hf_…"
+        autosize
+        minRows={2}
+        maxRows={8}
+      />
+      {names.length > 0 && <Checkbox name="clear_env" label="Remove all variables" />}
+    </>
+  );
+}
+
+export const ScalingFields = ({ deployment }: FieldsProps) => (
+  <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+    {numberFields.map(({ name, initial, ...field }) => (
+      <TextField
+        key={name}
+        name={name}
+        {...field}
+        type="number"
+        step={1}
+        defaultValue={deployment?.[name] ?? initial}
+        required
+      />
+    ))}
+  </SimpleGrid>
+);
