@@ -142,8 +142,9 @@ describe('deployments', { skip: noBrowser }, () => {
     await open('');
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     await page.keyboard.press('Control+k');
+    await page.getByRole('dialog', { name: 'Search and commands' }).waitFor();
     await page.keyboard.type(name);
-    await page.getByText(`idle · ${model}`).click();
+    await dialog().getByText(`idle · ${model}`).click();
     await button('Remove').click();
     await dialog().getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('heading', { name: 'No deployments yet' }).waitFor();

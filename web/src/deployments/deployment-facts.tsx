@@ -3,7 +3,7 @@
 import { Anchor, Code, Paper, SimpleGrid } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DeploymentView } from '#deployments/schema.ts';
-import { toCount, toCounted, toDuration } from '#lib/format.ts';
+import { toCount, toDuration } from '#lib/format.ts';
 import { Fact } from '../components/facts.tsx';
 import { RelativeTime } from '../components/relative-time.tsx';
 import { toModelPath } from '../models/backends.ts';
@@ -36,15 +36,9 @@ export const DeploymentFacts = ({ deployment }: { deployment: DeploymentView }) 
       </Fact>
       <Fact name="Idle time">{toDuration(deployment.idle_seconds * 1000)}</Fact>
       <Fact name="Start timeout">{toDuration(deployment.start_seconds * 1000)}</Fact>
-      <Fact name="While it starts">
-        {toCounted(deployment.hold_requests, 'request')} may wait, for{' '}
-        {toDuration(deployment.hold_seconds * 1000)} each
-      </Fact>
-      <Fact name="Revision">
-        {deployment.revision}{' '}
-        <span className="muted">
-          created <RelativeTime at={deployment.created_at} />
-        </span>
+      <Fact name="Revision">{deployment.revision}</Fact>
+      <Fact name="Created">
+        <RelativeTime at={deployment.created_at} />
       </Fact>
     </SimpleGrid>
   </Paper>

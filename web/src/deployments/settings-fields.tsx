@@ -68,7 +68,7 @@ export function EnvironmentFields({ deployment }: FieldsProps) {
         label="Environment"
         description={
           names.length === 0
-            ? 'One per line. Encrypted, and never shown again.'
+            ? 'NAME=value, one per line. Encrypted, and never shown again.'
             : `Set: ${names.join(', ')}. Leave this empty to keep them. What you enter replaces all of them. Encrypted, and never shown again.`
         }
         placeholder="HF_TOKEN=hf_…"
