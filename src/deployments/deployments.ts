@@ -15,6 +15,7 @@ import {
   deploymentNameTaken,
   noSuchDeployment,
   nothingToRollBack,
+  onlyChatModels,
   tooManyDeployments,
 } from './errors.ts';
 import { LiveDeployment, type LiveParts } from './live-deployment.ts';
@@ -31,8 +32,9 @@ export interface DeploymentsParts {
   readonly rows: DeploymentRows;
   readonly registry: BackendRegistry;
   readonly router: Router;
-  /** The folder of all replicas. */
+  /** The folder of all replicas, and the home directory of their engines. */
   readonly folder: string;
+  readonly home: string;
 }
 
 export interface Shown {
@@ -51,16 +53,20 @@ export class Deployments {
   #isClosed = false;
 
   constructor(parts: DeploymentsParts) {
-    const { clock, folder, registry, router } = parts;
+    const { clock, log, folder, home, registry, router } = parts;
     this.#parts = parts;
     this.#liveParts = {
       clock,
       folder,
+      home,
       changed: () => this.tick(),
+      failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
       waiting: (model) => router.queued(model),
     };
-    router.onWaiting = () => this.tick();
+    router.onWaiting = (model) => {
+      if ([...this.#live.values()].some((live) => live.model === model)) this.tick();
+    };
   }
 
   /** Removes the files of an earlier process, whose engines ended with it, and starts what the rows want. */
@@ -71,10 +77,8 @@ export class Deployments {
 
   /** Those of an account on every server, with what this one runs. */
   async list(accountId: string): Promise<readonly Shown[]> {
-    const all = await this.#parts.rows.all();
-    return all
-      .filter((stored) => stored.accountId === accountId)
-      .map((stored) => ({ stored, live: this.#live.get(stored.id) }));
+    const all = await this.#parts.rows.ofAccount(accountId);
+    return all.map((stored) => ({ stored, live: this.#live.get(stored.id) }));
   }
 
   async get(accountId: string, name: string): Promise<Shown> {
@@ -92,6 +96,8 @@ export class Deployments {
     const { name } = input;
     const spec = toSpec(input);
     checkModel(catalog, spec.model);
+    const { kind } = catalog.findById(spec.model) ?? {};
+    if (kind === 'embedding' || kind === 'rerank') throw onlyChatModels(spec.model, kind);
     await this.#write(async (tx) => {
       const stored = await tx.selectFrom('deployments').select('name').execute();
       if (stored.length >= maxDeployments) throw tooManyDeployments(maxDeployments);
@@ -104,9 +110,7 @@ export class Deployments {
 
   update(session: SessionPrincipal, name: string, change: DeploymentChange): Promise<void> {
     return this.#change(session, name, 'deployment.changed', async (tx, stored) => {
-      const spec = changeSpec(stored.spec, change);
-      checkModel(this.#parts.catalog, spec.model);
-      await this.#parts.rows.replace(tx, stored, spec);
+      await this.#parts.rows.replace(tx, stored, changeSpec(stored.spec, change));
     });
   }
 
@@ -119,17 +123,21 @@ export class Deployments {
     });
   }
 
-  setStopped(session: SessionPrincipal, name: string, isStopped: boolean): Promise<void> {
+  /** A start after failures tries again. */
+  async setStopped(session: SessionPrincipal, name: string, isStopped: boolean): Promise<void> {
     const action = isStopped ? 'deployment.stopped' : 'deployment.started';
-    return this.#change(session, name, action, (tx, stored) =>
-      this.#parts.rows.setStopped(tx, stored, isStopped),
-    );
+    await this.#change(session, name, action, async (tx, stored) => {
+      await this.#parts.rows.setStopped(tx, stored, isStopped);
+      if (!isStopped) this.#live.get(stored.id)?.forgive();
+    });
   }
 
-  remove(session: SessionPrincipal, name: string): Promise<void> {
-    return this.#change(session, name, 'deployment.removed', (tx, stored) =>
-      this.#parts.rows.remove(tx, stored),
-    );
+  async remove(session: SessionPrincipal, name: string): Promise<void> {
+    const { rows, audit } = this.#parts;
+    await this.#write(async (tx) => {
+      if (!(await rows.remove(tx, session.accountId, name))) throw noSuchDeployment(name);
+      await audit.record(tx, session, { action: 'deployment.removed', resourceId: name });
+    });
   }
 
   /** Reads the rows, which another server may have changed. */
@@ -151,10 +159,16 @@ export class Deployments {
   /** Must be called about once a second. It reads no database. */
   tick(): void {
     if (this.#isClosed) return;
-    for (const [id, live] of this.#live) {
-      live.tick();
-      if (live.isGone) this.#live.delete(id);
-    }
+    for (const live of this.#live.values()) live.tick();
+    this.#publish();
+    const gone = [...this.#live].filter(([, live]) => live.isGone);
+    if (gone.length === 0) return;
+    // Only now: what waited for a removed deployment was told so.
+    for (const [id] of gone) this.#live.delete(id);
+    this.#publish();
+  }
+
+  #publish(): void {
     const { registry, router } = this.#parts;
     if (registry.setDeployed([...this.#live.values()].map((live) => live.toModel())))
       router.recheck();
@@ -172,8 +186,7 @@ export class Deployments {
       | 'deployment.changed'
       | 'deployment.rolled_back'
       | 'deployment.stopped'
-      | 'deployment.started'
-      | 'deployment.removed',
+      | 'deployment.started',
     act: (tx: Tx, stored: Stored) => Promise<void>,
   ): Promise<void> {
     const { rows, audit } = this.#parts;

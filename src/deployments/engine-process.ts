@@ -1,9 +1,9 @@
-// The process of an engine on this computer. It ends with the server, even if that is killed: a guard beside it holds
-// a pipe of the server, and kills the whole process group when the pipe closes.
+// The process of an engine on this computer, with all its children. They end with the server, even if that is killed: a
+// guard beside them holds a pipe of the server, and kills the whole process group when the pipe closes.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createLogTail } from './log-tail.ts';
 
 export interface EngineCommand {
   /** The program and its arguments. */
@@ -11,6 +11,8 @@ export interface EngineCommand {
   readonly env: Readonly<Record<string, string>>;
   /** Its working directory. */
   readonly folder: string;
+  /** Its home directory, where programs keep what they download. */
+  readonly home: string;
 }
 
 export interface EngineProcess {
@@ -18,67 +20,71 @@ export interface EngineProcess {
   readonly ended: Promise<string>;
   /** The last lines of its output, the newest last. */
   log(): readonly string[];
-  /** Asks the process to end, and kills it if it has not ended in time. */
+  /** Asks the process to end, and kills it with its children if it has not ended in time. */
   stop(): Promise<void>;
 }
 
-/** `cat` ends when the server's end of the pipe closes. The engine itself reads nothing. */
+/**
+ * `cat` ends when the server's end of the pipe closes. The guard ignores the signal that asks the engine to end. The
+ * engine itself reads nothing.
+ */
 const guard = `exec 3<&0
-(cat <&3 >/dev/null; kill -KILL 0) &
+(trap '' TERM; cat <&3 >/dev/null; kill -KILL 0) >/dev/null 2>&1 &
 exec 3<&-
 exec "$@" </dev/null`;
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const maxLogLines = 200;
-const maxLineLength = 2_000;
 const stopTimeoutMs = 10_000;
+/** Time for the last output of a process that has ended. */
+const lastOutputMs = 200;
 
-export function startEngineProcess({ command, env, folder }: EngineCommand): EngineProcess {
+export function startEngineProcess({ command, env, folder, home }: EngineCommand): EngineProcess {
   const child = spawn('/bin/sh', ['-c', guard, 'engine', ...command], {
     cwd: folder,
     // The server's own environment has secrets. The engine gets none of it.
-    env: { PATH: path, HOME: folder, LANG: 'C.UTF-8', ...env },
+    env: { PATH: path, HOME: home, LANG: 'C.UTF-8', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
     // A process group of its own, so that its children end with it.
     detached: true,
   });
-  const lines: string[] = [];
-  keepLines(child.stdout, lines);
-  keepLines(child.stderr, lines);
-  // Without a listener, an error of the pipe would end the server.
+  const tail = createLogTail();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', tail.write);
+    // Without a listener, an error of a pipe would end the server.
+    stream.on('error', () => {});
+  }
   child.stdin.on('error', () => {});
   const ended = new Promise<string>((resolve) => {
     child.once('error', ({ message }) => resolve(`The engine could not be started: ${message}.`));
-    child.once('close', (code, signal) => resolve(toEnding(code, signal)));
-    child.once('exit', () => child.stdin.end());
+    child.once('exit', async (code, signal) => {
+      // Children that outlive the engine would keep its GPU, and its output open.
+      killGroup(child, 'SIGKILL');
+      child.stdin.destroy();
+      await pause(lastOutputMs);
+      child.stdout.destroy();
+      child.stderr.destroy();
+      resolve(toEnding(code, signal));
+    });
   });
   return {
     ended,
-    log: () => lines,
+    log: tail.lines,
     async stop() {
-      signalGroup(child, 'SIGTERM');
-      const timer = setTimeout(() => signalGroup(child, 'SIGKILL'), stopTimeoutMs);
+      if (child.exitCode !== null || child.signalCode !== null) return void (await ended);
+      killGroup(child, 'SIGTERM');
+      const timer = setTimeout(() => killGroup(child, 'SIGKILL'), stopTimeoutMs);
       await ended;
       clearTimeout(timer);
     },
   };
 }
 
-function keepLines(output: Readable, lines: string[]): void {
-  createInterface({ input: output, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
-    lines.push(line.slice(0, maxLineLength));
-    if (lines.length > maxLogLines) lines.shift();
-  });
-}
-
-function signalGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.Signals): void {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+/** Does nothing if the group has ended, or belongs to another user by now. */
+function killGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
   try {
     process.kill(-pid, signal);
-  } catch (error) {
-    // It has ended in the meantime.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
+  } catch {}
 }
 
 const toEnding = (code: number | null, signal: NodeJS.Signals | null): string =>

@@ -1,6 +1,6 @@
 // Why a deployment can't be created or changed, in sentences.
 
-import { conflict, notFound, Refusal } from '#lib/errors.ts';
+import { conflict, invalidBody, notFound, Refusal } from '#lib/errors.ts';
 
 export const noSuchDeployment = (name: string) =>
   notFound(`The deployment ${JSON.stringify(name.slice(0, 100))}`);
@@ -13,6 +13,9 @@ export const tooManyDeployments = (limit: number) =>
 
 export const nothingToRollBack = (name: string) =>
   conflict(`${name} was not changed since it was created, so there is nothing to roll back to.`);
+
+export const onlyChatModels = (model: string, kind: string) =>
+  invalidBody(`${model} is for ${kind}. Deployments serve models that chat.`, 'model');
 
 export const notForKeys = () =>
   new Refusal(

@@ -17,6 +17,8 @@ export interface LiveParts extends ReplicaParts {
 
 /** After this many failed starts in a row, nothing is started until the settings change. */
 const maxFailures = 3;
+/** Time before the next start after a failure. It doubles each time. */
+const retryMs = 250;
 /** A replica that ran this long was started well. */
 const soundMs = 60_000;
 /** How long running requests of a draining replica may take. */
@@ -29,6 +31,7 @@ export class LiveDeployment {
   #draining = new Map<Replica, number>();
   #surplusSince: number | null = null;
   #failures = 0;
+  #failedAt = Number.NEGATIVE_INFINITY;
   /** Of the last replica that failed. */
   #failedLog: readonly string[] = [];
   #reason: string | null = null;
@@ -39,8 +42,8 @@ export class LiveDeployment {
     this.#stored = stored;
   }
 
-  get stored(): Stored {
-    return this.#stored;
+  get model(): string {
+    return this.#stored.spec.model;
   }
 
   /** True if it was removed and nothing of it is left. */
@@ -78,25 +81,33 @@ export class LiveDeployment {
     const isChanged = stored.revision !== this.#stored.revision;
     const isResumed = this.#stored.isStopped && !stored.isStopped;
     this.#stored = stored;
-    if (isChanged || isResumed) this.#forgive();
+    if (isChanged || isResumed) this.forgive();
+  }
+
+  /** Lets it start again after failures. */
+  forgive(): void {
+    this.#failures = 0;
+    this.#failedAt = Number.NEGATIVE_INFINITY;
+    this.#reason = null;
+    this.#failedLog = [];
   }
 
   remove(): void {
     this.#isRemoved = true;
   }
 
-  /** Starts, drains and stops replicas as the requests demand. Returns true if its backends have changed. */
-  tick(): boolean {
+  /** Starts, drains and stops replicas as the requests demand. */
+  tick(): void {
     const { clock } = this.#parts;
     const now = clock.now();
-    const hasEnded = this.#removeEnded(now);
+    this.#removeEnded(now);
     const { spec, revision, isStopped } = this.#stored;
     const replicas = this.replicas();
-    const { start, drain, surplusSince } = decide(
+    const { start, resume, drain, surplusSince } = decide(
       { min: spec.min, max: spec.max, target: spec.target, idleMs: spec.idle_seconds * 1_000 },
       {
         revision,
-        hasFailed: this.hasFailed,
+        hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,
         isStopped: isStopped || this.#isRemoved,
         running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
         waiting: this.#parts.waiting(spec.model),
@@ -108,15 +119,17 @@ export class LiveDeployment {
     this.#surplusSince = surplusSince;
     for (let count = 0; count < start; count++)
       this.#replicas.push(new Replica(this.#parts, spec, revision));
-    for (const replica of this.#replicas) if (drain.includes(replica.id)) this.#drain(replica, now);
+    for (const replica of this.#replicas) {
+      if (drain.includes(replica.id)) this.#drain(replica, now);
+      if (resume.includes(replica.id)) this.#resume(replica);
+    }
     this.#stopDrained(now);
-    return hasEnded || drain.length > 0;
   }
 
   /** What the registry of backends is given. */
   toModel(): DeployedModel {
-    const { name, spec, isStopped } = this.#stored;
-    const taking = this.#replicas.filter(({ state }) => state !== 'starting');
+    const { name, spec } = this.#stored;
+    const taking = this.#replicas.filter(({ state }) => state === 'ready' || state === 'draining');
     const isReady = taking.some(({ state }) => state === 'ready');
     return {
       model: spec.model,
@@ -130,7 +143,7 @@ export class LiveDeployment {
         : {
             maxLength: spec.hold_requests,
             maxWaitMs: spec.hold_seconds * 1_000,
-            obstacle: isStopped ? `The deployment ${name} is stopped.` : this.#obstacle,
+            obstacle: this.#obstacle,
           },
     };
   }
@@ -140,7 +153,10 @@ export class LiveDeployment {
   }
 
   get #obstacle(): string | null {
-    return this.hasFailed ? `The deployment ${this.#stored.name} failed. ${this.#reason}` : null;
+    const { name, isStopped } = this.#stored;
+    if (this.#isRemoved) return `The deployment ${name} was removed.`;
+    if (isStopped) return `The deployment ${name} is stopped.`;
+    return this.hasFailed ? `The deployment ${name} failed. ${this.#reason}` : null;
   }
 
   #nameOf = ({ id }: Replica) => `${this.#stored.name}-${id.slice(0, 8)}`;
@@ -150,7 +166,13 @@ export class LiveDeployment {
 
   #drain(replica: Replica, now: number): void {
     replica.drain();
-    this.#draining.set(replica, now + maxDrainMs);
+    if (replica.readyAt === null) void replica.stop();
+    else this.#draining.set(replica, now + maxDrainMs);
+  }
+
+  #resume(replica: Replica): void {
+    replica.resume();
+    this.#draining.delete(replica);
   }
 
   #stopDrained(now: number): void {
@@ -158,32 +180,25 @@ export class LiveDeployment {
       // A request may have chosen the replica just before, so it is only stopped in a later tick.
       const isNew = deadline - now === maxDrainMs;
       if (isNew || (this.#outstanding(replica) > 0 && now < deadline)) continue;
+      this.#draining.delete(replica);
       void replica.stop();
     }
   }
 
-  /** Returns true if there were any. */
-  #removeEnded(now: number): boolean {
+  #removeEnded(now: number): void {
     const ended = this.#replicas.filter(({ hasEnded }) => hasEnded);
     for (const replica of ended) {
       this.#draining.delete(replica);
       if (replica.failure === null || replica.revision !== this.#stored.revision) continue;
       const wasSound = replica.readyAt !== null && now - replica.readyAt >= soundMs;
       this.#failures = wasSound ? 1 : this.#failures + 1;
+      this.#failedAt = now;
       this.#reason = replica.failure;
       this.#failedLog = replica.log();
     }
     this.#replicas = this.#replicas.filter(({ hasEnded }) => !hasEnded);
-    const isSound = this.#replicas.some(
-      ({ readyAt }) => readyAt !== null && now - readyAt >= soundMs,
-    );
-    if (isSound) this.#forgive();
-    return ended.length > 0;
-  }
-
-  #forgive(): void {
-    this.#failures = 0;
-    this.#reason = null;
-    this.#failedLog = [];
+    const isSound = ({ revision, readyAt }: Replica) =>
+      revision === this.#stored.revision && readyAt !== null && now - readyAt >= soundMs;
+    if (now - this.#failedAt >= soundMs && this.#replicas.some(isSound)) this.forgive();
   }
 }

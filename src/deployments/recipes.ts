@@ -1,6 +1,7 @@
 // How each kind of engine is started: its command line, its environment, and the log lines that say how far it is or why
 // it failed. Data and pure functions.
 
+import { fileURLToPath } from 'node:url';
 import type { UpstreamServer } from '#inference/backends/spec.ts';
 import type { DeploymentSpec } from './spec.ts';
 
@@ -124,4 +125,4 @@ export const recipes: Readonly<Record<DeploymentSpec['engine'], Recipe>> = {
   },
 };
 
-const mainFile = new URL('../main.js', import.meta.url).pathname;
+const mainFile = fileURLToPath(new URL('../main.js', import.meta.url));

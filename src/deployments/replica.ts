@@ -18,12 +18,15 @@ export interface ReplicaParts {
   readonly clock: Clock;
   /** The folder of all replicas. */
   readonly folder: string;
+  /** The home directory of all engines, which outlives them: they keep there what they download. */
+  readonly home: string;
   /** Called when the replica is ready, and when it has ended. */
   changed(): void;
+  /** Called when the replica has ended by itself. */
+  failed(reason: string): void;
 }
 
 const probeEveryMs = 100;
-const probeTimeoutMs = 60_000;
 const shownLines = 50;
 
 export class Replica {
@@ -79,7 +82,7 @@ export class Replica {
 
   /** The backend by which requests reach it. */
   toBackend(name: string): UpstreamSpec {
-    const { model, weight, start_seconds } = this.spec;
+    const { model, weight } = this.spec;
     return {
       source: 'deployment',
       model,
@@ -91,7 +94,7 @@ export class Replica {
       headers: {},
       weight,
       concurrency: null,
-      timeouts: { connectMs: 2_000, firstByteMs: start_seconds * 1_000, idleMs: 300_000 },
+      timeouts: { connectMs: 2_000, firstByteMs: 600_000, idleMs: 300_000 },
       continueStreams: null,
     };
   }
@@ -100,9 +103,15 @@ export class Replica {
     this.#state = 'draining';
   }
 
+  /** Takes requests again. */
+  resume(): void {
+    this.#state = 'ready';
+  }
+
   /** Resolves when its process has ended and its files are removed. */
   async stop(): Promise<void> {
     this.#isStopping = true;
+    this.#state = 'stopping';
     await this.#process?.stop();
     await this.#done;
   }
@@ -121,12 +130,14 @@ export class Replica {
     }
     this.hasEnded = true;
     await rm(this.#folder, { recursive: true, force: true }).catch(() => {});
+    if (this.failure !== null) this.#parts.failed(this.failure);
     this.#parts.changed();
   }
 
   /** Resolves with a sentence on how the engine ended. */
   async #start(): Promise<string> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await mkdir(this.#parts.home, { recursive: true, mode: 0o700 });
     this.#port = await findFreePort();
     const place = { port: this.#port, key: this.#key, folder: this.#folder };
     for (const [name, text] of Object.entries(this.#recipe.toFiles?.(this.spec, place) ?? {}))
@@ -134,8 +145,9 @@ export class Replica {
     if (this.#isStopping) return '';
     this.#process = startEngineProcess({
       command: this.#recipe.toCommand(this.spec, place),
-      env: { ...this.#recipe.toEnvironment(this.spec, place), ...this.spec.env },
+      env: { ...this.spec.env, ...this.#recipe.toEnvironment(this.spec, place) },
       folder: this.#folder,
+      home: this.#parts.home,
     });
     const { ended, stop } = this.#process;
     const over = new AbortController();
@@ -172,7 +184,7 @@ export class Replica {
         method: 'POST',
         headers: { authorization: `Bearer ${this.#key}`, 'content-type': 'application/json' },
         body: JSON.stringify(body),
-        signal: AbortSignal.any([over, AbortSignal.timeout(probeTimeoutMs)]),
+        signal: AbortSignal.any([over, AbortSignal.timeout(this.spec.start_seconds * 1_000)]),
       });
       const { choices } = (await response.json()) as { choices?: unknown };
       return response.ok && Array.isArray(choices) && choices.length > 0;
@@ -182,13 +194,12 @@ export class Replica {
   }
 
   #explain(ended: string): string {
-    const log = this.log();
-    for (const line of log.toReversed()) {
+    for (const line of this.log().toReversed()) {
       const found = this.#recipe.failures.find(([pattern]) => pattern.test(line));
       if (found !== undefined) return found[1];
     }
-    const last = log.at(-1);
-    return last === undefined ? ended : `${ended} Its last line: ${last.slice(0, 300)}`;
+    // Not its last line, which may have a secret: the reason is sent to every client.
+    return ended;
   }
 }
 

@@ -1,12 +1,13 @@
 // Deployments as rows. The environment of the engine is encrypted. Each belongs to the server that created it, because
 // its engines are processes of that computer.
 
+import type { FastifyBaseLogger } from 'fastify';
 import type { DeploymentRow } from '#db/deployment-row.ts';
 import type { Database, Tx } from '#db/tables.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newId } from '#lib/ids.ts';
 import type { Seal } from '#lib/secrets/seal.ts';
-import type { DeploymentSpec } from './spec.ts';
+import { type DeploymentSpec, isSameEngine } from './spec.ts';
 
 /** A deployment as it is stored. */
 export interface Stored {
@@ -21,32 +22,35 @@ export interface Stored {
   readonly createdAt: number;
 }
 
+interface RowParts {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly log: FastifyBaseLogger;
+}
+
 export class DeploymentRows {
   readonly #db: Database;
+  readonly #log: FastifyBaseLogger;
   readonly #clock: Clock;
   readonly #seal: Seal;
   readonly #hostId: string;
 
-  constructor(db: Database, clock: Clock, seal: Seal, hostId: string) {
+  constructor({ db, clock, log }: RowParts, seal: Seal, hostId: string) {
     this.#db = db;
+    this.#log = log;
     this.#clock = clock;
     this.#seal = seal;
     this.#hostId = hostId;
   }
 
   /** Those of this server. */
-  async own(): Promise<Stored[]> {
-    return (await this.all()).filter(({ hostId }) => hostId === this.#hostId);
+  own(): Promise<Stored[]> {
+    return this.#read('host_id', this.#hostId);
   }
 
-  async all(): Promise<Stored[]> {
-    const rows = await this.#db
-      .selectFrom('deployments')
-      .selectAll()
-      .orderBy('created_at')
-      .orderBy('id')
-      .execute();
-    return rows.map((row) => this.#toStored(row));
+  /** Those of an account, on every server. */
+  ofAccount(accountId: string): Promise<Stored[]> {
+    return this.#read('account_id', accountId);
   }
 
   async find(tx: Tx, accountId: string, name: string): Promise<Stored | undefined> {
@@ -57,6 +61,16 @@ export class DeploymentRows {
       .where('account_id', '=', accountId)
       .executeTakeFirst();
     return row && this.#toStored(row);
+  }
+
+  /** Also removes a row that this server can't decrypt. Returns false if there is none. */
+  async remove(tx: Tx, accountId: string, name: string): Promise<boolean> {
+    const { numDeletedRows } = await tx
+      .deleteFrom('deployments')
+      .where('name', '=', name)
+      .where('account_id', '=', accountId)
+      .executeTakeFirst();
+    return numDeletedRows > 0n;
   }
 
   async insert(tx: Tx, accountId: string, name: string, spec: DeploymentSpec): Promise<void> {
@@ -77,17 +91,13 @@ export class DeploymentRows {
       .execute();
   }
 
-  /** Replaces the settings, and keeps the old ones for a rollback. */
-  async replace(tx: Tx, { id }: Stored, spec: DeploymentSpec): Promise<void> {
+  /** Replaces the settings, and keeps the old ones for a rollback. Other engines make a new revision. */
+  async replace(tx: Tx, before: Stored, spec: DeploymentSpec): Promise<void> {
+    const revision = before.revision + (isSameEngine(before.spec, spec) ? 0 : 1);
     await tx
       .updateTable('deployments')
-      .set((row) => ({
-        ...this.#close(id, spec),
-        previous: row.ref('spec'),
-        revision: row('revision', '+', 1),
-        stopped: 0,
-      }))
-      .where('id', '=', id)
+      .set((row) => ({ ...this.#close(before.id, spec), previous: row.ref('spec'), revision }))
+      .where('id', '=', before.id)
       .execute();
   }
 
@@ -109,8 +119,26 @@ export class DeploymentRows {
       .execute();
   }
 
-  async remove(tx: Tx, { id }: Stored): Promise<void> {
-    await tx.deleteFrom('deployments').where('id', '=', id).execute();
+  /** Leaves out what a server with another key wrote. */
+  async #read(column: 'host_id' | 'account_id', value: string): Promise<Stored[]> {
+    const rows = await this.#db
+      .selectFrom('deployments')
+      .selectAll()
+      .where(column, '=', value)
+      .orderBy('created_at')
+      .orderBy('id')
+      .execute();
+    return rows.flatMap((row) => {
+      try {
+        return [this.#toStored(row)];
+      } catch {
+        this.#log.error(
+          { deployment: row.name },
+          'a deployment was created by a server with another secret_key (MILLRACE_SECRET_KEY) and is not run',
+        );
+        return [];
+      }
+    });
   }
 
   #close(id: string, spec: DeploymentSpec) {

@@ -15,8 +15,11 @@ export interface ReplicaFacts {
   readonly id: string;
   /** The revision of the deployment that it runs. */
   readonly revision: number;
-  /** `starting`: not ready yet. `draining`: takes no new requests, and stops once the running ones have ended. */
-  readonly state: 'starting' | 'ready' | 'draining';
+  /**
+   * `starting`: not ready yet. `draining`: takes no new requests, and stops once the running ones have ended.
+   * `stopping`: its process is ending.
+   */
+  readonly state: 'starting' | 'ready' | 'draining' | 'stopping';
   readonly outstanding: number;
   readonly startedAt: number;
   /** Null until it is ready. */
@@ -40,6 +43,8 @@ export interface Situation {
 export interface Decision {
   /** How many replicas to start. */
   readonly start: number;
+  /** Ids of draining replicas that take requests again. */
+  readonly resume: readonly string[];
   /** Ids of replicas to drain. */
   readonly drain: readonly string[];
   readonly surplusSince: number | null;
@@ -52,52 +57,58 @@ export function toDesired({ min, max, target }: Scaling, requests: number): numb
 
 export function decide(scaling: Scaling, situation: Situation): Decision {
   const { revision, replicas, now } = situation;
-  const live = replicas.filter(({ state }) => state !== 'draining');
-  if (situation.isStopped) return { start: 0, drain: live.map(toId), surplusSince: null };
+  const live = replicas.filter(isLive);
+  const none = { start: 0, resume: [], surplusSince: null };
+  if (situation.isStopped) return { ...none, drain: live.map(toId) };
   const current = live.filter((one) => one.revision === revision);
-  const older = live.filter((one) => one.revision !== revision);
   const desired = toDesired(scaling, situation.running + situation.waiting);
-  const replaced = findReplaced(current, older, desired);
+  const drain = findReplaced(scaling, situation, current, desired);
   if (current.length < desired) {
-    const start = situation.hasFailed ? 0 : toRoom(scaling, replicas, revision, current, desired);
-    return { start, drain: replaced, surplusSince: null };
+    const resume = findDraining(situation).slice(0, desired - current.length);
+    const missing = desired - current.length - resume.length;
+    const start = situation.hasFailed ? 0 : Math.min(missing, toRoom(scaling, situation));
+    return { ...none, start, resume, drain };
   }
   const since = current.length > desired ? (situation.surplusSince ?? now) : null;
   const surplus =
     since !== null && now - since >= scaling.idleMs ? findSurplus(current, now) : null;
-  if (surplus === null) return { start: 0, drain: replaced, surplusSince: since };
+  if (surplus === null) return { ...none, drain, surplusSince: since };
   // One at a time: the next one has to be idle for as long again.
-  return { start: 0, drain: [...replaced, surplus.id], surplusSince: now };
+  return { ...none, drain: [...drain, surplus.id], surplusSince: now };
 }
 
-/** How many to start: draining replicas still use memory, so they count against the maximum. */
-function toRoom(
-  { max }: Scaling,
-  replicas: readonly ReplicaFacts[],
-  revision: number,
-  current: readonly ReplicaFacts[],
-  desired: number,
-): number {
-  // The first replica of a new revision starts beside the old ones, which are drained once it is ready.
-  const isUpdate = current.length === 0 && replicas.some((one) => one.revision !== revision);
-  const room = Math.max(max - replicas.length, isUpdate ? 1 : 0);
-  const isUpdating = isUpdate && replicas.length > max;
-  return isUpdating ? 0 : Math.min(desired - current.length, room);
+const isLive = ({ state }: ReplicaFacts) => state === 'starting' || state === 'ready';
+
+const findDraining = ({ replicas, revision }: Situation) =>
+  replicas.filter((one) => one.revision === revision && one.state === 'draining').map(toId);
+
+/**
+ * How many may start. Replicas that drain or stop still use memory, so they count against the maximum. Those of a new
+ * revision start one by one beside the old ones, which are drained as they become ready.
+ */
+function toRoom({ max }: Scaling, { replicas, revision }: Situation): number {
+  const isUpdate = replicas.some((one) => one.revision !== revision && one.state === 'ready');
+  return Math.max(0, (isUpdate ? max + 1 : max) - replicas.length);
 }
 
-/** Older replicas are drained as newer ones become ready, or at once if none are needed. */
+/**
+ * Replicas of older revisions are drained as newer ones become ready, or at once if none are needed. One that is still
+ * starting will never be needed.
+ */
 function findReplaced(
+  { max }: Scaling,
+  { replicas, revision }: Situation,
   current: readonly ReplicaFacts[],
-  older: readonly ReplicaFacts[],
   desired: number,
 ): string[] {
+  const older = replicas.filter((one) => one.revision !== revision && isLive(one));
   const ready = current.filter(({ state }) => state === 'ready').length;
-  if (ready === 0 && desired > 0) return [];
-  const kept = Math.max(0, desired - ready);
-  return older
+  const kept = ready === 0 && desired > 0 ? max : Math.max(0, desired - ready);
+  const serving = older
+    .filter(({ state }) => state === 'ready')
     .toSorted((one, other) => other.outstanding - one.outstanding)
-    .slice(kept)
-    .map(toId);
+    .slice(0, kept);
+  return older.filter((one) => !serving.includes(one)).map(toId);
 }
 
 /**

@@ -35,7 +35,7 @@ const settings = {
   /** Seconds that a replica may take to answer for the first time. */
   start_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 86_400 })),
   /** How many requests may wait for the first replica, and for how many seconds. */
-  hold_requests: Maybe(Type.Integer({ minimum: 0, maximum: 100_000 })),
+  hold_requests: Maybe(Type.Integer({ minimum: 1, maximum: 100_000 })),
   hold_seconds: Maybe(Type.Integer({ minimum: 1, maximum: 86_400 })),
   /** Share of the requests, relative to the other backends of the model. */
   weight: Maybe(Type.Number({ exclusiveMinimum: 0, maximum: 1_000 })),
@@ -49,16 +49,15 @@ export const NewDeployment = Type.Object(
   closed,
 );
 
-/** What is not given stays as it is. */
-export const DeploymentChange = Type.Object(
-  { ...settings, model: Maybe(settings.model), engine: Maybe(settings.engine) },
-  closed,
-);
+const { model: _, engine, ...changeable } = settings;
+
+/** What is not given stays as it is. The model stays: another one is another deployment. */
+export const DeploymentChange = Type.Object({ ...changeable, engine: Maybe(engine) }, closed);
 
 export const ReplicaView = Type.Object({
   id: Type.String(),
   revision: Type.Integer(),
-  state: OneOf(['starting', 'ready', 'draining']),
+  state: OneOf(['starting', 'ready', 'draining', 'stopping']),
   /** What a starting replica does now. */
   progress: Nullable,
   requests: Type.Integer(),
@@ -101,7 +100,6 @@ export type DeploymentChange = Static<typeof DeploymentChange>;
 export type ReplicaView = Static<typeof ReplicaView>;
 export type DeploymentView = Static<typeof DeploymentView>;
 
-/** Names and revisions are in the path. PostgreSQL takes no zero byte. */
 export const DeploymentParams = Type.Object({
   name: Type.String({ maxLength: 64, pattern: '^[^\\u0000]+$' }),
 });

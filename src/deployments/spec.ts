@@ -40,6 +40,18 @@ export function toSpec({ name: _, ...given }: NewDeployment): DeploymentSpec {
 export const changeSpec = (spec: DeploymentSpec, change: DeploymentChange): DeploymentSpec =>
   checkSpec({ ...spec, ...withoutNulls(change) });
 
+/** True if replicas of one may go on as replicas of the other. */
+export const isSameEngine = (one: DeploymentSpec, other: DeploymentSpec): boolean =>
+  JSON.stringify(toEngine(one)) === JSON.stringify(toEngine(other));
+
+const toEngine = ({ engine, source, program, args, env }: DeploymentSpec) => [
+  engine,
+  source,
+  program,
+  args,
+  Object.entries(env).sort(),
+];
+
 /** Null means "not set". */
 const withoutNulls = (given: object) =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value != null));

@@ -76,7 +76,7 @@ describe('millrace deploy', () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /broken failed\. The engine ended with exit code 1\. Its last line: No such model/,
+      /broken failed\. The engine ended with exit code 1\. See `\S*millrace deployments logs broken`/,
     );
     assert.match(
       (await run(['deployments', 'update', 'broken'])).stderr,

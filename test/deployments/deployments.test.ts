@@ -128,7 +128,7 @@ for (const database of databases) {
       await create({ min: 1, env: { VERSION: 'old' } });
       await until('it is ready', async () => (await show()).status === 'ready');
       await call('POST', '/tested', { env: { FAIL: 'No such file' } });
-      await until('it gave up', async () => /No such file/.test((await show()).reason ?? ''));
+      await until('it gave up', async () => /exit code 1/.test((await show()).reason ?? ''));
       assert.equal(await contentOf(await chat()), 'old 1 2');
     });
 
@@ -150,6 +150,39 @@ for (const database of databases) {
       await until('it is stopped', async () => (await show()).replicas.length === 0);
       await call('POST', '/tested/start');
       assert.equal((await chat()).status, 200);
+    });
+
+    test('a request that waits for a removed deployment is refused, not answered by another model', async () => {
+      await create({ env: { LOAD_MS: '60000' } });
+      const waiting = chat();
+      await until('it waits', async () => (await show()).waiting === 1);
+      await call('DELETE', '/tested');
+      const response = await waiting;
+      assert.equal(response.status, 503);
+      assert.match(await response.text(), /The deployment tested was removed/);
+    });
+
+    test('another maximum needs no new engine, and a stopped deployment stays stopped', async () => {
+      await create({ min: 1 });
+      await until('it is ready', async () => (await show()).status === 'ready');
+      const [before] = (await show()).replicas;
+      await call('POST', '/tested', { max: 3 });
+      const { revision, replicas } = await show();
+      assert.deepEqual([revision, replicas[0]?.id], [1, before?.id]);
+      await call('POST', '/tested/stop');
+      await call('POST', '/tested', { max: 2 });
+      assert.equal((await show()).status, 'stopped');
+    });
+
+    test('an engine that prints without end, forks and ignores SIGTERM harms nothing', async () => {
+      const script = `trap '' TERM
+        (trap '' TERM; while :; do sleep 1; done) &
+        head -c 20000000 /dev/zero | tr '\\0' 'x'
+        exec ${process.execPath} ${engine}`;
+      await create({ program: '/bin/sh', args: ['-c', script] });
+      assert.equal((await chat()).status, 200);
+      const log = (await call('GET', '/tested/log')) as unknown as { data: { lines: string[] } };
+      assert(log.data.lines.every((line) => line.length <= 2_000));
     });
 
     test('what contradicts itself is refused, and keys may only look', async () => {

@@ -43,9 +43,9 @@ class Simulation {
         replica.readyAt = this.now;
       }
     }
-    this.replicas = this.replicas.filter(
-      ({ state, outstanding }) => state !== 'draining' || outstanding > 0,
-    );
+    this.replicas = this.replicas.filter(({ state }) => state !== 'stopping');
+    for (const replica of this.replicas)
+      if (replica.state === 'draining' && replica.outstanding === 0) replica.state = 'stopping';
     this.#serveWaiting();
     const { revision, hasFailed, isStopped, running, waiting, replicas, now } = this;
     const surplusSince = this.#surplusSince;
@@ -54,9 +54,14 @@ class Simulation {
     });
     this.#surplusSince = decision.surplusSince;
     this.#check(decision.drain);
+    for (const id of decision.resume) {
+      const replica = this.replicas.find((one) => one.id === id);
+      assert(replica?.state === 'draining' && replica.revision === revision);
+      replica.state = 'ready';
+    }
     for (const id of decision.drain) {
       const replica = this.replicas.find((one) => one.id === id);
-      assert(replica !== undefined && replica.state !== 'draining');
+      assert(replica?.state === 'starting' || replica?.state === 'ready');
       replica.state = 'draining';
       this.drained += 1;
     }
@@ -107,8 +112,10 @@ class Simulation {
     );
     const isNeeded = toDesired(this.scaling, this.running + this.waiting) > 0;
     if (this.isStopped || isReplaced || !isNeeded) return;
-    for (const { id } of older)
-      assert(!drain.includes(id), 'an old replica stays until it is replaced');
+    const serving = older.filter(({ state }) => state === 'ready');
+    const kept = serving.filter(({ id }) => !drain.includes(id)).length;
+    const expected = Math.min(serving.length, this.scaling.max);
+    assert.equal(kept, expected, 'an old replica stays until it is replaced');
   }
 
   #checkMaximum(): void {
@@ -156,6 +163,28 @@ describe('the number of replicas', () => {
       simulation.end(simulation.running);
       for (let step = 0; step < 1_000; step++) simulation.step();
       assert.equal(simulation.replicas.length, simulation.scaling.min);
+    }
+  });
+
+  test('an update is completed, whatever came before it', () => {
+    for (let run = 0; run < 200 * propertyRuns; run++) {
+      const random = createRandom(propertySeed + run);
+      const simulation = newSimulation(random);
+      for (let step = 0; step < 200; step++) {
+        if (random(4) === 0) simulation.waiting += random(4);
+        if (random(3) === 0) simulation.end(random(5));
+        if (random(10) === 0) simulation.revision += 1;
+        simulation.step();
+      }
+      simulation.waiting += 1;
+      for (let step = 0; step < 1_000; step++) {
+        // Running requests end, and others follow.
+        if (simulation.running > 0) simulation.end(1);
+        simulation.waiting += 1;
+        simulation.step();
+      }
+      for (const { revision } of simulation.replicas) assert.equal(revision, simulation.revision);
+      assert(simulation.replicas.length > 0);
     }
   });
 

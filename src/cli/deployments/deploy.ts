@@ -37,25 +37,36 @@ async function deploy(model: string, options: DeployOptions): Promise<void> {
   const isWarmed = options.wait && (input.min ?? 0) === 0;
   const { data } = await client.post<{ data: DeploymentView }>(deploymentsPath, input);
   if (!options.wait) return report(data, `${name} starts with the first request.`, options.json);
-  if (isWarmed) void askOnce(client, model);
-  const ready = await waitUntilReady(client, data);
-  report(ready, `${name} answers. It serves ${model}.`, options.json);
+  const asked = isWarmed ? askOnce(client, model) : new Promise<void>(() => {});
+  const shown = await waitUntilReady(client, data, asked);
+  const isReady = shown.status === 'ready';
+  const text = isReady
+    ? `${name} answers. It serves ${model}.`
+    : `${name} starts once the other backends of ${model} are busy.`;
+  report(shown, text, options.json);
 }
 
 const pollMs = 500;
 
-/** Shows what the newest replica does. Throws if the deployment fails. */
-export async function waitUntilReady(
+/**
+ * Shows what the newest replica does. Returns early if a request was answered without one. Throws if the deployment fails.
+ */
+async function waitUntilReady(
   client: Client,
   deployment: DeploymentView,
+  asked: Promise<void>,
 ): Promise<DeploymentView> {
+  let isAnswered = false;
+  void asked.then(() => {
+    isAnswered = true;
+  });
   const progress = await startStatusProgress({
     onInterrupt: `${deployment.name} goes on. See \`millrace deployments show ${deployment.name}\`.`,
   });
   try {
     for (;;) {
       const { data } = await client.get<{ data: DeploymentView }>(toPath(deployment));
-      if (data.status === 'ready') return data;
+      if (data.status === 'ready' || (data.status === 'idle' && isAnswered)) return data;
       if (data.status === 'failed' || data.status === 'stopped') {
         const hint = `See \`millrace deployments logs ${data.name}\`.`;
         throw new CliError(`${data.name} ${data.status}. ${data.reason ?? ''} ${hint}`);
@@ -79,5 +90,5 @@ const toName = (model: string) =>
   (model.split('/').at(-1) ?? model)
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-|-$/g, '')
-    .slice(0, 63);
+    .slice(0, 63)
+    .replaceAll(/^-|-$/g, '');

@@ -65,7 +65,7 @@ export class Router {
   readonly #isProbed = (backend: Backend) => this.#probes.has(backend);
   #timer: NodeJS.Timeout | null = null;
   /** Called when a request begins to wait. */
-  onWaiting: () => void = () => {};
+  onWaiting: (model: string) => void = () => {};
 
   constructor(list: BackendList, clock: Clock, options: RouterOptions) {
     const { maxLength, maxWaitMs, onRefused = () => {} } = options;
@@ -112,7 +112,7 @@ export class Router {
     signal.addEventListener('abort', abort);
     this.#timer ??= setInterval(() => this.recheck(), recheckMs).unref();
     this.#grantLeases(queue);
-    this.onWaiting();
+    this.onWaiting(model);
     return promise.finally(() => signal.removeEventListener('abort', abort));
   }
 
@@ -144,10 +144,13 @@ export class Router {
     return this.#queues.get(model)?.requests.size ?? 0;
   }
 
-  /** How requests wait for a deployment of the model that has no ready replica; null if there is none. */
+  /** How requests wait for the model's deployment; null if there is none, or another backend takes them. */
   findHold(model: string): Hold | null {
-    for (const { hold } of this.#list.forModel(model)) if (hold !== null) return hold;
-    return null;
+    const all = this.#list.forModel(model);
+    const isTaken = all.some(({ hold, draining }) => hold === null && !draining);
+    if (isTaken) return null;
+    const holds = all.flatMap(({ hold }) => hold ?? []);
+    return holds.find(({ obstacle }) => obstacle === null) ?? holds[0] ?? null;
   }
 
   configure({ maxLength, maxWaitMs }: QueueLimits): void {

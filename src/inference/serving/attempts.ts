@@ -147,12 +147,7 @@ async function acquireBackend(
   const routed = { task, caller, priority, signal, exclude };
   try {
     const lease = router.tryAcquire(model, routed);
-    if (lease !== null) return lease;
-    const isHeld = router.findHold(model) !== null;
-    if (isHeld) call.onHeld?.();
-    const waited = await waitInQueue(router, model, routed, log);
-    if (isHeld) log.coldStartMs = log.queuedMs;
-    return waited;
+    return lease ?? (await waitInQueue(router, model, routed, { call, log }));
   } catch (error) {
     throw preferBackendError(failure, error);
   }
@@ -162,15 +157,19 @@ async function waitInQueue(
   router: Router,
   model: string,
   routed: RoutedRequest,
-  log: AttemptLog,
+  { call, log }: Pick<BackendRequest, 'call' | 'log'>,
 ): Promise<Lease> {
   const startMs = performance.now();
-  // Outside the `try`: a request that a full queue refuses has not waited.
+  const isHeld = router.findHold(model) !== null;
+  // Outside the `try`: a request that a full queue refuses has not waited, and its error is still an HTTP error.
   const lease = router.waitForLease(model, routed);
+  if (isHeld) call.onHeld?.();
   try {
     return await lease;
   } finally {
-    log.queuedMs += performance.now() - startMs;
+    const waitedMs = performance.now() - startMs;
+    log.queuedMs += waitedMs;
+    if (isHeld) log.coldStartMs = (log.coldStartMs ?? 0) + waitedMs;
   }
 }
 

@@ -10,8 +10,9 @@ import type { Models, Serving } from './inference.ts';
 export function openDeployments(core: Core, models: Models, { router }: Serving): Deployments {
   const { config, db, clock, log, audit } = core;
   const { catalog, seal, backends } = models;
-  const rows = new DeploymentRows(db, clock, seal, readHostId(config.data_dir));
+  const rows = new DeploymentRows({ db, clock, log }, seal, readHostId(config.data_dir));
   const folder = join(config.data_dir, 'replicas');
+  const home = join(config.data_dir, 'engines');
   const { registry } = backends;
-  return new Deployments({ db, clock, log, audit, catalog, rows, registry, router, folder });
+  return new Deployments({ db, clock, log, audit, catalog, rows, registry, router, folder, home });
 }

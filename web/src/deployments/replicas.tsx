@@ -12,6 +12,7 @@ const tones: Record<ReplicaView['state'], Tone> = {
   starting: 'busy',
   ready: 'good',
   draining: 'busy',
+  stopping: 'busy',
 };
 
 export const Replicas = ({ deployment: { replicas, status } }: { deployment: DeploymentView }) => (
