@@ -38,8 +38,8 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
   const [engine, setEngine] = useState<Engine>(deployment?.engine ?? 'vllm');
   async function save(form: FormData) {
     const name = deployment?.name ?? toFieldText(form, 'name');
-    const settings = { model, engine, ...parseSettings(form) };
-    if (deployment === null) await post(deploymentsPath, { name, ...settings });
+    const settings = { engine, ...parseSettings(form) };
+    if (deployment === null) await post(deploymentsPath, { name, model, ...settings });
     else await post(toApiPath(name), settings);
     await Promise.all(
       [deploymentsKey, toDeploymentKey(name)].map((queryKey) =>
@@ -62,12 +62,14 @@ export function DeployDialog({ deployment, onSaved, onClose }: DeployDialogProps
     >
       {deployment === null && <NameField />}
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-        <ModelSelect
-          description="The model ID to serve."
-          models={models.data?.data.map(({ id }) => id) ?? []}
-          value={model}
-          onChange={setModel}
-        />
+        {deployment === null && (
+          <ModelSelect
+            description="The model ID to serve."
+            models={models.data?.data.map(({ id }) => id) ?? []}
+            value={model}
+            onChange={setModel}
+          />
+        )}
         <Select
           label="Engine"
           description="The program that runs the model."
