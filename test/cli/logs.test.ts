@@ -2,7 +2,7 @@
 // `millrace logs`.
 
 import assert from 'node:assert';
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createLogFile, toLogFile, toPreviousLogFile } from '#lib/telemetry/log-file.ts';
@@ -28,7 +28,10 @@ describe('millrace logs', () => {
     });
     const id = response.headers.get('x-request-id') ?? '';
     const file = toLogFile(server.dataDir);
-    await until('it is in the file', () => readFileSync(file, 'utf8').includes(id));
+    await until(
+      'it is in the file',
+      () => existsSync(file) && readFileSync(file, 'utf8').includes(id),
+    );
     assert.equal(statSync(file).mode & 0o777, 0o600);
     assert.doesNotMatch(readFileSync(file, 'utf8'), /must-not-be-logged|a secret prompt/);
 
