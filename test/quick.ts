@@ -44,7 +44,7 @@ const leftOut: Readonly<Record<string, readonly string[]>> = {
     'test/server/!(clock-set-back).test.ts',
   ],
   'It sends, stores or computes a great deal.': [
-    'test/attack/hostile.test.ts',
+    'test/attack/{api-bodies,hostile}.test.ts',
     'test/cloud/instances/many-instances.test.ts',
     'test/cloud/reconcile/crash.test.ts',
     'test/inference/engines/local/grammar/{hostile,property,thread}.test.ts',

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { databases } from '#test/support/databases.ts';
+import { assertErrorFormat } from '#test/support/hostile/error-formats.ts';
 import { createWorld, owner, repo, type World } from '#test/support/hostile/examples.ts';
 import { type HostileRequest, hostileRequest, mutate } from '#test/support/hostile/input.ts';
 import { collectRoutes } from '#test/support/hostile/routes.ts';
@@ -145,6 +146,7 @@ for (const database of databases) {
       assert(!answer.includes('node_modules') && !answer.includes('at async'), what);
       if (method === 'HEAD' || /event-stream|text\/csv/.test(type)) return;
       if (isApi(pattern) || status >= 400) assert.doesNotThrow(() => JSON.parse(answer), what);
+      if (status >= 400) assertErrorFormat(path, answer);
     }
 
     function bodyOf(route: string, { changes, noise }: HostileRequest): Buffer {
