@@ -3,7 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
+import { Ollama } from 'ollama';
+import OpenAI from 'openai';
 import { createMessagesFormat } from '#inference/apis/messages/format.ts';
 import { chatShape, createOllamaFormat, generateShape } from '#inference/apis/ollama/format.ts';
 import { toOpenAiFormat } from '#inference/apis/openai-format.ts';
@@ -24,6 +27,8 @@ import { type OddStream, oddStream, type SaidCall } from '#test/support/odd-stre
 import { readLines } from '#test/support/ollama-lines.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
 import { checkResponseEvents, parseResponseEvents, textOf } from '#test/support/response-events.ts';
+import { startSayingUpstream } from '#test/support/saying-upstream.ts';
+import { startTestServer } from '#test/support/server.ts';
 import { newTrust } from '#test/support/upstream.ts';
 
 const tools = Array.from({ length: 4 }, (_, number) => ({
@@ -220,4 +225,81 @@ test('text completions', async () => {
     },
   );
   await fc.assert(property, { seed: propertySeed, numRuns: 200 * propertyRuns });
+});
+
+test('calls that a server does not number are told apart by every official client', async (t) => {
+  const upstream = await startSayingUpstream();
+  const backends = [{ name: 'said', url: upstream.url }];
+  const server = await startTestServer({ config: { models: { catalog: { said: { backends } } } } });
+  t.after(() => server.stop());
+  const toPiece = (id: string, name: string | undefined, args: string) => ({
+    tool_calls: [
+      { ...(id !== '' && { id }), function: { ...(name && { name }), arguments: args } },
+    ],
+  });
+  upstream.say(
+    toPiece('call_a', 'tool_0', '{"a":'),
+    toPiece('', undefined, '1}'),
+    toPiece('call_b', 'tool_1', ''),
+    { reasoning: 'Now the third.' },
+    toPiece('call_c', 'tool_1', '{}'),
+  );
+  const expected = [
+    ['tool_0', { a: 1 }],
+    ['tool_1', {}],
+    ['tool_1', {}],
+  ];
+  const parse = (args: string) => JSON.parse(args || '{}') as object;
+  const model = 'said';
+  const messages = [{ role: 'user' as const, content: 'Go' }];
+  const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: server.key });
+
+  const functions = tools.map(({ type, name }) => ({ type, function: { name } }));
+  const chat = await openai.chat.completions
+    .stream({ model, messages, tools: functions })
+    .finalMessage();
+  const chatCalls = (chat.tool_calls ?? []).flatMap((call) => ('function' in call ? [call] : []));
+  assert.deepEqual(
+    chatCalls.map(({ function: { name, arguments: args } }) => [name, parse(args)]),
+    expected,
+  );
+
+  const strict = tools.map((tool) => ({ ...tool, parameters: null, strict: false }));
+  const { output } = await openai.responses
+    .stream({ model, input: 'Go', tools: strict })
+    .finalResponse();
+  const called = output.flatMap((item) => (item.type === 'function_call' ? [item] : []));
+  assert.deepEqual(
+    called.map(({ name, arguments: args }) => [name, parse(args)]),
+    expected,
+  );
+
+  const anthropic = new Anthropic({ baseURL: server.url, apiKey: server.key });
+  const input_schema = { type: 'object' as const };
+  const { content } = await anthropic.messages
+    .stream({
+      model,
+      messages,
+      max_tokens: 100,
+      tools: tools.map(({ name }) => ({ name, input_schema })),
+    })
+    .finalMessage();
+  const used = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []));
+  assert.deepEqual(
+    used.map(({ name, input }) => [name, input]),
+    expected,
+  );
+
+  const ollama = new Ollama({
+    host: server.url,
+    headers: { authorization: `Bearer ${server.key}` },
+  });
+  const lines = await Array.fromAsync(
+    await ollama.chat({ model, messages, tools: functions as never, stream: true }),
+  );
+  const sent = lines.flatMap(({ message }) => message.tool_calls ?? []);
+  assert.deepEqual(
+    sent.map(({ function: { name, arguments: args } }) => [name, args]),
+    expected,
+  );
 });

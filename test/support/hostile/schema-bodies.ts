@@ -25,7 +25,17 @@ interface Schema {
 const words = [
   ...['mill', 'user', 'assistant', 'tool', 'text', 'function', 'input', 'json_schema', 'auto'],
   ...['', ' ', '\u0000', '\ud800', '<think>', 'data:image/png;base64,AAAA', 'http://127.0.0.1/'],
-  ...['call_1', 'resp_00000000000000000000000000000000', '__proto__', '[[[', '(a+)+$', '{}', 'é'],
+  ...[
+    '24h',
+    '/v1/chat/completions',
+    'call_1',
+    'resp_00000000000000000000000000000000',
+    '__proto__',
+    '[[[',
+    '(a+)+$',
+    '{}',
+    'é',
+  ],
 ];
 
 /** Beyond these, values are the simplest ones. */
@@ -61,13 +71,23 @@ export function toBody(schema: unknown, depth = 0): fc.Arbitrary<unknown> {
   }
 }
 
+/** Most members are left out: each one may be refused together with others. */
+const optional = (value: fc.Arbitrary<unknown>) =>
+  fc.oneof({ weight: 6, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
+
+const withoutAbsent = (members: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+
 function toObject(schema: Schema, depth: number): fc.Arbitrary<unknown> {
   const { properties = {}, required = [], additionalProperties } = schema;
   const isDeep = depth > maxDepth;
   const members = Object.entries(properties)
     .filter(([name]) => !isDeep || required.includes(name))
-    .map(([name, member]) => [name, toBody(member, depth + 1)] as const);
-  const known = fc.record(Object.fromEntries(members), { requiredKeys: required });
+    .map(([name, member]) => {
+      const value = toBody(member, depth + 1);
+      return [name, required.includes(name) ? value : optional(value)] as const;
+    });
+  const known = fc.record(Object.fromEntries(members)).map(withoutAbsent);
   if (typeof additionalProperties !== 'object' || isDeep) return known;
   const others = fc.dictionary(fc.constantFrom(...words), toBody(additionalProperties, depth + 1), {
     maxKeys: 2,

@@ -44,15 +44,18 @@ export function fillDelta(delta: Members): boolean {
   return fillCalls(delta.tool_calls) || isFilled;
 }
 
-/** Adds empty arguments to a call that is opened without any, as by vLLM. */
+/** Completes calls that are opened without a type, which OpenAI's client requires, or without arguments, as by vLLM. */
 function fillCalls(calls: unknown): boolean {
-  if (!Array.isArray(calls)) return false;
-  const opened = calls
-    .map((call: unknown) => (isMembers(call) ? call.function : null))
-    .filter(isMembers)
-    .filter((called) => typeof called.name === 'string' && called.arguments == null);
-  for (const called of opened) called.arguments = '';
-  return opened.length > 0;
+  return Array.isArray(calls) && calls.filter(isMembers).map(fillCall).includes(true);
+}
+
+function fillCall(call: Members): boolean {
+  const { function: called, type } = call;
+  if (!isMembers(called) || typeof called.name !== 'string') return false;
+  const isFilled = type == null || called.arguments == null;
+  call.type ??= 'function';
+  called.arguments ??= '';
+  return isFilled;
 }
 
 export class ChoiceProgress {
