@@ -19,6 +19,11 @@ import { startTestServer, type TestServer } from '#test/support/server.ts';
 const targets = [...endpoints, { url: '/v1/batches', body: NewBatch }];
 const types = ['text/plain', 'application/json; charset=utf-16', 'multipart/form-data', ''];
 
+/** Members that are rarely valid by chance. Three bodies in four have them. */
+const sound: Record<string, object> = {
+  '/v1/chat/completions': { messages: [{ role: 'user', content: 'Hi' }] },
+};
+
 describe('any body', () => {
   let server: TestServer;
   let upstream: ScriptedUpstream;
@@ -68,7 +73,8 @@ describe('any body', () => {
         async (all) => {
           const passed = await Promise.all(
             all.map(({ body, keepsModel, changes, isChanged, how, at, type }) => {
-              const whole = { ...(body as object), ...(keepsModel && { model: 'mill' }) };
+              const own = keepsModel && { model: 'mill', ...sound[url] };
+              const whole = { ...(body as object), ...own };
               const sent = isChanged ? mutate(whole, changes) : whole;
               return attack(url, spoil(sent, how, at), type);
             }),

@@ -238,6 +238,7 @@ test('calls that a server does not number are told apart by every official clien
     ],
   });
   upstream.say(
+    { role: 'assistant' },
     toPiece('call_a', 'tool_0', '{"a":'),
     toPiece('', undefined, '1}'),
     toPiece('call_b', 'tool_1', ''),

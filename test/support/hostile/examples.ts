@@ -69,7 +69,6 @@ const backend = {
 
 /** A program that ends at once. */
 const deployment = {
-  model: 'lfm-40b',
   engine: 'command',
   program: '/bin/false',
   source: null,
@@ -251,7 +250,7 @@ export async function createWorld(server: TestServer, session: SessionFetch): Pr
       'POST /api/v1/tickets/:ticket_id/attachments/:attachment_id/complete': {},
       'POST /api/v1/fabric': { name: 'ring', region: 'us-west-1' },
       'POST /api/v1/fabric/:id': { name: 'ring' },
-      'POST /api/v1/deployments': { name: 'small', ...deployment },
+      'POST /api/v1/deployments': { name: 'small', model: 'lfm-40b', ...deployment },
       'POST /api/v1/deployments/:name': deployment,
       'POST /api/v1/deployments/:name/rollback': {},
       'POST /api/v1/deployments/:name/stop': {},
