@@ -49,6 +49,13 @@ describe('millrace deploy', () => {
     assert.deepEqual([min, max, env, can_roll_back], [1, 2, ['LOAD_MS', 'VERSION'], true]);
     assert.equal((await run(['deployments', 'rollback', 'tested'])).code, 0);
     assert.equal((await show()).min, 0);
+    const update = async (...options: string[]) =>
+      (await run(['deployments', 'update', 'tested', ...options])).stdout;
+    assert.equal(await update('--idle', '60'), 'tested is changed.\n');
+    assert.match(
+      await update('--arg', engine, '--arg', 'new'),
+      /^tested has revision 2\. It takes/,
+    );
 
     assert.equal((await run(['deployments', 'stop', 'tested'])).code, 0);
     await until('it is stopped', async () => {

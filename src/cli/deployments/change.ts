@@ -14,15 +14,17 @@ interface JsonOption {
 
 export function updateCommand(): Command {
   return withDeploymentOptions(new Command('update'))
-    .description('Change a deployment; the new revision takes over once it answers')
+    .description('Change a deployment; a new engine takes over once it answers')
     .argument(...deploymentArgument)
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: DeploymentOptions & JsonOption) => {
       const change = toChange(options);
       if (Object.keys(change).length === 0) throw new CliError('Name at least one change.');
-      await post(wanted, '', change, json, ({ name, revision }) => {
-        return `${name} has revision ${revision}. It takes over once it answers.`;
-      });
+      await post(wanted, '', change, json, ({ name, revision }, before) =>
+        revision > before.revision
+          ? `${name} has revision ${revision}. It takes over once it answers.`
+          : `${name} is changed.`,
+      );
     });
 }
 
@@ -76,12 +78,13 @@ async function post(
   action: string,
   body: DeploymentChange,
   json: true | undefined,
-  toText: (deployment: DeploymentView) => string,
+  toText: (deployment: DeploymentView, before: DeploymentView) => string,
 ): Promise<void> {
   const client = createClient('session');
-  const path = `${toPath(await getDeployment(client, wanted))}${action}`;
+  const before = await getDeployment(client, wanted);
+  const path = `${toPath(before)}${action}`;
   const { data } = await client.post<{ data: DeploymentView }>(path, body);
-  report(data, toText(data), json);
+  report(data, toText(data, before), json);
 }
 
 function toCount(text: string): number {

@@ -185,7 +185,7 @@ export const inferenceErrors: readonly DescribedError[] = [
     503,
     'deployment_unavailable',
     'The deployment of the model is stopped, or its engine failed to start three times.',
-    'The message says why. `millrace deployments show` has the log; a change starts it again.',
+    'The message says why. `millrace deployments logs` has the engine’s last lines. `millrace deployments start`, or a change of the engine, tries again.',
   ),
   described(
     503,
