@@ -46,7 +46,12 @@ for (const database of databases) {
       const path = pathOf(weights);
       assert.deepEqual(await readFile(path), bytes);
       const checksum = createHash('sha256').update(bytes).digest('hex');
-      assert.deepEqual(weights.bindings.find(model), { path, name, checksum });
+      assert.deepEqual(weights.bindings.find(model), {
+        path,
+        name,
+        checksum,
+        kind: 'chat',
+      });
       assert.deepEqual(changed, [model]);
     });
 

@@ -21,6 +21,8 @@ export default defineConfig({
     build: { reportCompressedSize: false, assetsInlineLimit: 0 },
     logLevel: 'warn',
   },
+  // The home page of the theme has no main landmark.
+  transformHtml: (html) => html.replace('class="VPContent is-home"', '$& role="main"'),
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/help/favicon.svg' }]],
   markdown: {
     config: (markdown) => {
