@@ -2,13 +2,11 @@
 // backends is given for it.
 
 import type { DeployedModel } from '#inference/backends/registry.ts';
-import type { Clock } from '#lib/clock.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 import type { Stored } from './rows.ts';
 import { decide, type ReplicaFacts } from './scale.ts';
 
 export interface LiveParts extends ReplicaParts {
-  readonly clock: Clock;
   /** Running requests of the backend. */
   outstanding(model: string, backend: string): number;
   /** Requests that wait for the model. */
@@ -32,7 +30,7 @@ export class LiveDeployment {
   #surplusSince: number | null = null;
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
-  /** Of the last replica that failed. */
+  /** The log of the last replica that failed. */
   #failedLog: readonly string[] = [];
   #reason: string | null = null;
   #isRemoved = false;

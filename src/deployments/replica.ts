@@ -70,14 +70,10 @@ export class Replica {
     return (this.#process?.log() ?? []).slice(-shownLines);
   }
 
-  /** What it does while it starts, as the last line of its log that says so; null if none did. */
+  /** What it does while it starts; null once it has started. */
   progress(): string | null {
     if (this.#state !== 'starting') return null;
-    for (const line of this.log().toReversed()) {
-      const found = this.#recipe.progress.find(([pattern]) => pattern.test(line));
-      if (found !== undefined) return found[1];
-    }
-    return 'starting';
+    return this.#findMeaning(this.#recipe.progress) ?? 'starting';
   }
 
   /** The backend by which requests reach it. */
@@ -194,12 +190,17 @@ export class Replica {
   }
 
   #explain(ended: string): string {
+    // Not its last line, which may have a secret: the reason is sent to every client.
+    return this.#findMeaning(this.#recipe.failures) ?? ended;
+  }
+
+  /** What the newest line of the log means that a pattern matches. */
+  #findMeaning(meanings: Recipe['progress']): string | undefined {
     for (const line of this.log().toReversed()) {
-      const found = this.#recipe.failures.find(([pattern]) => pattern.test(line));
+      const found = meanings.find(([pattern]) => pattern.test(line));
       if (found !== undefined) return found[1];
     }
-    // Not its last line, which may have a secret: the reason is sent to every client.
-    return ended;
+    return undefined;
   }
 }
 

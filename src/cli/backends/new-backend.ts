@@ -1,6 +1,7 @@
 // The options that describe a backend, shared by `backends add` and `backends check`.
 
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { toNumber } from '#cli/number-option.ts';
 import { CliError } from '#cli/output.ts';
 import { readSecret } from '#cli/secret-file.ts';
 import type { NewBackend } from '#inference/backends/schema.ts';
@@ -88,11 +89,4 @@ function parseHeader(text: string): [string, string] {
     throw new CliError(`--header must be "name: value", got ${JSON.stringify(text)}.`);
   }
   return [name, value];
-}
-
-function toNumber(text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value))
-    throw new InvalidArgumentError('Give a number.');
-  return value;
 }

@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { toNumber } from '#cli/number-option.ts';
 import { CliError } from '#cli/output.ts';
 import type { DeploymentChange } from '#deployments/schema.ts';
 import { toReason } from '#lib/start-error.ts';
@@ -83,11 +84,4 @@ function readEnvironment(file: string): Record<string, string> {
   } catch (error) {
     throw new CliError(`Can't read ${file}: ${toReason(error)}.`);
   }
-}
-
-function toNumber(text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value))
-    throw new InvalidArgumentError('Give a number.');
-  return value;
 }

@@ -16,7 +16,7 @@ const callPieces = /"tool_calls"\s*:\s*\[\s*\{/;
 
 /** The calls of one stream. */
 export class CallNumbers {
-  /** Of each choice. */
+  /** One entry per choice. */
   readonly #choices: ChoiceCalls[] = [];
   #isChanged = false;
 
