@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after } from 'node:test';
+import { after, afterEach, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -28,6 +28,16 @@ if (noBrowser && process.env.CI === 'true') throw new Error(noBrowser);
 const cleanups: (() => Promise<unknown>)[] = [];
 after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+const opened: BrowserPage[] = [];
+// What a page showed says more about a failed test than what the test waited for.
+afterEach(async (test) => {
+  if ((test as TestContext).passed) return;
+  for (const { page, consoleErrors } of opened.filter((one) => !one.page.isClosed())) {
+    const text = await page.locator('body').ariaSnapshot({ timeout: 5_000 }).catch(String);
+    console.error([`In the browser: ${page.url()}`, ...consoleErrors, text].join('\n'));
+  }
 });
 
 let browser: Promise<Browser> | undefined;
@@ -56,6 +66,7 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Bro
   });
   const hosts = new Set<string>();
   page.on('request', (request) => hosts.add(new URL(request.url()).host));
+  opened.push({ page, consoleErrors, hosts });
   return { page, consoleErrors, hosts };
 }
 
