@@ -25,6 +25,7 @@ export class OutgoingStream {
   readonly #timer: NodeJS.Timeout | undefined;
   #events: EventStream | null = null;
   #hasBegun = false;
+  #hasSent = false;
   /** True once the engine has sent its first chunk. */
   hasStarted = false;
 
@@ -45,7 +46,7 @@ export class OutgoingStream {
   open(): void {
     this.#open(null);
     // Node sends the head with the first bytes.
-    this.#pass(this.#format.keepAlive?.() ?? ': waiting\n\n');
+    if (!this.#hasSent) this.#pass(this.#format.keepAlive?.() ?? ': waiting\n\n');
   }
 
   /** Call when the first chunk exists. */
@@ -100,6 +101,8 @@ export class OutgoingStream {
   }
 
   #pass(events: WireEvents): Promise<void> | undefined {
-    return events === '' ? undefined : this.#events?.pass(events);
+    if (events === '') return undefined;
+    this.#hasSent = true;
+    return this.#events?.pass(events);
   }
 }
