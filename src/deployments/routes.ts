@@ -85,7 +85,7 @@ function changeRoutes(scope: FastifyInstance, deployments: Deployments): void {
     {
       schema: {
         tags,
-        summary: 'Change a deployment; a new revision takes over once it is ready',
+        summary: 'Change a deployment',
         params,
         body: DeploymentChange,
         response,

@@ -51,7 +51,9 @@ export const NewDeployment = Type.Object(
 
 const { model: _, engine, ...changeable } = settings;
 
-/** What is not given stays as it is. The model stays: another one is another deployment. */
+/**
+ * What is not given stays as it is, and null returns to the default. The model stays: another one is another deployment.
+ */
 export const DeploymentChange = Type.Object({ ...changeable, engine: Maybe(engine) }, closed);
 
 export const ReplicaView = Type.Object({

@@ -37,8 +37,9 @@ export function toSpec({ name: _, ...given }: NewDeployment): DeploymentSpec {
   });
 }
 
+/** Null returns a setting to its default. The engine has none, and stays. */
 export const changeSpec = (spec: DeploymentSpec, change: DeploymentChange): DeploymentSpec =>
-  checkSpec({ ...spec, ...withoutNulls(change) });
+  checkSpec({ ...spec, ...toDefaults(change), ...withoutNulls(change) });
 
 /** True if replicas of one may go on as replicas of the other. */
 export const isSameEngine = (one: DeploymentSpec, other: DeploymentSpec): boolean =>
@@ -51,6 +52,11 @@ const toEngine = ({ engine, source, program, args, env }: DeploymentSpec) => [
   args,
   Object.entries(env).sort(),
 ];
+
+const toDefaults = (change: DeploymentChange) =>
+  Object.fromEntries(
+    Object.entries(defaults).filter(([name]) => change[name as keyof typeof defaults] === null),
+  );
 
 /** Null means "not set". */
 const withoutNulls = (given: object) =>

@@ -16,6 +16,8 @@ export function updateCommand(): Command {
   return withDeploymentOptions(new Command('update'))
     .description('Change a deployment; a new engine takes over once it answers')
     .argument(...deploymentArgument)
+    .option('--no-source', 'Return to the default source')
+    .option('--no-program', 'Return to the default program')
     .option('--json', 'Print JSON')
     .action(async (wanted: string, { json, ...options }: DeploymentOptions & JsonOption) => {
       const change = toChange(options);

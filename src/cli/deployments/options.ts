@@ -10,8 +10,9 @@ import { toReason } from '#lib/start-error.ts';
 
 export interface DeploymentOptions {
   engine?: string;
-  source?: string;
-  program?: string;
+  /** False to return to the default, with `--no-source`. */
+  source?: string | false;
+  program?: string | false;
   arg?: string[];
   envFile?: string;
   min?: number;
@@ -60,8 +61,8 @@ export function toChange(options: DeploymentOptions): DeploymentChange {
   const change = {
     // The server validates the kind.
     engine: options.engine as DeploymentChange['engine'],
-    source: options.source,
-    program: options.program,
+    source: options.source === false ? null : options.source,
+    program: options.program === false ? null : options.program,
     args: options.arg,
     env: options.envFile === undefined ? undefined : readEnvironment(options.envFile),
     min: options.min,

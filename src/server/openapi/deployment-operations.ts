@@ -22,9 +22,9 @@ export const deployments: Record<string, OperationText> = {
       max: 2,
     },
   },
-  changeADeploymentANewRevisionTakesOverOnceItIsReady: {
+  changeADeployment: {
     description:
-      'Changes what is given. The new revision starts beside the old one, which is drained once the new one answers. If it never answers, the old one stays.',
+      'Changes what is given; null returns a setting to its default. Another engine, program, source, argument or environment makes a new revision. It starts beside the old one, which is drained once the new one answers. If it never answers, the old one stays. Other changes take effect at once.',
     body: { max: 4 },
   },
   removeADeploymentRunningRequestsFinish: {
@@ -32,7 +32,7 @@ export const deployments: Record<string, OperationText> = {
       'Stops its replicas after their requests, for at most ten minutes, and removes it.',
   },
   returnToTheSettingsBeforeTheLastChange: {
-    description: 'Makes a new revision of the settings before the last change.',
+    description: 'Restores the settings before the last change, as another change would.',
   },
   stopAllReplicasRunningRequestsFinish: {
     description: 'Stops all replicas. Requests are refused until it is started.',

@@ -74,10 +74,12 @@ export const numberFields: readonly NumberField[] = [
   },
 ];
 
-type Settings = Required<Pick<DeploymentChange, NumberField['name'] | 'args'>> &
-  Pick<DeploymentChange, 'source' | 'program' | 'env'>;
+type Settings = Required<
+  Pick<DeploymentChange, NumberField['name'] | 'args' | 'source' | 'program'>
+> &
+  Pick<DeploymentChange, 'env'>;
 
-/** Throws a FieldProblem if a field can't be sent. Empty texts and an empty environment are omitted. */
+/** Throws a FieldProblem if a field can't be sent. An empty text is not set. An empty environment is omitted. */
 export function parseSettings(form: FormData): Settings {
   const numbers = Object.fromEntries(
     numberFields.map(({ name }) => [name, Number(toFieldText(form, name))]),
@@ -86,13 +88,11 @@ export function parseSettings(form: FormData): Settings {
     throw new FieldProblem('min', `Use at most ${numbers.max}, the maximum.`);
   }
   const env = parseEnvironment(toFieldText(form, 'env'));
-  const texts = (['source', 'program'] as const)
-    .map((name) => [name, toFieldText(form, name)] as const)
-    .filter(([, text]) => text !== '');
   return {
     ...numbers,
     args: toLines(toFieldText(form, 'args')),
-    ...Object.fromEntries(texts),
+    source: toFieldText(form, 'source') || null,
+    program: toFieldText(form, 'program') || null,
     ...(env === null && form.get('clear_env') === null ? {} : { env: env ?? {} }),
   };
 }

@@ -32,15 +32,13 @@ export function EngineFields({ engine, deployment }: FieldsProps & { engine: Eng
   return (
     <>
       {shown.map(({ name, required = false, ...text }) => {
-        const initial = deployment?.[name] ?? '';
         return (
           <TextField
             key={name}
             name={name}
             {...text}
-            defaultValue={initial}
-            // A change can replace a text, but not remove it.
-            required={required || initial !== ''}
+            defaultValue={deployment?.[name] ?? ''}
+            required={required}
             maxLength={1000}
           />
         );
