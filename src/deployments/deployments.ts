@@ -11,6 +11,7 @@ import type { Catalog } from '#inference/models/catalog.ts';
 import type { Router } from '#inference/routing/router.ts';
 import { createKeyedMutex } from '#lib/async/keyed-mutex.ts';
 import type { Clock } from '#lib/clock.ts';
+import { divideDemand } from './demand.ts';
 import {
   deploymentNameTaken,
   noSuchDeployment,
@@ -62,7 +63,6 @@ export class Deployments {
       changed: () => this.tick(),
       failed: (reason) => log.warn({ reason }, 'the engine of a deployment failed'),
       outstanding: (model, name) => registry.find(model, name)?.outstanding ?? 0,
-      waiting: (model) => router.queued(model),
     };
     router.onWaiting = (model) => {
       if ([...this.#live.values()].some((live) => live.model === model)) this.tick();
@@ -159,13 +159,27 @@ export class Deployments {
   /** Must be called about once a second. It reads no database. */
   tick(): void {
     if (this.#isClosed) return;
-    for (const live of this.#live.values()) live.tick();
+    const waiting = this.#divideWaiting();
+    for (const live of this.#live.values()) live.tick(waiting.get(live.name) ?? 0);
     this.#publish();
     const gone = [...this.#live].filter(([, live]) => live.isGone);
     if (gone.length === 0) return;
     // Only now: what waited for a removed deployment was told so.
     for (const [id] of gone) this.#live.delete(id);
     this.#publish();
+  }
+
+  /** By name of the deployment. */
+  #divideWaiting(): ReadonlyMap<string, number> {
+    const byModel = Map.groupBy(this.#live.values(), ({ model }) => model);
+    return new Map(
+      [...byModel].flatMap(([model, all]) => [
+        ...divideDemand(
+          this.waiting(model),
+          all.flatMap((live) => live.toShare() ?? []),
+        ),
+      ]),
+    );
   }
 
   #publish(): void {

@@ -2,6 +2,7 @@
 // backends is given for it.
 
 import type { DeployedModel } from '#inference/backends/registry.ts';
+import type { Share } from './demand.ts';
 import { Replica, type ReplicaParts } from './replica.ts';
 import type { Stored } from './rows.ts';
 import { decide, type ReplicaFacts } from './scale.ts';
@@ -9,8 +10,6 @@ import { decide, type ReplicaFacts } from './scale.ts';
 export interface LiveParts extends ReplicaParts {
   /** Running requests of the backend. */
   outstanding(model: string, backend: string): number;
-  /** Requests that wait for the model. */
-  waiting(model: string): number;
 }
 
 /** After this many failed starts in a row, nothing is started until the settings change. */
@@ -40,6 +39,10 @@ export class LiveDeployment {
     this.#stored = stored;
   }
 
+  get name(): string {
+    return this.#stored.name;
+  }
+
   get model(): string {
     return this.#stored.spec.model;
   }
@@ -58,7 +61,7 @@ export class LiveDeployment {
     return this.#reason;
   }
 
-  replicas(): readonly (ReplicaFacts & { progress: string | null })[] {
+  replicas(): readonly ReplicaFacts[] {
     return this.#replicas.map((replica) => ({
       id: replica.id,
       revision: replica.revision,
@@ -66,8 +69,28 @@ export class LiveDeployment {
       outstanding: this.#outstanding(replica),
       startedAt: replica.startedAt,
       readyAt: replica.readyAt,
-      progress: replica.progress(),
     }));
+  }
+
+  /** What the replica does while it starts, read from its log; null once it has started. */
+  progressOf(id: string): string | null {
+    return this.#replicas.find((replica) => replica.id === id)?.progress() ?? null;
+  }
+
+  /** Its share of the model's requests; null if it takes none. */
+  toShare(): Share | null {
+    const { name, spec, isStopped } = this.#stored;
+    if (isStopped || this.#isRemoved) return null;
+    const live = this.#replicas.filter(({ state }) => state === 'starting' || state === 'ready');
+    const max = this.hasFailed ? Math.min(live.length, spec.max) : spec.max;
+    return {
+      name,
+      weight: spec.weight,
+      target: spec.target,
+      replicas: Math.min(max, Math.max(spec.min, live.length)),
+      max,
+      running: live.reduce((sum, replica) => sum + this.#outstanding(replica), 0),
+    };
   }
 
   /** The log of the newest replica, or of the last one that failed. */
@@ -94,8 +117,8 @@ export class LiveDeployment {
     this.#isRemoved = true;
   }
 
-  /** Starts, drains and stops replicas as the requests demand. */
-  tick(): void {
+  /** Starts, drains and stops replicas as the requests demand. `waiting` is its part of those that wait. */
+  tick(waiting: number): void {
     const { clock } = this.#parts;
     const now = clock.now();
     this.#removeEnded(now);
@@ -108,7 +131,7 @@ export class LiveDeployment {
         hasFailed: this.hasFailed || now < this.#failedAt + retryMs * 2 ** this.#failures,
         isStopped: isStopped || this.#isRemoved,
         running: replicas.reduce((sum, { outstanding }) => sum + outstanding, 0),
-        waiting: this.#parts.waiting(spec.model),
+        waiting,
         replicas,
         surplusSince: this.#surplusSince,
         now,

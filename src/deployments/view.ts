@@ -22,7 +22,7 @@ export function toView(deployments: Pick<Deployments, 'waiting'>, shown: Shown):
       id: replica.id,
       revision: replica.revision,
       state: replica.state,
-      progress: replica.progress,
+      progress: live?.progressOf(replica.id) ?? null,
       requests: replica.outstanding,
       started_at: new Date(replica.startedAt).toISOString(),
       ready_at: replica.readyAt === null ? null : new Date(replica.readyAt).toISOString(),

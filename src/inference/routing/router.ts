@@ -144,13 +144,15 @@ export class Router {
     return this.#queues.get(model)?.requests.size ?? 0;
   }
 
-  /** How requests wait for the model's deployment; null if there is none, or another backend takes them. */
+  /** How requests wait for the model's deployment; null if there is none, or another backend will take them. */
   findHold(model: string): Hold | null {
     const all = this.#list.forModel(model);
-    const isTaken = all.some(({ hold, draining }) => hold === null && !draining);
-    if (isTaken) return null;
     const holds = all.flatMap(({ hold }) => hold ?? []);
-    return holds.find(({ obstacle }) => obstacle === null) ?? holds[0] ?? null;
+    const open = holds.find(({ obstacle }) => obstacle === null);
+    const isTaken = all
+      .filter(({ hold, draining }) => hold === null && !draining)
+      .some(({ health }) => open === undefined || health.state() !== 'ejected');
+    return isTaken ? null : (open ?? holds[0] ?? null);
   }
 
   configure({ maxLength, maxWaitMs }: QueueLimits): void {

@@ -1,0 +1,52 @@
+// Divides the requests of a model among its deployments, so that together they start the replicas that are needed and no
+// more. Pure.
+
+/** What one deployment has and may start. */
+export interface Share {
+  readonly name: string;
+  readonly weight: number;
+  /** Running requests per replica to aim for. */
+  readonly target: number;
+  /** Replicas that run or start, and those of its minimum. */
+  readonly replicas: number;
+  readonly max: number;
+  /** Running requests. */
+  readonly running: number;
+}
+
+/**
+ * Returns for each deployment how many requests it must find room for, besides those that it runs: a part of those that
+ * wait, and of those that the other deployments run beyond their maximum. They go to replicas that exist. The next
+ * replica is started where there are the fewest for the weight.
+ */
+export function divideDemand(
+  waiting: number,
+  shares: readonly Share[],
+): ReadonlyMap<string, number> {
+  const parts = shares
+    .map((share) => ({ ...share, given: 0 }))
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  let left = shares.reduce(
+    (sum, { running, max, target }) => sum + Math.max(0, running - max * target),
+    waiting,
+  );
+  const fill = (part: (typeof parts)[number]) => {
+    const room = part.replicas * part.target - part.running - part.given;
+    const taken = Math.min(left, Math.max(0, room));
+    part.given += taken;
+    left -= taken;
+  };
+  parts.forEach(fill);
+  while (left > 0) {
+    const [next] = parts
+      .filter(({ replicas, max }) => replicas < max)
+      .toSorted((one, other) => fullness(one) - fullness(other));
+    if (next === undefined) break;
+    next.replicas += 1;
+    fill(next);
+  }
+  return new Map(parts.map(({ name, given }) => [name, given]));
+}
+
+/** Replicas for the weight, if another one were started. */
+const fullness = ({ replicas, weight }: Share) => (replicas + 1) / weight;

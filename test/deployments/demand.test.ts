@@ -1,0 +1,53 @@
+// How the requests of a model are divided among its deployments.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { divideDemand, type Share } from '#deployments/demand.ts';
+import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
+import { createRandom } from '#test/support/random.ts';
+
+const share = (name: string, given: Partial<Share> = {}): Share => ({
+  ...{ name, weight: 1, target: 4, replicas: 0, max: 2, running: 0 },
+  ...given,
+});
+const divide = (waiting: number, ...shares: Share[]) =>
+  Object.fromEntries(divideDemand(waiting, shares));
+
+describe('the requests of a model', () => {
+  test('start one replica if one is enough: of the heaviest deployment, or the first by name', () => {
+    assert.deepEqual(divide(3, share('b'), share('a')), { a: 3, b: 0 });
+    assert.deepEqual(divide(3, share('a'), share('b', { weight: 2 })), { a: 0, b: 3 });
+  });
+
+  test('go to replicas that exist before another one is started', () => {
+    assert.deepEqual(divide(4, share('a'), share('b', { replicas: 1 })), { a: 0, b: 4 });
+    assert.deepEqual(divide(5, share('a'), share('b', { replicas: 1 })), { a: 1, b: 4 });
+  });
+
+  test('that one deployment runs beyond its maximum are given to the others', () => {
+    const full = share('a', { replicas: 2, running: 11 });
+    assert.deepEqual(divide(0, full, share('b')), { a: 0, b: 3 });
+  });
+
+  test('are given to one deployment each, as many as there is room for', () => {
+    for (let run = 0; run < 500 * propertyRuns; run++) {
+      const random = createRandom(propertySeed + run);
+      const shares = Array.from({ length: 1 + random(4) }, (_, at) => {
+        const max = random(4);
+        return share(`d${at}`, {
+          ...{ weight: 1 + random(5), target: 1 + random(5), max },
+          ...{ replicas: random(max + 1), running: random(20) },
+        });
+      });
+      const waiting = random(40);
+      const given = divideDemand(waiting, shares);
+      const sum = (values: number[]) => values.reduce((all, one) => all + one, 0);
+      const roomOf = ({ max, target, running }: Share) => Math.max(0, max * target - running);
+      const overflow = sum(
+        shares.map(({ max, target, running }) => Math.max(0, running - max * target)),
+      );
+      assert.equal(sum([...given.values()]), Math.min(waiting + overflow, sum(shares.map(roomOf))));
+      for (const one of shares) assert((given.get(one.name) ?? 0) <= roomOf(one));
+    }
+  });
+});
