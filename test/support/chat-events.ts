@@ -15,6 +15,7 @@ interface Choice {
   index: number;
   text?: string;
   delta?: {
+    role?: string;
     content?: string | null;
     reasoning_content?: string | null;
     tool_calls?: {
@@ -46,6 +47,7 @@ export function readChat(text: string, includesUsage: boolean): ReadChat {
   const read: ReadChat = { text: '', thoughts: '', calls: [], finish: '', usage: null };
   const calls: SaidCall[] = [];
   const numbers: number[] = [];
+  let isOpen = false;
   for (const event of events) {
     const { id, object, created, model, choices, usage } = event;
     const [first] = events;
@@ -74,6 +76,8 @@ export function readChat(text: string, includesUsage: boolean): ReadChat {
     read.text += written ?? delta?.content ?? '';
     if (written !== undefined) return;
     assert(typeof delta === 'object' && delta !== null, 'no delta');
+    if (!isOpen) assert.equal(delta.role, 'assistant', 'the first delta has no role');
+    isOpen = true;
     read.thoughts += delta.reasoning_content ?? '';
     for (const piece of delta.tool_calls ?? []) {
       assert(Number.isInteger(piece.index), 'a call without a number');

@@ -237,8 +237,8 @@ test('calls that a server does not number are told apart by every official clien
       { ...(id !== '' && { id }), function: { ...(name && { name }), arguments: args } },
     ],
   });
+  // It names no role either.
   upstream.say(
-    { role: 'assistant' },
     toPiece('call_a', 'tool_0', '{"a":'),
     toPiece('', undefined, '1}'),
     toPiece('call_b', 'tool_1', ''),

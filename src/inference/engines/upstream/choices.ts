@@ -35,6 +35,14 @@ export function nameStop(
   return true;
 }
 
+/** Gives the first delta of a choice its role, which OpenAI's client requires. Returns whether it had none. */
+export function openDelta(choice: Members): boolean {
+  const { role, ...delta } = choice.delta as Members;
+  if (role === 'assistant') return false;
+  choice.delta = { role: 'assistant', ...delta };
+  return true;
+}
+
 /** Returns whether anything was filled in. */
 export function fillDelta(delta: Members): boolean {
   const isOpening = typeof delta.role === 'string' && delta.content == null;
@@ -68,6 +76,10 @@ export class ChoiceProgress {
     this.expected = (task.body.n ?? 1) * countPrompts(task);
   }
 
+  get hasStarted(): boolean {
+    return this.#seen.length > 0;
+  }
+
   get hasAnyFinished(): boolean {
     return this.#finished.length > 0;
   }
@@ -79,6 +91,10 @@ export class ChoiceProgress {
 
   isExpected(index: number): boolean {
     return Number.isInteger(index) && index >= 0 && index < this.expected;
+  }
+
+  isSeen(index: number): boolean {
+    return this.#seen.includes(index);
   }
 
   isFinished(index: number): boolean {

@@ -11,6 +11,7 @@ import {
   isMembers,
   type Members,
   nameStop,
+  openDelta,
   toAbsent,
 } from './choices.ts';
 import { formScores, lengthOf } from './completion-logprobs.ts';
@@ -95,6 +96,7 @@ export class EventParser {
       rewritten: toEventRest(event, this.#includeUsage ? shown : undefined),
       isHolding: toText(choices) !== '',
       isLast: this.#choices.hasAnyFinished,
+      canOpen: this.#task.kind !== 'chat' || hasRole(choices[0]),
       sample: isSample && !eventText.includes('\n') ? { eventText, event, absent } : null,
     };
   }
@@ -132,18 +134,19 @@ export class EventParser {
   /** Returns true if a member was added or converted, besides those in `absent`. */
   #fill(choice: Members): boolean {
     fillAbsent(this.#task.kind, choice);
+    const index = choice.index as number;
     if (this.#task.kind === 'chat') {
+      const isOpened = !this.#choices.isSeen(index) && openDelta(choice);
       const delta = choice.delta as Members;
       const isLast = typeof choice.finish_reason === 'string';
-      const isRewritten = this.#reasoning.apply(choice.index as number, delta, isLast);
+      const isRewritten = this.#reasoning.apply(index, delta, isLast);
       if (isRewritten && !isLast && !('role' in delta) && isEmptyDelta(delta))
         this.#held.push(choice);
-      const isNumbered = this.#calls.apply(choice.index as number, delta.tool_calls);
-      return fillDelta(delta) || isNumbered || isRewritten;
+      const isNumbered = this.#calls.apply(index, delta.tool_calls);
+      return fillDelta(delta) || isNumbered || isRewritten || isOpened;
     }
     const isNamed = nameStop(this.#task, choice);
     if (!this.#isScored) return isNamed;
-    const index = choice.index as number;
     const offset = this.#offsets[index] ?? 0;
     formScores(choice, offset);
     this.#offsets[index] = offset + lengthOf(typeof choice.text === 'string' ? choice.text : '');
@@ -157,6 +160,9 @@ export class EventParser {
     return this.#choices.isExpected(index) && !this.#choices.isFinished(index);
   }
 }
+
+const hasRole = (choice: Members | undefined): boolean =>
+  isMembers(choice?.delta) && choice.delta.role === 'assistant';
 
 /** `data` may follow a byte order mark. Older llama-servers send errors in an `error` field. */
 const fieldName = /^(?:\xef\xbb\xbf)?(?:data|error)(?:: ?|$)/;

@@ -127,9 +127,9 @@ export class EventRewriter {
     if (data === null || this.isDone) return;
     const parsed = this.#parser.parse(eventText, data, this.#receivedBytes);
     if (parsed === null) return;
-    const { rewritten, isHolding, isLast, sample } = parsed;
-    this.#output.add(this.#opening + rewritten, isHolding ? 1 : 0);
-    if (sample !== null) this.#template.learn(sample, { rewritten, isHolding, isLast });
+    const { sample, ...event } = parsed;
+    this.#output.add(this.#opening + event.rewritten, event.isHolding ? 1 : 0);
+    if (sample !== null) this.#template.learn(sample, event);
   }
 
   #fail(error: EngineError): void {

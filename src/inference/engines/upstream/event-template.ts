@@ -33,6 +33,8 @@ export interface ParsedEvent {
   readonly isHolding: boolean;
   /** The event finishes its choice. */
   readonly isLast: boolean;
+  /** The event can be the first of a stream: one of a chat has a role. */
+  readonly canOpen: boolean;
 }
 
 /** The templates of one upstream, the last one learned for each kind of stream. */

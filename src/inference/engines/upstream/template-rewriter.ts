@@ -61,7 +61,7 @@ export class TemplateRewriter {
   rewrite(text: string, at: number, end: number): boolean {
     // Whatever follows the end of the choice is parsed.
     if (!this.#isEnabled || this.#choices.hasAnyFinished) return false;
-    const isFirst = this.#current === null;
+    const isFirst = this.#current === null || !this.#choices.hasStarted;
     const current = this.#current ?? this.#recognize(text, at, end);
     if (current === null) return false;
     const { head, ourHead, template } = current;
@@ -146,6 +146,7 @@ export class TemplateRewriter {
 
   #repeat(known: ParsedEvent | undefined): boolean {
     if (known === undefined || (known.isLast && this.#reasoning.isHolding)) return false;
+    if (!this.#choices.hasStarted && !known.canOpen) return false;
     this.#output.add(this.#opening + known.rewritten, known.isHolding ? 1 : 0);
     this.#choices.note(0, known.isLast);
     return true;

@@ -161,7 +161,7 @@ test('a server that escapes its tags is understood', () => {
   const [first, second] = chunksOf(sent.map((event) => rewriter.push(event)).join(''));
   assert.deepEqual(first?.choices[0], {
     index: 0,
-    delta: { reasoning_content: 'a' },
+    delta: { role: 'assistant', content: '', reasoning_content: 'a' },
     finish_reason: null,
     logprobs: null,
   });

@@ -65,6 +65,7 @@ function rewriteOnce(
   return { events, reported, rewriter, generated, text };
 }
 
+const role = 'assistant';
 const choiceOf = (delta: object, finish: string | null = null) => ({
   index: 0,
   delta,
@@ -189,12 +190,12 @@ describe('streams of an upstream', () => {
   test('follow an envelope that changes during the stream', () => {
     const wire = [1, 1, 2, 2, 3].map(
       (created, index) =>
-        `data: ${JSON.stringify({ choices: [choiceOf({ content: `${index}` })], created })}\n\n`,
+        `data: ${JSON.stringify({ choices: [choiceOf({ role, content: `${index}` })], created })}\n\n`,
     );
     const { events } = rewrite(wire.map((event) => Buffer.from(event)));
     assert.deepEqual(
       events.map(({ created, choices }) => [created, choices[0]]),
-      [0, 1, 2, 3, 4].map((index) => [7, choiceOf({ content: `${index}` })]),
+      [0, 1, 2, 3, 4].map((index) => [7, choiceOf({ role, content: `${index}` })]),
     );
   });
 
@@ -252,8 +253,43 @@ describe('streams of an upstream', () => {
     const { events } = rewrite([Buffer.from(`\ufeff${wire.join('')}`)]);
     assert.deepEqual(
       events.map(({ choices }) => choices[0]?.delta),
-      [{ content: 'a' }, { content: 'b' }, { content: 'c' }],
+      [{ role, content: 'a' }, { content: 'b' }, { content: 'c' }],
     );
+  });
+
+  test('open each choice with a role, whichever event is its first', () => {
+    const write = styles.vllm as (typeof styles)[string];
+    const event = (delta: object, index = 0) =>
+      Buffer.from(`data: ${write([{ ...choiceOf(delta), index }])}\n\n`);
+    const empty = event({ content: '' });
+    const templates = new EventTemplates();
+    const deltasOf = (pieces: Buffer[], body: Partial<ChatRequest> = {}) =>
+      rewriteOnce(pieces, chat(body), undefined, templates).events.map(
+        ({ choices }) => choices[0]?.delta,
+      );
+    // The empty event is known from the first stream, and opens the second.
+    const [a, b] = [event({ content: 'a' }), event({ content: 'b' })];
+    const [opened, said] = [{ role, content: '' }, [{ content: 'a' }, { content: 'b' }]];
+    assert.deepEqual(deltasOf([event(opened), a, empty, b]), [
+      opened,
+      said[0],
+      { content: '' },
+      said[1],
+    ]);
+    for (let stream = 0; stream < 2; stream++)
+      assert.deepEqual(deltasOf([empty, a, b]), [opened, ...said]);
+    assert.deepEqual(deltasOf([event({ role: null, content: 'a' }), b]), [
+      { role, content: 'a' },
+      said[1],
+    ]);
+    // What may be the beginning of a tag is held back, but not the role.
+    assert.deepEqual(deltasOf([event({ content: '<' }), b]), [opened, { content: '<b' }]);
+    assert.deepEqual(deltasOf([a, event({ content: 'x' }, 1), b, event({}, 1)], { n: 2 }), [
+      { role, content: 'a' },
+      { role, content: 'x' },
+      said[1],
+      {},
+    ]);
   });
 
   test('pass on what a server sends besides its choices, up to a bound', () => {
@@ -278,7 +314,7 @@ describe('streams of an upstream', () => {
       const singly = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
       for (const pieces of [[bytes], singly]) {
         const { events, rewriter } = rewrite(pieces);
-        assert.deepEqual(events[0]?.choices, [choiceOf({ content: 'ü' }, 'stop')]);
+        assert.deepEqual(events[0]?.choices, [choiceOf({ role, content: 'ü' }, 'stop')]);
         assert.equal(events.length, 1);
         assert.ok(rewriter.isDone);
       }
@@ -331,7 +367,7 @@ describe('streams of an upstream', () => {
     assert.deepEqual(
       events.flatMap(({ choices }) => choices),
       [
-        { index: 0, delta: {}, finish_reason: null, logprobs: null },
+        { index: 0, delta: { role, content: '' }, finish_reason: null, logprobs: null },
         { index: 0, delta: { content: 'a' }, finish_reason: null, logprobs: null },
         { index: 0, delta: { content: 'b' }, finish_reason: null, logprobs: null },
         { index: 0, delta: { content: 'c' }, finish_reason: null, logprobs: null },
