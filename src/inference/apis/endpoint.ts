@@ -7,6 +7,7 @@ import type { Task } from '#inference/engine.ts';
 import type { Catalog } from '#inference/models/catalog.ts';
 import type { Caller } from '#inference/request.ts';
 import type { Static, TSchema } from '#lib/schema/schema-builder.ts';
+import type { FindNames } from './own-names.ts';
 import type { Operation, ResponseFormat } from './response-format.ts';
 
 /** The endpoints below one prefix of the URL. `Parts` are what their translations need of the server. */
@@ -62,6 +63,8 @@ export interface Generation {
 /** A request for the length of a prompt. Nothing is generated. */
 export interface PromptCount {
   readonly counted: Task;
+  /** As those of a response's format. */
+  readonly names?: FindNames;
   toAnswer(tokens: number): object;
 }
 

@@ -10,14 +10,16 @@ import type {
   WireEvents,
 } from '#inference/engine.ts';
 import type { InferenceError } from '#inference/errors.ts';
-
 import type { Computation } from './computation.ts';
+import type { FindNames } from './own-names.ts';
 
 /** Created for each request, since what is written may depend on it. */
 export interface ResponseFormat {
   /** The endpoint's name in usage rows, metrics and traces. */
   readonly operation: Operation;
   readonly errors: ErrorFormat;
+  /** For errors that speak of the task. Absent if the request names its members as the task does. */
+  readonly names?: FindNames;
   /** What is computed instead of generating. The methods below are not called then. */
   readonly computation?: Computation;
   /** `application/x-ndjson` for Ollama; server-sent events if absent. */

@@ -38,6 +38,7 @@ import { createValidator } from '#lib/schema/validator.ts';
 import { type ApiParts, apis, findEndpoint } from './apis.ts';
 import { withConversation } from './conversation.ts';
 import type { Api, Endpoint, Follow, Generation, PromptCount, Translation } from './endpoint.ts';
+import { withOwnNames } from './own-names.ts';
 
 export interface InferenceParts {
   authenticator: Authenticator;
@@ -171,7 +172,11 @@ function openScope(
   async function count(request: FastifyRequest, reply: FastifyReply, asked: PromptCount) {
     const caller = toCaller(principalOf(request));
     const signal = new ClientDisconnect(reply.raw);
-    return asked.toAnswer(await parts.countPrompt(caller, asked.counted, signal));
+    try {
+      return asked.toAnswer(await parts.countPrompt(caller, asked.counted, signal));
+    } catch (error) {
+      throw withOwnNames(error, asked.names);
+    }
   }
 
   const follow: SendStream = (request, reply, send, own = []) => {

@@ -5,6 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Lease } from '#http/body/room.ts';
 import { isFault, type Rendered, renderFailure } from '#http/error-format.ts';
 import { type HeaderList, toHeaderObject } from '#http/header-list.ts';
+import { withOwnNames } from '#inference/apis/own-names.ts';
 import type { ResponseFormat } from '#inference/apis/response-format.ts';
 import { parseWritten } from '#inference/delivery.ts';
 import { type Call, type Envelope, type Task, WrittenResponse } from '#inference/engine.ts';
@@ -131,7 +132,8 @@ async function serveAdmitted(context: ServeContext, admitted: AdmittedRequest): 
   } catch (error) {
     // A response that is no longer wanted is not told how it ended, so the Responses API stores nothing of it.
     if (signal.aborted) return;
-    const known = toInferenceError(error, served.id);
+    const found = toInferenceError(error, served.id);
+    const known = found && withOwnNames(found, format.names);
     const shown = known ?? internalError();
     account.markFailed(shown.code);
     if (stream?.isOpen || (isStream && format.isSentInStream?.(shown))) {

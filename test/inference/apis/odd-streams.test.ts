@@ -18,7 +18,6 @@ import type { Envelope, Task, Usage } from '#inference/engine.ts';
 import { EventRewriter } from '#inference/engines/upstream/event-rewriter.ts';
 import { EventTemplates } from '#inference/engines/upstream/event-template.ts';
 import { createTokenCounts } from '#inference/engines/upstream/generated-text.ts';
-import { inferenceErrorFormat } from '#inference/errors.ts';
 import { fromBytes, toBytes } from '#lib/memory/byte-string.ts';
 import { readChat } from '#test/support/chat-events.ts';
 import { newCall } from '#test/support/engine-call.ts';
@@ -146,7 +145,6 @@ test('responses', () =>
         request: { model: 'm', tools, store: false },
         id: 'resp_0123',
         tools: createToolSet(tools),
-        errors: inferenceErrorFormat,
         clock: { now: () => 1_763_000_001_500 },
         seal: (text) => text,
       }),

@@ -2,11 +2,12 @@
 
 import { checkChat } from '#inference/apis/chat/check.ts';
 import { type Api, defineEndpoint } from '#inference/apis/endpoint.ts';
+import { checkAs } from '#inference/apis/own-names.ts';
 import { messagesErrorFormat } from './errors.ts';
 import { createMessagesFormat } from './format.ts';
 import { countTokensResponses, messagesResponses } from './response-schemas.ts';
 import { CountTokensRequest, MessagesRequest } from './schema.ts';
-import { toPrompt, toTask } from './translate.ts';
+import { toNames, toPrompt, toTask } from './translate.ts';
 
 const messagesEndpoint = defineEndpoint({
   url: '/v1/messages',
@@ -16,8 +17,9 @@ const messagesEndpoint = defineEndpoint({
   responses: messagesResponses,
   translate(body) {
     const task = toTask(body);
-    checkChat(task.body);
-    return { task, format: createMessagesFormat(body) };
+    const names = () => toNames(body);
+    checkAs(names, () => checkChat(task.body));
+    return { task, format: { ...createMessagesFormat(body), names } };
   },
 });
 
@@ -29,9 +31,11 @@ const countTokensEndpoint = defineEndpoint({
   responses: countTokensResponses,
   translate(body) {
     const prompt = toPrompt(body);
-    checkChat(prompt);
+    const names = () => toNames(body);
+    checkAs(names, () => checkChat(prompt));
     return {
       counted: { kind: 'chat', body: prompt },
+      names,
       toAnswer: (tokens) => ({ input_tokens: tokens }),
     };
   },

@@ -1,5 +1,6 @@
 // Translates a request of the Messages API into a chat, the one form that engines take.
 
+import type { OwnNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage, ChatRequest } from '#inference/schema.ts';
@@ -55,6 +56,25 @@ export function toPrompt(body: CountTokensRequest): ChatRequest {
     messages,
     ...toTools(body),
     ...(continues && { continue_final_message: true }),
+  };
+}
+
+/** What errors name. The results of tools and the rest of a message are several messages of a chat. */
+export function toNames({ system, messages }: CountTokensRequest): OwnNames {
+  const instructions = system == null ? [] : toSystem(system);
+  return {
+    members: {
+      stop: 'stop_sequences',
+      response_format: 'output_config.format',
+      tools: 'tools',
+      tool_choice: 'tool_choice',
+    },
+    messages: [
+      ...instructions.map(() => ({ place: 'system' })),
+      ...messages.flatMap((message, index) =>
+        toChatMessages(message).map(() => ({ place: `messages[${index}]` })),
+      ),
+    ],
   };
 }
 

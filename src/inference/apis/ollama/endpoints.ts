@@ -10,6 +10,7 @@ import {
   type Generation,
   type Origin,
 } from '#inference/apis/endpoint.ts';
+import { checkAs, type FindNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { modelNotFound } from '#inference/errors.ts';
 import { open, Type } from '#lib/schema/schema-builder.ts';
@@ -22,7 +23,13 @@ import {
   toLoaded,
 } from './format.ts';
 import { OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest } from './schema.ts';
-import { toChatTask, toGenerateTask, toModelId } from './translate.ts';
+import {
+  toChatNames,
+  toChatTask,
+  toGenerateNames,
+  toGenerateTask,
+  toModelId,
+} from './translate.ts';
 
 const toResponses = (description: string) => ({
   200: {
@@ -38,10 +45,9 @@ function load(shape: OllamaShape, model: string, { catalog }: Origin) {
   return { answer: toLoaded(shape, model) };
 }
 
-function generate(shape: OllamaShape, task: Task): Generation {
-  if (task.kind === 'chat') checkChat(task.body);
-  else checkCompletion(task.body);
-  return { task, format: createOllamaFormat(shape) };
+function generate(shape: OllamaShape, task: Task, names: FindNames): Generation {
+  checkAs(names, () => (task.kind === 'chat' ? checkChat(task.body) : checkCompletion(task.body)));
+  return { task, format: { ...createOllamaFormat(shape), names } };
 }
 
 const ollamaChatEndpoint = defineEndpoint({
@@ -53,7 +59,7 @@ const ollamaChatEndpoint = defineEndpoint({
   translate: (body, origin) =>
     (body.messages ?? []).length === 0
       ? load(chatShape, body.model, origin)
-      : generate(chatShape, toChatTask(body)),
+      : generate(chatShape, toChatTask(body), () => toChatNames(body)),
 });
 
 const ollamaGenerateEndpoint = defineEndpoint({
@@ -65,7 +71,7 @@ const ollamaGenerateEndpoint = defineEndpoint({
   translate: (body, origin) =>
     (body.prompt ?? '') === '' && (body.images ?? []).length === 0
       ? load(generateShape, body.model, origin)
-      : generate(generateShape, toGenerateTask(body)),
+      : generate(generateShape, toGenerateTask(body), () => toGenerateNames(body)),
 });
 
 const ollamaEmbedEndpoint = defineEndpoint({

@@ -1,9 +1,55 @@
 // Translates Ollama's requests into tasks.
 
+import type { OwnNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { invalidValue } from '#inference/errors.ts';
 import type { ChatMessage } from '#inference/schema.ts';
 import type { OllamaChatRequest, OllamaGenerateRequest, OllamaMessage } from './schema.ts';
+
+/** Members of a chat by Ollama's names. */
+const members: OwnNames['members'] = {
+  response_format: 'format',
+  max_tokens: 'options.num_predict',
+  repetition_penalty: 'options.repeat_penalty',
+  ...Object.fromEntries(
+    [
+      'temperature',
+      'top_p',
+      'top_k',
+      'min_p',
+      'seed',
+      'stop',
+      'presence_penalty',
+      'frequency_penalty',
+    ].map((name) => [name, `options.${name}`]),
+  ),
+};
+
+export const toChatNames = ({ messages }: OllamaChatRequest): OwnNames => ({
+  members,
+  messages: (messages ?? []).map((message, index) => {
+    const place = `messages[${index}]`;
+    return { place, parts: toPartPlaces(message, `${place}.content`, `${place}.images`) };
+  }),
+});
+
+export const toGenerateNames = ({ prompt, system, images }: OllamaGenerateRequest): OwnNames => ({
+  members: { ...members, messages: 'prompt' },
+  messages: [
+    ...((system ?? '') === '' ? [] : [{ place: 'system' }]),
+    { place: 'prompt', parts: toPartPlaces({ content: prompt, images }, 'prompt', 'images') },
+  ],
+});
+
+/** Where the parts of `toContent` come from. */
+const toPartPlaces = (
+  { content, images }: Pick<OllamaMessage, 'content' | 'images'>,
+  text: string,
+  image: string,
+): string[] => [
+  ...((content ?? '') === '' ? [] : [text]),
+  ...(images ?? []).map((_, index) => `${image}[${index}]`),
+];
 
 export function toChatTask(request: OllamaChatRequest): Task {
   const { tools } = request;

@@ -3,11 +3,11 @@
 
 import type { Generation } from '#inference/apis/endpoint.ts';
 import type { ChatChoice } from '#inference/engine.ts';
-import { responsesErrorFormat } from './errors.ts';
+import { inferenceErrorFormat } from '#inference/errors.ts';
 import { toResponseUsage } from './response-object.ts';
 import type { CompactedResponse, CompactRequest, InputItem } from './schema.ts';
 import type { Sealer } from './sealer.ts';
-import { toTask } from './to-task.ts';
+import { toInputItems, toTask } from './to-task.ts';
 
 /** Maximum characters of messages that are kept as they were. */
 const maxKeptLength = 40_000;
@@ -28,8 +28,9 @@ export function toCompaction(
   // Compaction is asked for when the window is full, so there must be room for the wish and the summary.
   const truncation = 'auto' as const;
   const bounds = { truncation, max_output_tokens: maxSummaryTokens };
-  const { task } = toTask(
-    { model, instructions, prompt_cache_key, ...bounds },
+  const input = [...toInputItems(request.input), asked];
+  const { task, names } = toTask(
+    { model, input, instructions, prompt_cache_key, ...bounds },
     [...items, asked],
     sealer.open,
   );
@@ -37,7 +38,8 @@ export function toCompaction(
     task,
     format: {
       operation: 'responses',
-      errors: responsesErrorFormat,
+      errors: inferenceErrorFormat,
+      names,
       toWhole({ choices, usage }, { created }): CompactedResponse {
         const summary = (choices[0] as ChatChoice).message.content ?? '';
         return {

@@ -3,7 +3,6 @@
 import { defineEndpoint, type Generation, type Origin } from '#inference/apis/endpoint.ts';
 import { toCompaction } from './compact.ts';
 import { defer } from './defer.ts';
-import { responsesErrorFormat } from './errors.ts';
 import { createResponsesFormat } from './format.ts';
 import type { WithResponses } from './parts.ts';
 import {
@@ -29,7 +28,6 @@ export const responsesEndpoint = defineEndpoint({
   summary: 'Create a response',
   body: ResponseRequest,
   responses: responseResponses,
-  errors: responsesErrorFormat,
   async translate(body, from: ResponsesOrigin) {
     const turn = await from.responses.store.openTurn(from.accountId, body);
     const generation = toGeneration(body, turn, from);
@@ -43,7 +41,6 @@ export const compactEndpoint = defineEndpoint({
   summary: 'Compact a conversation',
   body: CompactRequest,
   responses: compactionResponses,
-  errors: responsesErrorFormat,
   async translate(body, from: ResponsesOrigin) {
     const { items } = await from.responses.store.openTurn(from.accountId, {
       ...body,
@@ -60,12 +57,12 @@ export const inputTokensEndpoint = defineEndpoint({
   summary: 'Count the tokens of a response',
   body: InputTokensRequest,
   responses: inputTokensResponses,
-  errors: responsesErrorFormat,
   async translate(body, { accountId, responses }: ResponsesOrigin) {
     const { items } = await responses.store.openTurn(accountId, { ...body, store: false });
-    const { task } = toTask(body, items, createSealer(responses.seal, accountId).open);
+    const { task, names } = toTask(body, items, createSealer(responses.seal, accountId).open);
     return {
       counted: task,
+      names,
       toAnswer: (tokens) => ({ object: 'response.input_tokens', input_tokens: tokens }),
     };
   },
@@ -86,19 +83,19 @@ export function toGeneration(
 ): Generation {
   const { seal, clock } = from.responses;
   const sealer = createSealer(seal, from.accountId);
-  const { task, tools } = toTask(request, turn.items, sealer.open);
+  const { task, tools, names } = toTask(request, turn.items, sealer.open);
+  const format = createResponsesFormat({
+    request,
+    id: `resp_${from.id}`,
+    tools,
+    clock,
+    seal: sealer.close,
+    onFinished: (response) => turn.save(response),
+  });
   return {
     task,
     addedBytes: countAdded(request, turn.items),
-    format: createResponsesFormat({
-      request,
-      id: `resp_${from.id}`,
-      tools,
-      errors: responsesErrorFormat,
-      clock,
-      seal: sealer.close,
-      onFinished: (response) => turn.save(response),
-    }),
+    format: { ...format, names },
   };
 }
 

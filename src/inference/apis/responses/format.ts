@@ -1,6 +1,5 @@
 // Writes responses in the format of the Responses API, whole or as a stream of events.
 
-import type { ErrorFormat } from '#http/error-format.ts';
 import type { ResponseFormat, StreamFormat } from '#inference/apis/response-format.ts';
 import type {
   ChatChoice,
@@ -10,7 +9,7 @@ import type {
   Usage,
   WireEvents,
 } from '#inference/engine.ts';
-import type { InferenceError } from '#inference/errors.ts';
+import { type InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
 import { TextEvents } from '#inference/text-events.ts';
 import type { Clock } from '#lib/clock.ts';
 import { toBytes } from '#lib/memory/byte-string.ts';
@@ -31,7 +30,6 @@ export interface ResponsesFormatOptions {
   readonly request: ResponseRequest;
   readonly id: ResponseObject['id'];
   readonly tools: ToolSet;
-  readonly errors: ErrorFormat;
   readonly clock: Clock;
   /** Seals a text for the request's account. */
   readonly seal: (text: string) => string;
@@ -42,7 +40,7 @@ export interface ResponsesFormatOptions {
 export function createResponsesFormat(options: ResponsesFormatOptions): ResponseFormat {
   return {
     operation: 'responses',
-    errors: options.errors,
+    errors: inferenceErrorFormat,
     // Codex counts the time between events.
     opensEarly: true,
     // Codex compacts the conversation when it reads this in a stream, and gives up on a status of 400.

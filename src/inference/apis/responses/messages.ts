@@ -1,6 +1,7 @@
 // The items of a conversation as the messages of a chat. What the model wrote in one turn (thoughts, text, calls) is one
 // message, as chat templates expect it.
 
+import type { MessageSource } from '#inference/apis/own-names.ts';
 import { type InferenceError, invalidValue, missingParameter } from '#inference/errors.ts';
 import type { ChatMessage } from '#inference/schema.ts';
 import type { ContentPart, InputItem } from './schema.ts';
@@ -12,16 +13,29 @@ export type Unseal = (sealed: string) => string | null;
 type ChatContent = Exclude<ChatMessage['content'], string | null | undefined>;
 type ChatPart = ChatContent[number] & Record<string, unknown>;
 
+/** The items that a model reads, and where the request has them. */
+export interface PlacedItems {
+  readonly items: readonly InputItem[];
+  /** Path of an item in the request. */
+  placeOf(index: number): string;
+}
+
+export interface TranslatedMessages {
+  readonly messages: ChatMessage[];
+  readonly sources: readonly MessageSource[];
+}
+
 /** Throws InferenceError with the place of the item at fault. */
 export function toMessages(
   instructions: string | null,
-  items: readonly InputItem[],
+  { items, placeOf }: PlacedItems,
   tools: ToolSet,
   unseal: Unseal,
-): ChatMessage[] {
+): TranslatedMessages {
   const conversation = new Conversation(tools, unseal);
-  if (instructions !== null && instructions !== '') conversation.addSystem(instructions);
-  for (const [index, item] of items.entries()) conversation.add(item, `input[${index}]`);
+  if (instructions !== null && instructions !== '')
+    conversation.addSystem(instructions, { place: 'instructions' });
+  for (const [index, item] of items.entries()) conversation.add(item, placeOf(index));
   return conversation.finish();
 }
 
@@ -29,10 +43,14 @@ class Conversation {
   readonly #tools: ToolSet;
   readonly #unseal: Unseal;
   readonly #messages: ChatMessage[] = [];
+  /** One per message. */
+  readonly #sources: MessageSource[] = [];
   /** What the model wrote since the last message of another role. */
   #turn: ChatMessage | null = null;
+  #turnPlace = '';
   /** Images and files in the outputs of tools, which a chat can only have in a message of the user. */
   #shown: ChatContent = [];
+  #shownPlaces: string[] = [];
   /** Call ids of shell calls by their item's id, which their outputs may name instead. */
   readonly #shellCalls = new Map<string, string>();
 
@@ -42,12 +60,12 @@ class Conversation {
   }
 
   /** Leading instructions are one message: many templates take only one, and only at the start. */
-  addSystem(text: string | ChatContent): void {
+  addSystem(text: string | ChatContent, source: MessageSource): void {
     const [first] = this.#messages;
     const isStart = this.#messages.length === 1 && first?.role === 'system' && this.#turn === null;
     if (isStart && typeof text === 'string' && typeof first.content === 'string')
       first.content += `\n\n${text}`;
-    else this.#push({ role: 'system', content: text });
+    else this.#push({ role: 'system', content: text }, source);
   }
 
   add(item: InputItem, place: string): void {
@@ -57,7 +75,7 @@ class Conversation {
         this.#addMessage(item, place);
         break;
       case 'reasoning':
-        this.#addThoughts(item);
+        this.#addThoughts(item, place);
         break;
       case 'function_call':
         this.#addCall(item, 'function', toArguments(item.arguments), place);
@@ -90,32 +108,33 @@ class Conversation {
     }
   }
 
-  finish(): ChatMessage[] {
+  finish(): TranslatedMessages {
     this.#endTurn();
     // An empty conversation is answered too, and templates need a message to answer.
     if (this.#messages.every(({ role }) => role === 'system')) {
-      this.#messages.push({ role: 'user', content: '' });
+      this.#write({ role: 'user', content: '' }, { place: 'input' });
     }
-    return this.#messages;
+    return { messages: this.#messages, sources: this.#sources };
   }
 
   #addMessage(item: InputItem, place: string): void {
     if (item.content == null) throw missingParameter(`${place}.content`);
     if (item.role == null) throw missingParameter(`${place}.role`);
     const content = toContent(item.content, `${place}.content`);
-    if (item.role === 'user') this.#push({ role: 'user', content });
+    const source = { place, parts: toPartPlaces(content, `${place}.content`) };
+    if (item.role === 'user') this.#push({ role: 'user', content }, source);
     else if (item.role === 'assistant') {
-      const turn = this.#openTurn();
+      const turn = this.#openTurn(place);
       turn.content = `${turn.content ?? ''}${toText(item.content)}`;
-    } else this.addSystem(toPlainText(content) ?? content);
+    } else this.addSystem(toPlainText(content) ?? content, source);
   }
 
-  #addThoughts(item: InputItem): void {
+  #addThoughts(item: InputItem, place: string): void {
     const parts = typeof item.content === 'string' ? item.content : toText(item.content ?? []);
     const sealed = item.encrypted_content ?? null;
     const text = parts !== '' || sealed === null ? parts : (this.#unseal(sealed) ?? '');
     if (text === '') return;
-    const turn = this.#openTurn();
+    const turn = this.#openTurn(place);
     turn.reasoning_content = `${turn.reasoning_content ?? ''}${text}`;
   }
 
@@ -126,7 +145,7 @@ class Conversation {
     if (id == null) throw missingParameter(`${place}.call_id`);
     const tool = { kind, name: item.name ?? kind, namespace: item.namespace ?? undefined };
     const name = this.#tools.toFunctionName(tool);
-    const turn = this.#openTurn();
+    const turn = this.#openTurn(place);
     turn.tool_calls ??= [];
     turn.tool_calls.push({ id, type: 'function', function: { name, arguments: args } });
   }
@@ -139,8 +158,12 @@ class Conversation {
     const parts = typeof output === 'string' ? [{ type: 'text', text: output }] : output;
     const texts = parts.filter(({ type }) => type === 'text').map(({ text }) => text ?? '');
     this.#endTurn(false);
-    this.#messages.push({ role: 'tool', tool_call_id: own, content: texts.join('\n') });
-    this.#shown.push(...parts.filter(({ type }) => type !== 'text'));
+    this.#write({ role: 'tool', tool_call_id: own, content: texts.join('\n') }, { place });
+    for (const [index, part] of parts.entries()) {
+      if (part.type === 'text') continue;
+      this.#shown.push(part);
+      this.#shownPlaces.push(`${place}.output[${index}]`);
+    }
   }
 
   /** The tools themselves are among those of the request; see `collectTools`. */
@@ -149,23 +172,30 @@ class Conversation {
     const names = (tools ?? []).map(({ name, type }) => name ?? type);
     const content = `Available from now on: ${names.length === 0 ? 'no further tools' : names.join(', ')}.`;
     this.#endTurn(false);
-    this.#messages.push({ role: 'tool', tool_call_id: id, content });
+    this.#write({ role: 'tool', tool_call_id: id, content }, { place });
   }
 
   #addSummary({ encrypted_content: sealed }: InputItem, place: string): void {
     if (sealed == null) throw missingParameter(`${place}.encrypted_content`);
     const text = this.#unseal(sealed);
     if (text === null) throw foreignSummary(place);
-    this.#push({ role: 'user', content: `Summary of the conversation until here:\n\n${text}` });
+    const content = `Summary of the conversation until here:\n\n${text}`;
+    this.#push({ role: 'user', content }, { place });
   }
 
-  #push(message: ChatMessage): void {
-    this.#endTurn();
+  #write(message: ChatMessage, source: MessageSource): void {
     this.#messages.push(message);
+    this.#sources.push(source);
   }
 
-  #openTurn(): ChatMessage {
+  #push(message: ChatMessage, source: MessageSource): void {
+    this.#endTurn();
+    this.#write(message, source);
+  }
+
+  #openTurn(place: string): ChatMessage {
     this.#showRest();
+    if (this.#turn === null) this.#turnPlace = place;
     this.#turn ??= { role: 'assistant', content: null };
     return this.#turn;
   }
@@ -176,15 +206,17 @@ class Conversation {
     this.#turn = null;
     // Thoughts alone are not a message.
     if (turn !== null && (turn.content !== null || turn.tool_calls != null)) {
-      this.#messages.push(turn);
+      this.#write(turn, { place: this.#turnPlace });
     }
     if (showsRest) this.#showRest();
   }
 
   #showRest(): void {
     if (this.#shown.length === 0) return;
-    this.#messages.push({ role: 'user', content: this.#shown });
+    const [place = ''] = this.#shownPlaces;
+    this.#write({ role: 'user', content: this.#shown }, { place, parts: this.#shownPlaces });
     this.#shown = [];
+    this.#shownPlaces = [];
   }
 }
 
@@ -250,6 +282,9 @@ function toContent(content: string | readonly ContentPart[], place: string): str
   if (parts.length > 1 || parts[0]?.type !== 'text') return parts.length === 0 ? '' : parts;
   return parts[0].text ?? '';
 }
+
+const toPartPlaces = (content: string | ChatContent, place: string): string[] =>
+  typeof content === 'string' ? [] : content.map((_, index) => `${place}[${index}]`);
 
 /** The paragraphs of a text in parts; null if there are other parts among them. */
 function toPlainText(content: string | ChatContent): string | null {

@@ -1,10 +1,11 @@
 // Translates a request to the Responses API into a chat. The items of the input are given, because earlier responses and
 // references have been resolved by then.
 
+import type { FindNames, OwnNames } from '#inference/apis/own-names.ts';
 import type { Task } from '#inference/engine.ts';
 import { type InferenceError, invalidValue, missingParameter } from '#inference/errors.ts';
 import type { ChatRequest } from '#inference/schema.ts';
-import { toMessages, type Unseal } from './messages.ts';
+import { type PlacedItems, toMessages, type Unseal } from './messages.ts';
 import type { InputItem, ResponseRequest, ResponseTool } from './schema.ts';
 import { createToolSet, type ToolSet, toChatTools } from './tools.ts';
 
@@ -12,12 +13,39 @@ export interface Translated {
   readonly task: Extract<Task, { kind: 'chat' }>;
   /** The tools that calls in the response stand for. */
   readonly tools: ToolSet;
+  readonly names: FindNames;
 }
+
+/** The members of a chat that errors name, and what they were translated from. */
+const members: OwnNames['members'] = {
+  messages: 'input',
+  max_completion_tokens: 'max_output_tokens',
+  response_format: 'text.format',
+  reasoning_effort: 'reasoning.effort',
+  verbosity: 'text.verbosity',
+  // Their places differ: a namespace of the request holds several tools of the chat.
+  tools: 'tools',
+  tool_choice: 'tool_choice',
+};
 
 /** The items that a request itself brings. */
 export function toInputItems(input: ResponseRequest['input']): InputItem[] {
   if (input == null) return [];
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+}
+
+/** Where a request has its items. The first ones are those of earlier responses. */
+function toPlaced(input: ResponseRequest['input'], items: readonly InputItem[]): PlacedItems {
+  const earlier = items.length - toInputItems(input).length;
+  return {
+    items,
+    placeOf(index) {
+      // A background response is run without its input, which is among the items.
+      if (input == null) return 'input';
+      if (index < earlier) return 'previous_response_id';
+      return typeof input === 'string' ? 'input' : `input[${index - earlier}]`;
+    },
+  };
 }
 
 /** Throws InferenceError. */
@@ -35,24 +63,28 @@ export function toTask(
     request.tool_choice ?? null,
     request.parallel_tool_calls ?? null,
   );
+  const placed = toPlaced(request.input, items);
+  const { messages, sources } = toMessages(request.instructions ?? null, placed, tools, unseal);
   const body: ChatRequest = {
     model: request.model,
-    messages: toMessages(request.instructions ?? null, items, tools, unseal),
+    messages,
     ...(request.stream === true && { stream: true }),
     ...toSampling(request),
     ...chatTools,
     ...toOutputForm(request),
   };
   if (body.response_format != null && isForced(body.tool_choice)) throw bothForced();
+  const dropsOldest = request.truncation === 'auto';
   return {
     task: {
       kind: 'chat',
       body,
       fitsMaximum: true,
-      dropsOldest: request.truncation === 'auto',
+      dropsOldest,
       conversation: request.prompt_cache_key ?? undefined,
     },
     tools,
+    names: () => ({ members, messages: dropsOldest ? [] : sources }),
   };
 }
 

@@ -11,7 +11,7 @@ import type {
 } from '#inference/apis/responses/schema.ts';
 import { createToolSet } from '#inference/apis/responses/tools.ts';
 import type { ChatChoice, ChatChoiceDelta, EngineChunk, Usage } from '#inference/engine.ts';
-import { InferenceError, inferenceErrorFormat } from '#inference/errors.ts';
+import { InferenceError } from '#inference/errors.ts';
 import { foldChunks } from '#inference/fold.ts';
 import { toWireEvents } from '#inference/wire-events.ts';
 import { propertyRuns, propertySeed } from '#test/support/property-seed.ts';
@@ -46,7 +46,6 @@ function createFormat(
     request: { model: 'mill', tools, ...request },
     id: 'resp_0123',
     tools: createToolSet(tools),
-    errors: inferenceErrorFormat,
     clock: { now: () => 1_763_000_001_500 },
     seal: (text) => `sealed ${text.length}`,
     onFinished,
