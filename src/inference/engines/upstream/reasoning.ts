@@ -12,8 +12,12 @@ const ourThought = '"delta":{"reasoning_content":"';
 
 /** True if the text of a choice has a thought under the name that is not ours. */
 export const namesThought = (choice: string): boolean =>
+  mayNameThought(choice) && /"reasoning"\s*:\s*"/.test(choice);
+
+/** False if no thought can have that name after this position. */
+export const mayNameThought = (text: string, from = 0): boolean =>
   // Without the first quote, as in `call-numbers.ts`.
-  choice.includes('reasoning"') && /"reasoning"\s*:\s*"/.test(choice);
+  text.includes('reasoning"', from);
 
 /** The reasoning of one stream. Most models think first, so the first events decide whether the others need rewriting. */
 export class StreamReasoning {

@@ -12,7 +12,7 @@ import {
   type ParsedEvent,
   skipHead,
 } from './event-template.ts';
-import { namesThought, type StreamReasoning } from './reasoning.ts';
+import { mayNameThought, namesThought, type StreamReasoning } from './reasoning.ts';
 
 /** A template with the id and time of this stream filled in. */
 interface StreamTemplate {
@@ -94,12 +94,12 @@ export class TemplateRewriter {
     let at = from;
     let events = '';
     let count = 0;
-    if (text.slice(at, at + head.length) !== head) return at;
+    // One search for all events: most texts have no thought.
+    if (text.slice(at, at + head.length) !== head || mayNameThought(text, at)) return at;
     for (;;) {
       const contentAt = at + head.length;
       const tailAt = text.indexOf('\n', contentAt) - tail.length;
       if (tailAt < contentAt || text.slice(tailAt, tailAt + seam.length) !== seam) break;
-      if (namesThought(text.slice(contentAt, tailAt))) break;
       at = tailAt + tail.length + 2;
       if (keepsTail) events += ourHead + text.slice(contentAt, at);
       else events += ourHead + text.slice(contentAt, tailAt) + ourTail;
